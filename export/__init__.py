@@ -1,0 +1,1 @@
+"""Export: a trained run becomes a bundle of ONNX graphs and SavedModels."""

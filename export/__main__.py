@@ -1,0 +1,66 @@
+"""python -m export runs/NAME bundles/NAME [--overwrite]"""
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+from seqkeras.quiet import import_tensorflow
+
+
+def main(arguments=None):
+    """Export a run; returns the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m export",
+        description="Make a bundle (ONNX graphs and SavedModels, verified) from a finished run.",
+    )
+    parser.add_argument("run", type=Path, help="folder of the finished run")
+    parser.add_argument("bundle", type=Path, help="folder to make")
+    parser.add_argument("--overwrite", action="store_true", help="replace the bundle that is there")
+    options = parser.parse_args(arguments)
+
+    import_tensorflow()
+    from tensorflow.errors import OpError
+
+    from export.bundle import export
+
+    began = time.monotonic()
+    try:
+        manifest = export(
+            options.run,
+            options.bundle,
+            options.overwrite,
+            lambda line: print(f"  {line}"),
+        )
+    except (ValueError, OSError, OpError) as error:
+        print(f"export: {_one_line(error)}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print(f"export: stopped; {options.bundle} is as it was", file=sys.stderr)
+        return 130
+    _report(options.bundle, manifest, time.monotonic() - began)
+    return 0
+
+
+def _one_line(error):
+    return " ".join(str(error).split())
+
+
+def _report(bundle, manifest, seconds):
+    sizes = {}
+    for path, entry in manifest.files.items():
+        part = path.partition("/")[0]
+        sizes[part] = sizes.get(part, 0) + entry.bytes
+    for part, size in sizes.items():
+        print(f"  {part:18}{size / 1e6:8.2f} MB")
+    parity = manifest.parity
+    print(
+        f"{bundle}: made in {seconds:.0f} s; log-probabilities within "
+        f"{max(parity['onnx_log_prob_difference'], parity['saved_model_log_prob_difference']):.1e} "
+        f"of Keras, the same strings, on {parity['examples']} real inputs"
+    )
+    print(f'next: python -m serving predict {bundle} "{manifest.examples[0]}"')
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,214 @@
+"""A run becomes a bundle: written aside, verified, then renamed into place."""
+
+import contextlib
+import dataclasses
+import datetime
+import importlib.metadata
+import json
+import os
+import shutil
+from pathlib import Path
+
+import keras
+import onnx
+
+import seqkeras
+from export import model_card, onnx_graphs, saved_model, signatures, verify
+from seqkeras.models import RNNSeq2Seq
+from seqkeras.runs import MODEL, SCORES, VALIDATION, RunError, RunRecord
+from seqkeras.tokenizers import CharacterTable
+from serving.manifest import (
+    SCHEMA_VERSION,
+    DecodingDefaults,
+    Graph,
+    Limits,
+    Manifest,
+    Signature,
+    StateEntry,
+    TextPrefix,
+    describe_files,
+    write_manifest,
+)
+
+LIBRARIES = ("tensorflow", "keras", "tf2onnx", "onnx", "onnxruntime", "numpy")
+
+
+class ExportError(ValueError):
+    """The bundle can not be made; the message names a way out."""
+
+
+def export(run, bundle, overwrite=False, say=lambda line: None):
+    """Make a bundle from a finished run.
+
+    Args:
+        run: folder of the run.
+        bundle: folder to make.
+        overwrite: replace the bundle that is there.
+        say: called with a line of text before each step.
+
+    Returns:
+        The bundle's `Manifest`.
+
+    Raises:
+        RunError: if the run can not be used.
+        ExportError: if there is a bundle already, or a part of the model can not be exported.
+        ParityError: if what was exported answers differently.
+        OSError: if it can not be written. Whatever is raised, no file of `bundle` has changed.
+    """
+    run, bundle = Path(run), Path(bundle)
+    _recover(bundle)
+    if bundle.exists() and not overwrite:
+        raise ExportError(f"{bundle}: exists already; replace it with --overwrite.")
+    record = RunRecord.read(run)
+    with _written_aside(bundle) as folder:
+        manifest = _write(run, record, bundle.name, folder, say)
+        say("writing the model card and the manifest")
+        model_card.write(folder, manifest, bundle)
+        manifest = dataclasses.replace(manifest, files=describe_files(folder))
+        write_manifest(folder, manifest)
+    return manifest
+
+
+def _write(run, record, name, folder, say):
+    """Write and verify all that the bundle holds but the model card; its manifest so far."""
+    model = _load_model(run / MODEL)
+    source, target = _copy_tokenizers(run, record, folder)
+    limits = Limits(**record.limits)
+    prefix = record.text_prefix and TextPrefix(
+        **{**record.text_prefix, "values": tuple(record.text_prefix["values"])}
+    )
+
+    graphs = signatures.seq2seq_graphs(model)
+    (folder / "onnx").mkdir()
+    for role, signature in graphs.items():
+        say(f"ONNX graph {role}: tracing, converting, checking")
+        graph = onnx_graphs.convert(signature.function, signature.inputs, signature.outputs, role)
+        onnx.save(graph, folder / "onnx" / f"{role}.onnx")
+
+    say("SavedModel on token ids, SavedModel on strings")
+    by_ids = signatures.seq2seq_saved_model(model, limits.target_length)
+    by_text = saved_model.text_signature(by_ids["generate"], source, target, limits, prefix)
+    saved_models = {
+        "saved_model/1": by_ids,
+        "saved_model_text/1": {"serving_default": by_text},
+    }
+    for path, each in saved_models.items():
+        saved_model.write(model, each, folder / path)
+
+    manifest = Manifest(
+        schema_version=SCHEMA_VERSION,
+        name=name,
+        task=record.task,
+        pipeline=record.pipeline,
+        created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        versions={
+            "seqkeras": seqkeras.__version__,
+            **{library: importlib.metadata.version(library) for library in LIBRARIES},
+        },
+        tokenizers=record.tokenizers,
+        text_prefix=prefix,
+        limits=limits,
+        decoding=DecodingDefaults(**record.decoding),
+        graphs={
+            role: Graph(f"onnx/{role}.onnx", tuple(each.inputs), tuple(each.outputs))
+            for role, each in graphs.items()
+        },
+        state=tuple(StateEntry(entry.name, entry.per) for entry in model.state_entries),
+        saved_models={
+            path: {
+                key: Signature(tuple(each.inputs), tuple(each.outputs))
+                for key, each in named.items()
+            }
+            for path, named in saved_models.items()
+        },
+        examples=tuple(record.examples),
+        scores=_read_json(run / SCORES),
+        parity={},
+        files=describe_files(folder),
+    )
+    write_manifest(folder, manifest)
+    say("Keras = SavedModel = ONNX, on real inputs")
+    parity = verify.verify_seq2seq(
+        model,
+        by_ids["generate"].function,
+        folder,
+        source,
+        target,
+        _read_json(run / VALIDATION),
+    )
+    return dataclasses.replace(manifest, parity=parity)
+
+
+def _load_model(path):
+    try:
+        model = keras.models.load_model(path)
+    except (ValueError, TypeError, OSError) as error:
+        reason = str(error).splitlines()[0]
+        raise RunError(
+            f"{path}: not a model that Keras can load: {reason}; train again."
+        ) from error
+    if not isinstance(model, RNNSeq2Seq):
+        raise ExportError(
+            f"{path}: a {type(model).__name__} has no export yet; there is one for RNNSeq2Seq."
+        )
+    return model
+
+
+def _copy_tokenizers(run, record, folder):
+    tables = []
+    for role in ("source", "target"):
+        path = record.tokenizers[role]
+        try:
+            table = CharacterTable.from_file(run / path)
+        except (OSError, ValueError) as error:
+            raise RunError(f"{run}: {path} can not be used: {error}; train again.") from error
+        (folder / path).parent.mkdir(exist_ok=True)
+        table.to_file(folder / path)
+        tables.append(table)
+    return tables
+
+
+def _read_json(path):
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise RunError(f"{path}: can not be read: {error}; train again.") from error
+
+
+@contextlib.contextmanager
+def _written_aside(bundle):
+    """A folder beside the bundle that takes its place when the block ends without an error."""
+    aside = bundle.with_name(f".{bundle.name}.partial-{os.getpid()}")
+    aside.mkdir(parents=True)
+    try:
+        yield aside
+        replaced = bundle.with_name(f".{bundle.name}.replaced-{os.getpid()}")
+        if bundle.exists():
+            bundle.rename(replaced)
+        aside.rename(bundle)
+        shutil.rmtree(replaced, ignore_errors=True)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def _recover(bundle):
+    """Undo what an export that was killed left beside the bundle."""
+    for replaced in bundle.parent.glob(f".{bundle.name}.replaced-*"):
+        if _is_orphan(replaced):
+            if bundle.exists():
+                shutil.rmtree(replaced)
+            else:
+                replaced.rename(bundle)
+    for partial in bundle.parent.glob(f".{bundle.name}.partial-*"):
+        if _is_orphan(partial):
+            shutil.rmtree(partial)
+
+
+def _is_orphan(path):
+    try:
+        os.kill(int(path.name.rpartition("-")[2]), 0)
+    except (ValueError, ProcessLookupError):
+        return True
+    except PermissionError:
+        pass
+    return False

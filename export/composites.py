@@ -1,0 +1,209 @@
+"""Lowering of composites to the fused ONNX operators.
+
+A composite (`seqkeras.composites`) is a function node of the frozen graph that carries its name and
+options. tf2onnx calls `lower_function_node` for each; what has a lowering here becomes one fused
+node, between transposes from batch-major to the operators' time-major.
+
+Gate orders: ONNX LSTM i, o, f, c against Keras i, f, c, o; GRU z, r, h in both.
+"""
+
+import json
+
+import numpy as np
+from tf2onnx import utils
+
+LSTM_GATES = [0, 3, 1, 2]  # Keras's place of ONNX's i, o, f, c
+
+
+def op_handlers(graph_def):
+    """The `custom_op_handlers` of tf2onnx for a frozen graph and its composites."""
+    functions = {
+        function.signature.name: (
+            json.loads(function.attr["_implements"].s),
+            [argument.name for argument in function.signature.input_arg],
+            [_output_index(argument.name) for argument in function.signature.output_arg],
+        )
+        for function in graph_def.library.function
+        if "_implements" in function.attr
+    }
+
+    def lower_function_node(graph, node, name, args):
+        options, input_names, output_indices = functions[node.get_attr_str("f")]
+        lowering = LOWERINGS[options.pop("composite")]
+        inputs = dict(zip(input_names, node.input, strict=True))
+        # Freezing drops the outputs that nobody uses.
+        outputs = dict(zip(output_indices, node.output, strict=True))
+        graph.remove_node(node.name)
+        lowering(Builder(graph, node), inputs, outputs, **options)
+
+    return {
+        "PartitionedCall": (lower_function_node, []),
+        "SelectV2": (_lower_select, []),
+    }
+
+
+def _lower_select(graph, node, name, args):
+    """`where` as ONNX's Where; tf2onnx would multiply by the condition and its inverse."""
+    Builder(graph, node).replace(node, "Where")
+
+
+def _output_index(name):
+    """Which result of a traced function an output is: they are named identity, identity_1, ..."""
+    return int(name.removeprefix("identity").removeprefix("_") or 0)
+
+
+class Builder:
+    """Adds ONNX nodes to a tf2onnx graph in place of a function node."""
+
+    def __init__(self, graph, node):
+        self.graph = graph
+        self.name = node.name
+
+    def replace(self, node, op_type):
+        """Another operator in place of a node, with the same inputs and outputs."""
+        shapes, dtypes = node.output_shapes, node.output_dtypes
+        self.graph.remove_node(node.name)
+        self.graph.make_node(
+            op_type,
+            node.input,
+            name=node.name,
+            outputs=node.output,
+            shapes=shapes,
+            dtypes=dtypes,
+        )
+
+    def add(self, op_type, inputs, outputs=None, **attributes):
+        """A node with one output, or with the named ones; returns the names of its outputs."""
+        node = self.graph.make_node(
+            op_type,
+            inputs,
+            attr=attributes,
+            name=utils.make_name(f"{self.name}/{op_type}"),
+            **({} if outputs is None else {"outputs": outputs}),
+        )
+        return node.output if outputs else node.output[0]
+
+    def constant(self, value):
+        return self.graph.make_const(utils.make_name(f"{self.name}/constant"), value).output[0]
+
+    def integers(self, *values):
+        return self.constant(np.array(values, np.int64))
+
+    def value(self, name, what):
+        """The value of a constant tensor, such as a weight."""
+        node = self.graph.get_node_by_output(name)
+        if not node.is_const():
+            raise ValueError(
+                f"{self.name}: {what} must be a weight of the model to become part of a fused "
+                "ONNX node; received a computed tensor."
+            )
+        return node.get_tensor_value(as_list=False)
+
+
+def _rnn(weights):
+    kernel, recurrent_kernel, bias = weights
+    return kernel, recurrent_kernel, np.concatenate([bias, np.zeros_like(bias)])
+
+
+def _lstm(weights):
+    kernel, recurrent_kernel, bias = (_reorder(each, LSTM_GATES) for each in weights)
+    return kernel, recurrent_kernel, np.concatenate([bias, np.zeros_like(bias)])
+
+
+def _gru(weights):
+    kernel, recurrent_kernel, bias = weights
+    return kernel, recurrent_kernel, bias.reshape(-1)
+
+
+def _reorder(weight, gates):
+    parts = np.split(weight, len(gates), axis=-1)
+    return np.concatenate([parts[gate] for gate in gates], axis=-1)
+
+
+# composite: ONNX operator, its attributes, weights in its layout, number of states
+OPERATORS = {
+    "rnn": ("RNN", {}, _rnn, 1),
+    "lstm": ("LSTM", {}, _lstm, 2),
+    "gru": ("GRU", {"linear_before_reset": 1}, _gru, 1),
+}
+STATES = ["initial_state", "initial_cell"]
+WEIGHTS = ["kernel", "recurrent_kernel", "bias"]
+
+
+def _lower_recurrence(cell):
+    def lower(builder, inputs, outputs, reverse):
+        num_states = OPERATORS[cell][-1]
+        direction = "reverse" if reverse else "forward"
+        tensors = [inputs[name] for name in STATES[:num_states] + WEIGHTS]
+        _add_recurrent_node(builder, cell, direction, inputs, [tensors], outputs)
+
+    return lower
+
+
+def _lower_bidirectional(builder, inputs, outputs, cell):
+    tensors = [
+        [inputs[f"{side}_{index}"] for index in range(OPERATORS[cell][-1] + len(WEIGHTS))]
+        for side in ("forward", "backward")
+    ]
+    _add_recurrent_node(builder, cell, "bidirectional", inputs, tensors, outputs)
+
+
+def _add_recurrent_node(builder, cell, direction, inputs, tensors, outputs):
+    """One recurrent node; `tensors` holds states and weights per direction, `outputs` by index."""
+    operator, attributes, layout, num_states = OPERATORS[cell]
+    weights = []
+    for each in tensors:
+        values = [builder.value(t, what) for t, what in zip(each[num_states:], WEIGHTS)]
+        weights.append(layout(values))
+    kernels, recurrent_kernels, biases = zip(*weights, strict=True)
+    units = recurrent_kernels[0].shape[0]
+    lengths = ""
+    if "mask" in inputs:
+        lengths = builder.add("Cast", [inputs["mask"]], to=6)  # int32
+    states = [
+        _stack_states(builder, [each[index] for each in tensors]) for index in range(num_states)
+    ]
+    sequence = builder.add("Transpose", [inputs["sequence"]], perm=[1, 0, 2])  # (T, B, D)
+    names = [utils.make_name(f"{builder.name}/{operator}") for _ in range(1 + num_states)]
+    builder.add(
+        operator,
+        [
+            sequence,
+            builder.constant(np.stack([kernel.T for kernel in kernels])),
+            builder.constant(np.stack([kernel.T for kernel in recurrent_kernels])),
+            builder.constant(np.stack(biases)),
+            lengths,
+            *states,
+        ],
+        outputs=names,
+        hidden_size=units,
+        direction=direction,
+        **attributes,
+    )
+    if 0 in outputs:  # (T, directions, B, U) to (B, T, directions U)
+        if len(tensors) == 1:
+            squeezed = builder.add("Squeeze", [names[0], builder.integers(1)])
+            builder.add("Transpose", [squeezed], outputs=[outputs[0]], perm=[1, 0, 2])
+        else:
+            swapped = builder.add("Transpose", [names[0]], perm=[2, 0, 1, 3])
+            shape = builder.integers(0, 0, len(tensors) * units)
+            builder.add("Reshape", [swapped, shape], outputs=[outputs[0]])
+    for side in range(len(tensors)):
+        for index in range(num_states):  # (directions, B, U) to (B, U)
+            output = outputs.get(1 + side * num_states + index)
+            if output is not None:
+                row = builder.constant(np.array(side, np.int64))
+                builder.add("Gather", [names[1 + index], row], outputs=[output], axis=0)
+
+
+def _stack_states(builder, states):
+    rows = [builder.add("Unsqueeze", [state, builder.integers(0)]) for state in states]
+    return rows[0] if len(rows) == 1 else builder.add("Concat", rows, axis=0)
+
+
+LOWERINGS = {
+    "rnn": _lower_recurrence("rnn"),
+    "lstm": _lower_recurrence("lstm"),
+    "gru": _lower_recurrence("gru"),
+    "bidirectional": _lower_bidirectional,
+}

@@ -1,0 +1,59 @@
+"""Soft attention: scores -> weights -> context."""
+
+import keras
+from keras import ops
+
+from seqkeras.attention.masks import masked_softmax
+
+
+@keras.saving.register_keras_serializable("seqkeras")
+class Attention(keras.layers.Layer):
+    """Soft attention with any score.
+
+        weights = softmax(score(query, key))        context = sum over s of weights(s) value(s)
+
+    Args:
+        score: a layer of `seqkeras.attention.scores`.
+
+    Call arguments:
+        query: (B, T, Q).
+        key: (B, S, K).
+        value: (B, S, D).
+        attention_mask: booleans that broadcast to (B, T, S), True = may attend, or None.
+
+    Returns:
+        context (B, T, D) and weights (B, T, S); both are zero where a query may attend to nothing.
+
+    Reference: Bahdanau et al. 2015, section 3.1, https://arxiv.org/abs/1409.0473
+    """
+
+    def __init__(self, score, **kwargs):
+        super().__init__(**kwargs)
+        self.score = score
+
+    def build(self, query_shape, key_shape, value_shape):
+        self.score.build(query_shape, key_shape)
+
+    def call(self, query, key, value, attention_mask=None):
+        return self.attend(query, self.score.prepare(key), value, attention_mask)
+
+    def attend(self, query, prepared_key, value, attention_mask=None):
+        """Attention to a key that `score.prepare` has seen already."""
+        scores = self.score.compare(query, prepared_key)  # (B, T, S)
+        weights = masked_softmax(scores, attention_mask)
+        return ops.matmul(weights, value), weights
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "score": keras.saving.serialize_keras_object(self.score),
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        return cls(
+            **{
+                **config,
+                "score": keras.saving.deserialize_keras_object(config["score"]),
+            }
+        )

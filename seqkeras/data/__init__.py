@@ -1,0 +1,1 @@
+"""Data: what the tasks are trained on."""

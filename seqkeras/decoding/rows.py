@@ -1,0 +1,29 @@
+"""Many sources of different lengths through a function of padded batches."""
+
+import numpy as np
+
+
+def in_batches(function, rows, pad, batch_size=256, advance=None):
+    """Call a function on rows, sorted by length and padded, and put its results in order again.
+
+    Args:
+        function: (token_ids, lengths) -> tuple of arrays with the batch first, the same shape
+            behind it for every batch.
+        rows: list of lists of token ids.
+        pad: rows -> (token_ids, lengths).
+        batch_size: the most rows in a batch.
+        advance: called with the number of rows after each batch, for a progress bar.
+
+    Returns:
+        The tuple of arrays for all rows, in the order of `rows`.
+    """
+    order = sorted(range(len(rows)), key=lambda index: len(rows[index]))
+    results = []
+    for start in range(0, len(rows), batch_size):
+        chosen = order[start : start + batch_size]
+        result = function(*pad([rows[index] for index in chosen]))
+        results.append([np.asarray(each) for each in result])
+        if advance:
+            advance(len(chosen))
+    place = np.argsort(order)
+    return tuple(np.concatenate(each)[place] for each in zip(*results, strict=True))

@@ -1,0 +1,11 @@
+"""Checks of tensor shapes, with one wording of the error."""
+
+
+def require_sequence(layer, **shapes):
+    """Raise a ValueError unless every named shape is (batch, length, dim) with a known dim."""
+    for name, shape in shapes.items():
+        if len(shape) != 3 or shape[-1] is None:
+            raise ValueError(
+                f"{type(layer).__name__}: {name} must have shape (batch, length, dim); "
+                f"received {tuple(shape)}."
+            )

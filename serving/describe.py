@@ -1,0 +1,102 @@
+"""A bundle in words, for `python -m serving inspect`."""
+
+
+def describe(manifest):
+    """Return what a bundle is, as lines of aligned text."""
+    return "\n".join(_align(_rows(manifest)))
+
+
+def table(rows):
+    """Return equally long rows of cells as lines, with the first column to the left."""
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    return "\n".join(
+        "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows
+    )
+
+
+def _rows(manifest):
+    """Yield (title, text) pairs; a title of "" goes on with the one before."""
+    size = sum(entry.bytes for entry in manifest.files.values())
+    limits, defaults = manifest.limits, manifest.decoding
+    yield "name", manifest.name
+    yield "task", f"{manifest.task}, by the pipeline {manifest.pipeline}"
+    yield "made", manifest.created
+    yield (
+        "with",
+        ", ".join(f"{name} {version}" for name, version in manifest.versions.items()),
+    )
+    yield (
+        "size",
+        f"{_bytes(size)} in {len(manifest.files)} files, schema {manifest.schema_version}",
+    )
+    if manifest.text_prefix:
+        prefix = manifest.text_prefix
+        known = " ".join(prefix.values)
+        yield (
+            "input",
+            f"a {prefix.name}, {prefix.separator!r}, then the text; known: {known}",
+        )
+    for example in manifest.examples:
+        yield "example", repr(example)
+    yield (
+        "limits",
+        f"source {limits.source_length} tokens, target {limits.target_length}",
+    )
+    yield (
+        "decoding",
+        f"beam size {defaults.beam_size}, length penalty {defaults.length_penalty:g}",
+    )
+    yield (
+        "state",
+        ", ".join(f"{entry.name} per {entry.per}" for entry in manifest.state),
+    )
+    for role, file in manifest.tokenizers.items():
+        yield f"{role} tokenizer", file
+    for role, graph in manifest.graphs.items():
+        yield role, f"{graph.file}, {_bytes(manifest.files[graph.file].bytes)}"
+        yield from _signature(graph)
+    for folder, signatures in manifest.saved_models.items():
+        for name, signature in signatures.items():
+            yield folder, name
+            yield from _signature(signature)
+    for title, figures in (("scores", manifest.scores), ("parity", manifest.parity)):
+        for name, value in _flat(figures):
+            yield (
+                title,
+                f"{name} {value:.6g}" if isinstance(value, float) else f"{name} {value}",
+            )
+
+
+def _signature(signature):
+    for direction, specs in (("takes", signature.inputs), ("gives", signature.outputs)):
+        for spec in specs:
+            yield (
+                "",
+                f"{direction} {spec.name} {spec.dtype} ({', '.join(map(str, spec.shape))})",
+            )
+
+
+def _flat(figures, above=""):
+    """Yield (name, value) of nested dicts, the names joined with dots."""
+    for name, value in figures.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{above}{name}.")
+        else:
+            yield f"{above}{name}", value
+
+
+def _align(rows):
+    rows = list(rows)
+    width = max(len(title) for title, _ in rows)
+    before = None
+    for title, text in rows:
+        yield f"{'' if title == before else title:<{width}}  {text}"
+        before = title
+
+
+def _bytes(count):
+    for unit in ("bytes", "kB", "MB"):
+        if count < 1000:
+            return f"{count:.3g} {unit}"
+        count /= 1000
+    return f"{count:.3g} GB"

@@ -1,0 +1,22 @@
+"""Rows of token ids to the rectangle that a graph takes."""
+
+import numpy as np
+
+from .vocabularies import PAD
+
+
+def pad(rows):
+    """Pad rows on the right, as far as the longest.
+
+    Args:
+        rows: B sequences of token ids.
+
+    Returns:
+        token_ids: (B, T) int64, with <pad> behind each row's end.
+        lengths: (B,) int64, how many ids of each row are its own.
+    """
+    lengths = np.array([len(row) for row in rows], dtype=np.int64)
+    token_ids = np.full((len(rows), lengths.max(initial=0)), PAD, dtype=np.int64)
+    for padded, row in zip(token_ids, rows):
+        padded[: len(row)] = row
+    return token_ids, lengths

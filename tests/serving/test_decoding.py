@@ -1,0 +1,162 @@
+import numpy as np
+import pytest
+
+from serving.decoding import Candidates, length_penalty, search
+from serving.text import BOS, EOS
+from tests.serving import references
+
+VOCAB_SIZE, TARGET_LENGTH, SOURCE_LENGTH = 7, 5, 3
+
+
+class PrefixModel:
+    """Gives every prefix of every source a distribution and attention weights of its own.
+
+    As a step, its state is the list of (source, prefix) of each row.
+    """
+
+    def __init__(self, seed, eos=0.0):
+        self.seed, self.eos = seed, eos
+        self.batch_sizes = []
+
+    def log_probs(self, source, prefix):
+        logits = np.random.default_rng([self.seed, source, *prefix]).normal(0, 2, VOCAB_SIZE)
+        logits[EOS] += self.eos
+        logits[:EOS] = -np.inf
+        return logits - np.log(np.exp(logits).sum())
+
+    def attention(self, source, prefix):
+        return np.random.default_rng([self.seed, 99, source, *prefix]).dirichlet([1, 1, 1])
+
+    def of(self, source):
+        return lambda prefix: self.log_probs(source, prefix)
+
+    def __call__(self, token_ids, beam_index, k, state):
+        self.batch_sizes.append(len(token_ids))
+        rows = [
+            (state[row][0], () if token == BOS else (*state[row][1], int(token)))
+            for token, row in zip(token_ids.ravel(), beam_index.ravel())
+        ]
+        log_probs = np.stack([self.log_probs(*row) for row in rows])
+        ids = np.argsort(-log_probs, axis=1, kind="stable")[:, :k]
+        shape = (*token_ids.shape, ids.shape[1])
+        weights = np.stack([self.attention(*row) for row in rows])
+        candidates = Candidates(
+            log_probs=np.take_along_axis(log_probs, ids, axis=1).reshape(shape),
+            token_ids=ids.reshape(shape),
+            attention_weights=weights.reshape(*token_ids.shape, SOURCE_LENGTH),
+        )
+        return candidates, rows
+
+    def search(self, sources, **options):
+        state = [(source, ()) for source in sources]
+        return search(self, state, len(state), TARGET_LENGTH, **options)
+
+
+def without_eos(ids):
+    return [token for token in ids if token != EOS]
+
+
+def test_the_length_penalty_is_gnmts():
+    assert length_penalty(1, alpha=0.6) == 1
+    assert length_penalty(7, alpha=1.0) == 2
+    assert length_penalty(19, alpha=0.5) == 2
+    assert length_penalty(11, alpha=0.0) == 1
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.7])
+@pytest.mark.parametrize("seed", range(5))
+def test_a_beam_that_holds_everything_finds_the_best_targets_there_are(seed, alpha):
+    model = PrefixModel(seed)
+    [found] = model.search([0], beam_size=3**TARGET_LENGTH, n_best=11, alpha=alpha)
+    expected = references.all_targets(model.of(0), VOCAB_SIZE, TARGET_LENGTH, alpha)[:11]
+    assert [h.token_ids for h in found] == [without_eos(ids) for _, ids in expected]
+    np.testing.assert_allclose([h.score for h in found], [score for score, _ in expected])
+
+
+@pytest.mark.parametrize("seed", range(11))
+def test_a_beam_of_one_takes_the_most_probable_token_until_eos(seed):
+    model = PrefixModel(seed)
+    for source, [found] in enumerate(model.search(range(13), alpha=0.9)):
+        ids, total = references.greedy(model.of(source), TARGET_LENGTH)
+        assert found.token_ids == without_eos(ids)
+        assert found.score == pytest.approx(total / length_penalty(len(ids), 0.9))
+
+
+@pytest.mark.parametrize("alpha", [-1.0, 0.0, 0.6, 3.0])
+@pytest.mark.parametrize("beam_size, n_best", [(1, 1), (2, 1), (3, 3), (5, 2)])
+def test_stopping_early_changes_nothing(beam_size, n_best, alpha):
+    for seed, eos in ((0, -1), (1, 0), (2, 1), (3, 2), (4, 3)):
+        model = PrefixModel(seed, eos)
+        answers = model.search(range(7), beam_size=beam_size, n_best=n_best, alpha=alpha)
+        for source, found in enumerate(answers):
+            if beam_size == 1:
+                expected = [references.greedy(model.of(source), TARGET_LENGTH)[0]]
+            else:
+                best = references.beam_search(model.of(source), beam_size, TARGET_LENGTH, alpha)
+                expected = [ids for _, ids in best[:n_best]]
+            assert [h.token_ids for h in found] == [without_eos(ids) for ids in expected]
+
+
+def test_a_source_leaves_the_batch_when_no_beam_can_become_better():
+    model = PrefixModel(seed=1, eos=1)
+    together = model.search(range(17), beam_size=3)
+    assert model.batch_sizes[0] == 17
+    assert model.batch_sizes == sorted(model.batch_sizes, reverse=True)
+    assert 0 < model.batch_sizes[-1] < 17
+    steps = 0
+    for source, found in enumerate(together):
+        alone = PrefixModel(seed=1, eos=1)
+        [expected] = alone.search([source], beam_size=3)
+        assert [h.token_ids for h in found] == [h.token_ids for h in expected]
+        steps += len(alone.batch_sizes)
+    assert sum(model.batch_sizes) == steps
+
+
+def test_a_target_ends_at_the_target_length_without_eos():
+    model = PrefixModel(seed=3, eos=-99)
+    for [found] in model.search(range(5), beam_size=2):
+        assert len(found.token_ids) == TARGET_LENGTH
+
+
+@pytest.mark.parametrize("beam_size, n_best", [(1, 1), (5, 3)])
+def test_attention_follows_the_ancestry_of_each_hypothesis(beam_size, n_best):
+    model = PrefixModel(seed=5, eos=1)
+    for source, found in enumerate(model.search(range(11), beam_size=beam_size, n_best=n_best)):
+        for hypothesis in found:
+            ids = hypothesis.token_ids
+            expected = [model.attention(source, ids[:t]) for t in range(len(ids))]
+            assert hypothesis.attention_weights.shape == (len(ids), SOURCE_LENGTH)
+            np.testing.assert_array_equal(
+                hypothesis.attention_weights, np.reshape(expected, (len(ids), SOURCE_LENGTH))
+            )
+
+
+def test_the_best_hypothesis_comes_first():
+    model = PrefixModel(seed=2)
+    for found in model.search(range(7), beam_size=5, n_best=5, alpha=0.6):
+        scores = [h.score for h in found]
+        assert len(scores) == 5
+        assert scores == sorted(scores, reverse=True)
+
+
+def test_fewer_are_returned_when_the_model_allows_fewer():
+    def only_eos(token_ids, beam_index, k, state):
+        log_probs = np.full((*token_ids.shape, k), -np.inf)
+        log_probs[..., 0] = 0.0
+        ids = np.broadcast_to([EOS, 0, 1, 2][:k], log_probs.shape)
+        return Candidates(log_probs, ids), state
+
+    [found] = search(only_eos, None, 1, TARGET_LENGTH, beam_size=3, n_best=3)
+    assert [(h.token_ids, h.score, h.attention_weights) for h in found] == [([], 0.0, None)]
+
+
+def test_a_model_that_gives_no_number_gives_no_hypothesis():
+    def broken(token_ids, beam_index, k, state):
+        shape = (*token_ids.shape, k)
+        return Candidates(np.full(shape, np.nan), np.full(shape, 5)), state
+
+    assert search(broken, None, 2, TARGET_LENGTH, beam_size=3) == [[], []]
+
+
+def test_no_sources_give_no_answers():
+    assert PrefixModel(seed=0).search([]) == []

@@ -1,0 +1,251 @@
+"""A whole bundle with a model of a few dozen weights that moves each letter on by one.
+
+    "up|bad" -> "cbe"
+
+The model is written twice: as the two ONNX graphs of the contract, and below as NumPy for one
+source and one hypothesis, which the tests hold the pipeline against. Its source position p counts
+up, a soft attention looks at p, and a memory of all tokens so far gives each prefix a distribution
+of its own:
+
+    weights_s = softmax_s(-2 (p - s)^2)             over the source's own positions
+    memory'   = tanh(memory / 2 + E[token])
+    logits    = weights . onehot(source) M + memory' W + 9 max(0, p - length + 1) onehot(<eos>)
+    p'        = p + 1
+"""
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+from serving.manifest import (
+    DecodingDefaults,
+    Graph,
+    Limits,
+    Manifest,
+    Signature,
+    StateEntry,
+    TensorSpec,
+    TextPrefix,
+    describe_files,
+    write_manifest,
+)
+from serving.text import BOS, EOS, CharacterTable
+
+LETTERS = "abcdefg"
+SOURCE = CharacterTable.learn([LETTERS, "updown|"])
+TARGET = CharacterTable.learn([LETTERS])
+PREFIXES = ("down", "up")
+EXAMPLES = ("up|bad", "up|cab", "down|egad")
+SOURCE_LENGTH, TARGET_LENGTH, MEMORY = 13, 7, 5
+
+
+class ToyModel:
+    """The weights, and the model for one source and one hypothesis."""
+
+    def __init__(self, seed=0):
+        random = np.random.default_rng(seed)
+        source, target = len(SOURCE), len(TARGET)
+        self.M = random.normal(0, 0.3, (source, target)).astype("float32")
+        for letter, following in zip(LETTERS, LETTERS[1:] + LETTERS[:1]):
+            self.M[SOURCE.encode(letter), TARGET.encode(following)] += 3
+        self.E = random.normal(0, 1, (target, MEMORY)).astype("float32")
+        self.W = random.normal(0, 0.5, (MEMORY, target)).astype("float32")
+
+    def log_probs(self, source, target):
+        """The (V,) log-probabilities of what follows the ids `target` of the ids `source`."""
+        memory = np.zeros(MEMORY)
+        for token in [BOS, *target]:
+            memory = np.tanh(memory / 2 + self.E[token])
+        onehot = np.eye(len(SOURCE))[source]
+        position = start(source) + len(target)
+        logits = self.attention(source, len(target)) @ onehot @ self.M + memory @ self.W
+        logits[EOS] += 9 * max(0, position - len(source) + 1)
+        logits[:EOS] = -np.inf
+        return logits - np.log(np.exp(logits).sum())
+
+    def attention(self, source, t):
+        """The (S,) weights with which target token t looks at the ids `source`."""
+        scores = np.exp(-2.0 * (start(source) + t - np.arange(len(source))) ** 2)
+        return scores / scores.sum()
+
+
+def start(source):
+    """Where the text begins, behind the prefix."""
+    return list(source).index(SOURCE.encode("|")[0]) + 1
+
+
+def write_bundle(folder, model=None, **changes):
+    """Write the bundle of `model` into `folder`, with `changes` to its manifest."""
+    model = model or ToyModel()
+    for name in ("tokenizer", "onnx", "saved_model/1"):
+        (folder / name).mkdir(parents=True)
+    SOURCE.to_file(folder / "tokenizer/source.json")
+    TARGET.to_file(folder / "tokenizer/target.json")
+    graphs = {"encoder": encoder_graph(), "decoder_step": decoder_step_graph(model)}
+    for role, graph in graphs.items():
+        onnx.save(graph, folder / f"onnx/{role}.onnx")
+    (folder / "saved_model/1/saved_model.pb").write_bytes(b"not opened by serving")
+    fields = {
+        "schema_version": 1,
+        "name": "toy",
+        "task": "letters",
+        "pipeline": "Translate",
+        "created": "2026-01-02T03:04:05+00:00",
+        "versions": {"onnx": onnx.__version__},
+        "tokenizers": {
+            "source": "tokenizer/source.json",
+            "target": "tokenizer/target.json",
+        },
+        "text_prefix": TextPrefix(name="direction", separator="|", values=PREFIXES),
+        "limits": Limits(source_length=SOURCE_LENGTH, target_length=TARGET_LENGTH),
+        "decoding": DecodingDefaults(),
+        "graphs": {
+            role: Graph(f"onnx/{role}.onnx", specs(graph.graph.input), specs(graph.graph.output))
+            for role, graph in graphs.items()
+        },
+        "state": (
+            StateEntry("position", "beam"),
+            StateEntry("memory", "beam"),
+            StateEntry("keys", "source"),
+            StateEntry("lengths", "source"),
+        ),
+        "saved_models": {
+            "saved_model/1": {
+                "serving_default": Signature(
+                    inputs=(TensorSpec("token_ids", "int64", ("batch", "source_length")),),
+                    outputs=(TensorSpec("logits", "float32", ("batch", "target_length", 11)),),
+                )
+            }
+        },
+        "examples": EXAMPLES,
+        "scores": {"exact_match": 0.9875, "by_direction": {"up": 1.0, "down": 0.975}},
+        "parity": {"max_difference": 1.5e-6},
+        "files": describe_files(folder),
+    }
+    write_manifest(folder, Manifest(**(fields | changes)))
+    return folder
+
+
+def specs(values):
+    """The `TensorSpec`s of ONNX graph inputs or outputs."""
+    return tuple(
+        TensorSpec(
+            value.name,
+            {TensorProto.INT64: "int64", TensorProto.FLOAT: "float32"}[
+                value.type.tensor_type.elem_type
+            ],
+            tuple(axis.dim_param or axis.dim_value for axis in value.type.tensor_type.shape.dim),
+        )
+        for value in values
+    )
+
+
+def encoder_graph():
+    """token_ids, lengths -> the state before the first step."""
+    return _model(
+        f"""
+        encoder (int64[batch,source_length] token_ids, int64[batch] lengths) => (
+            float[batch,1,1] position, float[batch,1,{MEMORY}] memory,
+            float[batch,source_length,{len(SOURCE)}] keys, int64[batch] lengths
+        ) {{
+            keys = OneHot (token_ids, depth, off_on)
+            is_bar = Equal (token_ids, bar)
+            is_bar_float = Cast <to = {TensorProto.FLOAT}> (is_bar)
+            bar_at = ArgMax <axis = 1, keepdims = 1> (is_bar_float)
+            bar_at_float = Cast <to = {TensorProto.FLOAT}> (bar_at)
+            start = Add (bar_at_float, one)
+            position = Unsqueeze (start, axis_2)
+            memory = Mul (position, no_memory)
+        }}
+        """,
+        depth=np.int64(len(SOURCE)),
+        off_on=np.float32([0, 1]),
+        bar=np.int64(SOURCE.encode("|")[0]),
+        one=np.float32(1),
+        axis_2=np.int64([2]),
+        no_memory=np.zeros((1, 1, MEMORY), "float32"),
+    )
+
+
+def decoder_step_graph(model):
+    """token_ids, beam_index, k, state -> candidates, the next state."""
+    vocab_size = len(TARGET)
+    return _model(
+        f"""
+        decoder_step (
+            int64[batch,beam] token_ids, int64[batch,beam] beam_index, int64 k,
+            float[previous_batch,previous_beam,1] position,
+            float[previous_batch,previous_beam,{MEMORY}] memory,
+            float[batch,source_length,{len(SOURCE)}] keys, int64[batch] lengths
+        ) => (
+            float[batch,beam,k] candidate_log_probs, int64[batch,beam,k] candidate_ids,
+            float[batch,beam,{vocab_size}] logits, float[batch,beam,source_length] attention_weights,
+            float[batch,beam,1] next_position, float[batch,beam,{MEMORY}] next_memory
+        ) {{
+            positions = Reshape (position, rows_of_1)
+            p = Gather (positions, beam_index)
+            memories = Reshape (memory, rows_of_memory)
+            m = Gather (memories, beam_index)
+
+            shape = Shape (keys)
+            source_length = Gather (shape, int_1)
+            places = Range (int_0, source_length, int_1)
+            lengths_column = Unsqueeze (lengths, axis_1)
+            own = Less (places, lengths_column)
+            padding_mask = Unsqueeze (own, axis_1)
+            places_float = Cast <to = {TensorProto.FLOAT}> (places)
+            distance = Sub (p, places_float)
+            distance_2 = Mul (distance, distance)
+            scores = Mul (distance_2, sharpness)
+            masked = Where (padding_mask, scores, minus_infinity)
+            attention_weights = Softmax <axis = -1> (masked)
+            context = MatMul (attention_weights, keys)
+
+            half = Mul (m, one_half)
+            embedded = Gather (E, token_ids)
+            sum = Add (half, embedded)
+            next_memory = Tanh (sum)
+
+            lengths_float = Cast <to = {TensorProto.FLOAT}> (lengths_column)
+            lengths_cube = Unsqueeze (lengths_float, axis_1)
+            next_position = Add (p, one)
+            overrun = Sub (next_position, lengths_cube)
+            positive = Relu (overrun)
+            ending = Mul (positive, eos)
+
+            from_source = MatMul (context, M)
+            from_memory = MatMul (next_memory, W)
+            both = Add (from_source, from_memory)
+            all = Add (both, ending)
+            logits = Add (all, banned)
+            log_probs = LogSoftmax <axis = -1> (logits)
+            k_vector = Unsqueeze (k, axis_0)
+            candidate_log_probs, candidate_ids = TopK <axis = -1> (log_probs, k_vector)
+        }}
+        """,
+        rows_of_1=np.int64([-1, 1]),
+        rows_of_memory=np.int64([-1, MEMORY]),
+        int_0=np.int64(0),
+        int_1=np.int64(1),
+        axis_0=np.int64([0]),
+        axis_1=np.int64([1]),
+        sharpness=np.float32(-2),
+        minus_infinity=np.float32(-np.inf),
+        one_half=np.float32(0.5),
+        one=np.float32(1),
+        eos=np.float32(9) * np.eye(vocab_size, dtype="float32")[EOS],
+        banned=np.float32([-np.inf] * EOS + [0] * (vocab_size - EOS)),
+        M=model.M,
+        E=model.E,
+        W=model.W,
+    )
+
+
+def _model(text, **constants):
+    graph = onnx.parser.parse_graph(text)
+    graph.initializer.extend(
+        numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    onnx.checker.check_model(model, full_check=True)
+    return model

@@ -1,0 +1,1 @@
+"""Training: options in, a run folder out."""

@@ -1,0 +1,75 @@
+"""What happens between steps: a checkpoint, a progress bar, a look at validation data."""
+
+import keras
+
+from seqkeras import files
+from training.console import console, progress_bar
+
+
+class Checkpoint(keras.callbacks.Callback):
+    """Save model and optimizer after every epoch, whole or not at all."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.path = path
+
+    def on_epoch_end(self, epoch, logs=None):
+        with files.written_aside(self.path) as aside:
+            self.model.save(aside)
+
+
+class Reseed(keras.callbacks.Callback):
+    """Make dropout's random numbers a function of seed and epoch: no checkpoint holds them."""
+
+    def __init__(self, seed):
+        super().__init__()
+        self.seed = seed
+
+    def on_epoch_begin(self, epoch, logs=None):
+        states = [
+            each for each in self.model.variables if each.path.endswith("seed_generator_state")
+        ]
+        for number, state in enumerate(states):
+            state.assign([self.seed + number, epoch])
+
+
+class Progress(keras.callbacks.Callback):
+    """A progress bar over all steps, and a line for each look at the validation data.
+
+    Args:
+        num_steps: of the whole training.
+        first_step: where this process begins.
+        validate: model -> dictionary of scores between 0 and 1, or None.
+        looks: how many times to validate over the whole training.
+    """
+
+    def __init__(self, num_steps, first_step=0, validate=None, looks=5):
+        super().__init__()
+        self.num_steps = num_steps
+        self.step = first_step
+        self.validate = validate
+        self.look_every = num_steps / looks
+
+    def on_train_begin(self, logs=None):
+        self.bar = progress_bar()
+        self.task = self.bar.add_task("training", total=self.num_steps, completed=self.step)
+        self.bar.start()
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.step += 1
+        self.bar.update(self.task, completed=self.step)
+
+    def on_epoch_end(self, epoch, logs=None):
+        self.bar.update(self.task, description=f"training, loss {logs['loss']:.4f}")
+        before = self.step - self.params["steps"]
+        if self.step // self.look_every > before // self.look_every:
+            scores = self.validate(self.model) if self.validate else {}
+            parts = [f"{name} {score:.2%}" for name, score in scores.items()]
+            line = ", ".join([f"loss {logs['loss']:.4f}", *parts])
+            console.print(f"  step {self.step:,} of {self.num_steps:,}: {line}")
+
+    def on_train_end(self, logs=None):
+        self.close()
+
+    def close(self):
+        self.bar.stop()

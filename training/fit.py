@@ -1,0 +1,77 @@
+"""Compile, resume, fit: the one call of `model.fit`."""
+
+import math
+
+import keras
+import tensorflow as tf
+
+from training.callbacks import Checkpoint, Progress, Reseed
+from training.console import console
+
+CHECKPOINT = "checkpoint.keras"
+
+
+def fit(build_model, batches_from, num_steps, options, folder, validate=None):
+    """Train a model, from the checkpoint in the folder if there is one.
+
+    Adam with a linear warm-up and a cosine decay to zero. Steps, batches and random numbers are
+    functions of the seed, so a run that was stopped ends as one that was not.
+
+    Args:
+        build_model: () -> a model that returns logits, built.
+        batches_from: step -> `tf.data.Dataset` of the (inputs, targets) from that step on.
+        num_steps: of the whole training; rounded up to whole checkpoints.
+        options: `FitOptions`.
+        folder: where the checkpoint lies.
+        validate: model -> dictionary of scores between 0 and 1, or None.
+
+    Returns:
+        The trained model.
+    """
+    keras.utils.set_random_seed(options.seed)
+    tf.config.experimental.enable_op_determinism()
+    epochs = math.ceil(num_steps / options.steps_per_save)
+    num_steps = epochs * options.steps_per_save
+    checkpoint = folder / CHECKPOINT
+    if checkpoint.exists():
+        model = keras.models.load_model(checkpoint)
+    else:
+        model = build_model()
+        model.compile(
+            optimizer=make_optimizer(options, num_steps),
+            loss=keras.losses.SparseCategoricalCrossentropy(
+                from_logits=True, ignore_class=0, reduction="mean_with_sample_weight"
+            ),
+            jit_compile=False,  # measured: slower with XLA; and cuDNN needs it off
+        )
+    done = int(model.optimizer.iterations.numpy())
+    if done == num_steps:
+        return model
+    if done:
+        console.print(f"  going on from step {done:,} of {num_steps:,}")
+    progress = Progress(num_steps, done, validate)
+    try:
+        model.fit(
+            batches_from(done),
+            initial_epoch=done // options.steps_per_save,
+            epochs=epochs,
+            steps_per_epoch=options.steps_per_save,
+            shuffle=False,
+            verbose=0,
+            callbacks=[Reseed(options.seed), progress, Checkpoint(checkpoint)],
+        )
+    finally:
+        progress.close()
+    return model
+
+
+def make_optimizer(options, num_steps):
+    """Adam: the learning rate rises over the warm-up, then falls along a cosine to zero."""
+    warmup_steps = min(options.warmup_steps, num_steps // 2)
+    schedule = keras.optimizers.schedules.CosineDecay(
+        initial_learning_rate=0.0 if warmup_steps else options.learning_rate,
+        decay_steps=num_steps - warmup_steps,
+        warmup_target=options.learning_rate if warmup_steps else None,
+        warmup_steps=warmup_steps,
+    )
+    return keras.optimizers.Adam(schedule, global_clipnorm=options.clip_norm)

@@ -1,0 +1,97 @@
+"""A dataclass is the command line: `--batch-size 64` sets its field `batch_size`.
+
+The same names, in a JSON object, make a `--config` file; the command line goes before the file.
+"""
+
+import dataclasses
+import json
+from pathlib import Path
+
+import click
+
+
+def option(default, type, help):
+    """A dataclass field that is also an option of the command line."""
+    return dataclasses.field(default=default, metadata={"type": type, "help": help})
+
+
+def at_least(minimum):
+    return click.IntRange(min=minimum)
+
+
+POSITIVE = click.FloatRange(min=0, min_open=True)
+FRACTION = click.FloatRange(min=0, max=1)
+
+
+@dataclasses.dataclass(frozen=True)
+class FitOptions:
+    """What every training takes; a task's options come after these."""
+
+    seed: int = option(0, click.IntRange(min=0), "Of weights, samples and their order.")
+    batch_size: int = option(128, at_least(1), "Examples in each step.")
+    learning_rate: float = option(3e-3, POSITIVE, "Adam's, at the end of the warm-up.")
+    warmup_steps: int = option(100, at_least(0), "Steps until the full learning rate.")
+    clip_norm: float = option(1.0, POSITIVE, "Largest norm of each weight's gradient.")
+    passes: int = option(2, at_least(1), "How often the model sees each training example.")
+    steps_per_save: int = option(100, at_least(1), "Steps between two checkpoints.")
+
+
+def command(name, options_class, run):
+    """A click command that builds the options and calls `run(options, folder, overwrite)`."""
+    parameters = [
+        click.Option(
+            ["--out"],
+            type=click.Path(file_okay=False, path_type=Path),
+            required=True,
+            help="Run folder to make, or to go on with.",
+        ),
+        click.Option(["--overwrite"], is_flag=True, help="Replace the run that is in the folder."),
+        click.Option(
+            ["--config"],
+            type=click.Path(exists=True, dir_okay=False, path_type=Path),
+            callback=_read_config,
+            is_eager=True,
+            expose_value=False,
+            help="JSON object of the options below.",
+        ),
+        *[
+            click.Option(
+                ["--" + field.name.replace("_", "-")],
+                type=field.metadata["type"],
+                default=field.default,
+                show_default=True,
+                help=field.metadata["help"],
+            )
+            for field in dataclasses.fields(options_class)
+        ],
+    ]
+
+    def callback(out, overwrite, **values):
+        run(options_class(**values), out, overwrite)
+
+    return click.Command(
+        name,
+        params=parameters,
+        callback=callback,
+        help=run.__doc__,
+        short_help=run.__doc__,
+    )
+
+
+def _read_config(context, parameter, path):
+    if path is None:
+        return
+    known = [each.name for each in context.command.params if each.name not in ("config", "out")]
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise click.BadParameter(f"{path} is not a JSON file: {error}", param=parameter) from None
+    if not isinstance(values, dict):
+        raise click.BadParameter(f"{path} must hold a JSON object of options.", param=parameter)
+    unknown = sorted(set(values) - set(known))
+    if unknown:
+        raise click.BadParameter(
+            f"{path} has unknown options: {', '.join(unknown)}; known: {', '.join(known)}.",
+            param=parameter,
+        )
+    context.default_map = values

@@ -1,0 +1,243 @@
+"""Dates as people write them, in 28 locales, to ISO dates: made on the spot, trained in minutes.
+
+A bidirectional recurrent encoder, additive attention and a recurrent decoder, over characters.
+"""
+
+import collections
+import dataclasses
+import functools
+import time
+
+import click
+import numpy as np
+import tensorflow as tf
+from keras import ops
+from rich.table import Table
+
+from seqkeras import files
+from seqkeras.analysis.attention_maps import AttentionMap, plot_attention_maps
+from seqkeras.data import dates
+from seqkeras.data.batching import BucketedBatches
+from seqkeras.decoding import greedy, in_batches
+from seqkeras.models import RNNSeq2Seq
+from seqkeras.runs import MODEL, SCORES, VALIDATION, RunRecord
+from seqkeras.tokenizers import BOS, EOS, CharacterTable, pad
+from training.console import console, progress_bar
+from training.fit import CHECKPOINT, fit
+from training.options import FRACTION, FitOptions, at_least, option
+from training.run import open_run
+
+TARGET_LENGTH = 11  # ten characters and <eos>
+SOURCE_LENGTH = 64  # room beyond the longest date, for a stray word
+ATTENTION_MAP = "attention.png"
+MAPPED_LOCALES = ("de", "ru", "ar", "he", "ja", "ko")
+TOKENIZERS = {"source": "tokenizer/source.json", "target": "tokenizer/target.json"}
+
+
+@dataclasses.dataclass(frozen=True)
+class DatesOptions(FitOptions):
+    """Options of `python -m training dates`."""
+
+    examples: int = option(120_000, at_least(1), "Training examples to make.")
+    noisy: float = option(0.5, FRACTION, "Share of them that carry human noise.")
+    test_examples: int = option(100, at_least(1), "Test dates per locale, clean and noisy each.")
+    cell: str = option("gru", click.Choice(["gru", "lstm"]), "Recurrent cell of both sides.")
+    embedding_dim: int = option(64, at_least(1), "Size of the character embeddings.")
+    units: int = option(128, at_least(1), "Encoder state in each direction.")
+    decoder_units: int = option(128, at_least(1), "Decoder state.")
+    dropout: float = option(0.0, FRACTION, "Of embeddings and before the logits.")
+
+
+def run(options, folder, overwrite=False):
+    """Dates people write, in 28 locales, to ISO dates."""
+    if open_run(folder, "dates", options, overwrite):
+        console.print(f"{folder}: finished already, with these options; see {folder / SCORES}")
+        return
+    source = CharacterTable.learn(dates.characters())
+    target = CharacterTable.learn("0123456789-")
+    (folder / "tokenizer").mkdir(exist_ok=True)
+    source.to_file(folder / TOKENIZERS["source"])
+    target.to_file(folder / TOKENIZERS["target"])
+    translate = functools.partial(_translate, source=source, target=target)
+
+    began = time.monotonic()
+    train = dates.sample("train", options.examples, options.seed, options.noisy)
+    validation = dates.sample("validation", 20 * len(dates.LOCALES), options.seed, 0.5)
+    console.print(
+        f"dates: {len(train):,} training examples in {len(dates.LOCALES)} locales, "
+        f"made in {time.monotonic() - began:.0f} s"
+    )
+    batches = _Batches(train, source, target, options)
+    model = fit(
+        lambda: _build_model(options, source, target),
+        batches.dataset_from,
+        options.passes * batches.buckets.batches_per_pass,
+        options,
+        folder,
+        validate=lambda model: {
+            "validation dates right": _share_right(model, validation, translate)
+        },
+    )
+    console.print(f"  trained in {time.monotonic() - began:.0f} s since this command began")
+
+    scores = _evaluate(model, options, translate)
+    files.write_json(folder / SCORES, scores)
+    _draw_attention(model, source, target, options, folder / ATTENTION_MAP)
+    files.write_json(
+        folder / VALIDATION,
+        [{"text": example.text, "target": example.target} for example in validation],
+    )
+    with files.written_aside(folder / MODEL) as aside:
+        model.save(aside, include_optimizer=False)
+    _record(validation).write(folder)
+    (folder / CHECKPOINT).unlink()
+    console.print(_table(scores))
+    console.print(
+        f"{folder}: {MODEL}, {SCORES} and {ATTENTION_MAP} are there; clean dates "
+        f"{scores['clean']:.2%} right, noisy ones {scores['noisy']:.2%}"
+    )
+    console.print(f"next: python -m export {folder} bundles/{folder.name}")
+
+
+def _build_model(options, source, target):
+    model = RNNSeq2Seq(
+        source_vocab_size=len(source),
+        target_vocab_size=len(target),
+        embedding_dim=options.embedding_dim,
+        units=options.units,
+        decoder_units=options.decoder_units,
+        cell=options.cell,
+        dropout=options.dropout,
+    )
+    model.build(None)
+    return model
+
+
+class _Batches:
+    """The training examples as token ids, in batches of like length."""
+
+    def __init__(self, examples, source, target, options):
+        self.token_ids, self.lengths = pad([source.encode(example.text) for example in examples])
+        self.targets = np.array(
+            [[BOS, *target.encode(example.target), EOS] for example in examples]
+        )
+        self.buckets = BucketedBatches(self.lengths, options.batch_size, options.seed)
+
+    def dataset_from(self, step):
+        """`tf.data.Dataset` of (inputs, targets) from a step on, without end."""
+        rows = self.buckets.batch_size
+        inputs = {
+            "token_ids": tf.TensorSpec((rows, None), tf.int64),
+            "lengths": tf.TensorSpec((rows,), tf.int64),
+            "target_ids": tf.TensorSpec((rows, TARGET_LENGTH), tf.int64),
+        }
+        targets = tf.TensorSpec((rows, TARGET_LENGTH), tf.int64)
+        return tf.data.Dataset.from_generator(
+            lambda: map(self._batch, self.buckets.from_step(step)),
+            output_signature=(inputs, targets),
+        ).prefetch(2)
+
+    def _batch(self, rows):
+        lengths, targets = self.lengths[rows], self.targets[rows]
+        inputs = {
+            "token_ids": self.token_ids[rows, : lengths.max()],
+            "lengths": lengths,
+            "target_ids": targets[:, :-1],
+        }
+        return inputs, targets[:, 1:]
+
+
+def _translate(model, texts, source, target, advance=None):
+    """The greedy answers of the Keras model."""
+
+    @tf.function(
+        input_signature=[tf.TensorSpec((None, None), tf.int64), tf.TensorSpec((None,), tf.int64)]
+    )
+    def decode(token_ids, lengths):
+        state = model.encode(token_ids, lengths)
+        return greedy(model.step, state, start_id=BOS, end_id=EOS, max_length=TARGET_LENGTH)[:1]
+
+    rows = [source.encode(text) for text in texts]
+    (token_ids,) = in_batches(decode, rows, pad, advance=advance)
+    return [target.decode(row) for row in token_ids]
+
+
+def _share_right(model, examples, translate):
+    answers = translate(model, [example.text for example in examples])
+    return float(np.mean([a == e.target for a, e in zip(answers, examples, strict=True)]))
+
+
+def _evaluate(model, options, translate):
+    """Exact match on test dates: over all, per locale, and per kind of noise."""
+    count = options.test_examples * len(dates.LOCALES)
+    scores = {"examples": count}
+    by_locale = {locale: {} for locale in dates.LOCALES}
+    with progress_bar() as bar:
+        for kind, noisy in (("clean", 0.0), ("noisy", 1.0)):
+            examples = dates.sample("test", count, options.seed, noisy)
+            task = bar.add_task(f"scoring {kind} test dates", total=count)
+            answers = translate(
+                model,
+                [example.text for example in examples],
+                advance=lambda rows, task=task: bar.advance(task, rows),
+            )
+            right = collections.defaultdict(list)
+            for answer, example in zip(answers, examples, strict=True):
+                for group in (
+                    "all",
+                    example.locale,
+                    *[f"noise {each}" for each in example.noise],
+                ):
+                    right[group].append(answer == example.target)
+            scores[kind] = float(np.mean(right["all"]))
+            for locale in dates.LOCALES:
+                by_locale[locale][kind] = float(np.mean(right[locale]))
+    scores["by_noise"] = {
+        group.removeprefix("noise "): float(np.mean(right[group]))
+        for group in sorted(right)
+        if group.startswith("noise ")
+    }
+    scores["by_locale"] = by_locale
+    return scores
+
+
+def _table(scores):
+    table = Table(title=f"dates right, of {scores['examples']:,} clean and as many noisy ones")
+    table.add_column("locale")
+    table.add_column("clean", justify="right")
+    table.add_column("noisy", justify="right")
+    for locale, right in scores["by_locale"].items():
+        table.add_row(locale, f"{right['clean']:.1%}", f"{right['noisy']:.1%}")
+    table.add_section()
+    table.add_row("all", f"{scores['clean']:.2%}", f"{scores['noisy']:.2%}")
+    return table
+
+
+def _draw_attention(model, source, target, options, path):
+    examples = {example.locale: example for example in dates.sample("test", 280, options.seed)}
+    maps = []
+    for locale in MAPPED_LOCALES:
+        example = examples[locale]
+        state = model.encode(*pad([source.encode(example.text)]))
+        rows = []
+        for token in [BOS, *target.encode(example.target)][: len(example.target)]:
+            (_, weights), state = model.step(np.array([[token]]), state)
+            rows.append(ops.convert_to_numpy(weights)[0, 0])
+        maps.append(AttentionMap(example.text, example.target, np.stack(rows)))
+    plot_attention_maps(maps, path)
+
+
+def _record(validation):
+    return RunRecord(
+        task="dates",
+        pipeline="Translate",
+        tokenizers=TOKENIZERS,
+        limits={"source_length": SOURCE_LENGTH, "target_length": TARGET_LENGTH},
+        decoding={"beam_size": 1, "length_penalty": 0.0},
+        text_prefix={
+            "name": "locale",
+            "separator": "|",
+            "values": sorted(dates.LOCALES),
+        },
+        examples=[example.text for example in validation[:64]],
+    )
