@@ -1,11 +1,11 @@
 """SavedModels for TensorFlow Serving.
 
-`saved_model/1` takes token ids, `saved_model_text/1` strings. Both hold core TensorFlow operators only and load without our code.
+`saved_model/1` takes token ids, `saved_model_text/1` strings. Both hold core TensorFlow operators
+only, and load without our code.
 """
 
 import re
 
-import keras
 import tensorflow as tf
 
 from export.signatures import Signature
@@ -21,16 +21,16 @@ def write(model, signatures, folder):
         signatures: name -> `Signature`.
         folder: to make.
     """
-    archive = keras.export.ExportArchive()
-    archive.track(model)
-    for name, signature in signatures.items():
-        archive.add_endpoint(name, _by_position(signature), _tensor_specs(signature))
-    archive.write_out(str(folder), verbose=False)
+    module = tf.Module()  # Keras's ExportArchive would store every variable twice
+    module.weights = [variable.value for variable in model.variables]
+    functions = {name: _traced(signature) for name, signature in signatures.items()}
+    tf.saved_model.save(module, str(folder), signatures=functions)
 
 
-def _by_position(signature):
+def _traced(signature):
     names = [spec.name for spec in signature.inputs]
 
+    @tf.function(input_signature=_tensor_specs(signature), autograph=False)
     def function(*tensors):
         return signature.function(**dict(zip(names, tensors, strict=True)))
 

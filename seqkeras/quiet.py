@@ -13,8 +13,9 @@ def import_tensorflow():
     nowhere = os.open(os.devnull, os.O_WRONLY)
     try:
         os.dup2(nowhere, 2)
-        import tensorflow  # noqa: F401
+        import tensorflow
     finally:
         os.dup2(kept, 2)
         os.close(kept)
         os.close(nowhere)
+    tensorflow.get_logger().setLevel("ERROR")

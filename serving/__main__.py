@@ -40,10 +40,7 @@ def main(argv=None):
 def predict(options):
     """Print the answers to the texts given, or else to the lines of standard input."""
     pipeline = load(options.bundle, options.threads)
-    search = _search(options) | {
-        "n_best": options.n_best,
-        "attention": options.attention,
-    }
+    search = _search(options) | {"n_best": options.n_best, "attention": options.attention}
     pipeline([], **search)  # refuses wrong options before anything is read
     if options.texts:
         batches = [list(_accepted(pipeline, _arguments(options.texts)))]
@@ -60,10 +57,7 @@ def predict(options):
 def bench(options):
     """Print a table of latency and throughput, and what it was measured on."""
     pipeline = load(options.bundle, options.threads)
-    from .bench import (
-        machine,
-        measure,
-    )  # brings NumPy and onnxruntime, which `inspect` spares
+    from .bench import machine, measure  # brings NumPy and onnxruntime, which `inspect` spares
 
     texts = pipeline.manifest.examples
     if options.input:
@@ -136,11 +130,7 @@ def _bench_parser(prog):
     parser.add_argument("bundle", metavar="BUNDLE", help="the bundle's folder")
     _add_search_options(parser)
     parser.add_argument(
-        "--batch-sizes",
-        type=_counts,
-        default=(1, 16, 64),
-        metavar="N,…",
-        help="1,16,64",
+        "--batch-sizes", type=_counts, default=(1, 16, 64), metavar="N,…", help="1,16,64"
     )
     parser.add_argument("--seconds", type=float, default=2.0, metavar="S", help="a batch size; 2")
     parser.add_argument("--repeats", type=_count, metavar="N", help="calls, instead of seconds")
@@ -168,11 +158,7 @@ def _add_search_options(parser):
     parser.add_argument("--threads", type=_count, metavar="N", help="one a core")
 
 
-_COMMANDS = {
-    "predict": _predict_parser,
-    "bench": _bench_parser,
-    "inspect": _inspect_parser,
-}
+_COMMANDS = {"predict": _predict_parser, "bench": _bench_parser, "inspect": _inspect_parser}
 _COMMANDS_HELP = (
     "predict: answer texts",
     "bench: measure latency and throughput",

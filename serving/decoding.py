@@ -157,11 +157,7 @@ class _Finished:
         best = np.argsort(-scores, axis=1, kind="stable")[:, : self.scores.shape[1]]
         self.scores[sources] = scores[_each(best), best]
         lengths = np.full_like(token_ids, length)
-        for kept, new in (
-            (self.lengths, lengths),
-            (self.last, token_ids),
-            (self.rows, beam_index),
-        ):
+        for kept, new in ((self.lengths, lengths), (self.last, token_ids), (self.rows, beam_index)):
             kept[sources] = np.concatenate([kept[sources], new], axis=1)[_each(best), best]
 
     def hypotheses(self, history):
@@ -192,11 +188,7 @@ class _Finished:
         Returns:
             (H, T) token ids, and None or (H, T, S) attention weights.
         """
-        lengths, last, rows = (
-            self.lengths.ravel(),
-            self.last.ravel(),
-            self.rows.flatten(),
-        )
+        lengths, last, rows = self.lengths.ravel(), self.last.ravel(), self.rows.flatten()
         token_ids = np.full((lengths.size, len(history)), PAD)
         weights = None
         if history and history[0][2] is not None:

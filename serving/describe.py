@@ -21,35 +21,17 @@ def _rows(manifest):
     yield "name", manifest.name
     yield "task", f"{manifest.task}, by the pipeline {manifest.pipeline}"
     yield "made", manifest.created
-    yield (
-        "with",
-        ", ".join(f"{name} {version}" for name, version in manifest.versions.items()),
-    )
-    yield (
-        "size",
-        f"{_bytes(size)} in {len(manifest.files)} files, schema {manifest.schema_version}",
-    )
+    yield "with", ", ".join(f"{name} {version}" for name, version in manifest.versions.items())
+    yield "size", f"{_bytes(size)} in {len(manifest.files)} files, schema {manifest.schema_version}"
     if manifest.text_prefix:
         prefix = manifest.text_prefix
         known = " ".join(prefix.values)
-        yield (
-            "input",
-            f"a {prefix.name}, {prefix.separator!r}, then the text; known: {known}",
-        )
+        yield "input", f"a {prefix.name}, {prefix.separator!r}, then the text; known: {known}"
     for example in manifest.examples:
         yield "example", repr(example)
-    yield (
-        "limits",
-        f"source {limits.source_length} tokens, target {limits.target_length}",
-    )
-    yield (
-        "decoding",
-        f"beam size {defaults.beam_size}, length penalty {defaults.length_penalty:g}",
-    )
-    yield (
-        "state",
-        ", ".join(f"{entry.name} per {entry.per}" for entry in manifest.state),
-    )
+    yield "limits", f"source {limits.source_length} tokens, target {limits.target_length}"
+    yield "decoding", f"beam size {defaults.beam_size}, length penalty {defaults.length_penalty:g}"
+    yield "state", ", ".join(f"{entry.name} per {entry.per}" for entry in manifest.state)
     for role, file in manifest.tokenizers.items():
         yield f"{role} tokenizer", file
     for role, graph in manifest.graphs.items():
@@ -61,19 +43,13 @@ def _rows(manifest):
             yield from _signature(signature)
     for title, figures in (("scores", manifest.scores), ("parity", manifest.parity)):
         for name, value in _flat(figures):
-            yield (
-                title,
-                f"{name} {value:.6g}" if isinstance(value, float) else f"{name} {value}",
-            )
+            yield (title, f"{name} {value:.6g}" if isinstance(value, float) else f"{name} {value}")
 
 
 def _signature(signature):
     for direction, specs in (("takes", signature.inputs), ("gives", signature.outputs)):
         for spec in specs:
-            yield (
-                "",
-                f"{direction} {spec.name} {spec.dtype} ({', '.join(map(str, spec.shape))})",
-            )
+            yield "", f"{direction} {spec.name} {spec.dtype} ({', '.join(map(str, spec.shape))})"
 
 
 def _flat(figures, above=""):

@@ -200,10 +200,7 @@ class Manifest:
                 yield f"files {path!r} must have its size and 64 hexadecimal digits of sha256"
 
     def _wrong_paths(self):
-        used = [
-            *self.tokenizers.values(),
-            *(graph.file for graph in self.graphs.values()),
-        ]
+        used = [*self.tokenizers.values(), *(graph.file for graph in self.graphs.values())]
         for path in used:
             if path not in self.files:
                 yield f"files must list {path!r}, which is used"

@@ -195,7 +195,7 @@ def require_count(name, value, most=None):
     except TypeError:
         count = 0
     if count < 1 or (most is not None and count > most):
-        bounds = "at least 1" if most is None else f"from 1 to {most}"
+        bounds = "of at least 1" if most is None else f"from 1 to {most}"
         raise ValueError(f"{name} must be a whole number {bounds}; received {_shown(value)}.")
     return count
 

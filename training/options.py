@@ -59,7 +59,7 @@ def command(name, options_class, run):
                 ["--" + field.name.replace("_", "-")],
                 type=field.metadata["type"],
                 default=field.default,
-                show_default=True,
+                show_default=not isinstance(field.default, tuple),
                 help=field.metadata["help"],
             )
             for field in dataclasses.fields(options_class)

@@ -25,7 +25,7 @@ def open_run(folder, task, options, overwrite):
     Raises:
         RunError: if the folder holds another run, or something that is no run.
     """
-    wanted = {"task": task, **dataclasses.asdict(options)}
+    wanted = json.loads(json.dumps({"task": task, **dataclasses.asdict(options)}))
     path = folder / OPTIONS
     if folder.exists() and any(folder.iterdir()):
         if not path.is_file():

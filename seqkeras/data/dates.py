@@ -23,7 +23,8 @@ Noise never makes a second date possible:
     marks it (年, 년), or where CLDR's own short form of the locale has two digits; and only while
     more than spaces separate it from the next number. Never in Japanese, which counts era years.
   * A slipped name is kept only if it is nearer (optimal string alignment) to its own month or
-    weekday than to every other one, in whatever form the locale has for them.
+    weekday than to every other one, in whatever form the locale has for them. Words of fewer than
+    four letters do not slip (in Chinese, Japanese and Korean three: characters drop or double).
   * Numbers are never joined.
 
 Left out: accents that people drop, other numerals (Arabic, Hindi), other calendars, words between
@@ -78,7 +79,7 @@ LOSSES = tuple(  # what people leave out or type differently between and inside 
         ("[׳ʼ]", ""),
         ("(?<=[^\\W\\d])-", " "),  # segunda-feira
         ("(?<=[년월]) ", ""),
-        ("(?<=日)(?=[星日月火水木金土])", " "),
+        ("(?<=\\d日)(?=\\w)", " "),
         ("(?<=[年月])(?=\\d)", " "),
     )
 )
@@ -294,8 +295,7 @@ def _with_noise(rng, day, locale, form, wanted):
     short_month = "short_month" in wanted and _can_shorten_month(locale, form, day.month)
     short_year = "two_digit_year" in wanted and _can_shorten_year(locale, form)
     month, year = "MMM" if short_month else "MMMM", "yy" if short_year else "y"
-    pattern = _pattern(locale, form, month, year)
-    pieces = _write(day, locale, pattern)
+    pieces = _write(day, locale, _pattern(locale, form, month, year))
     made = {"short_month": short_month, "two_digit_year": short_year}
     if "slip" in wanted:
         slipped = _slip(rng, day, locale, pieces)
@@ -314,10 +314,8 @@ def _with_noise(rng, day, locale, form, wanted):
 @cache
 def _can_shorten_month(locale, form, month):
     """Says whether the form holds the month's name, and the abbreviation is another."""
-    symbols = [symbol for symbol, _ in _pattern(locale, form)]
-    return (
-        "MMMM" in symbols and _names(locale, "MMMM")[month - 1] != _names(locale, "MMM")[month - 1]
-    )
+    full, short = (_names(locale, symbol)[month - 1] for symbol in ("MMMM", "MMM"))
+    return full != short and "MMMM" in (symbol for symbol, _ in _pattern(locale, form))
 
 
 @cache
@@ -374,8 +372,8 @@ def _lose_punctuation(rng, pieces):
         fields = [field for symbol, field in pieces if symbol]
         return _pick(rng, [other for sep in SEPARATORS if (other := sep.join(fields)) != text])
     losses = [(mark, replacement) for mark, replacement in LOSSES if mark.search(text)]
-    chosen = [loss for loss in losses if rng.random() < 0.5] or losses[:1]
-    for mark, replacement in chosen:
+    chosen = [loss for loss in losses if rng.random() < 0.5]
+    for mark, replacement in chosen or [_pick(rng, losses)] if losses else ():
         text = mark.sub(replacement, text)
     return text
 

@@ -1,3 +1,5 @@
+import functools
+
 import numpy as np
 import pytest
 
@@ -6,6 +8,14 @@ from serving.text import BOS, EOS
 from tests.serving import references
 
 VOCAB_SIZE, TARGET_LENGTH, SOURCE_LENGTH = 7, 5, 3
+
+
+@functools.cache
+def log_probs(seed, eos, source, prefix):
+    logits = np.random.default_rng([seed, source, *prefix]).normal(0, 2, VOCAB_SIZE)
+    logits[EOS] += eos
+    logits[:EOS] = -np.inf
+    return logits - np.log(np.exp(logits).sum())
 
 
 class PrefixModel:
@@ -19,10 +29,7 @@ class PrefixModel:
         self.batch_sizes = []
 
     def log_probs(self, source, prefix):
-        logits = np.random.default_rng([self.seed, source, *prefix]).normal(0, 2, VOCAB_SIZE)
-        logits[EOS] += self.eos
-        logits[:EOS] = -np.inf
-        return logits - np.log(np.exp(logits).sum())
+        return log_probs(self.seed, self.eos, source, prefix)
 
     def attention(self, source, prefix):
         return np.random.default_rng([self.seed, 99, source, *prefix]).dirichlet([1, 1, 1])

@@ -92,10 +92,7 @@ def write_bundle(folder, model=None, **changes):
         "pipeline": "Translate",
         "created": "2026-01-02T03:04:05+00:00",
         "versions": {"onnx": onnx.__version__},
-        "tokenizers": {
-            "source": "tokenizer/source.json",
-            "target": "tokenizer/target.json",
-        },
+        "tokenizers": {"source": "tokenizer/source.json", "target": "tokenizer/target.json"},
         "text_prefix": TextPrefix(name="direction", separator="|", values=PREFIXES),
         "limits": Limits(source_length=SOURCE_LENGTH, target_length=TARGET_LENGTH),
         "decoding": DecodingDefaults(),
@@ -179,7 +176,8 @@ def decoder_step_graph(model):
             float[batch,source_length,{len(SOURCE)}] keys, int64[batch] lengths
         ) => (
             float[batch,beam,k] candidate_log_probs, int64[batch,beam,k] candidate_ids,
-            float[batch,beam,{vocab_size}] logits, float[batch,beam,source_length] attention_weights,
+            float[batch,beam,{vocab_size}] logits,
+            float[batch,beam,source_length] attention_weights,
             float[batch,beam,1] next_position, float[batch,beam,{MEMORY}] next_memory
         ) {{
             positions = Reshape (position, rows_of_1)

@@ -5,7 +5,6 @@ A bidirectional recurrent encoder, additive attention and a recurrent decoder, o
 
 import collections
 import dataclasses
-import functools
 import time
 
 import click
@@ -30,8 +29,22 @@ from training.run import open_run
 TARGET_LENGTH = 11  # ten characters and <eos>
 SOURCE_LENGTH = 64  # room beyond the longest date, for a stray word
 ATTENTION_MAP = "attention.png"
+VALIDATION_EXAMPLES = 560
 MAPPED_LOCALES = ("de", "ru", "ar", "he", "ja", "ko")
 TOKENIZERS = {"source": "tokenizer/source.json", "target": "tokenizer/target.json"}
+
+
+class _Locales(click.ParamType):
+    """Names of locales with commas between them, as a tuple."""
+
+    name = "locales"
+
+    def convert(self, value, parameter, context):
+        names = tuple(value.split(",")) if isinstance(value, str) else tuple(value)
+        unknown = [name for name in names if name not in dates.LOCALES]
+        if unknown:
+            self.fail(f"unknown locale {unknown[0]!r}; known: {', '.join(dates.LOCALES)}.")
+        return names
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,6 +52,7 @@ class DatesOptions(FitOptions):
     """Options of `python -m training dates`."""
 
     examples: int = option(120_000, at_least(1), "Training examples to make.")
+    locales: tuple = option(dates.LOCALES, _Locales(), "Which, with commas between them.")
     noisy: float = option(0.5, FRACTION, "Share of them that carry human noise.")
     test_examples: int = option(100, at_least(1), "Test dates per locale, clean and noisy each.")
     cell: str = option("gru", click.Choice(["gru", "lstm"]), "Recurrent cell of both sides.")
@@ -58,13 +72,13 @@ def run(options, folder, overwrite=False):
     (folder / "tokenizer").mkdir(exist_ok=True)
     source.to_file(folder / TOKENIZERS["source"])
     target.to_file(folder / TOKENIZERS["target"])
-    translate = functools.partial(_translate, source=source, target=target)
+    translate = _Translator(source, target)
 
     began = time.monotonic()
-    train = dates.sample("train", options.examples, options.seed, options.noisy)
-    validation = dates.sample("validation", 20 * len(dates.LOCALES), options.seed, 0.5)
+    train = dates.sample("train", options.examples, options.seed, options.noisy, options.locales)
+    validation = dates.sample("validation", VALIDATION_EXAMPLES, options.seed, 0.5, options.locales)
     console.print(
-        f"dates: {len(train):,} training examples in {len(dates.LOCALES)} locales, "
+        f"dates: {len(train):,} training examples in {len(options.locales)} locales, "
         f"made in {time.monotonic() - began:.0f} s"
     )
     batches = _Batches(train, source, target, options)
@@ -89,7 +103,7 @@ def run(options, folder, overwrite=False):
     )
     with files.written_aside(folder / MODEL) as aside:
         model.save(aside, include_optimizer=False)
-    _record(validation).write(folder)
+    _record(options, validation).write(folder)
     (folder / CHECKPOINT).unlink()
     console.print(_table(scores))
     console.print(
@@ -147,19 +161,29 @@ class _Batches:
         return inputs, targets[:, 1:]
 
 
-def _translate(model, texts, source, target, advance=None):
-    """The greedy answers of the Keras model."""
+class _Translator:
+    """The greedy answers of a Keras model to texts; the model's graph is traced once."""
 
-    @tf.function(
-        input_signature=[tf.TensorSpec((None, None), tf.int64), tf.TensorSpec((None,), tf.int64)]
-    )
-    def decode(token_ids, lengths):
-        state = model.encode(token_ids, lengths)
-        return greedy(model.step, state, start_id=BOS, end_id=EOS, max_length=TARGET_LENGTH)[:1]
+    def __init__(self, source, target):
+        self.source, self.target = source, target
+        self.model = None
 
-    rows = [source.encode(text) for text in texts]
-    (token_ids,) = in_batches(decode, rows, pad, advance=advance)
-    return [target.decode(row) for row in token_ids]
+    def __call__(self, model, texts, advance=None):
+        if model is not self.model:
+            self.model, self.decode = model, self._trace(model)
+        rows = [self.source.encode(text) for text in texts]
+        (token_ids,) = in_batches(self.decode, rows, pad, advance=advance)
+        return [self.target.decode(row) for row in token_ids]
+
+    def _trace(self, model):
+        rows, lengths = tf.TensorSpec((None, None), tf.int64), tf.TensorSpec((None,), tf.int64)
+
+        @tf.function(input_signature=[rows, lengths])
+        def decode(token_ids, lengths):
+            state = model.encode(token_ids, lengths)
+            return greedy(model.step, state, start_id=BOS, end_id=EOS, max_length=TARGET_LENGTH)[:1]
+
+        return decode
 
 
 def _share_right(model, examples, translate):
@@ -169,12 +193,12 @@ def _share_right(model, examples, translate):
 
 def _evaluate(model, options, translate):
     """Exact match on test dates: over all, per locale, and per kind of noise."""
-    count = options.test_examples * len(dates.LOCALES)
+    count = options.test_examples * len(options.locales)
     scores = {"examples": count}
-    by_locale = {locale: {} for locale in dates.LOCALES}
+    by_locale = {locale: {} for locale in options.locales}
     with progress_bar() as bar:
         for kind, noisy in (("clean", 0.0), ("noisy", 1.0)):
-            examples = dates.sample("test", count, options.seed, noisy)
+            examples = dates.sample("test", count, options.seed, noisy, options.locales)
             task = bar.add_task(f"scoring {kind} test dates", total=count)
             answers = translate(
                 model,
@@ -190,7 +214,7 @@ def _evaluate(model, options, translate):
                 ):
                     right[group].append(answer == example.target)
             scores[kind] = float(np.mean(right["all"]))
-            for locale in dates.LOCALES:
+            for locale in options.locales:
                 by_locale[locale][kind] = float(np.mean(right[locale]))
     scores["by_noise"] = {
         group.removeprefix("noise "): float(np.mean(right[group]))
@@ -216,7 +240,9 @@ def _table(scores):
 def _draw_attention(model, source, target, options, path):
     examples = {example.locale: example for example in dates.sample("test", 280, options.seed)}
     maps = []
-    for locale in MAPPED_LOCALES:
+    for locale in [each for each in MAPPED_LOCALES if each in options.locales] or options.locales[
+        :1
+    ]:
         example = examples[locale]
         state = model.encode(*pad([source.encode(example.text)]))
         rows = []
@@ -227,7 +253,7 @@ def _draw_attention(model, source, target, options, path):
     plot_attention_maps(maps, path)
 
 
-def _record(validation):
+def _record(options, validation):
     return RunRecord(
         task="dates",
         pipeline="Translate",
@@ -237,7 +263,7 @@ def _record(validation):
         text_prefix={
             "name": "locale",
             "separator": "|",
-            "values": sorted(dates.LOCALES),
+            "values": sorted(options.locales),
         },
         examples=[example.text for example in validation[:64]],
     )

@@ -1,0 +1,44 @@
+# Two commands: `make quickstart` (data, training, export, answers) and `make test` (lint, tests).
+# Each first makes .venv with what it needs; PYTHON chooses the interpreter (3.11 to 3.13).
+
+PYTHON ?= $(firstword $(foreach name,python3 python3.13 python3.12 python3.11,\
+	$(shell $(name) -c 'import sys; (3, 11) <= sys.version_info[:2] <= (3, 13) and print("$(name)")' 2>/dev/null)))
+BIN := .venv/bin
+RUN := runs/dates
+BUNDLE := bundles/dates
+UV := $(shell command -v uv)
+ifdef UV
+INSTALL := uv pip install --quiet --python $(BIN)/python
+else
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+endif
+
+.PHONY: quickstart test lint clean
+
+quickstart: .venv/requirements.done
+	$(BIN)/python -m training dates --out $(RUN)
+	$(BIN)/python -m export $(RUN) $(BUNDLE) --overwrite
+	$(BIN)/python -m serving predict $(BUNDLE) "de|Samstag, 3. Mai 2014" "en_US|sat may 3 14" "ja|2014年5月3日"
+	@echo "next: ask it more, as in the last command; see $(RUN)/attention.png; read $(BUNDLE)/README.md"
+
+test: lint
+	$(BIN)/python -m pytest
+
+lint: .venv/requirements-test.done
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check --quiet .
+
+# requirements-test.txt holds requirements.txt too.
+.venv/requirements-test.done: requirements.txt requirements-test.txt serving/requirements.txt
+.venv/%.done: %.txt | .venv/bin/python
+	@echo "installing $< into .venv"
+	@$(INSTALL) -r $<
+	@touch $@
+
+.venv/bin/python:
+	@test -n "$(PYTHON)" || { echo "make: needs Python 3.11 to 3.13; name one: make PYTHON=/path/to/python3.12"; exit 1; }
+	@echo "making .venv with $(PYTHON)"
+	@$(if $(UV),uv venv --quiet --python "$$($(PYTHON) -c 'import sys; print(sys.executable)')" .venv,$(PYTHON) -m venv .venv)
+
+clean:
+	rm -rf .venv $(RUN) $(BUNDLE)

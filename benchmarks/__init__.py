@@ -1,0 +1,1 @@
+"""Benchmarks: ours and a rival in turn, in one run; `python -m benchmarks.NAME --help`."""

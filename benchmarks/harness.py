@@ -1,0 +1,160 @@
+"""What the benchmarks share: times taken in turn, a table of ratios, the same rows as JSON."""
+
+import argparse
+import dataclasses
+import json
+import os
+import platform
+import statistics
+import sys
+import time
+from pathlib import Path
+
+WARM_UP = 3  # rounds that are not timed
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One comparison.
+
+    Args:
+        case: names model, sizes and rival: `lstm b8 t128 vs keras`.
+        ours, rival: the two figures.
+        unit: of both.
+        ratio: over 1 if we are ahead.
+        goal: the ratio wanted, or None; it is printed, not written.
+    """
+
+    case: str
+    ours: float
+    rival: float
+    unit: str
+    ratio: float
+    goal: float | None = None
+
+    @property
+    def verdict(self):
+        """Whether the goal is met, in words; empty without a goal."""
+        if self.goal is None:
+            return ""
+        return "met" if self.ratio >= self.goal else "MISSED"
+
+
+def times_in_turn(contenders, rounds):
+    """Time functions in turn, so that what else the machine does meets all of them.
+
+    Args:
+        contenders: a dictionary of functions that take the number of the round.
+        rounds: how often each is called, after `WARM_UP` calls that do not count. Every second
+            round goes backwards, so that nobody always follows the same one.
+
+    Returns:
+        A dictionary of lists of seconds, one for each round.
+    """
+    times = {name: [] for name in contenders}
+    names = list(contenders)
+    for number in range(-WARM_UP, rounds):
+        for name in names if number % 2 == 0 else reversed(names):
+            begin = time.perf_counter()
+            contenders[name](number)
+            elapsed = time.perf_counter() - begin
+            if number >= 0:
+                times[name].append(elapsed)
+    return times
+
+
+def compare_times(case, ours, rival, unit, scale, goal=None):
+    """The row of two lists of seconds taken in turn: medians, and the median of the ratios.
+
+    Args:
+        case, unit, goal: as in `Row`.
+        ours, rival: seconds, round by round.
+        scale: how many of the unit are a second.
+    """
+    ratio = statistics.median(theirs / own for own, theirs in zip(ours, rival, strict=True))
+    return Row(
+        case, statistics.median(ours) * scale, statistics.median(rival) * scale, unit, ratio, goal
+    )
+
+
+def make_parser(module, description):
+    """The parser of a benchmark, with the options that all of them have."""
+    parser = argparse.ArgumentParser(prog=f"python -m benchmarks.{module}", description=description)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows here too")
+    parser.add_argument(
+        "--quick", action="store_true", help="smoke run: everything once, small; no figures to use"
+    )
+    return parser
+
+
+def run(parser, measure, arguments=None):
+    """Measure, print the table and write the rows.
+
+    Args:
+        parser: as `make_parser` returns it, with the benchmark's own arguments.
+        measure: takes the options, returns a list of `Row`.
+        arguments: of the command line; None: the process's own.
+
+    Returns:
+        The exit status: 0, or 1 if something could not be measured, whatever the figures are.
+    """
+    options = parser.parse_args(arguments)
+    try:
+        rows = measure(options)
+        if options.json:
+            write_json(options.json, rows)
+    except (ImportError, OSError, ValueError) as error:
+        print(f"{parser.prog}: {' '.join(str(error).split())}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    print_table(
+        ["case", "ours", "rival", "unit", "ratio", "goal", ""],
+        [
+            [
+                row.case,
+                f"{row.ours:.4g}",
+                f"{row.rival:.4g}",
+                row.unit,
+                f"{row.ratio:.2f}",
+                "" if row.goal is None else f"{row.goal:.2f}",
+                "" if options.quick else row.verdict,
+            ]
+            for row in rows
+        ],
+    )
+    print(_last_line(rows, options))
+    return 0
+
+
+def write_json(path, rows):
+    """Write the rows as a JSON list, without their goals."""
+    names = [field.name for field in dataclasses.fields(Row) if field.name != "goal"]
+    content = [{name: getattr(row, name) for name in names} for row in rows]
+    path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+
+
+def print_table(header, rows):
+    """Print rows of strings in columns, the first flush left and the others flush right."""
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    for row in [header, *rows]:
+        first, *others = (cell.ljust(width) for cell, width in zip(row[:1], widths))
+        others = [cell.rjust(width) for cell, width in zip(row[1:], widths[1:])]
+        print("  ".join([first, *others]).rstrip())
+
+
+def machine(**versions):
+    """What the figures were measured on, and with which versions of whom, in words."""
+    parts = [f"{name} {version}" for name, version in versions.items()]
+    python = f"Python {platform.python_version()}"
+    return ", ".join([*parts, python, platform.machine(), f"{os.cpu_count()} cores"])
+
+
+def _last_line(rows, options):
+    written = f"; rows written to {options.json}" if options.json else ""
+    if options.quick:
+        return f"quick: everything ran; these figures say nothing{written}"
+    goals = [row for row in rows if row.goal is not None]
+    missed = [row.case for row in goals if row.verdict != "met"]
+    outcome = f"{len(goals) - len(missed)} of {len(goals)} goals met"
+    return f"{outcome}{'; missed: ' + ', '.join(missed) if missed else ''}{written}"

@@ -1,0 +1,45 @@
+"""Fixtures of all tests: a small run that really learned, and its bundle."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+CHECKOUT = Path(__file__).resolve().parents[1]
+SMALL = (
+    "--locales de,ja --examples 8000 --passes 3 --batch-size 64 --units 32 --decoder-units 32 "
+    "--embedding-dim 16 --learning-rate 0.01 --test-examples 50 --steps-per-save 125"
+).split()
+
+
+def run_python(*arguments, **options):
+    """Run `python ARGUMENTS` in the checkout, as a user does; returns the finished process."""
+    return subprocess.run(
+        [sys.executable, *map(str, arguments)],
+        cwd=CHECKOUT,
+        env={**os.environ, "COLUMNS": "100"},
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        **options,
+    )
+
+
+@pytest.fixture(scope="session")
+def dates_run(tmp_path_factory):
+    """A finished run of the dates task: two locales, a small model, trained until it is good."""
+    folder = tmp_path_factory.mktemp("runs") / "dates"
+    finished = run_python("-m", "training", "dates", "--out", folder, *SMALL)
+    assert finished.returncode == 0, finished.stderr
+    return folder
+
+
+@pytest.fixture(scope="session")
+def dates_bundle(dates_run, tmp_path_factory):
+    """The bundle of `dates_run`."""
+    folder = tmp_path_factory.mktemp("bundles") / "dates"
+    finished = run_python("-m", "export", dates_run, folder)
+    assert finished.returncode == 0, finished.stderr
+    return folder

@@ -1,0 +1,92 @@
+"""The folder `serving/` alone: what it imports, and where nothing else is installed."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+REQUIREMENTS = ROOT / "serving" / "requirements.txt"
+LOADED = """
+import json
+import sys
+import serving
+light = sorted({name.partition(".")[0] for name in sys.modules} & {"numpy", "onnxruntime"})
+from serving.__main__ import main
+status = main(["predict", sys.argv[1], "up|bad"])
+loaded = {name.partition(".")[0] for name in sys.modules} - set(sys.stdlib_module_names)
+files = {name: getattr(sys.modules[name], "__file__", None) for name in sorted(loaded)}
+print(json.dumps([status, light, [name for name, file in files.items() if file]]))
+"""
+BLOCKED = """
+import sys
+for name in ("tensorflow", "keras", "seqkeras", "onnx", "tf2onnx", "google.protobuf"):
+    sys.modules[name] = None  # importing it fails
+from serving.__main__ import main
+sys.exit(main(["predict", sys.argv[1], "up|bad"]))
+"""
+
+
+def python(code, *arguments):
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    return subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+
+
+def test_serving_loads_numpy_and_onnxruntime_and_nothing_else(shared_bundle):
+    answer, loaded = python(LOADED, shared_bundle).splitlines()
+    assert answer == "cbe"
+    status, light, packages = json.loads(loaded)
+    assert status == 0
+    assert light == []  # importing serving alone loads neither
+    assert [p for p in packages if not p.startswith("_")] == ["numpy", "onnxruntime", "serving"]
+
+
+def test_serving_runs_where_the_training_side_can_not_be_imported(shared_bundle):
+    assert python(BLOCKED, shared_bundle) == "cbe\n"
+
+
+def make_environment(folder):
+    """Make a virtual environment of nothing but serving's requirements; return `install`."""
+    binaries = folder / ("Scripts" if os.name == "nt" else "bin")
+    if uv := shutil.which("uv"):
+        subprocess.run([uv, "venv", "--python", sys.executable, folder], check=True)
+        install = [uv, "pip", "install", "--python", folder]
+    else:
+        subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+        install = [binaries / "python", "-m", "pip", "install", "--disable-pip-version-check"]
+    subprocess.run([*install, "--requirement", REQUIREMENTS], check=True)
+    return binaries, install
+
+
+@pytest.mark.slow
+def test_the_folder_and_its_wheel_run_with_nothing_but_the_requirements(shared_bundle, tmp_path):
+    copy = tmp_path / "elsewhere" / "serving"
+    shutil.copytree(ROOT / "serving", copy, ignore=shutil.ignore_patterns("__pycache__", "build"))
+    binaries, install = make_environment(tmp_path / "environment")
+
+    def run(*command):
+        command = [binaries / command[0], *command[1:]]
+        return subprocess.run(
+            command, cwd=copy.parent, check=True, capture_output=True, text=True
+        ).stdout
+
+    arguments = ["predict", shared_bundle, "up|bad", "--json"]
+    answer = run("python", "-m", "serving", *arguments)
+    assert json.loads(answer)["text"] == "cbe"
+
+    subprocess.run([*install, "--no-deps", copy], check=True)  # builds the wheel first
+    shutil.rmtree(copy)
+    assert run("seqkeras-serving", *arguments) == answer
+    assert run("python", "-m", "seqkeras_serving", *arguments) == answer
+    code = (
+        "import importlib.metadata as m, importlib.util as u, seqkeras_serving as s\n"
+        "assert m.version('seqkeras-serving') == s.__version__\n"
+        "assert not any(u.find_spec(n) for n in ('serving', 'tensorflow', 'keras', 'seqkeras'))\n"
+        "print(sorted(m.requires('seqkeras-serving')), s.load.__module__)"
+    )
+    pinned = sorted(REQUIREMENTS.read_text().split())
+    assert run("python", "-c", code) == f"{pinned} seqkeras_serving\n"

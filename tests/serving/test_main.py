@@ -1,0 +1,331 @@
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import types
+from pathlib import Path
+
+import pytest
+
+import serving
+from serving.__main__ import main
+from serving.manifest import read_manifest, write_manifest
+
+ROOT = Path(__file__).parents[2]
+
+
+class StandardInput(io.TextIOWrapper):
+    """Bytes to read, as they come from a file or from a terminal."""
+
+    def __init__(self, content, terminal=False):
+        super().__init__(io.BytesIO(content))
+        self.terminal = terminal
+
+    def isatty(self):
+        return self.terminal
+
+
+@pytest.fixture
+def run(shared_bundle, capsys, monkeypatch):
+    """Run `COMMAND toy …` in this process: status, standard output, standard error."""
+
+    def run(command, *arguments, stdin=b"", terminal=False, bundle=shared_bundle):
+        monkeypatch.setattr(sys, "stdin", StandardInput(stdin, terminal))
+        status = main([command, str(bundle), *arguments])
+        return status, *capsys.readouterr()
+
+    return run
+
+
+def start(*arguments, **options):
+    """Run the command line in a process of its own."""
+    command = [sys.executable, "-m", "serving", *map(str, arguments)]
+    return subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options
+    )
+
+
+def test_predict_prints_one_line_an_answer(run):
+    assert run("predict", "up|bad", "down|cab") == (0, "cbe\ndbc\n", "")
+
+
+def test_options_may_stand_between_the_texts(run):
+    expected = run("predict", "up|bad", "down|cab", "--beam-size", "3")
+    assert run("predict", "up|bad", "--beam-size", "3", "down|cab") == expected
+
+
+def test_n_best_prints_text_and_score_and_an_empty_line_after_each_input(run):
+    status, output, _ = run("predict", "up|bad", "up|a", "--beam-size", "3", "--n-best", "2")
+    assert status == 0
+    answer = r"[a-g]*\t-\d\.\d{4}\n"
+    assert re.fullmatch(f"({answer}{answer}\n)" + "{2}", output)
+    assert output.startswith("cbe\t-1.6446\n")
+
+
+def test_json_prints_one_object_a_line_in_order(run, pipeline):
+    texts = ["up|bad", "down|a", "up|cab"]
+    status, output, _ = run("predict", *texts, "--json")
+    assert status == 0
+    answers = pipeline(texts)
+    expected = [{"input": t, "text": a.text, "score": a.score} for t, a in zip(texts, answers)]
+    assert [json.loads(line) for line in output.splitlines()] == expected
+
+
+def test_json_holds_alternatives_and_attention_on_request(run, pipeline):
+    options = ["--beam-size", "3", "--n-best", "3", "--length-penalty", "0.5", "--attention"]
+    _, output, _ = run("predict", "up|bad", *options)
+    content = json.loads(output)
+    answer = pipeline("up|bad", beam_size=3, n_best=3, length_penalty=0.5, attention=True)
+    assert content["score"] == answer.score
+    assert [other["text"] for other in content["alternatives"]] == [
+        other.text for other in answer.alternatives
+    ]
+    for found, expected in zip((content, *content["alternatives"]), (answer, *answer.alternatives)):
+        assert len(found["attention"]) == len(expected.text)
+        assert found["attention"][0] == pytest.approx(expected.attention[0], abs=1e-6)
+
+
+def test_lines_of_standard_input_are_answered_in_order(run, pipeline):
+    texts = 30 * ["up|bad", "up|a", "down|feed", "up|cab", "down|ace"]  # three batches
+    content = "\n".join(texts).encode()
+    expected = "".join(f"{answer.text}\n" for answer in pipeline(texts))
+    assert run("predict", stdin=content) == (0, expected, "")
+    assert run("predict", stdin=content + b"\n") == (0, expected, "")
+
+
+def test_lines_end_with_a_newline_only_and_may_have_a_carriage_return(run):
+    content = "up|bad\r\nup|a\u2028\x0c\x85b\r\n".encode()
+    status, output, error = run("predict", "--json", stdin=content)
+    assert (status, error) == (0, "")
+    inputs = [json.loads(line)["input"] for line in output.split("\n")[:-1]]
+    assert inputs == ["up|bad", "up|a\u2028\x0c\x85b"]
+
+
+def test_no_input_gives_no_output(run):
+    assert run("predict") == (0, "", "")
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+@pytest.mark.parametrize(
+    "line, message",
+    [
+        (b"", "is empty; write something to answer."),
+        (b"xx|a", "has an unknown direction 'xx'; known: down, up; write e.g. 'up|bad'."),
+        (b"up|a\xffb", "must be UTF-8; received byte 0xff at position 4."),
+        (b"up|" + 11 * b"a", "has 14 characters; the limit is 13. Nothing was truncated: "),
+    ],
+)
+def test_the_first_bad_line_ends_the_run_after_the_answers_before_it(run, line, message, terminal):
+    content = b"up|bad\nup|a\n" + line + b"\nup|cab\n"
+    status, output, error = run("predict", stdin=content, terminal=terminal)
+    assert (status, output) == (1, "cbe\nb\n")
+    assert error.startswith(f"seqkeras-serving: standard input, line 3: text {message}")
+    assert error.count("\n") == 1
+
+
+def test_all_arguments_are_checked_before_any_is_answered(run):
+    assert run("predict", "up|bad", "") == (
+        1,
+        "",
+        "seqkeras-serving: argument 2: text is empty; write something to answer.\n",
+    )
+
+
+@pytest.mark.skipif(os.name == "nt", reason="arguments are bytes on POSIX only")
+def test_an_argument_that_is_no_utf_8_is_refused(shared_bundle):
+    process = start("predict", shared_bundle, os.fsdecode(b"up|\xff"))
+    output, error = process.communicate()
+    assert (process.returncode, output) == (1, b"")
+    assert error == (b"seqkeras-serving: argument 1: text must be UTF-8; received 'up|\\udcff'.\n")
+
+
+def test_wrong_options_are_refused_before_input_is_read(run):
+    status, output, error = run("predict", "--n-best", "2", stdin=b"\xff")
+    assert (status, output) == (1, "")
+    assert error == (
+        "seqkeras-serving: Translate: n_best must be at most beam_size; received 2 and 1.\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ([], "the following arguments are required: command; see seqkeras-serving --help"),
+        (["train"], "argument command: invalid choice: 'train' .*; see seqkeras-serving --help"),
+        (["predict"], "the following arguments are required: BUNDLE.*; see .* predict --help"),
+        (["predict", "b", "--wrong"], "unrecognized arguments: --wrong; see .* predict --help"),
+        (
+            ["predict", "b", "--beam-size", "0"],
+            "argument --beam-size: expected a whole number from 1; received '0'; see ",
+        ),
+        (
+            ["bench", "b", "--batch-sizes", "1,x"],
+            "argument --batch-sizes: expected .*; received 'x'",
+        ),
+        (["inspect", "b", "c"], "unrecognized arguments: c; see seqkeras-serving inspect --help"),
+    ],
+)
+def test_a_wrong_command_is_one_line_and_status_2(capsys, arguments, message):
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    assert caught.value.code == 2
+    assert re.fullmatch(f"seqkeras-serving: {message}.*\n", capsys.readouterr().err)
+
+
+def test_the_version_is_the_packages(capsys):
+    with pytest.raises(SystemExit):
+        main(["--version"])
+    assert capsys.readouterr().out == f"seqkeras-serving {serving.__version__}\n"
+
+
+@pytest.mark.parametrize("command", ["predict", "bench", "inspect"])
+def test_a_missing_bundle_is_one_line(run, tmp_path, command):
+    status, output, error = run(command, bundle=tmp_path / "none")
+    assert (status, output) == (1, "")
+    assert re.fullmatch("seqkeras-serving: .*none: there is no such folder; expected .*\n", error)
+
+
+def test_a_line_typed_in_a_terminal_is_answered_before_the_next(shared_bundle, capsys, monkeypatch):
+    printed = []
+
+    def typed():
+        for line in (b"up|bad\n", b"up|a\n", b"up|c\n"):
+            yield line
+            printed.append(capsys.readouterr().out)
+
+    terminal = types.SimpleNamespace(buffer=typed(), isatty=lambda: True)
+    monkeypatch.setattr(sys, "stdin", terminal)
+    assert main(["predict", str(shared_bundle)]) == 0
+    assert printed == ["cbe\n", "b\n", "d\n"]
+
+
+def test_a_reader_that_has_enough_ends_the_run_quietly(shared_bundle):
+    process = start("predict", shared_bundle, stdin=subprocess.PIPE)
+    process.stdout.close()
+    process.stdout = None
+    _, error = process.communicate(1000 * b"up|bad\n")
+    assert (process.returncode, error) == (141, b"")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there is no SIGINT to send")
+def test_an_interrupt_ends_the_run_quietly(shared_bundle):
+    process = start("predict", shared_bundle, stdin=subprocess.PIPE)
+    process.stdin.write(64 * b"up|bad\n")
+    process.stdin.flush()
+    assert process.stdout.readline() == b"cbe\n"  # it has started, and waits for more lines
+    time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate()
+    assert (process.returncode, error) == (130, b"")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")
+def test_a_full_disk_is_one_line(shared_bundle):
+    with open("/dev/full", "wb") as full:
+        command = [sys.executable, "-m", "serving", "predict", shared_bundle, "up|bad"]
+        done = subprocess.run(command, cwd=ROOT, stdout=full, stderr=subprocess.PIPE)
+    assert done.returncode == 1
+    assert done.stderr == b"seqkeras-serving: output: No space left on device\n"
+
+
+def test_bench_prints_a_table_and_says_what_it_measured(run, tmp_path):
+    options = ["--batch-sizes", "1,3", "--repeats", "5", "--beam-size", "2", "--threads", "1"]
+    status, output, error = run("bench", *options, "--json", str(tmp_path / "bench.json"))
+    assert (status, error) == (0, "")
+    header, *rows, last = output.splitlines()
+    assert header.split() == [
+        *("batch_size", "calls", "p50_ms", "p90_ms", "p99_ms", "texts_per_second")
+    ]
+    assert [row.split()[:2] for row in rows] == [["1", "5"], ["3", "5"]]
+    assert len({len(line) for line in (header, *rows)}) == 1
+    assert last.startswith(
+        "measured: toy, beam size 2, 3 different texts in turn, text in to text out, 1 threads; "
+        "onnxruntime "
+    )
+    content = json.loads((tmp_path / "bench.json").read_text())
+    assert f"measured: {content['measured']}" == last
+    for row in content["rows"]:
+        assert 0 < row["p50_ms"] <= row["p90_ms"] <= row["p99_ms"]
+        assert row["texts_per_second"] > 0
+
+
+def test_bench_measures_for_the_seconds_given(run):
+    status, output, _ = run("bench", "--batch-sizes", "2", "--seconds", "0.05")
+    assert status == 0
+    assert int(output.splitlines()[1].split()[1]) > 1
+
+
+def test_bench_takes_its_texts_from_a_file(run, tmp_path):
+    (tmp_path / "texts").write_bytes(b"up|bad\r\nup|a\n")
+    options = ["--input", str(tmp_path / "texts"), "--repeats", "1", "--batch-sizes", "1"]
+    assert ", 2 different texts in turn" in run("bench", *options)[1]
+    (tmp_path / "texts").write_bytes(b"up|bad\nbad\n")
+    status, _, error = run("bench", *options)
+    assert status == 1
+    assert re.match(r"seqkeras-serving: .*texts, line 2: text must begin with a direction", error)
+
+
+def test_bench_refuses_to_measure_nothing(run, bundle):
+    content = json.loads((bundle / "manifest.json").read_bytes()) | {"examples": []}
+    (bundle / "manifest.json").write_text(json.dumps(content))
+    assert run("bench", bundle=bundle) == (
+        1,
+        "",
+        "seqkeras-serving: bench: there is nothing to answer; name a file of texts with --input.\n",
+    )
+
+
+def test_a_missing_file_of_texts_is_one_line(run, tmp_path):
+    status, _, error = run("bench", "--input", str(tmp_path / "none"))
+    assert (status, error) == (
+        1,
+        f"seqkeras-serving: {tmp_path / 'none'}: No such file or directory\n",
+    )
+
+
+def test_inspect_says_what_the_bundle_is_and_verifies_it(run):
+    status, output, error = run("inspect")
+    assert (status, error) == (0, "")
+    for line in (
+        "name              toy",
+        "task              letters, by the pipeline Translate",
+        "input             a direction, '|', then the text; known: down up",
+        "limits            source 13 tokens, target 7",
+        "decoding          beam size 1, length penalty 0",
+        "                  takes token_ids int64 (batch, source_length)",
+        "scores            exact_match 0.9875",
+        "                  by_direction.down 0.975",
+        "parity            max_difference 1.5e-06",
+        "verified: the sha256 of all 5 files is the manifest's.",
+    ):
+        assert line in output.splitlines()
+
+
+def test_inspect_prints_the_manifest_as_json(run, shared_bundle):
+    expected = (shared_bundle / "manifest.json").read_text()
+    assert run("inspect", "--json") == (0, expected, "")
+
+
+def test_inspect_refuses_a_bundle_with_any_file_altered(run, bundle):
+    (bundle / "saved_model/1/saved_model.pb").write_bytes(b"Not opened by serving")
+    status, output, error = run("inspect", bundle=bundle)
+    assert (status, output) == (1, "")
+    assert re.fullmatch(
+        "seqkeras-serving: .*toy: saved_model/1/saved_model.pb does not have the manifest's "
+        "sha256: altered. Copy or export the bundle again.\n",
+        error,
+    )
+
+
+def test_what_the_manifest_leaves_open_is_left_out(run, bundle):
+    content = json.loads((bundle / "manifest.json").read_bytes())
+    content |= {"text_prefix": None, "examples": [], "scores": {}, "saved_models": {}}
+    (bundle / "manifest.json").write_text(json.dumps(content))
+    write_manifest(bundle, read_manifest(bundle))
+    status, output, _ = run("inspect", bundle=bundle)
+    assert status == 0
+    assert not re.search("^(input|example|scores|saved_model)", output, re.MULTILINE)

@@ -1,0 +1,261 @@
+import json
+import re
+import threading
+import time
+
+import pytest
+
+from serving import manifest as manifest_module
+from serving.manifest import (
+    BundleError,
+    Manifest,
+    describe_files,
+    read_bundle,
+    read_manifest,
+    verify_files,
+    write_manifest,
+)
+from tests.serving.toy_bundle import write_bundle
+
+
+def change(bundle, edit):
+    """Let `edit` change the manifest's JSON."""
+    content = json.loads((bundle / "manifest.json").read_bytes())
+    edit(content)
+    (bundle / "manifest.json").write_text(json.dumps(content))
+
+
+def refused(bundle, message):
+    """Expect one line that names the bundle, then matches `message`."""
+    return pytest.raises(BundleError, match=rf"^{re.escape(str(bundle))}.*{message}.*\.\Z")
+
+
+def test_a_manifest_survives_its_file(bundle):
+    manifest = read_manifest(bundle)
+    assert Manifest.from_json(manifest.to_json()) == manifest
+    write_manifest(bundle, manifest)
+    assert read_manifest(bundle) == manifest
+    assert manifest.graphs["encoder"].inputs[0].shape == ("batch", "source_length")
+    assert manifest.beam_state == ("position", "memory")
+    assert manifest.source_state == ("keys", "lengths")
+
+
+def test_a_missing_prefix_and_a_whole_length_penalty_can_be_read(bundle):
+    change(bundle, lambda m: m.update(text_prefix=None, decoding={"length_penalty": 1}))
+    manifest = read_manifest(bundle)
+    assert manifest.text_prefix is None
+    assert (manifest.decoding.beam_size, manifest.decoding.length_penalty) == (1, 1.0)
+
+
+def test_every_file_but_the_manifest_is_described(bundle):
+    files = describe_files(bundle)
+    assert list(files) == sorted(files)
+    assert "manifest.json" not in files
+    assert files["saved_model/1/saved_model.pb"].bytes == 21
+    (bundle / "abc").write_bytes(b"abc")  # the digest is FIPS 180-2's own example
+    assert describe_files(bundle)["abc"].sha256 == (
+        "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    )
+
+
+def test_a_folder_that_does_not_exist_is_refused(tmp_path):
+    with refused(tmp_path / "none", "there is no such folder; expected a bundle"):
+        read_manifest(tmp_path / "none")
+
+
+def test_a_file_in_place_of_a_bundle_is_refused(bundle):
+    with refused(bundle / "manifest.json", "is a file; expected a bundle's folder"):
+        read_manifest(bundle / "manifest.json")
+
+
+def test_a_folder_without_a_manifest_is_refused(tmp_path):
+    with refused(tmp_path, "has no manifest.json; expected a bundle"):
+        read_manifest(tmp_path)
+
+
+@pytest.mark.parametrize("content", [b"", b'{"schema_version": 1,', b"\xff", b"[" * 10**5, b"NaN"])
+def test_a_manifest_that_is_not_json_is_refused(bundle, content):
+    (bundle / "manifest.json").write_bytes(content)
+    with refused(bundle, "manifest.json is not valid JSON .*truncated or altered. Copy or export"):
+        read_manifest(bundle)
+
+
+def test_a_newer_schema_is_refused_with_the_way_to_upgrade(bundle):
+    change(bundle, lambda m: m.update(schema_version=2, unheard_of={}))
+    with refused(
+        bundle,
+        "manifest.json has schema 2; this seqkeras-serving reads up to 1: "
+        "upgrade it with pip install -U seqkeras-serving",
+    ):
+        read_manifest(bundle)
+
+
+@pytest.mark.parametrize(
+    "edit, message",
+    [
+        (lambda m: m.pop("graphs"), "graphs is missing"),
+        (lambda m: m.pop("schema_version"), "schema_version is missing"),
+        (lambda m: m.update(schema_version=0), "schema_version must be 1; received 0"),
+        (lambda m: m.update(extra=1), "extra is unknown"),
+        (lambda m: m.update(name=7), "name must be a string; received 7"),
+        (lambda m: m.update(limits=[]), r"limits must be an object; received \[\]"),
+        (lambda m: m["limits"].pop("source_length"), "limits.source_length is missing"),
+        (
+            lambda m: m["limits"].update(source_length=True),
+            "limits.source_length must be a whole number; received true",
+        ),
+        (
+            lambda m: m["limits"].update(target_length=0),
+            "limits.target_length must be at least 1; received 0",
+        ),
+        (
+            lambda m: m["decoding"].update(length_penalty="high"),
+            'decoding.length_penalty must be a number; received "high"',
+        ),
+        (lambda m: m.update(examples="up"), 'examples must be a list; received "up"'),
+        (lambda m: m.update(scores=1), "scores must be an object; received 1"),
+        (
+            lambda m: m["graphs"]["encoder"]["inputs"][1].update(shape=[1.5]),
+            r"graphs.encoder.inputs\[1\].shape\[0\] must be a whole number or a string",
+        ),
+        (
+            lambda m: m["text_prefix"].update(values=[]),
+            "text_prefix must have a separator and values",
+        ),
+        (
+            lambda m: m["state"][0].update(per="token"),
+            "state 'position' must be per 'beam' or 'source'; received 'token'",
+        ),
+        (
+            lambda m: m["state"][0].update(name="keys"),
+            "state names must be distinct; received keys, memory, keys, lengths",
+        ),
+        (
+            lambda m: m["files"].pop("onnx/encoder.onnx"),
+            "files must list 'onnx/encoder.onnx', which is used",
+        ),
+        (
+            lambda m: m["files"]["onnx/encoder.onnx"].update(sha256="0" * 63 + "g"),
+            "files 'onnx/encoder.onnx' must have its size and 64 hexadecimal digits",
+        ),
+    ],
+)
+def test_a_wrong_field_is_refused_by_name(bundle, edit, message):
+    change(bundle, edit)
+    with refused(bundle, f"manifest.json: .*{message}"):
+        read_manifest(bundle)
+
+
+def test_every_wrong_field_is_named_at_once(bundle):
+    change(bundle, lambda m: (m.pop("task"), m.update(name=7), m["limits"].update(x=1)))
+    with refused(bundle, "name must be .*; limits.x is unknown") as caught:
+        read_manifest(bundle)
+    assert "task is missing" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "path", ["../secret", "/etc/passwd", "onnx/../../x", "C:\\x", "onnx//x", "", "./x", "a\0"]
+)
+def test_a_path_out_of_the_bundle_is_refused(bundle, path):
+    change(bundle, lambda m: m["files"].update({path: m["files"]["onnx/encoder.onnx"]}))
+    with refused(bundle, "path '.*' must lie inside the bundle"):
+        read_manifest(bundle)
+
+
+def test_a_manifest_that_could_not_be_read_is_not_written(bundle):
+    manifest = read_manifest(bundle)
+    object.__setattr__(manifest, "name", 7)
+    with pytest.raises(BundleError, match=r"^manifest.json: name must be a string; received 7\.$"):
+        write_manifest(bundle, manifest)
+    assert read_manifest(bundle).name == "toy"
+
+
+def test_an_untouched_bundle_is_verified(bundle):
+    verify_files(bundle, read_manifest(bundle))
+
+
+def test_missing_truncated_and_altered_files_are_all_named(bundle):
+    manifest = read_manifest(bundle)
+    (bundle / "tokenizer/source.json").unlink()
+    truncated, altered = bundle / "onnx/encoder.onnx", bundle / "onnx/decoder_step.onnx"
+    size = truncated.stat().st_size
+    truncated.write_bytes(truncated.read_bytes()[:-1])
+    altered.write_bytes(altered.read_bytes()[:-1] + b"?")
+    with refused(
+        bundle,
+        "onnx/decoder_step.onnx does not have the manifest's sha256: altered; "
+        f"onnx/encoder.onnx has {size - 1} bytes, expected {size}: truncated or altered; .*"
+        "tokenizer/source.json is missing. Copy or export the bundle again",
+    ):
+        verify_files(bundle, manifest)
+    verify_files(bundle, manifest, ["tokenizer/target.json"])
+
+
+def test_a_missing_bundle_is_refused_at_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(time, "sleep", lambda seconds: pytest.fail("it waited"))
+    with refused(tmp_path / "none", "there is no such folder"):
+        read_bundle(tmp_path / "none", lambda manifest: manifest)
+
+
+def test_a_damaged_bundle_is_refused_at_once(bundle, monkeypatch):
+    monkeypatch.setattr(time, "sleep", lambda seconds: pytest.fail("it waited"))
+    (bundle / "onnx/encoder.onnx").write_bytes(b"")
+    with refused(bundle, "encoder.onnx has 0 bytes"):
+        read_bundle(bundle, lambda manifest: verify_files(bundle, manifest))
+
+
+def test_the_gap_while_a_bundle_is_replaced_is_waited_out(bundle):
+    new = write_bundle(bundle.parent / ".toy.new", name="renewed")
+    bundle.rename(bundle.parent / ".toy.replaced-1")
+    threading.Timer(0.3, lambda: new.rename(bundle)).start()
+    assert read_bundle(bundle, lambda manifest: manifest.name) == "renewed"
+
+
+def test_a_gap_that_stays_is_given_up(bundle, monkeypatch):
+    pauses = []
+    monkeypatch.setattr(time, "sleep", pauses.append)
+    bundle.rename(bundle.parent / ".toy.replaced-1")
+    with refused(bundle, "there is no such folder"):
+        read_bundle(bundle, lambda manifest: manifest.name)
+    assert sum(pauses) == pytest.approx(1.0)
+
+
+def replace(bundle, name):
+    """Replace `bundle` as an exporter does, the old folder gone at the end."""
+    new = write_bundle(bundle.parent / f".{name}.new", name=name, scores={"made_for": name})
+    old = bundle.rename(bundle.parent / ".toy.replaced-1")
+    new.rename(bundle)
+    old.rename(bundle.parent / f"old-{name}")
+
+
+def test_a_mixture_of_two_bundles_is_read_again(bundle):
+    seen = []
+
+    def read(manifest):
+        seen.append(manifest.name)
+        if len(seen) == 1:
+            replace(bundle, "renewed")
+            raise BundleError("encoder.onnx does not have the manifest's sha256")
+        return manifest.name
+
+    assert read_bundle(bundle, read) == "renewed"
+    assert seen == ["toy", "renewed"]
+
+
+def test_a_bundle_replaced_after_its_files_were_verified_is_read_again(bundle):
+    seen = []
+
+    def read(manifest):
+        seen.append(manifest.name)
+        if len(seen) == 1:
+            replace(bundle, "renewed")
+        return manifest.name
+
+    assert read_bundle(bundle, read) == "renewed"
+
+
+def test_a_bundle_that_keeps_changing_is_given_up(bundle, monkeypatch):
+    monkeypatch.setattr(manifest_module, "PAUSES", 3 * (0,))
+    names = iter("abcde")
+    with refused(bundle, "it was replaced while it was read"):
+        read_bundle(bundle, lambda manifest: replace(bundle, next(names)))

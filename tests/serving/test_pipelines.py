@@ -1,0 +1,241 @@
+import concurrent.futures
+import dataclasses
+import re
+
+import numpy as np
+import pytest
+
+import serving
+from serving.manifest import DecodingDefaults, describe_files, read_manifest, write_manifest
+from serving.text import CharacterTable
+from tests.serving import references
+from tests.serving.toy_bundle import (
+    LETTERS,
+    PREFIXES,
+    SOURCE,
+    SOURCE_LENGTH,
+    TARGET,
+    TARGET_LENGTH,
+    ToyModel,
+    write_bundle,
+)
+
+
+def texts_of_many_lengths(count, seed=0):
+    random = np.random.default_rng(seed)
+    return [
+        f"{random.choice(PREFIXES)}|{''.join(random.choice([*LETTERS], random.integers(1, 9)))}"
+        for _ in range(count)
+    ]
+
+
+def of(text):
+    """The toy model's log-probabilities for one text."""
+    source = SOURCE.encode(text)
+    return lambda prefix: ToyModel().log_probs(source, prefix)
+
+
+def test_a_text_gives_one_answer(pipeline):
+    answer = pipeline("up|bad")
+    assert isinstance(answer, serving.Translation)
+    assert answer.text == "cbe"
+    assert answer.attention is None
+    assert answer.alternatives == ()
+
+
+def test_a_list_gives_a_list_in_its_order(pipeline):
+    assert [a.text for a in pipeline(["up|bad", "up|a", "up|cab"])] == ["cbe", "b", "dbc"]
+    assert [a.text for a in pipeline(("up|a",))] == ["b"]
+    assert pipeline([]) == []
+
+
+def test_greedy_answers_are_those_of_the_model_itself(pipeline):
+    texts = texts_of_many_lengths(67)
+    for text, answer in zip(texts, pipeline(texts)):
+        ids, total = references.greedy(of(text), TARGET_LENGTH)
+        assert answer.text == TARGET.decode(ids)
+        assert answer.score == pytest.approx(total, rel=1e-5)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.8])
+def test_beam_answers_are_those_of_the_model_itself(pipeline, alpha):
+    texts = texts_of_many_lengths(11)
+    answers = pipeline(texts, beam_size=5, n_best=3, length_penalty=alpha)
+    for text, answer in zip(texts, answers):
+        expected = references.beam_search(of(text), 5, TARGET_LENGTH, alpha)[:3]
+        found = [answer, *answer.alternatives]
+        assert [a.text for a in found] == [TARGET.decode(ids) for _, ids in expected]
+        scores = [score for score, _ in expected]
+        np.testing.assert_allclose([a.score for a in found], scores, rtol=1e-5)
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_a_batch_of_mixed_lengths_gives_the_strings_of_single_texts(pipeline, beam_size):
+    texts = texts_of_many_lengths(131, seed=1)  # three batches
+    options = {"beam_size": beam_size, "n_best": beam_size, "attention": True}
+    for text, together in zip(texts, pipeline(texts, **options)):
+        alone = pipeline(text, **options)
+        for a, b in zip((together, *together.alternatives), (alone, *alone.alternatives)):
+            assert a.text == b.text
+            assert a.score == pytest.approx(b.score, rel=1e-5)
+            np.testing.assert_allclose(a.attention, b.attention, atol=1e-6)
+
+
+def test_attention_has_a_row_for_each_target_token_and_a_column_for_each_source_token(pipeline):
+    text = "down|gab"
+    answer, _ = pipeline([text, "down|abcdefg"], beam_size=3, n_best=2, attention=True)
+    for found in (answer, *answer.alternatives):
+        source = SOURCE.encode(text)
+        expected = [ToyModel().attention(source, t) for t in range(len(found.text))]
+        assert found.attention.shape == (len(found.text), len(text))
+        np.testing.assert_allclose(found.attention, expected, atol=1e-6)
+
+
+def test_the_manifest_holds_the_defaults(tmp_path):
+    folder = write_bundle(tmp_path / "toy", decoding=DecodingDefaults(5, 0.7))
+    text = "up|feed"
+    expected = serving.load(folder)(text, beam_size=5, length_penalty=0.7)
+    assert serving.load(folder)(text).score == expected.score
+
+
+def test_characters_that_no_table_holds_do_not_stop_an_answer(pipeline):
+    assert isinstance(pipeline("up|a\0\ud800z😀").text, str)
+
+
+def test_several_threads_share_a_pipeline(pipeline):
+    texts = texts_of_many_lengths(29)
+    expected = [answer.text for answer in pipeline(texts, beam_size=3)]
+    with concurrent.futures.ThreadPoolExecutor(5) as pool:
+        for answers in pool.map(lambda _: pipeline(texts, beam_size=3), range(11)):
+            assert [answer.text for answer in answers] == expected
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        (3, "Translate: text must be a string; received int 3."),
+        (None, "Translate: text must be a string; received None."),
+        (b"up|a", "Translate: text must be a string; received bytes b'up|a'."),
+        ("", "Translate: text is empty; write something to answer."),
+        (" \n", "Translate: text is blank; write something to answer."),
+        (
+            "Samstag",
+            "Translate: text must begin with a direction and '|'; write e.g. 'up|bad'; "
+            "received 'Samstag'.",
+        ),
+        (
+            "sideways|a",
+            "Translate: text has an unknown direction 'sideways'; known: down, up; "
+            "write e.g. 'up|bad'.",
+        ),
+        ("|a", "Translate: text has an unknown direction ''; known: down, up; "),
+        ("up|", "Translate: text has nothing after 'up|'; write e.g. 'up|bad'."),
+        ("up| ", "Translate: text has nothing after 'up|'; write e.g. 'up|bad'."),
+        (
+            "up|" + 11 * "a",
+            "Translate: text has 14 characters; the limit is 13. "
+            "Nothing was truncated: shorten it.",
+        ),
+    ],
+)
+def test_a_text_that_can_not_be_answered_is_refused(pipeline, text, message):
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}") as caught:
+        pipeline(text)
+    assert "\n" not in str(caught.value)
+    in_a_list = message.replace("text", "texts[1]", 1)
+    with pytest.raises(ValueError, match=f"^{re.escape(in_a_list)}"):
+        pipeline(["up|a", text])
+
+
+def test_a_long_wrong_text_is_shown_shortened(pipeline):
+    with pytest.raises(ValueError, match=r"received 'x{48}…\.$"):
+        pipeline("x" * 10**5)
+
+
+def test_the_longest_text_is_answered(pipeline):
+    assert len("up|" + 10 * "a") == SOURCE_LENGTH
+    assert pipeline("up|" + 10 * "a").text
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"beam_size": 0}, "beam_size must be a whole number from 1 to 11; received int 0."),
+        ({"beam_size": 12}, "beam_size must be a whole number from 1 to 11; received int 12."),
+        ({"beam_size": 2.0}, "beam_size must be .*; received float 2.0."),
+        ({"beam_size": True}, "beam_size must be .*; received bool True."),
+        ({"n_best": 0}, "n_best must be a whole number of at least 1; received int 0."),
+        ({"n_best": 2}, "n_best must be at most beam_size; received 2 and 1."),
+        (
+            {"length_penalty": float("nan")},
+            "length_penalty must be a number from -10 to 10; .*nan.",
+        ),
+        ({"length_penalty": "0"}, "length_penalty must be a number .*; received '0'."),
+    ],
+)
+def test_a_wrong_option_is_refused_even_with_nothing_to_answer(pipeline, options, message):
+    with pytest.raises(ValueError, match=rf"^Translate: {message}$"):
+        pipeline([], **options)
+
+
+def test_numbers_of_numpy_are_options_too(pipeline):
+    answer = pipeline(
+        "up|bad", beam_size=np.int64(3), n_best=np.int32(2), length_penalty=np.float32(1)
+    )
+    assert len(answer.alternatives) == 1
+
+
+@pytest.mark.parametrize("threads", [0, -1, 1.5, "2"])
+def test_a_wrong_number_of_threads_is_refused(shared_bundle, threads):
+    with pytest.raises(ValueError, match="^load: threads must be a whole number of at least 1; "):
+        serving.load(shared_bundle, threads=threads)
+
+
+def test_an_unknown_pipeline_is_refused_with_the_way_to_upgrade(tmp_path):
+    folder = write_bundle(tmp_path / "toy", pipeline="Dream")
+    with pytest.raises(
+        serving.BundleError,
+        match="asks for the pipeline 'Dream'; this seqkeras-serving has Translate: "
+        "upgrade it with pip install -U seqkeras-serving.$",
+    ):
+        serving.load(folder)
+
+
+@pytest.mark.parametrize("name", ["onnx/encoder.onnx", "tokenizer/target.json"])
+def test_an_altered_file_is_refused_before_it_is_opened(bundle, name):
+    content = (bundle / name).read_bytes()
+    (bundle / name).write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    with pytest.raises(
+        serving.BundleError, match=f"toy: {name} does not have the manifest's sha256: altered. Copy"
+    ):
+        serving.load(bundle)
+
+
+def test_files_that_serving_does_not_open_may_be_left_out(bundle):
+    (bundle / "saved_model/1/saved_model.pb").unlink()
+    assert serving.load(bundle)("up|bad").text == "cbe"
+
+
+def test_a_bundle_without_a_tokenizer_is_refused(bundle):
+    manifest = read_manifest(bundle)
+    only_target = {"target": manifest.tokenizers["target"]}
+    write_manifest(bundle, dataclasses.replace(manifest, tokenizers=only_target))
+    with pytest.raises(serving.BundleError, match="manifest.json names no source tokenizer"):
+        serving.load(bundle)
+
+
+def test_a_table_of_another_size_than_the_decoders_is_refused(bundle):
+    CharacterTable.learn(["abc"]).to_file(bundle / "tokenizer/target.json")
+    manifest = dataclasses.replace(read_manifest(bundle), files=describe_files(bundle))
+    write_manifest(bundle, manifest)
+    with pytest.raises(
+        serving.BundleError, match="the target table has 7 characters, the decoder 11. Export"
+    ):
+        serving.load(bundle)
+
+
+def test_a_model_that_gives_no_number_is_refused(tmp_path):
+    model = ToyModel()
+    model.W[:] = np.nan
+    with pytest.raises(serving.BundleError, match="the graphs gave no finite log-probability"):
+        serving.load(write_bundle(tmp_path / "toy", model))("up|bad")

@@ -1,0 +1,133 @@
+import dataclasses
+import re
+
+import numpy as np
+import onnx
+import pytest
+
+from serving.decoding import search
+from serving.manifest import BundleError, TensorSpec, describe_files, read_manifest
+from serving.session import EncoderDecoder
+from serving.text import BOS, pad
+from tests.serving.toy_bundle import SOURCE, TARGET, ToyModel
+
+
+@pytest.fixture(scope="module")
+def graphs(shared_bundle):
+    return EncoderDecoder(shared_bundle, read_manifest(shared_bundle), threads=1)
+
+
+def encode(graphs, *texts):
+    return graphs.encode(*pad([SOURCE.encode(text) for text in texts]))
+
+
+def test_a_step_gives_the_best_continuations_and_what_they_attended_to(graphs):
+    source = SOURCE.encode("up|gab")
+    state = graphs.encode(*pad([source]))
+    candidates, _ = graphs.step(np.array([[BOS]]), np.array([[0]]), 3, state, attention=True)
+    expected = ToyModel().log_probs(source, [])
+    best = np.argsort(-expected)[:3]
+    np.testing.assert_array_equal(candidates.token_ids, best[None, None])
+    np.testing.assert_allclose(candidates.log_probs, expected[None, None, best], rtol=1e-5)
+    np.testing.assert_allclose(
+        candidates.attention_weights[0, 0], ToyModel().attention(source, 0), rtol=1e-4, atol=1e-6
+    )
+
+
+def test_attention_weights_are_not_computed_unless_asked_for(graphs):
+    candidates, _ = graphs.step(np.array([[BOS]]), np.array([[0]]), 1, encode(graphs, "up|a"))
+    assert candidates.attention_weights is None
+
+
+def test_no_more_candidates_are_asked_for_than_there_are(graphs):
+    candidates, _ = graphs.step(np.array([[BOS]]), np.array([[0]]), 99, encode(graphs, "up|a"))
+    assert candidates.token_ids.shape == (1, 1, len(TARGET))
+
+
+def test_beams_share_what_their_source_holds(graphs):
+    texts = ("up|a", "up|bad", "down|cab")
+    state = encode(graphs, *texts)
+    first = np.array([[0, 0], [2, 2]])  # two beams each; the second source has left
+    _, state = graphs.step(np.full((2, 2), BOS), first, 1, state)
+    assert state["keys"].shape[:2] == (2, 8)
+    assert state["memory"].shape[:2] == (2, 2)
+    np.testing.assert_array_equal(state["lengths"], [4, 8])
+
+
+def test_searching_does_not_change_the_first_state(graphs):
+    state = encode(graphs, "up|bad", "down|cab")
+    before = {name: value.copy() for name, value in state.items()}
+    search(graphs.step, state, 2, target_length=7, beam_size=3)
+    for name, value in state.items():
+        np.testing.assert_array_equal(value, before[name])
+
+
+def with_graph(manifest, role, **changes):
+    graph = dataclasses.replace(manifest.graphs[role], **changes)
+    return dataclasses.replace(manifest, graphs=manifest.graphs | {role: graph})
+
+
+def refused(bundle, message):
+    return pytest.raises(BundleError, match=rf"^{re.escape(str(bundle))}: .*{message}")
+
+
+def test_a_graph_that_onnxruntime_can_not_read_is_refused(bundle):
+    (bundle / "onnx/encoder.onnx").write_bytes(b"no graph")
+    manifest = dataclasses.replace(read_manifest(bundle), files=describe_files(bundle))
+    with refused(bundle, r"onnxruntime [\d.]+ can not open onnx/encoder.onnx: .*[Pp]rotobuf"):
+        EncoderDecoder(bundle, manifest)
+
+
+def test_a_graph_with_an_unknown_operator_is_refused(bundle):
+    model = onnx.load(bundle / "onnx/encoder.onnx")
+    model.graph.node[0].op_type = "OneWarm"
+    onnx.save(model, bundle / "onnx/encoder.onnx")
+    with refused(bundle, "can not open onnx/encoder.onnx: .*OneWarm"):
+        EncoderDecoder(bundle, read_manifest(bundle))
+
+
+def test_a_graph_that_differs_from_the_manifest_is_refused_with_every_difference(bundle):
+    manifest = read_manifest(bundle)
+    inputs = (
+        TensorSpec("token_ids", "int32", ("batch", "source_length")),
+        TensorSpec("length", "int64", ("batch",)),
+    )
+    with refused(
+        bundle,
+        "onnx/encoder.onnx is not the encoder graph expected: "
+        "input length is in the manifest only; input lengths is in the graph only; "
+        r"input token_ids is int64 \(batch, source_length\), not int32 \(batch, source_length\); "
+        "it lacks lengths; it needs length, which nobody gives. Export the bundle again",
+    ):
+        EncoderDecoder(bundle, with_graph(manifest, "encoder", inputs=inputs))
+
+
+def test_another_size_of_an_axis_is_refused(bundle):
+    manifest = read_manifest(bundle)
+    outputs = tuple(
+        dataclasses.replace(spec, shape=("batch", "beam", 13)) if spec.name == "logits" else spec
+        for spec in manifest.graphs["decoder_step"].outputs
+    )
+    with refused(
+        bundle, r"output logits is float32 \(batch, beam, 11\), not float32 \(batch, beam, 13\)"
+    ):
+        EncoderDecoder(bundle, with_graph(manifest, "decoder_step", outputs=outputs))
+
+
+def test_a_bundle_without_a_decoder_is_refused(bundle):
+    manifest = read_manifest(bundle)
+    manifest = dataclasses.replace(manifest, graphs={"encoder": manifest.graphs["encoder"]})
+    with refused(bundle, "manifest.json names no decoder_step graph"):
+        EncoderDecoder(bundle, manifest)
+
+
+def test_a_vocabulary_of_unknown_size_is_refused(bundle):
+    manifest = read_manifest(bundle)
+    outputs = tuple(
+        dataclasses.replace(spec, shape=("batch", "beam", "vocab"))
+        if spec.name == "logits"
+        else spec
+        for spec in manifest.graphs["decoder_step"].outputs
+    )
+    with refused(bundle, "the size of the vocabulary as the last axis of logits"):
+        EncoderDecoder(bundle, with_graph(manifest, "decoder_step", outputs=outputs))

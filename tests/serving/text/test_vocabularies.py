@@ -1,0 +1,90 @@
+import json
+
+import pytest
+
+from serving.text import BOS, EOS, PAD, SPECIAL_TOKENS, UNK, CharacterTable
+
+
+def test_the_special_tokens_are_the_first_four():
+    table = CharacterTable.learn(["ba"])
+    assert table.characters == ("<pad>", "<unk>", "<bos>", "<eos>", "a", "b")
+    assert (PAD, UNK, BOS, EOS) == (0, 1, 2, 3)
+    assert len(table) == 6
+
+
+def test_characters_are_learned_in_the_order_of_unicode():
+    assert CharacterTable.learn(["béa", "日a", "😀"]).characters[4:] == ("a", "b", "é", "日", "😀")
+
+
+def test_a_surrogate_is_not_learned():
+    assert CharacterTable.learn(["a\ud800"]).characters[4:] == ("a",)
+
+
+def test_known_text_survives_encoding():
+    text = "يوم السبت، ३ मई\u200f 2014年😀\0"
+    table = CharacterTable.learn([text])
+    assert table.decode(table.encode(text)) == text
+
+
+def test_each_code_point_is_looked_up_as_it_is():
+    table = CharacterTable.learn(["e\u00e9\u0301"])
+    assert table.encode("\u00e9") == [5]
+    assert table.encode("e\u0301") == [4, 6]
+    assert table.encode("E") == [UNK]
+
+
+@pytest.mark.parametrize("text", ["z", "\0", "\ud800", "\U0010ffff"])
+def test_an_unknown_character_is_unk(text):
+    assert CharacterTable.learn(["a"]).encode(f"a{text}a") == [4, UNK, 4]
+
+
+def test_decoding_stops_at_eos_and_skips_special_tokens():
+    assert CharacterTable.learn(["ab"]).decode([BOS, 4, UNK, 5, PAD, EOS, 4]) == "ab"
+
+
+@pytest.mark.parametrize("token_id", [-1, 5])
+def test_an_id_outside_the_table_is_refused(token_id):
+    with pytest.raises(
+        ValueError, match=rf"^CharacterTable: ids must .* 5; received {token_id}\.$"
+    ):
+        CharacterTable.learn(["a"]).decode([4, token_id])
+
+
+def test_a_table_survives_its_file(tmp_path):
+    table = CharacterTable.learn(['aé日😀\u2028\\"'])
+    table.to_file(tmp_path / "table.json")
+    assert CharacterTable.from_file(tmp_path / "table.json") == table
+    content = json.loads((tmp_path / "table.json").read_bytes())
+    assert content == {"type": "characters", "characters": list(table.characters)}
+
+
+@pytest.mark.parametrize(
+    "characters, message",
+    [
+        ([], r"first characters must be <pad>, <unk>, <bos>, <eos>; received \(\)"),
+        ([*"abcd"], r"first characters must be .* received \('a', 'b', 'c', 'd'\)"),
+        ([*SPECIAL_TOKENS, "ab"], "must be one code point; received 'ab'"),
+        ([*SPECIAL_TOKENS, ""], "must be one code point; received ''"),
+        ([*SPECIAL_TOKENS, 7], "must be one code point; received 7"),
+        ([*SPECIAL_TOKENS, "\ud800"], r"must be one code point; received '\\ud800'"),
+        ([*SPECIAL_TOKENS, *"aba"], "'a' comes twice"),
+    ],
+)
+def test_a_wrong_table_is_refused(characters, message):
+    with pytest.raises(ValueError, match=f"^CharacterTable: .*{message}"):
+        CharacterTable(characters)
+
+
+@pytest.mark.parametrize(
+    "content, message",
+    [
+        ("{", "is not JSON"),
+        ("[]", 'must hold {"type": "characters"'),
+        ('{"type": "wordpiece"}', 'must hold {"type": "characters"'),
+        ('{"type": "characters"}', 'must hold a list of "characters"'),
+    ],
+)
+def test_a_file_that_holds_no_table_is_refused(tmp_path, content, message):
+    (tmp_path / "table.json").write_text(content)
+    with pytest.raises(ValueError, match=f"^CharacterTable: .*table.json {message}"):
+        CharacterTable.from_file(tmp_path / "table.json")

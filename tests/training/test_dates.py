@@ -1,0 +1,144 @@
+"""The dates task: what it leaves, how it goes on after a stop, what it refuses."""
+
+import json
+import subprocess
+import sys
+import time
+
+import pytest
+
+from serving.text import CharacterTable
+from tests.conftest import CHECKOUT, SMALL, run_python
+from training.__main__ import main
+
+# Small enough to train in seconds; what it learns does not matter.
+TINY = (
+    "--locales de --examples 640 --passes 2 --batch-size 32 --units 5 --decoder-units 7 "
+    "--embedding-dim 3 --test-examples 20 --steps-per-save 10 --dropout 0.1"
+).split()
+
+
+@pytest.fixture(scope="module")
+def tiny_run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs") / "tiny"
+    assert main(["dates", "--out", str(folder), *TINY]) == 0
+    return folder
+
+
+def test_a_small_model_learns_dates_it_has_not_seen(dates_run):
+    scores = json.loads((dates_run / "scores.json").read_text())
+    assert scores["clean"] >= 0.9
+    assert scores["noisy"] >= 0.75
+
+
+def test_a_finished_run_holds_what_export_needs_and_no_checkpoint(dates_run):
+    names = {path.name for path in dates_run.iterdir()}
+    assert names == {
+        "attention.png",
+        "model.keras",
+        "options.json",
+        "run.json",
+        "scores.json",
+        "tokenizer",
+        "validation.json",
+    }
+    assert len(CharacterTable.from_file(dates_run / "tokenizer" / "target.json")) == 4 + 11
+    assert json.loads((dates_run / "options.json").read_text())["units"] == 32
+
+
+def test_scores_are_given_over_all_by_locale_and_by_noise(dates_run):
+    scores = json.loads((dates_run / "scores.json").read_text())
+    assert set(scores["by_locale"]) == {"de", "ja"}
+    mean = sum(right["clean"] for right in scores["by_locale"].values()) / 2
+    assert scores["clean"] == pytest.approx(mean)
+    assert scores["by_noise"]
+
+
+def test_a_finished_run_says_so_and_is_left_alone(dates_run, capsys):
+    before = (dates_run / "model.keras").stat().st_mtime_ns
+    assert main(["dates", "--out", str(dates_run), *SMALL]) == 0
+    assert "finished already" in capsys.readouterr().out
+    assert (dates_run / "model.keras").stat().st_mtime_ns == before
+
+
+def test_other_options_are_refused_on_the_same_folder(dates_run, capsys):
+    assert main(["dates", "--out", str(dates_run), *SMALL, "--units", "33"]) == 1
+    message = capsys.readouterr().err
+    assert "other options: units is 32 there and 33 here" in message
+    assert "--overwrite" in message
+    assert message.count("\n") == 1
+
+
+def test_a_killed_run_goes_on_and_ends_with_the_same_scores(tiny_run, tmp_path):
+    folder = tmp_path / "killed"
+    command = [sys.executable, "-m", "training", "dates", "--out", str(folder), *TINY]
+    with subprocess.Popen(command, cwd=CHECKOUT, stdout=subprocess.PIPE) as process:
+        while not (folder / "checkpoint.keras").exists() and process.poll() is None:
+            time.sleep(0.01)
+        process.kill()
+    assert (folder / "checkpoint.keras").exists()
+    assert not (folder / "run.json").exists()
+    finished = run_python("-m", "training", "dates", "--out", folder, *TINY)
+    assert "going on from step" in finished.stdout
+    assert (folder / "scores.json").read_bytes() == (tiny_run / "scores.json").read_bytes()
+
+
+def test_overwrite_replaces_a_run(tiny_run, tmp_path, capsys):
+    folder = tmp_path / "again"
+    assert main(["dates", "--out", str(folder), *TINY]) == 0
+    changed = [*TINY, "--seed", "1", "--overwrite"]
+    assert main(["dates", "--out", str(folder), *changed]) == 0
+    assert json.loads((folder / "options.json").read_text())["seed"] == 1
+
+
+def test_a_config_file_sets_options_and_the_command_line_goes_before_it(tmp_path, capsys):
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps({"units": 33, "decoder_units": 34, "locales": ["de"]}))
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / "options.json").write_text(json.dumps({"task": "dates"}))
+    arguments = ["--config", str(config), "--decoder-units", "35"]
+    assert main(["dates", "--out", str(folder), *arguments]) == 1
+    message = capsys.readouterr().err
+    assert "units is None there and 33 here" in message
+    assert "decoder_units is None there and 35 here" in message
+    assert "locales is None there and ['de'] here" in message
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--units", "0"], "'--units': 0 is not in the range x>=1"),
+        (["--cell", "elman"], "'elman' is not one of 'gru', 'lstm'"),
+        (["--locales", "de,xx"], "unknown locale 'xx'; known: en_US"),
+        (["--unitz", "3"], "No such option '--unitz'"),
+        (["--config", "{tmp}/nothing.json"], "nothing.json' does not exist"),
+        (["--config", "{tmp}/broken.json"], "broken.json is not a JSON file"),
+        (["--config", "{tmp}/list.json"], "list.json must hold a JSON object"),
+        (["--config", "{tmp}/unknown.json"], "has unknown options: unitz; known: overwrite, seed"),
+    ],
+)
+def test_a_wrong_option_gets_one_line(arguments, message, tmp_path, capsys):
+    (tmp_path / "broken.json").write_text("{")
+    (tmp_path / "list.json").write_text("[1]")
+    (tmp_path / "unknown.json").write_text('{"unitz": 3}')
+    arguments = [each.format(tmp=tmp_path) for each in arguments]
+    folder = tmp_path / "run"
+    assert main(["dates", "--out", str(folder), *arguments]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.startswith("training: ") and error.count("\n") == 1
+    assert not folder.exists()
+
+
+def test_a_folder_that_is_no_run_is_refused(tmp_path, capsys):
+    (tmp_path / "letters.txt").write_text("mine")
+    assert main(["dates", "--out", str(tmp_path), "--overwrite"]) == 1
+    assert "not empty, and not a run folder" in capsys.readouterr().err
+    assert (tmp_path / "letters.txt").read_text() == "mine"
+
+
+def test_an_unknown_task_gets_one_line(capsys):
+    assert main(["date"]) == 2
+    error = capsys.readouterr().err
+    assert "No such command 'date'" in error and error.count("\n") == 1
