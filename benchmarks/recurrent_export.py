@@ -2,16 +2,17 @@
 
     python -m benchmarks.recurrent_export [--json FILE] [--quick]
 
-All three graphs take (sequence, lengths) and hold the same weights:
+Three graphs hold the same weights:
 
-    ours        `seqkeras.recurrent`, the mask made from the lengths in the graph, `export`'s way.
-    keras       the same `keras.layers`, masked likewise in a functional model, and
-                `keras.Model.export(format="onnx")`. The mask comes from the lengths since that costs
-                less than a `Masking` layer, which looks at every value of the sequence.
+    ours        `seqkeras.recurrent` as `export` converts it, a graph of (sequence, lengths) that
+                makes the padding mask itself.
+    keras       the same `keras.layers` as `keras.Model.export(format="onnx")` converts them, in a
+                functional model of (sequence, mask). It gets the mask ready-made: the cheapest way,
+                where a `Masking` layer would look at every value of the sequence.
     hand-built  `onnx.helper`: transposes around the native node, lengths as its `sequence_lens`.
 
 They are compared at real steps only: at padded steps ours and the native node give zeros, Keras the
-last output again. A batch of one is not padded; a batch of eight is padded to its longest row.
+last output again. A batch of eight is padded to its longest row; a batch of one is not padded.
 """
 
 import dataclasses
@@ -90,7 +91,11 @@ def _compare(case, sessions, batch_size, length, features, rounds):
     """Check that the graphs agree at real steps, then time them; the rows against both rivals."""
     sequence, lengths = _batch(batch_size, length, features)
     real = np.arange(length) < lengths[:, np.newaxis]  # (B, T)
-    feeds = {name: _feed(session, sequence, lengths) for name, session in sessions.items()}
+    given = {"sequence": sequence, "lengths": lengths, "mask": real}
+    feeds = {
+        name: {each.name: given[each.name] for each in session.get_inputs()}
+        for name, session in sessions.items()
+    }
     outputs = {name: session.run(None, feeds[name])[0] for name, session in sessions.items()}
     label = f"{case.name} b{batch_size} t{length}"
     differences = {
@@ -137,12 +142,6 @@ def _open(model):
     return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
 
-def _feed(session, sequence, lengths):
-    """The two inputs by the names that the graph has for them."""
-    arrays = {3: sequence, 1: lengths}
-    return {value.name: arrays[len(value.shape)] for value in session.get_inputs()}
-
-
 def _our_graph(case, features, units, weights):
     from keras import ops
 
@@ -173,19 +172,16 @@ def _our_graph(case, features, units, weights):
 
 
 def _keras_model(case, features, units):
-    """The same layer of Keras in a functional model of (sequence, lengths), and its weights."""
+    """The same layer of Keras in a functional model of (sequence, mask), and its weights."""
     import keras
-    from keras import ops
-
-    from seqkeras.attention.masks import padding_mask
 
     keras.utils.set_random_seed(1)
     layer = getattr(keras.layers, case.layer)(units, return_sequences=True)
     layer = keras.layers.Bidirectional(layer) if case.bidirectional else layer
     sequence = keras.Input((None, features), name="sequence")
-    lengths = keras.Input((), dtype="int64", name="lengths")
-    outputs = layer(sequence, mask=padding_mask(lengths, ops.shape(sequence)[1]))
-    model = keras.Model([sequence, lengths], outputs)
+    mask = keras.Input((None,), dtype="bool", name="mask")
+    model = keras.Model([sequence, mask], layer(sequence, mask=mask))
+    model([np.zeros((2, 3, features)), np.ones((2, 3), bool)])  # `export` wants a model once called
     rng = np.random.default_rng(2)
     biased = [  # biases begin as zeros; these would show if they were mixed up
         weight + rng.normal(scale=0.1, size=weight.shape) if "bias" in variable.path else weight
@@ -252,18 +248,16 @@ def _hand_built_graph(case, units, weights):
 
 def _native_weights(operator, kernel, recurrent_kernel, bias):
     """Keras's weights of one direction as W, R and B of the ONNX operator."""
-    if operator == "LSTM":  # i, f, c, o to i, o, f, c
-        i, f, c, o = (
-            np.split(weight, 4, axis=-1)[gate]
-            for gate in range(4)
-            for weight in [np.concatenate([kernel, recurrent_kernel, bias[np.newaxis]])]
-        )
-        together = np.concatenate([i, o, f, c], axis=-1)
-        kernel, recurrent_kernel, (bias,) = np.split(
-            together, [len(kernel), len(kernel) + len(recurrent_kernel)]
-        )
+    if operator == "LSTM":
+        kernel, recurrent_kernel, bias = map(_iofc, (kernel, recurrent_kernel, bias))
     biases = bias.reshape(-1) if operator == "GRU" else np.concatenate([bias, np.zeros_like(bias)])
     return kernel.T, recurrent_kernel.T, biases
+
+
+def _iofc(weight):
+    """ONNX's order of the LSTM gates, from Keras's i, f, c, o."""
+    i, f, c, o = np.split(weight, 4, axis=-1)
+    return np.concatenate([i, o, f, c], axis=-1)
 
 
 def _machine():

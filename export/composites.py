@@ -160,6 +160,10 @@ def _add_recurrent_node(builder, cell, direction, inputs, tensors, outputs):
     lengths = ""
     if "mask" in inputs:
         lengths = builder.add("Cast", [inputs["mask"]], to=6)  # int32
+        zero = builder.constant(np.array(0, np.int32))
+        empty = builder.add(
+            "Unsqueeze", [builder.add("Equal", [lengths, zero]), builder.integers(1)]
+        )
     states = [
         _stack_states(builder, [each[index] for each in tensors]) for index in range(num_states)
     ]
@@ -188,12 +192,17 @@ def _add_recurrent_node(builder, cell, direction, inputs, tensors, outputs):
             swapped = builder.add("Transpose", [names[0]], perm=[2, 0, 1, 3])
             shape = builder.integers(0, 0, len(tensors) * units)
             builder.add("Reshape", [swapped, shape], outputs=[outputs[0]])
-    for side in range(len(tensors)):
+    for side, each in enumerate(tensors):
         for index in range(num_states):  # (directions, B, U) to (B, U)
             output = outputs.get(1 + side * num_states + index)
             if output is not None:
                 row = builder.constant(np.array(side, np.int64))
-                builder.add("Gather", [names[1 + index], row], outputs=[output], axis=0)
+                final = [names[1 + index], row]
+                if lengths:  # ONNX Runtime gives a row without a step zeros
+                    gathered = builder.add("Gather", final, axis=0)
+                    builder.add("Where", [empty, each[index], gathered], outputs=[output])
+                else:
+                    builder.add("Gather", final, outputs=[output], axis=0)
 
 
 def _stack_states(builder, states):

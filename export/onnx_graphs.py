@@ -18,6 +18,7 @@ from tensorflow.python.framework.convert_to_constants import (
 )
 
 from export.composites import op_handlers
+from export.rewrites import simplify
 from seqkeras import composites
 
 OPSET = 17
@@ -49,6 +50,7 @@ def convert(function, inputs, outputs, name):
         _set_shape(value, specs[value.name].shape)
     _put_in_order(model.graph.input, inputs)
     _put_in_order(model.graph.output, outputs)
+    simplify(model)
     _check(model, name)
     return model
 

@@ -27,15 +27,14 @@ from matplotlib.font_manager import FontProperties, get_font
 
 # Every length below is in cells, so that columns, labels and margins fall on whole pixels.
 CELL_INCHES, DPI = 0.2, 160
-PAGE = 66  # the width that panels share before a row is full; one wider panel widens the page
-MARGIN, GAP, HEADER, ABOVE, BELOW, LEFT = 2, 3, 4, 2, 3, 2
+MARGIN, GAP, HEADER, HEADER_WIDTH, ABOVE, BELOW, LEFT = 2, 3, 4, 33, 2, 2.5, 1
 
 INK, QUIET, RULE = "#1f2328", "#6e7781", "#d0d7de"
 COLOUR_MAP = "Blues"  # one hue, light to dark: the order survives every kind of colour blindness
 
 SPACE, DOTTED_CIRCLE, ZERO_WIDTH_JOINER, TATWEEL = "␣", "\u25cc", "\u200d", "\u0640"
-LEFT_TO_RIGHT_MARK, RIGHT_TO_LEFT_MARK = "\u200e", "\u200f"
-MIRRORED = dict(zip("()[]{}<>«»‹›", ")(][}{><»«›‹", strict=True))
+RIGHT_TO_LEFT_MARK = "\u200f"
+MIRRORED = dict(zip("()[]{}<>«»", ")(][}{><»«", strict=True))
 RESHAPER = arabic_reshaper.ArabicReshaper(
     {"support_ligatures": False, "delete_harakat": False, "support_zwj": False}
 )
@@ -62,9 +61,9 @@ class AttentionMap:
 
     def __post_init__(self):
         for name in ("source", "target"):
-            if not getattr(self, name):
+            if not (text := getattr(self, name)):
                 raise ValueError(
-                    f"AttentionMap: {name} must hold at least one character; received ''."
+                    f"AttentionMap: {name} must hold at least one character; received {text!r}."
                 )
         expected = (len(self.target), len(self.source))
         if np.shape(self.weights) != expected:
@@ -97,18 +96,18 @@ def plot_attention_maps(maps, path):
     Raises:
         ValueError: if maps is empty.
     """
-    figure = attention_figure(maps)
-    figure.savefig(path, format="png", dpi=DPI, bbox_inches=None, facecolor="white")
+    attention_figure(maps).canvas.print_png(path)  # savefig would heed the user's rcParams
 
 
 def attention_figure(maps):
-    """The matplotlib Figure behind `plot_attention_maps`; its axes "map 0", "map 1", ... are panels."""
+    """The matplotlib Figure of `plot_attention_maps`; the axes "map 0", "map 1", ... are panels."""
     maps = list(maps)
     if not maps:
         raise ValueError("plot_attention_maps: maps must hold at least one map; received none.")
-    figure = Figure(dpi=DPI)
+    figure = Figure(dpi=DPI, facecolor="white")
     FigureCanvasAgg(figure)
-    titles = [draw_title(figure, each) for each in maps]
+    texts = [each.source if each.title is None else each.title for each in maps]
+    titles = [draw_title(figure, text) for text in texts]
     widths = [
         LEFT + max(len(each.source), width_in_cells(title))
         for each, title in zip(maps, titles, strict=True)
@@ -124,36 +123,36 @@ def attention_figure(maps):
         left, top = lefts[index] + LEFT, tops[index] + ABOVE
         axes = add_axes(figure, left, top, len(each.source), len(each.target), f"map {index}")
         notes |= draw_map(axes, each, scale)
-        reads_from_right = reads_right_to_left(each.source)
-        title.set_x((left + len(each.source) * reads_from_right) / width)
-        title.set_y(1 - (top - 0.6) / height)
-        title.set_horizontalalignment("right" if reads_from_right else "left")
+        if reads_right_to_left(texts[index]):
+            title.set_horizontalalignment("right")
+            left += max(len(each.source), width_in_cells(title))
+        title.set_position((left / width, 1 - (top - 0.6) / height))
     draw_header(figure, scale, notes)
     return figure
 
 
 def arrange(widths, heights):
-    """Where panels of these sizes go: a grid of as many columns as PAGE allows.
+    """Where panels of these sizes go: a grid, row by row, that makes the page nearest to square.
 
     Returns:
         their lefts, their tops, and the width and height of the page, all in cells.
     """
-    for columns in range(len(widths), 0, -1):
-        column_widths = [max(widths[column::columns]) for column in range(columns)]
-        width = 2 * MARGIN + sum(column_widths) + GAP * (columns - 1)
-        if width <= PAGE:
-            break
-    row_heights = [
-        ABOVE + max(heights[start : start + columns]) + BELOW
-        for start in range(0, len(heights), columns)
-    ]
-    column_lefts = list(
-        itertools.accumulate((size + GAP for size in column_widths), initial=MARGIN)
-    )
-    row_tops = list(itertools.accumulate(row_heights, initial=HEADER))
-    lefts = [column_lefts[index % columns] for index in range(len(widths))]
-    tops = [row_tops[index // columns] for index in range(len(widths))]
-    return lefts, tops, max(width, PAGE // 2), row_tops[-1] + 1
+
+    def grid(columns):
+        column_widths = [max(widths[column::columns]) + GAP for column in range(columns)]
+        row_heights = [
+            ABOVE + max(heights[start : start + columns]) + BELOW
+            for start in range(0, len(heights), columns)
+        ]
+        lefts = list(itertools.accumulate(column_widths, initial=MARGIN))
+        tops = list(itertools.accumulate(row_heights, initial=HEADER))
+        return lefts, tops, max(HEADER_WIDTH, lefts[-1] - GAP + MARGIN), tops[-1] + 1
+
+    grids = [grid(columns) for columns in range(1, len(widths) + 1)]
+    lefts, tops, width, height = min(grids, key=lambda grid: max(grid[2:]))
+    columns = len(lefts) - 1
+    places = [divmod(index, columns) for index in range(len(widths))]
+    return [lefts[column] for _, column in places], [tops[row] for row, _ in places], width, height
 
 
 def add_axes(figure, left, top, columns, rows, label):
@@ -163,7 +162,7 @@ def add_axes(figure, left, top, columns, rows, label):
         (left / width, 1 - (top + rows) / height, columns / width, rows / height), label=label
     )
     axes.set(xlim=(0, columns), ylim=(rows, 0), xticks=[], yticks=[])
-    axes.spines[:].set(color=RULE, linewidth=0.8)
+    axes.spines[:].set(visible=True, color=RULE, linewidth=0.8)
     return axes
 
 
@@ -191,25 +190,24 @@ def draw_label(axes, x, y, text):
         middle = len(digits) // 2
         axes.text(
             x, y, f"{digits[:middle]}\n{digits[middle:]}", color=QUIET, linespacing=0.95,
-            ha="center", va="center_baseline", font=FontProperties(fname=monospace(), size=5.5),
+            ha="center", va="center_baseline", font=FontProperties(fname=monospace(), size=6),
         )  # fmt: skip
         return "code point"
     drawn = axes.text(
-        x, y + 0.22, text, color=QUIET if text == SPACE else INK, parse_math=False,
-        ha="center", va="baseline", font=FontProperties(fname=font, size=9),
+        x, y + 0.25, text, color=QUIET if text == SPACE else INK, parse_math=False,
+        ha="center", va="baseline", font=FontProperties(fname=font, size=10),
     )  # fmt: skip
-    drawn.set_fontsize(9 * min(1, 0.95 / max(0.1, exact_width_in_cells(drawn))))
+    drawn.set_fontsize(10 * min(1, 0.95 / max(0.1, exact_width_in_cells(drawn))))
     return "space" if text == SPACE else "glyph"
 
 
-def draw_title(figure, each):
-    """Draw the title of a panel where `attention_figure` will move it."""
-    title = each.source if each.title is None else each.title
-    font = max(fonts(), key=lambda font: sum(ord(character) in cmap(font) for character in title))
-    mark = RIGHT_TO_LEFT_MARK if reads_right_to_left(each.source) else ""
+def draw_title(figure, title):
+    """Draw the title of a panel; `attention_figure` moves it to its place."""
+    font = max(fonts(), key=lambda font: sum(has_glyph(font, each) for each in title))
+    mark = RIGHT_TO_LEFT_MARK if reads_right_to_left(title) else ""
     return figure.text(
         0, 0, mark + readable(title, font), color=INK, va="baseline", parse_math=False,
-        font=FontProperties(fname=font, size=9.5),
+        font=FontProperties(fname=font, size=10.5),
     )  # fmt: skip
 
 
@@ -222,8 +220,8 @@ def draw_header(figure, scale, kinds):
     for x, y, text, size, colour, ha in (
         (MARGIN, 1.9, "Attention weights", 12, INK, "left"),
         (MARGIN, 3.1, "   ·   ".join(notes), 8, QUIET, "left"),
-        (width - MARGIN - 7.5, 1.9, "0", 8, QUIET, "right"),
-        (width - MARGIN - 1.5, 1.9, f"{scale['vmax']:g}", 8, QUIET, "left"),
+        (width - MARGIN - 7.5, 1.8, "0", 8, QUIET, "right"),
+        (width - MARGIN - 1.5, 1.8, f"{scale['vmax']:g}", 8, QUIET, "left"),
     ):
         font = FontProperties(fname=fonts()[0], size=size)
         figure.text(x / width, 1 - y / height, text, color=colour, ha=ha, font=font)
@@ -263,11 +261,21 @@ def cmap(font):
     return frozenset(get_font(font).get_charmap())
 
 
+def has_glyph(font, character):
+    return ord(character) in cmap(font) and unicodedata.category(character) != "Cc"
+
+
+def has_ink(font, character):
+    """Whether the glyph leaves a mark: no space, no control character, no filler does."""
+    if unicodedata.category(character)[0] in "ZC" or not has_glyph(font, character):
+        return False
+    left, bottom, right, top = get_font(font).load_char(ord(character)).bbox
+    return right > left and top > bottom
+
+
 def font_of(text):
     """The first font with a visible glyph for every character of text, or None."""
-    if any(unicodedata.category(character)[0] in "ZC" for character in text):
-        return None
-    return next((font for font in fonts() if cmap(font).issuperset(map(ord, text))), None)
+    return next((font for font in fonts() if all(has_ink(font, each) for each in text)), None)
 
 
 def code_point(character):
@@ -283,7 +291,7 @@ def label(character):
 
 
 def source_labels(source):
-    """The label of every source character: Arabic letters joined as in the word, brackets turned."""
+    """The label of every source character: Arabic letters as in their word, brackets turned."""
     joined = RESHAPER.reshape(source.replace(ZERO_WIDTH_JOINER, TATWEEL))
     labels = []
     for character, form, level in zip(source, joined, bidi_levels(source), strict=True):
@@ -296,7 +304,7 @@ def source_labels(source):
 def readable(text, font):
     """Text for one line: what the font lacks becomes its script's name, as in "3 [Devanagari]"."""
     parts = []
-    for covered, run in itertools.groupby(text, lambda character: ord(character) in cmap(font)):
+    for covered, run in itertools.groupby(text, lambda character: has_glyph(font, character)):
         for script, characters in itertools.groupby(run, None if covered else script_of):
             parts.append("".join(characters) if covered else script)
     return "".join(parts)
@@ -315,9 +323,10 @@ def script_of(character):
 
 
 def reads_right_to_left(text):
-    """Whether most letters are Arabic or Hebrew: "ar|" before a sentence does not turn it."""
+    """Whether Arabic and Hebrew characters are at least half: "ar|" in front changes nothing."""
     directions = [unicodedata.bidirectional(character) for character in text]
-    return directions.count("R") + directions.count("AL") > directions.count("L")
+    right_to_left = sum(directions.count(each) for each in ("R", "AL", "AN"))
+    return right_to_left > 0 and right_to_left >= directions.count("L")
 
 
 def visual_order(text):
@@ -328,10 +337,11 @@ def visual_order(text):
     levels = bidi_levels(text)
     order = list(range(len(text)))
     for level in range(max(levels), 0, -1):
-        runs = itertools.groupby(order, lambda index: levels[index] >= level)
-        order = [
-            index for turned, run in runs for index in (reversed(list(run)) if turned else run)
-        ]
+        turned = []
+        for high, run in itertools.groupby(order, [each >= level for each in levels].__getitem__):
+            run = list(run)
+            turned += run[::-1] if high else run
+        order = turned
     return order
 
 

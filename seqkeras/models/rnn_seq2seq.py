@@ -87,7 +87,8 @@ class RNNSeq2Seq(keras.Model):
         self.attention = Attention(AdditiveScore(units))
         self.decoder_cell = cell_class(decoder_units)
         self.readout = keras.layers.Dense(decoder_units, activation="tanh")
-        self.output_layer = keras.layers.Dense(target_vocab_size)
+        # In float32 under every policy: NEVER is over float16's range.
+        self.output_layer = keras.layers.Dense(target_vocab_size, dtype="float32")
         self.dropout = keras.layers.Dropout(dropout)
 
     @property
@@ -102,7 +103,7 @@ class RNNSeq2Seq(keras.Model):
             *[StateEntry(name, "beam", (decoder_units,)) for name in STATE_NAMES[self.cell_name]],
             StateEntry("keys", "source", ("source_length", units)),
             StateEntry("values", "source", ("source_length", 2 * units)),
-            StateEntry("source_lengths", "source", (), "int32"),
+            StateEntry("source_mask", "source", ("source_length",), "bool"),
         ]
 
     def build(self, inputs_shape):
@@ -146,7 +147,7 @@ class RNNSeq2Seq(keras.Model):
             **{name: initial[name] for name in STATE_NAMES[self.cell_name]},
             "keys": self.attention.score.prepare(values),
             "values": values,
-            "source_lengths": ops.cast(lengths, "int32"),
+            "source_mask": mask,
         }
 
     def step(self, token_ids, state):
@@ -171,9 +172,11 @@ class RNNSeq2Seq(keras.Model):
 
     def _advance(self, embedded, recurrent, state):
         """(B, K, E) tokens and (B, K, U) states to features for the logits, states, weights."""
-        mask = padding_mask(state["source_lengths"], ops.shape(state["values"])[1])[:, None]
         context, weights = self.attention.attend(
-            recurrent[0], state["keys"], state["values"], attention_mask=mask
+            recurrent[0],
+            state["keys"],
+            state["values"],
+            attention_mask=state["source_mask"][:, None],
         )
         inputs = ops.concatenate([embedded, context], axis=-1)  # (B, K, E + 2 units)
         beams = ops.shape(embedded)[:2]

@@ -1,0 +1,76 @@
+import numpy as np
+import pytest
+
+from tests.arrays import close, floats, numbers, right_padded
+from tests.catalogue import ATTENTION, BIDIRECTIONAL, CASES, MODELS, RECURRENT, S, call
+
+PADDED = [case for case in CASES if case.lengths]
+MASKED = [case for case in CASES if case.mask]
+MASKS = {
+    "right": right_padded([5, 3], S),
+    "left": right_padded([5, 3], S)[:, ::-1],
+    "holes": np.array([[1, 0, 1, 1, 0], [0, 1, 0, 0, 1]], bool),
+}
+
+
+def cut(array, like):
+    return array[tuple(slice(size) for size in like.shape)]
+
+
+def by_name(cases):
+    return pytest.mark.parametrize("case", cases, ids=lambda case: case.name)
+
+
+@by_name(PADDED)
+def test_padding_changes_nothing(case):
+    layer, inputs = case.build(), case.inputs()
+    expected = numbers(call(layer, inputs))
+    actual = numbers(call(layer, case.padded(inputs, steps=2)))
+    if isinstance(expected, np.ndarray):
+        expected, actual = [expected], [actual]
+    close([cut(each, like) for each, like in zip(actual, expected)], list(expected))
+
+
+@by_name(MASKED)
+def test_a_fully_masked_row_gives_zeros(case):
+    layer, inputs = case.build(), case.inputs()
+    mask = inputs[case.mask].copy()
+    mask[1] = False
+    outputs = numbers(call(layer, inputs | {case.mask: mask}))
+    whole = numbers(call(layer, inputs))
+    for each, other in zip(*((x if isinstance(x, tuple) else (x,)) for x in (outputs, whole))):
+        assert np.all(each[1] == 0)
+        close(each[0], other[0])
+
+
+@by_name(MODELS)
+def test_a_source_without_a_token_gives_numbers(case):
+    layer, inputs = case.build(), case.inputs()
+    inputs["lengths"] = np.array([5, 0])
+    assert np.all(np.isfinite(numbers(call(layer, inputs))))
+
+
+@pytest.mark.parametrize("mask", MASKS.values(), ids=MASKS)
+@by_name(RECURRENT + BIDIRECTIONAL)
+def test_masked_steps_give_zeros_and_keep_the_state(case, mask):
+    layer, sequence = case.build(), case.inputs()["sequence"]
+    outputs, *states = numbers(layer(sequence, mask=mask))
+    assert np.all(outputs[~mask] == 0)
+    for row, kept in enumerate(mask):
+        alone, *final = numbers(layer(sequence[row : row + 1, kept]))
+        close(outputs[row, kept], alone[0])
+        close([state[row] for state in states], [state[0] for state in final])
+
+
+@by_name([case for case in ATTENTION if case.mask])
+def test_no_weight_lies_where_attention_is_not_allowed(case):
+    layer, inputs = case.build(), case.inputs()
+    mask = inputs["attention_mask"]
+    _, weights = numbers(call(layer, inputs))
+    assert np.all(weights[~mask] == 0)
+    close(weights.sum(axis=-1), np.ones(mask.shape[:2]))
+    elsewhere = inputs | {"value": inputs["value"] + 1e3 * floats(*inputs["value"].shape)}
+    assert np.any(mask.any(axis=1) != mask.all(axis=1))  # a position that nobody may see
+    hidden = ~mask.any(axis=1)
+    elsewhere["value"] = np.where(hidden[..., None], elsewhere["value"], inputs["value"])
+    close(call(layer, elsewhere), call(layer, inputs))

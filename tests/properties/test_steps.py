@@ -1,0 +1,81 @@
+import numpy as np
+import pytest
+from keras import ops
+
+from tests.arrays import close, floats, numbers
+from tests.catalogue import BIDIRECTIONAL, MODELS, RECURRENT, B, S, T, U, call
+
+
+def steps_of(cell, sequence, mask, states, backwards):
+    """The cell in a Python loop: (B, S, U) outputs and the final states."""
+    outputs = [None] * S
+    for t in reversed(range(S)) if backwards else range(S):
+        output, new_states = cell(sequence[:, t], states)
+        real = mask[:, t, None]
+        states = [ops.where(real, new, old) for new, old in zip(new_states, states)]
+        outputs[t] = ops.where(real, output, 0.0)
+    return ops.stack(outputs, axis=1), states
+
+
+@pytest.mark.parametrize("case", RECURRENT, ids=lambda case: case.name)
+def test_a_layer_is_its_cell_step_by_step(case):
+    layer, inputs = case.build(), case.inputs()
+    states = [floats(B, U, seed=index) for index in range(layer.cell.num_states)]
+    outputs, *final_states = layer(**inputs, initial_state=states)
+    expected, expected_states = steps_of(layer.cell, **inputs, states=states, backwards=True)
+    close([outputs, *final_states], [expected, *expected_states])
+
+
+@pytest.mark.parametrize("case", BIDIRECTIONAL, ids=lambda case: case.name)
+def test_a_bidirectional_layer_is_two_cells_step_by_step(case):
+    layer, inputs = case.build(), case.inputs()
+    halves, states = [], []
+    for one, backwards in ((layer.forward_layer, False), (layer.backward_layer, True)):
+        start = one.cell.get_initial_state(B)
+        half, final = steps_of(one.cell, **inputs, states=start, backwards=backwards)
+        halves.append(half)
+        states += final
+    close(list(layer(**inputs)), [ops.concatenate(halves, axis=-1), *states])
+
+
+@pytest.mark.parametrize("case", MODELS, ids=lambda case: case.name)
+def test_a_model_step_by_step_is_all_at_once(case):
+    model, inputs = case.build(), case.inputs()
+    state = model.encode(inputs["token_ids"], inputs["lengths"])
+    logits = []
+    for t in range(T):
+        (step_logits, _), state = model.step(inputs["target_ids"][:, t : t + 1], state)
+        logits.append(step_logits)
+    close(ops.concatenate(logits, axis=1), call(model, inputs))
+
+
+@pytest.mark.parametrize("case", MODELS, ids=lambda case: case.name)
+def test_beams_do_not_meet(case):
+    model, inputs = case.build(), case.inputs()
+    start = numbers(model.encode(inputs["token_ids"], inputs["lengths"]))
+    beams = [entry.name for entry in model.state_entries if entry.per == "beam"]
+    K = 3
+    state = start | {name: floats(B, K, 13, seed=place) for place, name in enumerate(beams)}
+    token_ids = np.array([[3, 4, 5], [6, 7, 8]])
+    (logits, weights), new_state = model.step(token_ids, state)
+    for beam in range(K):
+        alone = state | {name: state[name][:, beam : beam + 1] for name in beams}
+        (one, one_weights), one_state = model.step(token_ids[:, beam : beam + 1], alone)
+        close(one, logits[:, beam : beam + 1])
+        close(one_weights, weights[:, beam : beam + 1])
+        for name in beams:
+            close(one_state[name], new_state[name][:, beam : beam + 1])
+
+
+@pytest.mark.parametrize("case", MODELS, ids=lambda case: case.name)
+def test_the_state_is_what_the_entries_say(case):
+    model, inputs = case.build(), case.inputs()
+    state = numbers(model.encode(inputs["token_ids"], inputs["lengths"]))
+    assert list(state) == [entry.name for entry in model.state_entries]
+    _, after = model.step(inputs["target_ids"][:, :1], state)
+    for each in (state, numbers(after)):
+        for entry in model.state_entries:
+            leading = (B, 1) if entry.per == "beam" else (B,)
+            shape = tuple(S if size == "source_length" else size for size in entry.shape)
+            assert each[entry.name].shape == leading + shape
+            assert each[entry.name].dtype == entry.dtype

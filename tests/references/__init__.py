@@ -1,0 +1,23 @@
+"""The papers' formulas as loops over single numbers' vectors, in float64 NumPy; imports none of ours.
+
+Weights come as Keras lays them out, gates side by side: i, f, c, o (LSTM) and z, r, h (GRU).
+"""
+
+from tests.references.attention import additive_score, attention, softmax
+from tests.references.decoding import greedy
+from tests.references.recurrent import bidirectional, gru, lstm, over_steps, rnn
+from tests.references.seq2seq import bahdanau_decoder_step, bahdanau_encoder
+
+__all__ = [
+    "additive_score",
+    "attention",
+    "bahdanau_decoder_step",
+    "bahdanau_encoder",
+    "bidirectional",
+    "greedy",
+    "gru",
+    "lstm",
+    "over_steps",
+    "rnn",
+    "softmax",
+]

@@ -1,0 +1,43 @@
+import importlib
+import inspect
+import pkgutil
+
+import keras
+import pytest
+
+import seqkeras
+from tests.catalogue import CASES
+
+WITHOUT_LAYERS = {"analysis", "data", "tokenizers"}  # and slow to import
+
+
+def public_layers():
+    for module in pkgutil.iter_modules(seqkeras.__path__):
+        if module.ispkg and module.name not in WITHOUT_LAYERS:
+            package = importlib.import_module(f"seqkeras.{module.name}")
+            for name in package.__all__:
+                value = getattr(package, name)
+                if inspect.isclass(value) and issubclass(value, keras.layers.Layer):
+                    yield value
+
+
+def test_the_catalogue_holds_every_public_layer_and_model():
+    assert {type(case.make()) for case in CASES} == set(public_layers())
+
+
+def test_case_names_are_unique():
+    assert len({case.name for case in CASES}) == len(CASES)
+
+
+@pytest.mark.parametrize("layer_class", {type(case.make()) for case in CASES}, ids=str)
+def test_every_argument_is_given_a_value_that_is_not_its_default(layer_class):
+    configs = [case.make().get_config() for case in CASES if type(case.make()) is layer_class]
+    for name, parameter in inspect.signature(layer_class.__init__).parameters.items():
+        if name != "self" and parameter.kind is not parameter.VAR_KEYWORD:
+            assert any(config[name] != parameter.default for config in configs), name
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_every_layer_is_registered_under_the_librarys_name(case):
+    registered = keras.saving.get_registered_name(type(case.make()))
+    assert registered == f"seqkeras>{type(case.make()).__name__}"
