@@ -71,7 +71,7 @@ def search(step, state, batch_size, target_length, beam_size=1, n_best=1, alpha=
 
         total / max(lp(t + 1), lp(target_length))
 
-    With beam_size 1 a source ends with its first <eos>: greedy search.
+    With beam_size 1 a source ends with its first <eos>: greedy search, which needs none of this.
 
     Args:
         step: see above.
@@ -88,34 +88,114 @@ def search(step, state, batch_size, target_length, beam_size=1, n_best=1, alpha=
 
     Reference: Sutskever et al. 2014, section 3.2, https://arxiv.org/abs/1409.3215
     """
-    k = beam_size if beam_size == 1 else beam_size + 1  # so that K go on when one ends
-    finished = _Finished(batch_size, n_best)
-    history = []
-    sources = np.arange(batch_size)  # (B,) who is still in the batch
-    totals = np.zeros((batch_size, 1))  # (B, K) log-probability so far
+    hypotheses = (
+        _Greedy(batch_size, target_length, alpha)
+        if beam_size == 1
+        else _Beams(batch_size, target_length, alpha, beam_size, n_best)
+    )
     token_ids = np.full((batch_size, 1), BOS)  # (B, K)
-    beam_index = sources[:, np.newaxis]  # (B, K)
+    beam_index = np.arange(batch_size)[:, np.newaxis]  # (B, K)
     for length in range(1, target_length + 1):
-        if not sources.size:
+        if not len(token_ids):
             break
-        candidates, state = step(token_ids, beam_index, k, state)
-        totals, token_ids, beam_index = _best_continuations(totals, candidates, 2 * beam_size)
-        ended = (token_ids == EOS) | (length == target_length)
-        if ended.any():
-            scores = np.where(ended, totals, -np.inf) / length_penalty(length, alpha)
-            best = np.s_[:, :beam_size]
-            finished.add(sources, length, scores[best], token_ids[best], beam_index[best])
-            totals = np.where(ended, -np.inf, totals)
-        going = np.argsort(ended, axis=1, kind="stable")[:, :beam_size]  # the best K that go on
-        limit = totals[np.arange(len(going)), going[:, 0]] / max(
-            length_penalty(n, alpha) for n in (length + 1, target_length)
+        candidates, state = step(token_ids, beam_index, hypotheses.num_candidates, state)
+        token_ids, beam_index = hypotheses.extend(candidates, length)
+    return hypotheses.finished()
+
+
+class _Greedy:
+    """One beam a source, extended by its best candidate."""
+
+    num_candidates = 1
+
+    def __init__(self, batch_size, target_length, alpha):
+        self.alpha = alpha
+        self.sources = np.arange(batch_size)  # (B,) who is still in the batch
+        self.token_ids = np.full((batch_size, target_length), PAD)
+        self.lengths = np.zeros(batch_size, dtype=np.int64)
+        self.totals = np.zeros(batch_size)  # log-probability so far
+        self.attention_weights = []  # for each step the sources and their weights, or None
+
+    def extend(self, candidates, length):
+        """Add a token to every source; return the (B, 1) tokens and rows of those that go on."""
+        sources, token_ids = self.sources, candidates.token_ids[:, :, 0]
+        self.token_ids[sources, length - 1] = token_ids[:, 0]
+        self.totals[sources] += candidates.log_probs[:, 0, 0]
+        self.lengths[sources] = length
+        self.attention_weights.append((sources, candidates.attention_weights))
+        going = np.flatnonzero(token_ids[:, 0] != EOS)
+        if going.size < sources.size:
+            self.sources, token_ids = sources[going], token_ids[going]
+        return token_ids, going[:, np.newaxis]
+
+    def finished(self):
+        """Return for each source the list of its one `Hypothesis`."""
+        scores = self.totals / length_penalty(self.lengths, self.alpha)
+        weights = self._weights()
+        ended_by_eos = self.token_ids[np.arange(len(scores)), self.lengths - 1] == EOS
+        kept = self.lengths - ended_by_eos
+        return [
+            [
+                Hypothesis(
+                    token_ids=self.token_ids[source, : kept[source]].tolist(),
+                    score=float(scores[source]),
+                    attention_weights=None if weights is None else weights[source, : kept[source]],
+                )
+            ]
+            if np.isfinite(scores[source])
+            else []
+            for source in range(len(scores))
+        ]
+
+    def _weights(self):
+        """Return None or the (sources, T, S) attention weights."""
+        first = self.attention_weights[0][1] if self.attention_weights else None
+        if first is None:
+            return None
+        shape = (*self.token_ids.shape, first.shape[-1])
+        weights = np.zeros(shape, dtype=first.dtype)
+        for t, (sources, attention) in enumerate(self.attention_weights):
+            weights[sources, t] = attention[:, 0]
+        return weights
+
+
+class _Beams:
+    """K beams a source, extended by the best continuations of all of them."""
+
+    def __init__(self, batch_size, target_length, alpha, beam_size, n_best):
+        self.target_length, self.alpha, self.beam_size = target_length, alpha, beam_size
+        self.num_candidates = beam_size + 1  # so that K go on when one ends
+        self.ends = _Finished(batch_size, n_best)
+        self.history = []
+        self.sources = np.arange(batch_size)  # (B,) who is still in the batch
+        self.totals = np.zeros((batch_size, 1))  # (B, K) log-probability so far
+
+    def extend(self, candidates, length):
+        """Extend the beams by a token; return the (B, K) tokens and rows of those that go on."""
+        totals, token_ids, beam_index = _best_continuations(
+            self.totals, candidates, 2 * self.beam_size
         )
-        stay = np.flatnonzero(limit > finished.scores[sources, -1])
-        chosen = stay[:, np.newaxis], going[stay]
-        sources, totals = sources[stay], totals[chosen]
-        token_ids, beam_index = token_ids[chosen], beam_index[chosen]
-        history.append((token_ids, beam_index, _rows(candidates.attention_weights)))
-    return finished.hypotheses(history)
+        ended = (token_ids == EOS) | (length == self.target_length)
+        if ended.any():
+            scores = np.where(ended, totals, -np.inf) / length_penalty(length, self.alpha)
+            best = np.s_[:, : self.beam_size]
+            self.ends.add(self.sources, length, scores[best], token_ids[best], beam_index[best])
+            totals = np.where(ended, -np.inf, totals)
+        going = np.argsort(ended, axis=1, kind="stable")[:, : self.beam_size]  # the best K
+        totals = np.take_along_axis(totals, going, axis=1)
+        limit = totals[:, 0] / max(
+            length_penalty(n, self.alpha) for n in (length + 1, self.target_length)
+        )
+        stay = limit > self.ends.scores[self.sources, -1]
+        self.sources, self.totals, going = self.sources[stay], totals[stay], going[stay]
+        token_ids = np.take_along_axis(token_ids[stay], going, axis=1)
+        beam_index = np.take_along_axis(beam_index[stay], going, axis=1)
+        self.history.append((token_ids, beam_index, _rows(candidates.attention_weights)))
+        return token_ids, beam_index
+
+    def finished(self):
+        """Return for each source the list of its `Hypothesis`, the best first."""
+        return self.ends.hypotheses(self.history)
 
 
 def _best_continuations(totals, candidates, count):

@@ -11,10 +11,13 @@ def as_model(layer, inputs):
     """A functional model of one layer; a model is its own."""
     if isinstance(layer, keras.Model):
         return layer
-    symbols = keras.tree.map_structure(
-        lambda each: keras.Input(each.shape[1:], dtype=each.dtype.name), inputs
-    )
-    return keras.Model(symbols, call(layer, symbols))
+    symbols = {
+        name: keras.tree.map_structure(
+            lambda each: keras.Input(each.shape[1:], dtype=each.dtype.name), value
+        )
+        for name, value in inputs.items()
+    }
+    return keras.Model(keras.tree.flatten(symbols), call(layer, symbols))
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
