@@ -32,8 +32,15 @@ def main(arguments=None):
             options.overwrite,
             lambda line: print(f"  {line}"),
         )
-    except (ValueError, OSError, OpError) as error:
+    except ValueError as error:
         print(f"export: {_one_line(error)}", file=sys.stderr)
+        return 1
+    except (OSError, OpError) as error:
+        print(
+            f"export: {options.bundle} can not be written: {_one_line(error)}; it is as it was, "
+            "and nothing is left beside it",
+            file=sys.stderr,
+        )
         return 1
     except KeyboardInterrupt:
         print(f"export: stopped; {options.bundle} is as it was", file=sys.stderr)

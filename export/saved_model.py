@@ -125,6 +125,6 @@ def _refusal(prefix):
     if prefix is None:
         return "text: must not be empty."
     return (
-        f"text: must be a {prefix.name}, {prefix.separator!r} and something after it; "
+        f"text: must be a {prefix.name}, then {prefix.separator} and something after it; "
         f"known: {', '.join(prefix.values)}."
     )

@@ -14,6 +14,8 @@ def import_tensorflow():
     try:
         os.dup2(nowhere, 2)
         import tensorflow
+
+        tensorflow.config.list_physical_devices()  # looks for a GPU, and reports that there is none
     finally:
         os.dup2(kept, 2)
         os.close(kept)

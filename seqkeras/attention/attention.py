@@ -32,7 +32,8 @@ class Attention(keras.layers.Layer):
         self.score = score
 
     def build(self, query_shape, key_shape, value_shape):
-        self.score.build(query_shape, key_shape)
+        if not self.score.built:  # as a score from a file is
+            self.score.build(query_shape, key_shape)
 
     def call(self, query, key, value, attention_mask=None):
         return self.attend(query, self.score.prepare(key), value, attention_mask)

@@ -1,5 +1,6 @@
 """Masks are booleans, True = may attend; softmax under a mask."""
 
+import keras
 from keras import ops
 
 
@@ -32,6 +33,7 @@ def masked_softmax(scores, mask=None):
     """
     if mask is None:
         return ops.softmax(scores, axis=-1)
-    # Half of float16's range: a real score added to it can not overflow.
-    weights = ops.softmax(ops.where(mask, scores, ops.cast(-3e4, scores.dtype)), axis=-1)
+    # Far under any real score, and finite in the dtype: float16 ends at 65,504.
+    large = 3e4 if keras.backend.standardize_dtype(scores.dtype) == "float16" else 1e9
+    weights = ops.softmax(ops.where(mask, scores, ops.cast(-large, scores.dtype)), axis=-1)
     return weights * ops.cast(ops.any(mask, axis=-1, keepdims=True), scores.dtype)

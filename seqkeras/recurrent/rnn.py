@@ -136,8 +136,9 @@ class Bidirectional(keras.layers.Layer):
         self.supports_masking = True
 
     def build(self, sequence_shape):
-        self.forward_layer.build(sequence_shape)
-        self.backward_layer.build(sequence_shape)
+        for layer in (self.forward_layer, self.backward_layer):
+            if not layer.built:  # as a layer from a file is
+                layer.build(sequence_shape)
 
     def call(self, sequence, mask=None):
         batch_size = ops.shape(sequence)[0]

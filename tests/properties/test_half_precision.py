@@ -1,6 +1,7 @@
 import keras
 import numpy as np
 import pytest
+from keras import tree
 
 from tests.arrays import close, numbers
 from tests.catalogue import CASES, call
@@ -18,11 +19,11 @@ def scaled(inputs, factor):
     def scale(each):
         return factor * each if each.dtype == "float32" else each
 
-    return keras.tree.map_structure(scale, inputs)
+    return tree.map_structure(scale, inputs)
 
 
 def as_float32(outputs):
-    return keras.tree.map_structure(lambda each: keras.ops.cast(each, "float32"), outputs)
+    return tree.map_structure(lambda each: keras.ops.cast(each, "float32"), outputs)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -32,7 +33,7 @@ def test_half_precision_stays_near_and_finite(case, policy):
     keras.config.set_dtype_policy("float32")
     close(small, as_float32(call(case.build(), inputs)), rtol=0.05, atol=0.1)
     large = numbers(as_float32(call(layer, scaled(inputs, 1e3))))
-    assert all(np.all(np.isfinite(each)) for each in keras.tree.flatten(large))
+    assert all(np.all(np.isfinite(each)) for each in tree.flatten(large))
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

@@ -1,8 +1,12 @@
-import keras
 import pytest
+from keras import tree
 
 from tests.arrays import close, numbers
-from tests.catalogue import B, CASES, call
+from tests.catalogue import CASES, B, call
+
+
+def only(row, batch):
+    return tree.map_structure(lambda each: each[row : row + 1], batch)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -10,5 +14,4 @@ def test_rows_of_a_batch_do_not_meet(case):
     layer, inputs = case.build(), case.inputs()
     together = numbers(call(layer, inputs))
     for row in range(B):
-        alone = call(layer, keras.tree.map_structure(lambda each: each[row : row + 1], inputs))
-        close(alone, keras.tree.map_structure(lambda each: each[row : row + 1], together))
+        close(call(layer, only(row, inputs)), only(row, together))

@@ -1,4 +1,4 @@
-"""The papers' formulas as loops over single numbers' vectors, in float64 NumPy; imports none of ours.
+"""The formulas of the papers as plain loops, in float64 NumPy; imports none of ours.
 
 Weights come as Keras lays them out, gates side by side: i, f, c, o (LSTM) and z, r, h (GRU).
 """

@@ -69,7 +69,5 @@ def bidirectional(layer, sequence, mask, states, forward_weights, backward_weigh
     """Schuster and Paliwal 1997; `states` are those of both directions, the forward ones first."""
     half = len(states) // 2
     forward, forward_states = layer(sequence, mask, states[:half], forward_weights)
-    backward, backward_states = layer(
-        sequence, mask, states[half:], backward_weights, reverse=True
-    )
+    backward, backward_states = layer(sequence, mask, states[half:], backward_weights, reverse=True)
     return np.concatenate([forward, backward], axis=-1), [*forward_states, *backward_states]

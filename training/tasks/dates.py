@@ -56,9 +56,9 @@ class DatesOptions(FitOptions):
     noisy: float = option(0.5, FRACTION, "Share of them that carry human noise.")
     test_examples: int = option(100, at_least(1), "Test dates per locale, clean and noisy each.")
     cell: str = option("gru", click.Choice(["gru", "lstm"]), "Recurrent cell of both sides.")
-    embedding_dim: int = option(64, at_least(1), "Size of the character embeddings.")
-    units: int = option(128, at_least(1), "Encoder state in each direction.")
-    decoder_units: int = option(128, at_least(1), "Decoder state.")
+    embedding_dim: int = option(48, at_least(1), "Size of the character embeddings.")
+    units: int = option(96, at_least(1), "Encoder state in each direction.")
+    decoder_units: int = option(96, at_least(1), "Decoder state.")
     dropout: float = option(0.0, FRACTION, "Of embeddings and before the logits.")
 
 

@@ -1,0 +1,46 @@
+"""The whole road of the dates task: what was trained is what is served."""
+
+import json
+
+import keras
+import numpy as np
+
+import serving
+from seqkeras.data import dates
+from seqkeras.decoding import greedy, in_batches
+from seqkeras.tokenizers import BOS, EOS, CharacterTable, pad
+from tests.conftest import run_python
+
+
+def test_the_bundle_answers_unseen_dates_as_well_as_training_measured(dates_run, dates_bundle):
+    scores = json.loads((dates_run / "scores.json").read_text())
+    translate = serving.load(dates_bundle)
+    for kind, noisy in (("clean", 0.0), ("noisy", 1.0)):
+        examples = dates.sample("test", scores["examples"], 0, noisy, ("de", "ja"))
+        answers = translate([example.text for example in examples])
+        right = [a.text == e.target for a, e in zip(answers, examples, strict=True)]
+        assert np.mean(right) == scores[kind]
+
+
+def test_serving_answers_as_the_keras_model_does(dates_run, dates_bundle):
+    model = keras.models.load_model(dates_run / "model.keras")
+    source, target = (
+        CharacterTable.from_file(dates_run / "tokenizer" / f"{role}.json")
+        for role in ("source", "target")
+    )
+    texts = [example.text for example in dates.sample("validation", 100, 5, 0.5, ("de", "ja"))]
+
+    def decode(token_ids, lengths):
+        state = model.encode(token_ids, lengths)
+        return greedy(model.step, state, start_id=BOS, end_id=EOS, max_length=11)
+
+    token_ids, _, scores = in_batches(decode, [source.encode(text) for text in texts], pad, 32)
+    answers = serving.load(dates_bundle)(texts)
+    assert [answer.text for answer in answers] == [target.decode(row) for row in token_ids]
+    np.testing.assert_allclose([answer.score for answer in answers], scores, atol=1e-4)
+
+
+def test_the_command_line_answers(dates_bundle):
+    finished = run_python("-m", "serving", "predict", dates_bundle, "de|Samstag, 3. Mai 2014")
+    assert finished.stdout == "2014-05-03\n"
+    assert finished.stderr == ""

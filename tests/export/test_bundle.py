@@ -1,0 +1,160 @@
+"""From a run to a bundle: what is in it, what is refused, what a full disk or a kill leaves."""
+
+import json
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import onnx
+import pytest
+
+from export import bundle as bundle_module
+from export import verify
+from export.__main__ import main
+from export.bundle import ExportError, export
+from export.onnx_graphs import node_counts
+from seqkeras.runs import RunError
+from serving.manifest import read_manifest, verify_files
+from tests.conftest import CHECKOUT, run_python
+
+
+def leftovers(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_bundle_holds_what_its_manifest_says(dates_bundle):
+    manifest = read_manifest(dates_bundle)
+    verify_files(dates_bundle, manifest)
+    files = {p.relative_to(dates_bundle).as_posix() for p in dates_bundle.rglob("*") if p.is_file()}
+    assert files == {*manifest.files, "manifest.json"}
+    assert (manifest.task, manifest.pipeline) == ("dates", "Translate")
+    assert manifest.text_prefix.values == ("de", "ja")
+
+
+def test_a_bundle_carries_the_scores_of_its_run(dates_run, dates_bundle):
+    scores = json.loads((dates_run / "scores.json").read_text())
+    assert read_manifest(dates_bundle).scores == scores
+
+
+def test_parity_is_measured_on_real_inputs_and_within_the_tolerance(dates_bundle):
+    parity = read_manifest(dates_bundle).parity
+    assert parity["examples"] == verify.EXAMPLES
+    for name in ("onnx", "saved_model"):
+        assert 0 < parity[f"{name}_log_prob_difference"] <= 1e-4
+
+
+@pytest.mark.parametrize("role", ["encoder", "decoder_step"])
+def test_recurrent_layers_are_native_nodes_and_no_graph_loops(dates_bundle, role):
+    counts = node_counts(onnx.load(dates_bundle / "onnx" / f"{role}.onnx"))
+    assert counts["GRU"] == 1
+    assert not {"Loop", "Scan", "If"} & set(counts)
+
+
+def test_the_model_card_shows_how_to_run_it_and_what_it_answers(dates_bundle):
+    card = (dates_bundle / "README.md").read_text(encoding="utf-8")
+    assert f"python -m serving predict {dates_bundle}" in card
+    assert "| clean |" in card
+    assert "onnx/encoder.onnx" in card
+
+
+def test_an_existing_bundle_is_kept_without_overwrite(dates_run, dates_bundle, capsys):
+    before = (dates_bundle / "manifest.json").read_bytes()
+    assert main([str(dates_run), str(dates_bundle)]) == 1
+    assert capsys.readouterr().err == (
+        f"export: {dates_bundle}: exists already; replace it with --overwrite.\n"
+    )
+    assert (dates_bundle / "manifest.json").read_bytes() == before
+
+
+def test_overwrite_replaces_a_bundle_and_leaves_nothing_beside_it(
+    dates_run, dates_bundle, tmp_path, capsys
+):
+    old = shutil.copytree(dates_bundle, tmp_path / "dates")
+    (old / "stray.txt").write_text("old")
+    assert main([str(dates_run), str(old), "--overwrite"]) == 0
+    assert leftovers(tmp_path) == ["dates"]
+    assert not (old / "stray.txt").exists()
+    lines = capsys.readouterr().out.splitlines()
+    assert "the same strings, on 512 real inputs" in lines[-2]
+    assert lines[-1].startswith("next: python -m serving predict")
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda run: shutil.rmtree(run), "no such run folder"),
+        (lambda run: (run / "run.json").unlink(), "not a finished run, run.json is missing"),
+        (lambda run: (run / "run.json").write_text("{"), "run.json: not a run record"),
+        (lambda run: (run / "run.json").write_text('{"task": "x"}'), "not a run record"),
+        (lambda run: (run / "model.keras").write_bytes(b"PK"), "not a model that Keras can load"),
+        (lambda run: (run / "model.keras").unlink(), "not a model that Keras can load"),
+        (lambda run: (run / "scores.json").unlink(), "scores.json: can not be read"),
+        (lambda run: (run / "validation.json").write_text("["), "validation.json: can not be read"),
+        (lambda run: (run / "tokenizer/source.json").write_text("[]"), "source.json can not be us"),
+    ],
+)
+def test_a_damaged_run_is_refused_in_one_line(dates_run, tmp_path, damage, message, capsys):
+    run = shutil.copytree(dates_run, tmp_path / "run")
+    damage(run)
+    assert main([str(run), str(tmp_path / "bundles" / "dates")]) == 1
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.startswith("export: ") and error.count("\n") == 1
+    assert not (tmp_path / "bundles").exists() or leftovers(tmp_path / "bundles") == []
+
+
+def test_a_model_without_an_export_is_named(dates_run, tmp_path, monkeypatch):
+    monkeypatch.setattr(bundle_module, "RNNSeq2Seq", str)
+    with pytest.raises(ExportError, match="a RNNSeq2Seq has no export yet"):
+        export(dates_run, tmp_path / "dates")
+
+
+def test_a_bundle_that_answers_differently_is_refused(dates_run, tmp_path, monkeypatch):
+    monkeypatch.setattr(verify, "TOLERANCE", 0.0)
+    with pytest.raises(verify.ParityError, match="onnx log-probabilities differ by .* from Keras"):
+        export(dates_run, tmp_path / "dates")
+    assert leftovers(tmp_path) == []
+
+
+def test_a_full_disk_leaves_the_old_bundle_and_nothing_else(dates_run, dates_bundle, tmp_path):
+    shutil.copytree(dates_bundle, tmp_path / "dates")
+
+    def allow_small_files():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
+
+    finished = run_python(
+        *("-m", "export", dates_run, tmp_path / "dates", "--overwrite"),
+        preexec_fn=allow_small_files,
+    )
+    assert finished.returncode == 1
+    assert finished.stderr.startswith("export: ") and finished.stderr.count("\n") == 1
+    assert f"{tmp_path / 'dates'} can not be written" in finished.stderr
+    assert "File too large; it is as it was" in finished.stderr
+    assert leftovers(tmp_path) == ["dates"]
+    verify_files(tmp_path / "dates", read_manifest(tmp_path / "dates"))
+
+
+def test_a_kill_leaves_no_bundle_and_the_next_export_cleans_up(dates_run, tmp_path):
+    folder = tmp_path / "dates"
+    command = [sys.executable, "-m", "export", str(dates_run), str(folder)]
+    with subprocess.Popen(command, cwd=CHECKOUT, stdout=subprocess.PIPE) as process:
+        while not leftovers(tmp_path) and process.poll() is None:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGKILL)
+    assert not folder.exists()
+    assert leftovers(tmp_path)
+    export(dates_run, folder)
+    assert leftovers(tmp_path) == ["dates"]
+
+
+def test_a_kill_between_the_two_renames_loses_no_bundle(dates_bundle, tmp_path):
+    finished = subprocess.Popen(["true"])
+    finished.wait()
+    shutil.copytree(dates_bundle, tmp_path / f".dates.replaced-{finished.pid}")
+    with pytest.raises(RunError):
+        export(tmp_path / "nothing", tmp_path / "dates", overwrite=True)
+    assert leftovers(tmp_path) == ["dates"]
+    verify_files(tmp_path / "dates", read_manifest(tmp_path / "dates"))

@@ -1,0 +1,117 @@
+"""The SavedModels: core operators, no need of our code, the one tokenizer."""
+
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow.core.protobuf import saved_model_pb2
+
+import serving
+from export.saved_model import _Encoder
+from seqkeras.data import dates
+from seqkeras.tokenizers import CharacterTable, pad
+from serving.manifest import read_manifest
+from tests.conftest import run_python
+
+FOREIGN = ("Cudnn", "Xla", "MklNative", "_Fused", "PyFunc", "EagerPyFunc")
+
+# Runs outside the checkout, where seqkeras can not be imported.
+LOAD_AND_ANSWER = """
+import json, sys
+import tensorflow as tf
+try:
+    import seqkeras
+except ImportError:
+    pass
+else:
+    raise SystemExit("seqkeras can be imported here")
+folder, texts, rows, lengths = json.loads(sys.argv[1])
+by_text = tf.saved_model.load(folder + "/saved_model_text/1").signatures["serving_default"]
+by_ids = tf.saved_model.load(folder + "/saved_model/1").signatures["generate"]
+answers = by_text(tf.constant(texts))
+ids = by_ids(token_ids=tf.constant(rows, tf.int64), lengths=tf.constant(lengths, tf.int64))
+print(json.dumps({
+    "text": [each.decode() for each in answers["text"].numpy()],
+    "score": answers["score"].numpy().tolist(),
+    "ids": ids["generated_ids"].numpy().tolist(),
+}))
+"""
+
+
+def operators(folder):
+    """The names of all operators of a SavedModel, its functions included."""
+    saved_model = saved_model_pb2.SavedModel()
+    saved_model.ParseFromString((folder / "saved_model.pb").read_bytes())
+    graph = saved_model.meta_graphs[0].graph_def
+    nodes = [*graph.node, *(node for each in graph.library.function for node in each.node_def)]
+    return {node.op for node in nodes}
+
+
+@pytest.mark.parametrize("path", ["saved_model/1", "saved_model_text/1"])
+def test_a_saved_model_holds_core_tensorflow_operators_only(dates_bundle, path):
+    found = operators(dates_bundle / path)
+    registered = set(tf.raw_ops.__dict__)
+    assert found
+    for name in found - {"StatefulPartitionedCall", "PartitionedCall"}:
+        assert name in registered, name
+        assert not name.startswith(FOREIGN), name
+
+
+def test_saved_models_answer_where_seqkeras_can_not_be_imported(dates_bundle, tmp_path):
+    model = serving.load(dates_bundle)
+    texts = list(model.manifest.examples[:7])
+    source = CharacterTable.from_file(dates_bundle / "tokenizer" / "source.json")
+    target = CharacterTable.from_file(dates_bundle / "tokenizer" / "target.json")
+    rows, lengths = pad([source.encode(text) for text in texts])
+    argument = json.dumps([str(dates_bundle), texts, rows.tolist(), lengths.tolist()])
+    finished = run_python("-I", "-c", LOAD_AND_ANSWER, argument)
+    assert finished.returncode == 0, finished.stderr
+    answers = json.loads(finished.stdout)
+    expected = model(texts)
+    assert answers["text"] == [each.text for each in expected]
+    assert [target.decode(row) for row in answers["ids"]] == answers["text"]
+    np.testing.assert_allclose(answers["score"], [each.score for each in expected], atol=1e-4)
+
+
+def test_the_signatures_are_those_of_the_manifest(dates_bundle):
+    for path, signatures in read_manifest(dates_bundle).saved_models.items():
+        loaded = tf.saved_model.load(str(dates_bundle / path)).signatures
+        assert set(loaded) == set(signatures)
+        for name, declared in signatures.items():
+            inputs = loaded[name].structured_input_signature[1]
+            outputs = loaded[name].structured_outputs
+            for specs, actual in ((declared.inputs, inputs), (declared.outputs, outputs)):
+                assert {spec.name: spec.dtype for spec in specs} == {
+                    key: value.dtype.name for key, value in actual.items()
+                }
+                for spec in specs:
+                    assert len(actual[spec.name].shape) == len(spec.shape), spec.name
+
+
+def test_text_becomes_the_same_ids_in_the_graph_as_in_serving():
+    table = CharacterTable.learn(dates.characters())
+    texts = [example.text for example in dates.sample("test", 4000, 3, noisy=0.5)]
+    texts += ["🙂 é\u0301 \u0000 \U0010ffff", "x", "\n", "ｄｅ｜１"]
+    ids, lengths = _Encoder(table)(tf.constant(texts))
+    expected_ids, expected_lengths = pad([table.encode(text) for text in texts])
+    np.testing.assert_array_equal(lengths, expected_lengths)
+    np.testing.assert_array_equal(ids, expected_ids)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "text: must be a locale, then | and something after it; known: de, ja."),
+        ("xx|3. Mai 2014", "text: must be a locale"),
+        ("3. Mai 2014", "text: must be a locale"),
+        ("de|  \u2003", "text: must be a locale"),
+        ("de|" + 62 * "x", "text: at most 64 characters; nothing was truncated."),
+    ],
+)
+def test_a_text_that_serving_refuses_is_refused_in_the_graph(dates_bundle, text, message):
+    model = tf.saved_model.load(str(dates_bundle / "saved_model_text" / "1"))
+    with pytest.raises(tf.errors.InvalidArgumentError, match=message.replace("|", r"\|")):
+        model.signatures["serving_default"](tf.constant(["de|3. Mai 2014", text]))
+    with pytest.raises(ValueError, match="Translate: "):
+        serving.load(dates_bundle)(text)

@@ -1,0 +1,232 @@
+import itertools
+import sys
+
+import matplotlib
+import numpy as np
+import pytest
+from fontTools.ttLib import TTFont
+from matplotlib.image import imread
+
+from seqkeras.analysis import AttentionMap, plot_attention_maps
+from seqkeras.analysis.attention_maps import (
+    attention_figure,
+    bidi_levels,
+    fonts,
+    label,
+    monospace,
+    reads_right_to_left,
+    source_labels,
+    visual_order,
+)
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+RIGHT_TO_LEFT_MARK = "\u200f"
+SOURCES = [
+    "de|Samstag, 3. Mai 2014",
+    "ar|السبت، 3 مايو 2014",
+    "fa|شنبه ۱۳ اردیبهشت ۱۳۹۳",
+    "he|יום שבת, 3 במאי 2014",
+    "ja|2014年5月3日土曜日",
+    "zh|2014年5月3日星期六",
+    "ko|2014년 5월 3일 토요일",
+    "ru|суббота, 3 мая 2014 г.",
+    "el|Σάββατο 3 Μαΐου 2014",
+    "hi|शनिवार, 3 मई 2014",
+    "th|วันเสาร์ที่ 3 พฤษภาคม 2557",
+    "a$b$ _{\\x}^ \t\n\u00a0\u202f\u200d\u200f\ue000\ud800\U0001f9ff\u3164e\u0301",
+    "W" * 23 + "—…m%@㍿ǄﷺﷴXЩ" * 2,
+]
+
+
+def attention_map(source, target="2014-05", title=None):
+    weights = np.random.default_rng(7).random((len(target), len(source)))
+    return AttentionMap(source, target, weights / weights.sum(1, keepdims=True), title)
+
+
+def panels(figure):
+    return [axes for axes in figure.axes if axes.get_label().startswith("map")]
+
+
+def hebrew(text):
+    """Capitals stand for right-to-left letters, as in the examples of UAX #9."""
+    return "".join(chr(ord(each) - 65 + 0x5D0) if each.isupper() else each for each in text)
+
+
+def test_a_png_is_written_with_a_panel_for_every_map(tmp_path):
+    maps = [attention_map(source) for source in SOURCES]
+    figure = attention_figure(maps)
+    assert [axes.get_label() for axes in panels(figure)] == [f"map {i}" for i in range(len(maps))]
+    plot_attention_maps(maps, tmp_path / "maps.png")
+    height, width, _ = imread(tmp_path / "maps.png").shape
+    np.testing.assert_allclose((width, height), figure.get_size_inches() * figure.dpi)
+    assert (tmp_path / "maps.png").stat().st_size < 500_000
+
+
+def test_every_character_drawn_has_a_glyph_in_the_font_it_is_drawn_with():
+    glyphs = {font: TTFont(font).getBestCmap() for font in (*fonts(), monospace())}
+    figure = attention_figure([attention_map(each, each) for each in SOURCES])
+    texts = figure.texts + [text for axes in figure.axes for text in axes.texts]
+    assert len(texts) > 2 * sum(map(len, SOURCES))
+    for text in texts:
+        font = text.get_fontproperties().get_file()
+        drawn = set(text.get_text()) - set("\n" + RIGHT_TO_LEFT_MARK)
+        assert drawn and all(ord(each) in glyphs[font] for each in drawn), text
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=ascii)
+def test_labels_do_not_overlap_and_titles_stay_on_the_page(source):
+    figure = attention_figure([attention_map(source), attention_map("x", "y", title=source * 2)])
+    for axes in panels(figure):
+        boxes = [text.get_window_extent() for text in axes.texts]
+        for one, other in itertools.combinations(boxes, 2):
+            assert not one.overlaps(other)
+    for text in figure.texts:
+        box = text.get_window_extent()
+        assert box.x0 >= 0 and box.x1 <= figure.bbox.x1
+        assert not any(box.overlaps(axes.get_window_extent()) for axes in panels(figure))
+
+
+def test_cells_are_square():
+    for axes in panels(attention_figure([attention_map(each) for each in SOURCES])):
+        rows, columns = axes.collections[0].get_array().shape
+        box = axes.get_window_extent()
+        np.testing.assert_allclose(box.width / columns, box.height / rows)
+
+
+@pytest.mark.parametrize(
+    ("logical", "visual"),
+    [
+        ("car means CAR.", "car means RAC."),
+        ("THE CAR IS car IN english.", ".english NI car SI RAC EHT"),
+        ("xy|SAT, 3 BMAI 2014", "2014 IAMB 3 ,TAS|xy"),
+        ("DATE 3.5.2014", "3.5.2014 ETAD"),
+        ("DATE 15%, $20", "$20 ,15% ETAD"),
+        ("he said 3 ABC 45, ok", "he said 3 45 CBA, ok"),
+        ("AB" + RIGHT_TO_LEFT_MARK + "1/2", "1/2" + RIGHT_TO_LEFT_MARK + "BA"),
+        ("plain text 12", "plain text 12"),
+    ],
+)
+def test_the_visual_order_is_that_of_uax_9(logical, visual):
+    text = hebrew(logical)
+    assert "".join(text[index] for index in visual_order(text)) == hebrew(visual)
+
+
+def test_numbers_after_arabic_letters_are_arabic_numbers():  # W2: a dash does not join them
+    beh, arabic_three, arabic_four = "\u0628", "\u0663", "\u0664"
+    text = beh + " 3-4"
+    assert [text[index] for index in visual_order(text)] == ["4", "-", "3", " ", beh]
+    text = beh + arabic_three + "," + arabic_four  # W4: a comma does
+    assert [text[index] for index in visual_order(text)] == [arabic_three, ",", arabic_four, beh]
+
+
+def test_the_order_is_a_permutation_whatever_the_text():
+    alphabet = "ab12 ,.-%$\u05d0\u05d1\u0628\u062a\u0663\u064e\u200f\u202b\u2067()\n"
+    random = np.random.default_rng(11)
+    for length in (1, 2, 3, 5, 7, 11, 13) * 17:
+        text = "".join(random.choice(list(alphabet), length))
+        assert sorted(visual_order(text)) == list(range(length))
+        assert len(bidi_levels(text)) == length
+
+
+def test_a_locale_in_front_does_not_turn_the_line():
+    assert reads_right_to_left("he|" + hebrew("MAI"))
+    assert reads_right_to_left("ar|\u0663\u200f/\u0665\u200f/\u0662")  # digits and marks alone
+    assert not reads_right_to_left("de|3. Mai")
+    assert not reads_right_to_left("a long line with one " + hebrew("WORD"))
+
+
+def test_the_weights_move_with_their_characters():
+    source = "he|" + hebrew("SAT") + " 31"
+    weights = np.zeros((2, len(source)))
+    weights[0, source.index("h")] = weights[1, source.index("3")] = 1
+    (axes,) = panels(attention_figure([AttentionMap(source, "xy", weights)]))
+    across = [text for text in axes.texts if text.get_position()[0] > 0]
+    across = [text.get_text() for text in sorted(across, key=lambda text: text.get_position()[0])]
+    assert across == list("31␣" + hebrew("TAS") + "|he")
+    drawn = np.asarray(axes.collections[0].get_array())
+    assert [across[column] for column in drawn.argmax(axis=1)] == ["h", "3"]
+    assert axes.get_xlim() == (0, len(source)) and axes.get_ylim() == (2, 0)
+
+
+def test_arabic_letters_keep_the_form_they_have_in_the_word():
+    # seen, lam, alef, meem: initial, medial, final (no lam-alef ligature), isolated
+    assert source_labels("\u0633\u0644\u0627\u0645") == ["\ufeb3", "\ufee0", "\ufe8e", "\ufee1"]
+    fatha, joiner = "\u064e", "\u200d"  # a mark and a joiner keep a cell of their own
+    assert source_labels("\u0633" + fatha + "\u0644") == ["\ufeb3", "\u25cc" + fatha, "\ufede"]
+    assert source_labels("\u0633" + joiner) == ["\ufeb3", joiner]
+
+
+def test_brackets_open_towards_their_contents():
+    for text, brackets in ((hebrew("(AB) CD"), ")("), ("(ab) cd", "()")):
+        assert [each for each in source_labels(text) if each in "()"] == list(brackets)
+
+
+def test_spaces_marks_and_missing_glyphs_are_shown_honestly():
+    assert label(" ") == "␣"
+    assert label("\u0301") == "\u25cc\u0301"
+    (axes,) = panels(attention_figure([attention_map("\u0939\u093f\u00a0\U0001f9ff", "x")]))
+    labels = [text.get_text() for text in axes.texts]
+    assert labels == ["09\n39", "09\n3F", "00\nA0", "01F\n9FF", "x"]
+
+
+def test_titles_name_the_script_that_no_font_has():
+    figure = attention_figure([attention_map("hi|\u0936\u0928\u093f\u0935, 3 \u092e\u0908")])
+    assert "hi|[Devanagari], 3 [Devanagari]" in [text.get_text() for text in figure.texts]
+
+
+def test_the_users_settings_are_neither_heeded_nor_changed(tmp_path):
+    maps = [attention_map(source) for source in SOURCES[:3]]
+    before = dict(matplotlib.rcParams)
+    plot_attention_maps(maps, tmp_path / "default.png")
+    assert dict(matplotlib.rcParams) == before
+    assert "notojp_matplotlib" not in sys.modules
+    settings = {
+        "font.family": "no such font",
+        "savefig.bbox": "tight",
+        "figure.facecolor": "red",
+        "axes.spines.top": False,
+        "axes.grid": True,
+    }
+    with matplotlib.rc_context(settings):
+        plot_attention_maps(maps, tmp_path / "settings.png")
+    assert (tmp_path / "settings.png").read_bytes() == (tmp_path / "default.png").read_bytes()
+
+
+def test_the_scale_ends_at_the_largest_weight():
+    even = AttentionMap("abcde", "xy", np.full((2, 5), 0.2))
+    peak = AttentionMap("abcde", "xy", [[0.77, 0.23, 0, 0, 0]] * 2)
+    for maps, largest in (([even], 0.2), ([even, peak], 0.8)):
+        figure = attention_figure(maps)
+        assert all(axes.collections[0].get_clim() == (0, largest) for axes in panels(figure))
+        assert f"{largest}" in [text.get_text() for text in figure.texts]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("", "xy", np.zeros((2, 0))), r"source must hold at least one character; received ''\."),
+        (("abc", "", np.zeros((0, 3))), r"target must hold at least one character; received ''\."),
+        (
+            ("abc", "xy", np.full((3, 2), 0.5)),
+            r"weights must have shape \(len\(target\), len\(source\)\) = \(2, 3\); "
+            r"received \(3, 2\)\.",
+        ),
+        (
+            ("abc", "xy", [[0, 0, 1], [0.5, 0, 0]]),
+            r"every row of weights must sum to 1; received 0\.5 in row 1\. Pass weights after",
+        ),
+        (("abc", "xy", np.full((2, 3), np.nan)), r"sum to 1; received nan in row 0\."),
+        (("abc", "xy", [[-1, 1, 1]] * 2), r"weights must not be negative; received -1\."),
+    ],
+)
+def test_a_map_that_is_none_is_refused(arguments, message):
+    with pytest.raises(ValueError, match="^AttentionMap: .*" + message):
+        AttentionMap(*arguments)
+
+
+def test_no_maps_are_refused_before_anything_is_written(tmp_path):
+    message = r"^plot_attention_maps: maps must hold at least one map; received none\.$"
+    with pytest.raises(ValueError, match=message):
+        plot_attention_maps([], tmp_path / "maps.png")
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,43 @@
+import numpy as np
+import pytest
+
+from seqkeras.decoding import in_batches
+
+
+def pad(rows):
+    lengths = np.array([len(row) for row in rows])
+    token_ids = np.zeros((len(rows), lengths.max()), int)
+    for row, ids in zip(token_ids, rows, strict=True):
+        row[: len(ids)] = ids
+    return token_ids, lengths
+
+
+@pytest.mark.parametrize("batch_size", [1, 3, 256])
+def test_results_come_in_the_order_of_the_rows(batch_size):
+    random = np.random.default_rng(0)
+    rows = [random.integers(1, 9, length).tolist() for length in (5, 1, 7, 2, 5, 3, 11)]
+
+    def function(token_ids, lengths):
+        assert len(token_ids) <= batch_size
+        return token_ids.sum(axis=1), np.stack([lengths, -lengths], axis=1)
+
+    sums, lengths = in_batches(function, rows, pad, batch_size)
+    assert sums.tolist() == [sum(row) for row in rows]
+    assert lengths.tolist() == [[len(row), -len(row)] for row in rows]
+
+
+def test_rows_of_like_length_share_a_batch():
+    widths = []
+
+    def function(token_ids, lengths):
+        widths.append(token_ids.shape)
+        return (lengths,)
+
+    in_batches(function, [[1] * length for length in (7, 1, 5, 2)], pad, batch_size=2)
+    assert widths == [(2, 2), (2, 7)]
+
+
+def test_progress_is_told_of_every_row():
+    told = []
+    in_batches(lambda ids, lengths: (lengths,), [[1]] * 5, pad, batch_size=2, advance=told.append)
+    assert told == [2, 2, 1]

@@ -1,0 +1,79 @@
+"""Our formulas against the test vectors of the ONNX operators that they become."""
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from seqkeras import composites
+from tests import references
+from tests.arrays import close
+
+FOLDER = Path(os.environ.get("SEQKERAS_DATA", "")) / "onnx-op-vectors"
+pytestmark = pytest.mark.skipif(
+    "SEQKERAS_DATA" not in os.environ or not FOLDER.is_dir(),
+    reason="needs the folder onnx-op-vectors in the one that SEQKERAS_DATA names",
+)
+LAYERS = {
+    "RNN": (composites.rnn, references.rnn, [0], 1),
+    "LSTM": (composites.lstm, references.lstm, [0, 2, 3, 1], 2),
+    "GRU": (composites.gru, references.gru, [0, 1, 2], 1),
+}  # and ONNX's place of each of Keras's gates
+CASES = [
+    "simple_rnn_defaults",
+    "simple_rnn_with_initial_bias",
+    "rnn_seq_length",
+    "simple_rnn_batchwise",
+    "lstm_defaults",
+    "lstm_with_initial_bias",
+    "lstm_batchwise",
+    "gru_defaults",
+    "gru_with_initial_bias",
+    "gru_batchwise",
+]
+
+
+def read(name):
+    """The operator, its sequence (B, T, D), its weights as Keras has them, Y (B, T, U), Y_h."""
+    case = json.loads((FOLDER / "cases.json").read_text())[name]
+    with np.load(FOLDER / f"{name}.npz") as file:
+        arrays = dict(file)
+    gates, units = LAYERS[case["op"]][2], case["attributes"]["hidden_size"]
+    width = len(gates) * units
+    biases = arrays.get("in_B", np.zeros((1, 2 * width), np.float32)).reshape(2, width)
+    kernel, recurrent_kernel, biases = (
+        np.concatenate([np.split(weight, len(gates), axis=-1)[gate] for gate in gates], axis=-1)
+        for weight in (arrays["in_W"][0].T, arrays["in_R"][0].T, biases)
+    )
+    bias = biases if case["op"] == "GRU" else biases.sum(axis=0)
+    batch_first = case["attributes"].get("layout")
+    sequence = arrays["in_X"] if batch_first else arrays["in_X"].swapaxes(0, 1)
+    last = arrays["out_Y_h"][:, 0] if batch_first else arrays["out_Y_h"][0]
+    return case["op"], sequence, (kernel, recurrent_kernel, bias), last
+
+
+def zeros(sequence, weights, count):
+    return [np.zeros((len(sequence), weights[1].shape[0]), np.float32)] * count
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_composites_give_the_vectors_of_onnx(name):
+    operator, sequence, weights, expected = read(name)
+    composite, _, _, num_states = LAYERS[operator]
+    outputs, last, *_ = composite(sequence, None, *zeros(sequence, weights, num_states), *weights)
+    close(last, expected)
+    close(outputs[:, -1], expected)
+
+
+@pytest.mark.parametrize("name", [*CASES, "gru_seq_length"])
+def test_references_give_the_vectors_of_onnx(name):
+    operator, sequence, weights, expected = read(name)
+    _, reference, _, num_states = LAYERS[operator]
+    # ONNX's default resets before the product, as the paper does.
+    options = {"reset_after": False} if operator == "GRU" else {}
+    _, [last, *_] = reference(
+        sequence, None, zeros(sequence, weights, num_states), weights, **options
+    )
+    close(last, expected)
