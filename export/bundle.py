@@ -15,9 +15,10 @@ import onnx
 import seqkeras
 from export import model_card, onnx_graphs, saved_model, signatures, verify
 from seqkeras.models import RNNSeq2Seq
-from seqkeras.runs import MODEL, SCORES, VALIDATION, RunError, RunRecord
+from seqkeras.runs import MODEL, RECORD, SCORES, VALIDATION, RunError, RunRecord
 from seqkeras.tokenizers import CharacterTable
 from serving.manifest import (
+    MANIFEST,
     SCHEMA_VERSION,
     DecodingDefaults,
     Graph,
@@ -57,8 +58,8 @@ def export(run, bundle, overwrite=False, say=lambda line: None):
     """
     run, bundle = Path(run), Path(bundle)
     _recover(bundle)
-    if bundle.exists() and not overwrite:
-        raise ExportError(f"{bundle}: exists already; replace it with --overwrite.")
+    if bundle.exists():
+        _require_replaceable(bundle, overwrite)
     record = RunRecord.read(run)
     with _written_aside(bundle) as folder:
         manifest = _write(run, record, bundle.name, folder, say)
@@ -73,10 +74,7 @@ def _write(run, record, name, folder, say):
     """Write and verify all that the bundle holds but the model card; its manifest so far."""
     model = _load_model(run / MODEL)
     source, target = _copy_tokenizers(run, record, folder)
-    limits = Limits(**record.limits)
-    prefix = record.text_prefix and TextPrefix(
-        **{**record.text_prefix, "values": tuple(record.text_prefix["values"])}
-    )
+    limits, decoding, prefix = _parse(record, run)
 
     graphs = signatures.seq2seq_graphs(model)
     (folder / "onnx").mkdir()
@@ -108,7 +106,7 @@ def _write(run, record, name, folder, say):
         tokenizers=record.tokenizers,
         text_prefix=prefix,
         limits=limits,
-        decoding=DecodingDefaults(**record.decoding),
+        decoding=decoding,
         graphs={
             role: Graph(f"onnx/{role}.onnx", tuple(each.inputs), tuple(each.outputs))
             for role, each in graphs.items()
@@ -137,6 +135,27 @@ def _write(run, record, name, folder, say):
         _read_json(run / VALIDATION),
     )
     return dataclasses.replace(manifest, parity=parity)
+
+
+def _parse(record, run):
+    """The parts of a run record that the manifest has classes for."""
+    try:
+        prefix = record.text_prefix and TextPrefix(
+            **{**record.text_prefix, "values": tuple(record.text_prefix["values"])}
+        )
+        return Limits(**record.limits), DecodingDefaults(**record.decoding), prefix
+    except (KeyError, TypeError) as error:
+        raise RunError(f"{run / RECORD}: not a run record: {error}; train again.") from None
+
+
+def _require_replaceable(bundle, overwrite):
+    if not (bundle / MANIFEST).is_file():
+        raise ExportError(
+            f"{bundle}: exists, and is no bundle ({MANIFEST} is missing), so it is never replaced; "
+            "choose another folder."
+        )
+    if not overwrite:
+        raise ExportError(f"{bundle}: exists already; replace it with --overwrite.")
 
 
 def _load_model(path):

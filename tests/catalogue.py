@@ -25,7 +25,7 @@ from tests.arrays import floats, randomize, right_padded
 B, T, S, D, U = 2, 3, 5, 7, 11
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Case:
     """A layer or model, and what the properties must know of it.
 

@@ -32,7 +32,7 @@ class FitOptions:
     learning_rate: float = option(3e-3, POSITIVE, "Adam's, at the end of the warm-up.")
     warmup_steps: int = option(100, at_least(0), "Steps until the full learning rate.")
     clip_norm: float = option(1.0, POSITIVE, "Largest norm of each weight's gradient.")
-    passes: int = option(2, at_least(1), "How often the model sees each training example.")
+    passes: int = option(3, at_least(1), "How often the model sees each training example.")
     steps_per_save: int = option(100, at_least(1), "Steps between two checkpoints.")
 
 

@@ -34,12 +34,21 @@ def open_run(folder, task, options, overwrite):
                 "choose another --out."
             )
         if not overwrite:
-            _require_same(folder, json.loads(path.read_text(encoding="utf-8")), wanted)
+            _require_same(folder, _read_options(path), wanted)
             return (folder / RECORD).is_file()
         shutil.rmtree(folder)
     folder.mkdir(parents=True, exist_ok=True)
     files.write_json(path, wanted)
     return False
+
+
+def _read_options(path):
+    try:
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    except (TypeError, ValueError) as error:
+        raise RunError(
+            f"{path}: not the options of a run: {error}; replace the run with --overwrite."
+        ) from None
 
 
 def _require_same(folder, found, wanted):

@@ -2,28 +2,33 @@
 
 One PNG, one panel per example: source characters across, in the order in which a reader sees them
 (an Arabic or Hebrew sentence begins at the right), target characters down, the darker the cell the
-larger the weight. Nothing is taken from the system: the fonts are DejaVu Sans, which comes with
-matplotlib, and Noto Sans CJK, from notojp-matplotlib.
+larger the weight.
 
-Left out: a Devanagari, Thai or other font that neither package has (such a cell shows its code
-point), Chinese variants of shared Han characters (Noto's Japanese ones are drawn), embeddings,
-isolates and paired brackets in mixed-direction text, and breaking a long source into lines.
+Left out: breaking a long source into lines; `labels.py` says which scripts have no font.
 """
 
-import functools
-import importlib.metadata
 import itertools
 import math
-import unicodedata
 from dataclasses import dataclass
-from pathlib import Path
 
-import arabic_reshaper
-import matplotlib
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.font_manager import FontProperties, get_font
+from matplotlib.font_manager import FontProperties
+
+from seqkeras.analysis.labels import (
+    SPACE,
+    best_font,
+    code_point,
+    font_of,
+    fonts,
+    label,
+    monospace,
+    readable,
+    reads_right_to_left,
+    source_labels,
+    visual_order,
+)
 
 # Every length below is in cells, so that columns, labels and margins fall on whole pixels.
 CELL_INCHES, DPI = 0.2, 160
@@ -31,13 +36,6 @@ MARGIN, GAP, HEADER, HEADER_WIDTH, ABOVE, BELOW, LEFT = 2, 3, 4, 33, 2, 2.5, 1
 
 INK, QUIET, RULE = "#1f2328", "#6e7781", "#d0d7de"
 COLOUR_MAP = "Blues"  # one hue, light to dark: the order survives every kind of colour blindness
-
-SPACE, DOTTED_CIRCLE, ZERO_WIDTH_JOINER, TATWEEL = "␣", "\u25cc", "\u200d", "\u0640"
-RIGHT_TO_LEFT_MARK = "\u200f"
-MIRRORED = dict(zip("()[]{}<>«»", ")(][}{><»«", strict=True))
-RESHAPER = arabic_reshaper.ArabicReshaper(
-    {"support_ligatures": False, "delete_harakat": False, "support_zwj": False}
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,10 +201,9 @@ def draw_label(axes, x, y, text):
 
 def draw_title(figure, title):
     """Draw the title of a panel; `attention_figure` moves it to its place."""
-    font = max(fonts(), key=lambda font: sum(has_glyph(font, each) for each in title))
-    mark = RIGHT_TO_LEFT_MARK if reads_right_to_left(title) else ""
+    font = best_font(title)
     return figure.text(
-        0, 0, mark + readable(title, font), color=INK, va="baseline", parse_math=False,
+        0, 0, readable(title, font), color=INK, va="baseline", parse_math=False,
         font=FontProperties(fname=font, size=10.5),
     )  # fmt: skip
 
@@ -236,169 +233,3 @@ def exact_width_in_cells(text):
 
 def width_in_cells(text):
     return math.ceil(exact_width_in_cells(text))
-
-
-# Characters and fonts
-
-
-@functools.cache
-def fonts():
-    """The font files that labels use, the preferred one first."""
-    # Found by its metadata: importing notojp_matplotlib would change matplotlib's default font.
-    noto = importlib.metadata.distribution("notojp-matplotlib").locate_file(
-        "notojp_matplotlib/fonts/NotoSansCJKjp-Regular.otf"
-    )
-    return str(Path(matplotlib.get_data_path(), "fonts/ttf/DejaVuSans.ttf")), str(noto)
-
-
-def monospace():
-    return str(Path(matplotlib.get_data_path(), "fonts/ttf/DejaVuSansMono.ttf"))
-
-
-@functools.cache
-def cmap(font):
-    """The code points that a font file has glyphs for."""
-    return frozenset(get_font(font).get_charmap())
-
-
-def has_glyph(font, character):
-    return ord(character) in cmap(font) and unicodedata.category(character) != "Cc"
-
-
-def has_ink(font, character):
-    """Whether the glyph leaves a mark: no space, no control character, no filler does."""
-    if unicodedata.category(character)[0] in "ZC" or not has_glyph(font, character):
-        return False
-    left, bottom, right, top = get_font(font).load_char(ord(character)).bbox
-    return right > left and top > bottom
-
-
-def font_of(text):
-    """The first font with a visible glyph for every character of text, or None."""
-    return next((font for font in fonts() if all(has_ink(font, each) for each in text)), None)
-
-
-def code_point(character):
-    digits = f"{ord(character):04X}"
-    return digits.zfill(len(digits) + len(digits) % 2)
-
-
-def label(character):
-    """What stands for a character that is shown alone: a mark gets a dotted circle to sit on."""
-    if character == " ":
-        return SPACE
-    return DOTTED_CIRCLE + character if unicodedata.category(character)[0] == "M" else character
-
-
-def source_labels(source):
-    """The label of every source character: Arabic letters as in their word, brackets turned."""
-    joined = RESHAPER.reshape(source.replace(ZERO_WIDTH_JOINER, TATWEEL))
-    labels = []
-    for character, form, level in zip(source, joined, bidi_levels(source), strict=True):
-        if character != ZERO_WIDTH_JOINER and font_of(form):
-            character = form  # DejaVu lacks some joined forms of letters that it has alone
-        labels.append(label(MIRRORED.get(character, character) if level % 2 else character))
-    return labels
-
-
-def readable(text, font):
-    """Text for one line: what the font lacks becomes its script's name, as in "3 [Devanagari]"."""
-    parts = []
-    for covered, run in itertools.groupby(text, lambda character: has_glyph(font, character)):
-        for script, characters in itertools.groupby(run, None if covered else script_of):
-            parts.append("".join(characters) if covered else script)
-    return "".join(parts)
-
-
-def script_of(character):
-    category = unicodedata.category(character)
-    if category[0] in "ZC":
-        return " " if category[0] == "Z" or category == "Cc" else ""
-    if category[0] in "LM":
-        return f"[{unicodedata.name(character, 'unknown').split()[0].capitalize()}]"
-    return f"[U+{ord(character):04X}]"
-
-
-# Order on the line
-
-
-def reads_right_to_left(text):
-    """Whether Arabic and Hebrew characters are at least half: "ar|" in front changes nothing."""
-    directions = [unicodedata.bidirectional(character) for character in text]
-    right_to_left = sum(directions.count(each) for each in ("R", "AL", "AN"))
-    return right_to_left > 0 and right_to_left >= directions.count("L")
-
-
-def visual_order(text):
-    """The indices of the characters from left to right, as a reader sees them: UAX #9, rule L2.
-
-    From the highest level down, every run at that level or above is turned round.
-    """
-    levels = bidi_levels(text)
-    order = list(range(len(text)))
-    for level in range(max(levels), 0, -1):
-        turned = []
-        for high, run in itertools.groupby(order, [each >= level for each in levels].__getitem__):
-            run = list(run)
-            turned += run[::-1] if high else run
-        order = turned
-    return order
-
-
-def bidi_levels(text):
-    """The embedding level of every character (odd: right to left), rules W1 to L1 of UAX #9.
-
-    Reference: https://www.unicode.org/reports/tr9/ ; explicit embeddings and isolates (X1 to X10)
-    and paired brackets (N0) are treated as ordinary neutral characters.
-    """
-    base = int(reads_right_to_left(text))
-    start = "R" if base else "L"
-    original = [unicodedata.bidirectional(character) or "L" for character in text]
-    types = resolve_neutrals(resolve_weak(original, start), start)
-    rise = {"L": base, "R": 1 - base, "EN": 2 - base, "AN": 2 - base}  # I1, I2
-    levels = [base + rise[each] for each in types]
-    for index in reversed(range(len(text))):  # L1: white space at the end stays at the end
-        if original[index] not in ("WS", "S", "B"):
-            break
-        levels[index] = base
-    return levels
-
-
-def resolve_weak(types, start):
-    """Rules W1 to W7: marks, numbers and their separators take the direction of what is near."""
-    types = list(types)
-    previous = strong = start
-    for index, each in enumerate(types):
-        previous = previous if each == "NSM" else each  # W1
-        strong = previous if previous in ("L", "R", "AL") else strong
-        types[index] = "AN" if previous == "EN" and strong == "AL" else previous  # W2
-    types = ["R" if each == "AL" else each for each in types]  # W3
-    for index in range(1, len(types) - 1):  # W4
-        before, each, after = types[index - 1 : index + 2]
-        if before == after and (each, before) in (("ES", "EN"), ("CS", "EN"), ("CS", "AN")):
-            types[index] = before
-    for steps in (range(1, len(types)), range(len(types) - 2, -1, -1)):  # W5
-        for index in steps:
-            if types[index] == "ET" and types[index - steps.step] == "EN":
-                types[index] = "EN"
-    strong = start
-    for index, each in enumerate(types):
-        strong = each if each in ("L", "R") else strong
-        if each in ("ES", "ET", "CS"):  # W6
-            types[index] = "ON"
-        if each == "EN" and strong == "L":  # W7
-            types[index] = "L"
-    return types
-
-
-def resolve_neutrals(types, start):
-    """Rules N1 and N2: neutrals between two like directions take it, others that of the line."""
-    sides = [{"L": "L", "R": "R", "EN": "R", "AN": "R"}.get(each) for each in types]
-    resolved = []
-    for neutral, run in itertools.groupby(range(len(types)), lambda index: sides[index] is None):
-        run = list(run)
-        before = sides[run[0] - 1] if run[0] > 0 else start
-        after = sides[run[-1] + 1] if run[-1] + 1 < len(types) else start
-        direction = before if before == after else start
-        resolved += [direction if neutral else types[index] for index in run]
-    return resolved

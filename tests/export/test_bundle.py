@@ -25,6 +25,10 @@ def leftovers(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
+def edit(path, **fields):
+    path.write_text(json.dumps({**json.loads(path.read_text()), **fields}))
+
+
 def test_a_bundle_holds_what_its_manifest_says(dates_bundle):
     manifest = read_manifest(dates_bundle)
     verify_files(dates_bundle, manifest)
@@ -69,6 +73,13 @@ def test_an_existing_bundle_is_kept_without_overwrite(dates_run, dates_bundle, c
     assert (dates_bundle / "manifest.json").read_bytes() == before
 
 
+def test_a_folder_that_is_no_bundle_is_never_replaced(dates_run, tmp_path, capsys):
+    (tmp_path / "letters.txt").write_text("mine")
+    assert main([str(dates_run), str(tmp_path), "--overwrite"]) == 1
+    assert "exists, and is no bundle (manifest.json is missing)" in capsys.readouterr().err
+    assert (tmp_path / "letters.txt").read_text() == "mine"
+
+
 def test_overwrite_replaces_a_bundle_and_leaves_nothing_beside_it(
     dates_run, dates_bundle, tmp_path, capsys
 ):
@@ -89,6 +100,8 @@ def test_overwrite_replaces_a_bundle_and_leaves_nothing_beside_it(
         (lambda run: (run / "run.json").unlink(), "not a finished run, run.json is missing"),
         (lambda run: (run / "run.json").write_text("{"), "run.json: not a run record"),
         (lambda run: (run / "run.json").write_text('{"task": "x"}'), "not a run record"),
+        (lambda run: edit(run / "run.json", limits={"length": 3}), "run.json: not a run record"),
+        (lambda run: edit(run / "run.json", text_prefix={"name": "x"}), "not a run record"),
         (lambda run: (run / "model.keras").write_bytes(b"PK"), "not a model that Keras can load"),
         (lambda run: (run / "model.keras").unlink(), "not a model that Keras can load"),
         (lambda run: (run / "scores.json").unlink(), "scores.json: can not be read"),

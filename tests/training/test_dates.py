@@ -10,6 +10,7 @@ import pytest
 from serving.text import CharacterTable
 from tests.conftest import CHECKOUT, SMALL, run_python
 from training.__main__ import main
+from training.tasks import dates
 
 # Small enough to train in seconds; what it learns does not matter.
 TINY = (
@@ -111,6 +112,7 @@ def test_a_config_file_sets_options_and_the_command_line_goes_before_it(tmp_path
         (["--units", "0"], "'--units': 0 is not in the range x>=1"),
         (["--cell", "elman"], "'elman' is not one of 'gru', 'lstm'"),
         (["--locales", "de,xx"], "unknown locale 'xx'; known: en_US"),
+        (["--examples", "9"], "--examples must be at least --batch-size, 128; received 9."),
         (["--unitz", "3"], "No such option '--unitz'"),
         (["--config", "{tmp}/nothing.json"], "nothing.json' does not exist"),
         (["--config", "{tmp}/broken.json"], "broken.json is not a JSON file"),
@@ -136,6 +138,23 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path, capsys):
     assert main(["dates", "--out", str(tmp_path), "--overwrite"]) == 1
     assert "not empty, and not a run folder" in capsys.readouterr().err
     assert (tmp_path / "letters.txt").read_text() == "mine"
+
+
+def test_options_that_can_not_be_read_are_refused(tmp_path, capsys):
+    (tmp_path / "options.json").write_text("{")
+    assert main(["dates", "--out", str(tmp_path)]) == 1
+    assert "options.json: not the options of a run" in capsys.readouterr().err
+
+
+def test_ctrl_c_says_how_to_go_on(tmp_path, monkeypatch, capsys):
+    def interrupted(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(dates, "fit", interrupted)
+    assert main(["dates", "--out", str(tmp_path / "run"), *TINY]) == 130
+    assert capsys.readouterr().err.strip() == (
+        "training: stopped; the same command goes on from the last checkpoint"
+    )
 
 
 def test_an_unknown_task_gets_one_line(capsys):

@@ -64,6 +64,11 @@ class DatesOptions(FitOptions):
 
 def run(options, folder, overwrite=False):
     """Dates people write, in 28 locales, to ISO dates."""
+    if options.examples < options.batch_size:
+        raise click.UsageError(
+            f"--examples must be at least --batch-size, {options.batch_size}; "
+            f"received {options.examples}."
+        )
     if open_run(folder, "dates", options, overwrite):
         console.print(f"{folder}: finished already, with these options; see {folder / SCORES}")
         return
@@ -238,15 +243,14 @@ def _table(scores):
 
 
 def _draw_attention(model, source, target, options, path):
-    examples = {example.locale: example for example in dates.sample("test", 280, options.seed)}
+    """A PNG of where the decoder looks, for one unseen date in full in each of a few locales."""
+    locales = [each for each in MAPPED_LOCALES if each in options.locales] or options.locales[:1]
     maps = []
-    for locale in [each for each in MAPPED_LOCALES if each in options.locales] or options.locales[
-        :1
-    ]:
-        example = examples[locale]
+    for locale, day in zip(locales, dates.days("test")[:: len(dates.days("test")) // 6]):
+        example = dates.clean_example(day, locale, "full")
         state = model.encode(*pad([source.encode(example.text)]))
         rows = []
-        for token in [BOS, *target.encode(example.target)][: len(example.target)]:
+        for token in [BOS, *target.encode(example.target)[:-1]]:
             (_, weights), state = model.step(np.array([[token]]), state)
             rows.append(ops.convert_to_numpy(weights)[0, 0])
         maps.append(AttentionMap(example.text, example.target, np.stack(rows)))
@@ -260,10 +264,6 @@ def _record(options, validation):
         tokenizers=TOKENIZERS,
         limits={"source_length": SOURCE_LENGTH, "target_length": TARGET_LENGTH},
         decoding={"beam_size": 1, "length_penalty": 0.0},
-        text_prefix={
-            "name": "locale",
-            "separator": "|",
-            "values": sorted(options.locales),
-        },
+        text_prefix={"name": "locale", "separator": "|", "values": sorted(options.locales)},
         examples=[example.text for example in validation[:64]],
     )

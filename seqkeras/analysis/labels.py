@@ -1,0 +1,160 @@
+"""Labels: what is drawn for a character, in which font, and in what order on the line.
+
+The fonts come with packages, nothing is taken from the system: DejaVu Sans with matplotlib, Noto
+Sans CJK with notojp-matplotlib. What neither has is shown by its code point.
+
+Left out: a Devanagari, Thai or other font that neither package has, Chinese variants of shared Han
+characters (Noto's Japanese ones are drawn), embeddings, isolates and paired brackets in
+mixed-direction text.
+"""
+
+import functools
+import importlib.metadata
+import itertools
+import unicodedata
+from operator import itemgetter
+from pathlib import Path
+
+import arabic_reshaper
+import matplotlib
+from bidi import algorithm
+from bidi.mirror import MIRRORED
+from matplotlib.font_manager import get_font
+
+SPACE, DOTTED_CIRCLE, ZERO_WIDTH_JOINER, TATWEEL = "␣", "\u25cc", "\u200d", "\u0640"
+RIGHT_TO_LEFT_MARK = "\u200f"
+RESHAPER = arabic_reshaper.ArabicReshaper(
+    {"support_ligatures": False, "delete_harakat": False, "support_zwj": False}
+)
+# Types of characters that python-bidi drops, refuses or breaks lines at, and those they pass for,
+# so that every character keeps its place on the one line: neutrals, a letter, a tab.
+STAND_INS = dict.fromkeys("LRE RLE LRO RLO PDF LRI RLI FSI PDI BN".split(), "ON")
+STAND_INS |= {"": "L", "B": "S"}
+
+
+# Characters and fonts
+
+
+@functools.cache
+def fonts():
+    """The font files that labels use, the preferred one first."""
+    # Found by its metadata: importing notojp_matplotlib would change matplotlib's default font.
+    noto = importlib.metadata.distribution("notojp-matplotlib").locate_file(
+        "notojp_matplotlib/fonts/NotoSansCJKjp-Regular.otf"
+    )
+    return str(Path(matplotlib.get_data_path(), "fonts/ttf/DejaVuSans.ttf")), str(noto)
+
+
+def monospace():
+    return str(Path(matplotlib.get_data_path(), "fonts/ttf/DejaVuSansMono.ttf"))
+
+
+@functools.cache
+def cmap(font):
+    """The code points that a font file has glyphs for."""
+    return frozenset(get_font(font).get_charmap())
+
+
+def has_glyph(font, character):
+    return ord(character) in cmap(font) and unicodedata.category(character) != "Cc"
+
+
+def has_ink(font, character):
+    """Whether the glyph leaves a mark: no space, no control character, no filler does."""
+    if unicodedata.category(character)[0] in "ZC" or not has_glyph(font, character):
+        return False
+    left, bottom, right, top = get_font(font).load_char(ord(character)).bbox
+    return right > left and top > bottom
+
+
+def font_of(text):
+    """The first font with a visible glyph for every character of text, or None."""
+    return next((font for font in fonts() if all(has_ink(font, each) for each in text)), None)
+
+
+def best_font(text):
+    """The font with a glyph for most characters of text."""
+    return max(fonts(), key=lambda font: sum(has_glyph(font, each) for each in text))
+
+
+def code_point(character):
+    digits = f"{ord(character):04X}"
+    return digits.zfill(len(digits) + len(digits) % 2)
+
+
+def label(character):
+    """What stands for a character that is shown alone: a mark gets a dotted circle to sit on."""
+    if character == " ":
+        return SPACE
+    return DOTTED_CIRCLE + character if unicodedata.category(character)[0] == "M" else character
+
+
+def source_labels(source):
+    """The label of every source character: Arabic letters as in their word, brackets turned."""
+    joined = RESHAPER.reshape(source.replace(ZERO_WIDTH_JOINER, TATWEEL))
+    labels = []
+    for character, form, level in zip(source, joined, bidi_levels(source), strict=True):
+        form = MIRRORED.get(form, form) if level % 2 else form
+        if character != ZERO_WIDTH_JOINER and font_of(form):
+            character = form  # DejaVu lacks some joined forms of letters that it has alone
+        labels.append(label(character))
+    return labels
+
+
+def readable(text, font):
+    """Text for one line: what the font lacks becomes its script's name, as in "3 [Devanagari]"."""
+    parts = [RIGHT_TO_LEFT_MARK] if reads_right_to_left(text) else []
+    for covered, run in itertools.groupby(text, lambda character: has_glyph(font, character)):
+        for script, characters in itertools.groupby(run, None if covered else script_of):
+            parts.append("".join(characters) if covered else script)
+    return "".join(parts)
+
+
+def script_of(character):
+    category = unicodedata.category(character)
+    if category[0] in "ZC":
+        return " " if category[0] == "Z" or category == "Cc" else ""
+    if category[0] in "LM":
+        return f"[{unicodedata.name(character, 'unknown').split()[0].capitalize()}]"
+    return f"[U+{ord(character):04X}]"
+
+
+# Order on the line
+
+
+def reads_right_to_left(text):
+    """Whether Arabic and Hebrew characters are at least half: "ar|" in front changes nothing."""
+    directions = [unicodedata.bidirectional(character) for character in text]
+    right_to_left = sum(directions.count(each) for each in ("R", "AL", "AN"))
+    return right_to_left > 0 and right_to_left >= directions.count("L")
+
+
+def visual_order(text):
+    """The indices of the characters from left to right, as a reader sees them."""
+    return [each["index"] for each in bidi_records(text)]
+
+
+def bidi_levels(text):
+    """The embedding level of every character; odd: it reads from right to left."""
+    return [each["level"] for each in sorted(bidi_records(text), key=itemgetter("index"))]
+
+
+def bidi_records(text):
+    """python-bidi's records of the characters, from left to right: "index", "level" and more.
+
+    Its `get_display` returns a string, so its steps are run here one by one, without X1 to X9.
+
+    Reference: Unicode Bidirectional Algorithm, https://www.unicode.org/reports/tr9/
+    """
+    storage = algorithm.get_empty_storage()
+    storage["base_level"] = int(reads_right_to_left(text))
+    algorithm.get_embedding_levels(text, storage)
+    for index, each in enumerate(storage["chars"]):
+        each["index"] = index
+        each["type"] = each["orig"] = STAND_INS.get(each["type"], each["type"])
+    algorithm.calc_level_runs(storage)  # X10
+    algorithm.resolve_weak_types(storage)  # W1 to W7
+    algorithm.resolve_neutral_types(storage, debug=False)  # N1, N2
+    algorithm.resolve_implicit_levels(storage, debug=False)  # I1, I2
+    algorithm.reorder_resolved_levels(storage, debug=False)  # L1, L2
+    return storage["chars"]

@@ -1,0 +1,193 @@
+import functools
+import itertools
+
+import keras
+import numpy as np
+import onnxruntime
+import pytest
+import tensorflow as tf
+from onnxruntime.capi.onnxruntime_pybind11_state import InvalidArgument
+
+from export.onnx_graphs import convert, node_counts
+from seqkeras import composites
+from seqkeras.recurrent import GRU, LSTM, Bidirectional
+from serving.manifest import TensorSpec
+from tests.arrays import close, floats, randomize, right_padded
+
+B, T, D, U = 5, 7, 3, 11
+CELLS = {"rnn": ("RNN", 1, 1), "lstm": ("LSTM", 4, 2), "gru": ("GRU", 3, 1)}
+MASK = right_padded([7, 2, 0, 1, 5], T)
+every_network = pytest.mark.parametrize(
+    "cell, direction", list(itertools.product(CELLS, ["forward", "reverse", "bidirectional"]))
+)
+
+
+class Network:
+    """A recurrent composite with weights of its own: tensors by name in, tensors by name out."""
+
+    def __init__(self, cell, direction):
+        _, gates, self.num_states = CELLS[cell]
+        self.cell, self.direction = cell, direction
+        self.sides = 2 if direction == "bidirectional" else 1
+        bias = (2, gates * U) if cell == "gru" else (gates * U,)
+        shapes = [(D, gates * U), (U, gates * U), bias]
+        self.weights = [
+            [tf.Variable(0.5 * floats(*shape, seed=side)) for shape in shapes]
+            for side in range(self.sides)
+        ]
+
+    @property
+    def state_names(self):
+        return [f"state_{index}" for index in range(self.sides * self.num_states)]
+
+    def __call__(self, sequence, mask=None, **states):
+        states = [states[name] for name in self.state_names]
+        if self.sides == 1:
+            run = {"rnn": composites.rnn, "lstm": composites.lstm, "gru": composites.gru}[self.cell]
+            reverse = self.direction == "reverse"
+            results = run(sequence, mask, *states, *self.weights[0], reverse=reverse)
+        else:
+            forward = [*states[: self.num_states], *self.weights[0]]
+            backward = [*states[self.num_states :], *self.weights[1]]
+            results = composites.bidirectional(sequence, mask, forward, backward, cell=self.cell)
+        names = ["outputs", *(f"final_{name}" for name in self.state_names)]
+        return dict(zip(names, results, strict=True))
+
+    def inputs(self):
+        states = {name: floats(B, U, seed=seed) for seed, name in enumerate(self.state_names)}
+        return {"sequence": floats(B, T, D), **states}
+
+    def input_specs(self, masked):
+        return [
+            TensorSpec("sequence", "float32", ("batch", "length", D)),
+            *([TensorSpec("mask", "bool", ("batch", "length"))] if masked else []),
+            *(TensorSpec(name, "float32", ("batch", U)) for name in self.state_names),
+        ]
+
+    def output_specs(self):
+        return [
+            TensorSpec("outputs", "float32", ("batch", "length", self.sides * U)),
+            *(TensorSpec(f"final_{name}", "float32", ("batch", U)) for name in self.state_names),
+        ]
+
+
+@functools.cache
+def exported(cell, direction, masked=True):
+    """A network and its ONNX model."""
+    network = Network(cell, direction)
+    specs = network.input_specs(masked), network.output_specs()
+    return network, convert(network, *specs, name="network")
+
+
+def run(model, inputs):
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    session = onnxruntime.InferenceSession(
+        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+    names = [output.name for output in session.get_outputs()]
+    return dict(zip(names, session.run(names, inputs), strict=True))
+
+
+def agree(model, network, inputs):
+    actual, expected = run(model, inputs), network(**inputs)
+    for name in actual:
+        close(actual[name], expected[name], rtol=1e-4, atol=1e-5)
+
+
+@every_network
+def test_a_composite_becomes_one_native_node(cell, direction):
+    _, model = exported(cell, direction)
+    operator = CELLS[cell][0]
+    [node] = [each for each in model.graph.node if each.op_type in ("RNN", "LSTM", "GRU")]
+    [attribute] = [each for each in node.attribute if each.name == "direction"]
+    assert (node.op_type, attribute.s.decode()) == (operator, direction)
+    assert not {"Loop", "Scan", "If"} & set(node_counts(model))
+
+
+@every_network
+def test_the_graph_agrees_with_keras(cell, direction):
+    network, model = exported(cell, direction)
+    agree(model, network, network.inputs() | {"mask": MASK})
+
+
+@every_network
+def test_the_graph_takes_other_sizes_than_those_it_was_traced_with(cell, direction):
+    network, model = exported(cell, direction)
+    inputs = {name: value[:1] for name, value in network.inputs().items()}
+    inputs["sequence"] = inputs["sequence"][:, :1]
+    agree(model, network, inputs | {"mask": np.ones((1, 1), bool)})
+
+
+@pytest.mark.parametrize("cell", CELLS)
+@pytest.mark.parametrize("direction", ["reverse", "bidirectional"])
+def test_a_graph_without_a_mask_agrees_with_keras(cell, direction):
+    network, model = exported(cell, direction, masked=False)
+    assert "Cast" not in node_counts(model)
+    agree(model, network, network.inputs())
+
+
+@pytest.mark.parametrize(
+    "row", [[0, 1, 1, 1, 1, 1, 1], [1, 0, 1, 0, 0, 0, 0], [0, 0, 0, 0, 0, 0, 1]], ids=str
+)
+@every_network
+def test_a_mask_that_is_not_right_padded_is_refused_by_the_graph(cell, direction, row):
+    network, model = exported(cell, direction)
+    mask = MASK.copy()
+    mask[3] = row
+    with pytest.raises(InvalidArgument, match="Invalid value/s in sequence_lens"):
+        run(model, network.inputs() | {"mask": mask})
+
+
+@pytest.mark.parametrize("kept", [["outputs"], ["final_state_0"], ["final_state_1", "outputs"]])
+@pytest.mark.parametrize("cell, direction", [("lstm", "forward"), ("gru", "bidirectional")])
+def test_an_output_that_nobody_uses_may_be_missing(cell, direction, kept):
+    network = Network(cell, direction)
+
+    def function(**inputs):
+        results = network(**inputs)
+        return {name: results[name] for name in kept}
+
+    outputs = [spec for spec in network.output_specs() if spec.name in kept]
+    model = convert(function, network.input_specs(masked=True), outputs, name="network")
+    assert node_counts(model)[CELLS[cell][0]] == 1
+    agree(model, network, network.inputs() | {"mask": MASK})
+
+
+@pytest.mark.parametrize("place, name", [(0, "kernel"), (1, "recurrent_kernel"), (2, "bias")])
+@pytest.mark.parametrize("cell, direction", [("rnn", "forward"), ("gru", "bidirectional")])
+def test_a_computed_weight_is_refused(cell, direction, place, name):
+    network = Network(cell, direction)
+    weights = network.weights[-1]
+    variable = weights[place]
+
+    def function(**inputs):
+        weights[place] = variable * tf.reduce_mean(inputs["sequence"])
+        return network(**inputs)
+
+    message = (
+        f": {name} must be a weight of the model to become part of a fused ONNX node; received a "
+        "computed tensor"
+    )
+    with pytest.raises(ValueError, match=message):
+        convert(function, network.input_specs(masked=True), network.output_specs(), "network")
+
+
+def test_composites_in_a_functional_model_become_native_nodes():
+    token_ids = keras.Input((None,), dtype="int64", name="token_ids")
+    x = keras.layers.Embedding(13, D, mask_zero=True)(token_ids)
+    x = Bidirectional(LSTM(U, return_sequences=True))(x)
+    x = GRU(U, go_backwards=True)(x)
+    functional = keras.Model(token_ids, keras.layers.Dense(17)(x))
+    randomize(functional)
+    model = convert(
+        lambda token_ids: {"y": functional(token_ids)},
+        [TensorSpec("token_ids", "int64", ("batch", "length"))],
+        [TensorSpec("y", "float32", ("batch", 17))],
+        name="functional",
+    )
+    counts = node_counts(model)
+    assert (counts["LSTM"], counts["GRU"]) == (1, 1)
+    assert not {"Loop", "Scan", "If"} & set(counts)
+    ids = np.where(MASK, np.random.default_rng(0).integers(1, 13, (B, T)), 0)
+    close(run(model, {"token_ids": ids})["y"], functional(ids), rtol=1e-4, atol=1e-5)

@@ -1,0 +1,147 @@
+import functools
+import logging
+
+import numpy as np
+import onnxruntime
+import pytest
+import tensorflow as tf
+from keras import ops
+
+from export.onnx_graphs import convert, node_counts
+from export.signatures import seq2seq_graphs
+from serving.manifest import TensorSpec
+from tests.arrays import close, floats, numbers
+from tests.catalogue import MODELS
+
+X = TensorSpec("x", "float32", ("batch", 7))
+Y = TensorSpec("y", "float32", ("batch", 7))
+
+
+def run(model, inputs):
+    session = onnxruntime.InferenceSession(
+        model.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    names = [output.name for output in session.get_outputs()]
+    return dict(zip(names, session.run(names, inputs), strict=True))
+
+
+@pytest.mark.parametrize(
+    "operator, function",
+    [
+        ("Erfc", lambda x: ops.gelu(x, approximate=False)),
+        ("XlaDynamicUpdateSlice", lambda x: ops.slice_update(x, [0, 1], ops.zeros((1, 2)))),
+        ("Lgamma", tf.math.lgamma),
+    ],
+)
+def test_what_has_no_onnx_operator_is_refused_by_name(operator, function):
+    message = rf"^toy: not every part has an ONNX operator: .*\b{operator}\b"
+    with pytest.raises(ValueError, match=message):
+        convert(lambda x: {"y": function(x)}, [X], [Y], name="toy")
+
+
+def test_a_refusal_is_not_logged_and_leaves_the_log_as_it_was(capfd):
+    logger = logging.getLogger("tf2onnx")
+    before = logger.level, logger.propagate, list(logger.handlers)
+    capfd.readouterr()
+    with pytest.raises(ValueError, match="Lgamma"):
+        convert(lambda x: {"y": tf.math.lgamma(x)}, [X], [Y], name="toy")
+    assert (logger.level, logger.propagate, list(logger.handlers)) == before
+    assert "Lgamma" not in "".join(capfd.readouterr())
+
+
+def test_tensors_keep_their_names_their_order_and_their_symbolic_shapes():
+    def function(b, a):
+        return {"sum": a + b, "difference": a - b}
+
+    inputs = [TensorSpec(name, "float32", ("batch", "length", 3)) for name in ("b", "a")]
+    outputs = [
+        TensorSpec(name, "float32", ("batch", "length", 3)) for name in ("sum", "difference")
+    ]
+    model = convert(function, inputs, outputs, name="toy")
+    for values, specs in ((model.graph.input, inputs), (model.graph.output, outputs)):
+        found = [
+            (
+                value.name,
+                tuple(d.dim_param or d.dim_value for d in value.type.tensor_type.shape.dim),
+            )
+            for value in values
+        ]
+        assert found == [(spec.name, spec.shape) for spec in specs]
+    a, b = floats(2, 5, 3), floats(2, 5, 3, seed=1)
+    close(run(model, {"a": a, "b": b}), {"sum": a + b, "difference": a - b})
+
+
+def test_where_becomes_where():
+    def function(x):
+        return {"y": ops.where(x > 0, x, -1.0)}
+
+    assert node_counts(convert(function, [X], [Y], name="toy")) == {"Greater": 1, "Where": 1}
+
+
+@functools.cache
+def graphs(case):
+    """A tiny seq2seq model and its two ONNX graphs."""
+    model = case.build()
+    return model, {
+        role: convert(each.function, each.inputs, each.outputs, role)
+        for role, each in seq2seq_graphs(model).items()
+    }
+
+
+every_model = pytest.mark.parametrize("case", MODELS, ids=lambda case: case.name)
+COUNTS = {}
+
+
+@pytest.mark.parametrize("role", ["encoder", "decoder_step"])
+@every_model
+def test_the_graphs_of_a_seq2seq_model_hold_few_nodes_and_no_loop(case, role):
+    model, exported = graphs(case)
+    counts = node_counts(exported[role])
+    assert counts[model.cell_name.upper()] == 1
+    assert not {"Loop", "Scan", "If"} & set(counts)
+    print(case.name, role, sum(counts.values()), counts)
+
+
+@every_model
+def test_the_encoder_graph_gives_the_state_that_keras_gives(case):
+    model, exported = graphs(case)
+    inputs = {name: case.inputs()[name] for name in ("token_ids", "lengths")}
+    expected = numbers(model.encode(**inputs))
+    actual = run(exported["encoder"], inputs)
+    assert list(actual) == list(expected) == [entry.name for entry in model.state_entries]
+    for name in actual:
+        assert actual[name].dtype == expected[name].dtype
+        close(actual[name], expected[name], rtol=1e-4, atol=1e-5)
+
+
+@every_model
+def test_the_decoder_step_graph_reorders_steps_and_ranks(case):
+    model, exported = graphs(case)
+    B, K, k = 2, 3, 5
+    state = numbers(model.encode(case.inputs()["token_ids"], case.inputs()["lengths"]))
+    beams = [entry for entry in model.state_entries if entry.per == "beam"]
+    for seed, entry in enumerate(beams):
+        state[entry.name] = floats(B, K, *entry.shape, seed=seed)
+    token_ids = np.array([[7, 11, 7], [13, 2, 3]])
+    beam_index = np.array([[2, 0, 0], [3, 5, 4]])
+    inputs = {"token_ids": token_ids, "beam_index": beam_index, "k": np.array(k)}
+    actual = run(exported["decoder_step"], inputs | state)
+
+    reordered = dict(state)
+    for entry in beams:
+        rows = state[entry.name].reshape(B * K, *entry.shape)
+        reordered[entry.name] = rows[beam_index]
+    (logits, weights), after = numbers(model.step(token_ids, reordered))
+    log_probs = numbers(ops.log_softmax(logits))
+    close(actual["logits"], logits, rtol=1e-4, atol=1e-5)
+    close(actual["attention_weights"], weights, rtol=1e-4, atol=1e-5)
+    for entry in beams:
+        close(actual[f"next_{entry.name}"], after[entry.name], rtol=1e-4, atol=1e-5)
+    best = np.argsort(-log_probs, axis=-1)[..., :k]
+    np.testing.assert_array_equal(actual["candidate_ids"], best)
+    close(
+        actual["candidate_log_probs"],
+        np.take_along_axis(log_probs, best, axis=-1),
+        rtol=1e-4,
+        atol=1e-5,
+    )

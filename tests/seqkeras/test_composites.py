@@ -1,0 +1,110 @@
+import ast
+import inspect
+import json
+from pathlib import Path
+
+import keras
+import pytest
+
+from seqkeras import composites
+from tests.arrays import close, gradients, needs_tensorflow
+from tests.catalogue import BIDIRECTIONAL, RECURRENT, call
+
+RNN = (
+    "(step_function, inputs, initial_states, go_backwards=False, mask=None, constants=None, "
+    "unroll=False, input_length=None, time_major=False, zero_output_for_mask=False, "
+    "return_all_outputs=True)"
+)
+BACKENDS = Path(inspect.getfile(keras)).parent / "src" / "backend"
+every_layer = pytest.mark.parametrize("case", RECURRENT + BIDIRECTIONAL, ids=lambda case: case.name)
+
+
+def test_keras_has_the_loop_that_we_call():
+    assert str(inspect.signature(composites.keras_rnn)) == RNN
+    assert composites.keras_rnn is keras.src.backend.rnn
+
+
+@pytest.mark.parametrize("backend", ["tensorflow", "jax", "torch", "numpy"])
+def test_the_loop_is_the_same_in_every_backend_of_keras(backend):
+    source = ast.parse((BACKENDS / backend / "rnn.py").read_text(encoding="utf-8"))
+    [arguments] = [
+        ast.unparse(each.args)
+        for each in source.body
+        if isinstance(each, ast.FunctionDef) and each.name == "rnn"
+    ]
+    assert f"({arguments})" == RNN.replace(" = ", "=")
+
+
+def traced(layer, inputs, as_nodes):
+    """The layer as a TensorFlow graph."""
+    import tensorflow as tf
+
+    @tf.function(autograph=False)
+    def function(**inputs):
+        with composites.as_nodes(as_nodes):
+            return call(layer, inputs)
+
+    return function.get_concrete_function(**{k: tf.constant(v) for k, v in inputs.items()})
+
+
+def composites_in(concrete):
+    """What the function nodes of a graph say they implement."""
+    library = concrete.graph.as_graph_def().library.function
+    return [
+        json.loads(function.attr["_implements"].s)
+        for function in library
+        if "_implements" in function.attr
+    ]
+
+
+@needs_tensorflow
+@pytest.mark.parametrize("masked", [True, False], ids=["masked", "unmasked"])
+@every_layer
+def test_a_composite_as_a_node_gives_what_it_gives_in_python(case, masked):
+    layer, inputs = case.build(), case.inputs()
+    if not masked:
+        del inputs["mask"]
+    graph = traced(layer, inputs, as_nodes=True)
+    assert len(composites_in(graph)) == 1
+    close(graph(**inputs), call(layer, inputs))
+
+
+@needs_tensorflow
+@every_layer
+def test_a_node_carries_its_name_and_options(case):
+    layer, inputs = case.build(), case.inputs()
+    [implements] = composites_in(traced(layer, inputs, as_nodes=True))
+    if case in BIDIRECTIONAL:
+        cell = layer.forward_layer.cell.composite.__name__
+        assert implements == {"composite": "bidirectional", "cell": cell}
+    else:
+        cell = layer.cell.composite.__name__
+        assert implements == {"composite": cell, "reverse": True}
+
+
+@needs_tensorflow
+def test_without_as_nodes_a_composite_is_ordinary_keras():
+    case = RECURRENT[0]
+    assert composites_in(traced(case.build(), case.inputs(), as_nodes=False)) == []
+
+
+@needs_tensorflow
+def test_as_nodes_ends_with_its_block():
+    case = RECURRENT[0]
+    with pytest.raises(KeyError), composites.as_nodes():
+        raise KeyError
+    assert composites_in(traced(case.build(), case.inputs(), as_nodes=False)) == []
+
+
+@needs_tensorflow
+@every_layer
+def test_a_node_keeps_the_gradients(case):
+    layer, inputs = case.build(), case.inputs()
+
+    def loss(each):
+        outputs, *states = call(each, inputs)
+        return keras.ops.sum(outputs**2) + sum(keras.ops.sum(state) for state in states)
+
+    expected = gradients(layer, loss)
+    with composites.as_nodes():
+        close(gradients(layer, loss), expected, rtol=1e-4, atol=1e-5)
