@@ -31,7 +31,7 @@ class FitOptions:
     batch_size: int = option(128, at_least(1), "Examples in each step.")
     learning_rate: float = option(3e-3, POSITIVE, "Adam's, at the end of the warm-up.")
     warmup_steps: int = option(100, at_least(0), "Steps until the full learning rate.")
-    clip_norm: float = option(1.0, POSITIVE, "Largest norm of each weight's gradient.")
+    clip_norm: float = option(1.0, POSITIVE, "Largest norm of all gradients together.")
     passes: int = option(3, at_least(1), "How often the model sees each training example.")
     steps_per_save: int = option(100, at_least(1), "Steps between two checkpoints.")
 

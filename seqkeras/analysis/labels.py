@@ -102,7 +102,10 @@ def source_labels(source):
 
 
 def readable(text, font):
-    """Text for one line: what the font lacks becomes its script's name, as in "3 [Devanagari]"."""
+    """Text for one line: what the font lacks becomes its script's name, as in "3 [Devanagari]".
+
+    A mark in front tells matplotlib that the line reads from right to left.
+    """
     parts = [RIGHT_TO_LEFT_MARK] if reads_right_to_left(text) else []
     for covered, run in itertools.groupby(text, lambda character: has_glyph(font, character)):
         for script, characters in itertools.groupby(run, None if covered else script_of):

@@ -97,7 +97,7 @@ def test_as_nodes_ends_with_its_block():
 
 
 @needs_tensorflow
-@every_layer
+@pytest.mark.parametrize("case", RECURRENT, ids=lambda case: case.name)
 def test_a_node_keeps_the_gradients(case):
     layer, inputs = case.build(), case.inputs()
 

@@ -52,7 +52,9 @@ class DatesOptions(FitOptions):
     """Options of `python -m training dates`."""
 
     examples: int = option(120_000, at_least(1), "Training examples to make.")
-    locales: tuple = option(dates.LOCALES, _Locales(), "Which, with commas between them.")
+    locales: tuple = option(
+        dates.LOCALES, _Locales(), "Which, with commas between them; all 28 by default."
+    )
     noisy: float = option(0.5, FRACTION, "Share of them that carry human noise.")
     test_examples: int = option(100, at_least(1), "Test dates per locale, clean and noisy each.")
     cell: str = option("gru", click.Choice(["gru", "lstm"]), "Recurrent cell of both sides.")

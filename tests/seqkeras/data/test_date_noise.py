@@ -1,0 +1,196 @@
+import collections
+import datetime
+import re
+import unicodedata
+from types import SimpleNamespace
+
+import pytest
+from babel import Locale
+from babel.dates import format_date, get_date_format
+from rapidfuzz.distance import OSA
+
+from seqkeras.data import date_noise, dates
+from tests.seqkeras.data import date_reader
+
+DAY = datetime.date(2014, 10, 3)
+PIECES = [("d", "3"), ("", ". "), ("MMMM", "Oktober"), ("", " "), ("y", "2014")]
+
+
+def clean_text(example):
+    day = datetime.date.fromisoformat(example.target)
+    return dates.clean_example(day, example.locale, example.form).text
+
+
+# The changes.
+
+
+def test_the_german_3_october_2014_is_mistyped_as_documented():
+    draws = {"place": 0, "letter": 3 / 7, "drop": 0, "lower": 0, "stop": 0}
+    rng = SimpleNamespace(random=iter(draws.values()).__next__)
+    wanted = ("case", "punctuation", "two_digit_year", "slip")
+    assert date_noise.add_noise(rng, DAY, "de", PIECES, wanted) == ("3 oktber 14", wanted)
+
+
+def test_only_what_shows_is_called_noise():
+    wanted = ("short_month", "slip", "two_digit_year")
+    pieces = [("y", "2014"), ("", "-"), ("MM", "10"), ("", "-"), ("dd", "03")]
+    assert date_noise.add_noise(None, DAY, "sv", pieces, wanted) == ("2014-10-03", ())
+    assert date_noise.add_noise(None, DAY, "de", PIECES, ()) == ("3. Oktober 2014", ())
+
+
+@pytest.mark.parametrize(
+    ("noise", "field", "shorter"),
+    [("short_month", "MMMM", "MMM"), ("two_digit_year", "y+", "yy")],
+)
+def test_a_shorter_field_is_what_babel_writes(noisy, noise, field, shorter):
+    examples = [example for example in noisy if example.noise == (noise,)]
+    for locale, form, text, target in ((e.locale, e.form, e.text, e.target) for e in examples):
+        pattern = get_date_format(form, locale).pattern.replace("yy", "y")
+        day = datetime.date.fromisoformat(target)
+        expected = format_date(day, re.sub(field, shorter, pattern), locale)
+        assert text == f"{locale}|{unicodedata.normalize('NFC', expected)}"
+    assert len(examples) > 100
+
+
+def test_a_slip_is_one_edit(noisy):
+    for example in noisy:
+        if example.noise == ("slip",):
+            slipped, clean = (
+                date_reader.fold(example.locale, text)
+                for text in (example.text, clean_text(example))
+            )
+            assert OSA.distance(slipped, clean) == 1, example
+
+
+def test_case_and_punctuation_change_no_letter(noisy):
+    for example in noisy:
+        if not {"short_month", "two_digit_year", "slip"}.intersection(example.noise):
+            typed, clean = (
+                date_reader.fold(example.locale, text).replace(" ", "")
+                for text in (example.text, clean_text(example))
+            )
+            assert typed == clean, example
+
+
+# What they leave: one reading.
+
+
+def test_a_noisy_text_has_one_reading(noisy):
+    for example in noisy:
+        assert date_reader.readings(example) == {example.target}, example
+
+
+def test_two_dates_of_a_locale_never_share_a_text(noisy):
+    targets = collections.defaultdict(set)
+    for example in noisy:
+        targets[example.text].add(example.target)
+    for locale in dates.LOCALES:
+        for month in range(1, 13):  # every month in every form, by brute force
+            for number in (1, 12, 31 if month in (1, 3, 5, 7, 8, 10, 12) else 28):
+                day = datetime.date(2012, month, number)
+                for form in dates.FORMS:
+                    text = dates.clean_example(day, locale, form).text
+                    for variant in (text, text.lower(), text.upper(), text.replace(".", "")):
+                        targets[variant].add(day.isoformat())
+    assert [text for text, days in targets.items() if len(days) > 1] == []
+
+
+def test_abbreviated_months_differ_without_case_and_stops():
+    for locale in dates.LOCALES:
+        for width in ("wide", "abbreviated"):
+            months = Locale.parse(locale).months["format"][width].values()
+            assert len({date_reader.fold(locale, month) for month in months}) == 12, (locale, width)
+
+
+def test_a_noisy_text_differs_from_the_clean_one(noisy):
+    for example in noisy:
+        assert example.noise and example.text != clean_text(example), example
+
+
+def test_every_noise_comes_in_every_locale_that_can_have_it(noisy):
+    seen = collections.defaultdict(set)
+    for example in noisy:
+        for name in example.noise:
+            seen[name].add(example.locale)
+    without_case = {"zh", "ja", "ko", "ar", "he", "hi"}
+    missing = {name: set(dates.LOCALES) - seen[name] for name in dates.NOISE}
+    assert missing == {
+        "case": without_case,
+        "punctuation": set(),
+        "short_month": {"zh", "ja", "ko", "ar"},  # their short names are the long ones
+        "two_digit_year": {"ja", "hu"},
+        "slip": set(),
+    }
+
+
+def test_a_slipped_name_stays_nearest_to_its_own(noisy):
+    checked = collections.Counter()
+    for example in noisy:
+        if "slip" not in example.noise or example.locale in date_reader.NUMBERED_MONTHS:
+            continue
+        day = datetime.date.fromisoformat(example.target)
+        expressions, literals = date_reader.orders(example.locale)
+        words = date_reader.fold(example.locale, example.text.split("|", 1)[1]).split()
+        folded = " ".join(word for word in words if word not in literals)
+        matches = [match for expression in expressions if (match := expression.fullmatch(folded))]
+        for kind, number in (("M", day.month), ("E", day.weekday())):
+            for word in {match[kind] for match in matches if kind in match.groupdict()}:
+                assert date_reader.nearest(example.locale, word, kind) == {number}, example
+                checked[kind] += word not in date_reader.names(example.locale)
+    assert checked["M"] > 500 and checked["E"] > 200
+
+
+@pytest.mark.parametrize(
+    ("locale", "word", "own", "expected"),
+    [
+        ("en_US", "Janury", ("months", 0), True),
+        ("en_US", "Jn", ("months", 0), False),  # as near to Jun
+        ("en_US", "Jupe", ("months", 5), True),
+        ("en_US", "Juny", ("months", 5), False),  # as near to July
+        ("cs", "července", ("months", 6), True),
+        ("cs", "červene", ("months", 6), False),  # as near to June's nominative, červen
+        ("tr", "NİSN", ("months", 3), True),
+        ("ja", "曜日", ("days", 2), False),
+    ],
+)
+def test_a_word_as_near_to_another_name_is_refused(locale, word, own, expected):
+    assert date_noise.is_nearest(locale, word, own) is expected
+
+
+def test_numbers_are_never_joined_or_split(noisy):
+    for example in noisy:
+        day = datetime.date.fromisoformat(example.target)
+        numbers = [int(number) for number in re.findall(r"\d+", example.text)]
+        year = day.year % 100 if "two_digit_year" in example.noise else day.year
+        with_month = sorted([day.day, day.month, year])
+        assert sorted(numbers) in (with_month, sorted([day.day, year])), example
+
+
+def test_two_digit_years_stand_last_or_are_marked(noisy):
+    for example in noisy:
+        if "two_digit_year" not in example.noise:
+            continue
+        year = example.target[2:4]
+        assert example.form != "full" and example.target[:4] not in example.text
+        last = re.findall(r"\d+", example.text)[-1] == year
+        marked = re.search(rf"\|{year}[년年]", example.text)
+        cldr = example.locale == "ko" and re.match(rf"ko\|{year}\D", example.text)
+        assert last or marked or cldr, example
+        assert not re.search(rf"\d +{year}$|\|{year} +\d", example.text), example
+
+
+def test_capitals_are_those_of_the_locales_keyboard():
+    examples = dates.sample("train", 8_009, seed=6, noisy=True, locales=("tr", "el"))
+    texts = collections.defaultdict(str)
+    for example in examples:
+        if "slip" not in example.noise:
+            texts[example.locale] += example.text + " "
+    assert "NİSAN" in texts["tr"] and "KASIM" in texts["tr"] and "kasım" in texts["tr"]
+    assert not re.search("NISAN|kasim|KASİM|\u0307", texts["tr"])
+    assert "ΜΑΪΟΥ" in texts["el"] and "ΙΟΥΛΙΟΥ" in texts["el"] and "ιουλίου" in texts["el"]
+    assert not re.search("[ΆΈΉΊΌΎΏ\u0301]", texts["el"])
+
+
+def test_all_text_is_nfc(noisy):
+    for example in noisy:
+        assert unicodedata.is_normalized("NFC", example.text), example
