@@ -10,7 +10,7 @@ UV := $(shell command -v uv)
 ifdef UV
 INSTALL := uv pip install --quiet --python $(BIN)/python
 else
-INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check
 endif
 
 .PHONY: quickstart test lint clean
@@ -18,7 +18,7 @@ endif
 quickstart: .venv/requirements.done
 	$(BIN)/python -m training dates --out $(RUN)
 	$(BIN)/python -m export $(RUN) $(BUNDLE) --overwrite
-	$(BIN)/python -m serving predict $(BUNDLE) "de|Samstag, 3. Mai 2014" "en_US|sat may 3 14" "ja|2014年5月3日"
+	$(BIN)/python -m serving predict $(BUNDLE) "de|Samstag, 3. Mai 2014" "en_US|teusday sept 9 97" "ar|31 مايو 2036"
 	@echo "next: ask it more, as in the last command; see $(RUN)/attention.png; read $(BUNDLE)/README.md"
 
 test: lint
@@ -31,7 +31,7 @@ lint: .venv/requirements-test.done
 # requirements-test.txt holds requirements.txt too.
 .venv/requirements-test.done: requirements.txt requirements-test.txt serving/requirements.txt
 .venv/%.done: %.txt | .venv/bin/python
-	@echo "installing $< into .venv"
+	@echo "installing $< into .venv: some minutes, 3 GB"
 	@$(INSTALL) -r $<
 	@touch $@
 

@@ -59,7 +59,7 @@ def _report(bundle, manifest, seconds):
         part = path.partition("/")[0]
         sizes[part] = sizes.get(part, 0) + entry.bytes
     for part, size in sizes.items():
-        print(f"  {part:18}{size / 1e6:8.2f} MB")
+        print(f"  {part:18}{size / 1e3:9,.1f} kB")
     parity = manifest.parity
     print(
         f"{bundle}: made in {seconds:.0f} s; log-probabilities within "

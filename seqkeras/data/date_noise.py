@@ -248,7 +248,10 @@ def _title(locale, text):
 
 
 def _lose_punctuation(rng, pieces):
-    """Returns one piece with some marks lost or, if all is numbers, with another separator."""
+    """Returns the text as one piece, with some marks lost or, if all is numbers, another separator.
+
+    Or the pieces as they are, where nothing can be lost.
+    """
     text = plain = _join(pieces)
     if _is_numeric(pieces):
         fields = [field for symbol, field in pieces if symbol]
@@ -346,12 +349,15 @@ def _stand_alone_names(locale):
 
 
 def typed_characters(locale, pattern):
-    """Returns the set of all characters that people can type for a pattern, but the digits."""
+    """Returns the set of all characters that people can type for a pattern, but the digits.
+
+    Slips add none: they type letters of the names.
+    """
     symbols = {symbol for symbol, _ in pattern if symbol in NAMES}
     if "MMMM" in symbols:
         symbols.add("MMM")
-    names = [name for symbol in symbols for name in _names(locale, symbol)]
-    typed = [*SEPARATORS, *(other for _, other in LOSSES), *_alphabet(locale)]
+    names = [name for symbol in sorted(symbols) for name in _names(locale, symbol)]
+    typed = [*SEPARATORS, *(other for _, other in LOSSES)]
     text = "".join([_join(pattern), *names, *typed])
     return {*text, *_lower(locale, text), *_upper(locale, text)}
 

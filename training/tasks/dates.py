@@ -99,7 +99,7 @@ def run(options, folder, overwrite=False):
             "validation dates right": _share_right(model, validation, translate)
         },
     )
-    console.print(f"  trained in {time.monotonic() - began:.0f} s since this command began")
+    console.print(f"  trained in {time.monotonic() - began:.0f} s")
 
     scores = _evaluate(model, options, translate)
     files.write_json(folder / SCORES, scores)

@@ -44,32 +44,27 @@ def test_only_what_shows_is_called_noise():
 )
 def test_a_shorter_field_is_what_babel_writes(noisy, noise, field, shorter):
     examples = [example for example in noisy if example.noise == (noise,)]
-    for locale, form, text, target in ((e.locale, e.form, e.text, e.target) for e in examples):
+    assert len(examples) > 100
+    for text, target, locale, form, _ in examples:
         pattern = get_date_format(form, locale).pattern.replace("yy", "y")
         day = datetime.date.fromisoformat(target)
         expected = format_date(day, re.sub(field, shorter, pattern), locale)
         assert text == f"{locale}|{unicodedata.normalize('NFC', expected)}"
-    assert len(examples) > 100
 
 
 def test_a_slip_is_one_edit(noisy):
     for example in noisy:
         if example.noise == ("slip",):
-            slipped, clean = (
-                date_reader.fold(example.locale, text)
-                for text in (example.text, clean_text(example))
-            )
+            slipped = date_reader.fold(example.locale, example.text)
+            clean = date_reader.fold(example.locale, clean_text(example))
             assert OSA.distance(slipped, clean) == 1, example
 
 
-def test_case_and_punctuation_change_no_letter(noisy):
+def test_case_changes_nothing_else(noisy):
     for example in noisy:
-        if not {"short_month", "two_digit_year", "slip"}.intersection(example.noise):
-            typed, clean = (
-                date_reader.fold(example.locale, text).replace(" ", "")
-                for text in (example.text, clean_text(example))
-            )
-            assert typed == clean, example
+        if example.noise == ("case",):
+            recased = date_reader.fold(example.locale, example.text)
+            assert recased == date_reader.fold(example.locale, clean_text(example)), example
 
 
 # What they leave: one reading.
@@ -177,16 +172,18 @@ def test_two_digit_years_stand_last_or_are_marked(noisy):
         cldr = example.locale == "ko" and re.match(rf"ko\|{year}\D", example.text)
         assert last or marked or cldr, example
         assert not re.search(rf"\d +{year}$|\|{year} +\d", example.text), example
+        assert not re.search(rf"(tháng|thg) \d+\W+{year}$", example.text.lower()), example
 
 
 def test_capitals_are_those_of_the_locales_keyboard():
     examples = dates.sample("train", 8_009, seed=6, noisy=True, locales=("tr", "el"))
     texts = collections.defaultdict(str)
     for example in examples:
+        assert "\u0307" not in example.text, example  # the dot that Python leaves of a lower İ
         if "slip" not in example.noise:
             texts[example.locale] += example.text + " "
     assert "NİSAN" in texts["tr"] and "KASIM" in texts["tr"] and "kasım" in texts["tr"]
-    assert not re.search("NISAN|kasim|KASİM|\u0307", texts["tr"])
+    assert not re.search("NISAN|kasim|KASİM", texts["tr"])
     assert "ΜΑΪΟΥ" in texts["el"] and "ΙΟΥΛΙΟΥ" in texts["el"] and "ιουλίου" in texts["el"]
     assert not re.search("[ΆΈΉΊΌΎΏ\u0301]", texts["el"])
 
