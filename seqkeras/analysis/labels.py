@@ -84,7 +84,7 @@ def code_point(character):
 
 def label(character):
     """What stands for a character that is shown alone: a mark gets a dotted circle to sit on."""
-    if character == " ":
+    if unicodedata.category(character) == "Zs":  # also the no-break ones
         return SPACE
     return DOTTED_CIRCLE + character if unicodedata.category(character)[0] == "M" else character
 

@@ -98,7 +98,7 @@ def test_the_weights_move_with_their_characters():
 def test_characters_without_a_glyph_show_their_code_point():
     (axes,) = panels(attention_figure([attention_map("\u0939\u093f\u00a0\U0001f9ff", "x")]))
     labels = [text.get_text() for text in axes.texts]
-    assert labels == ["09\n39", "09\n3F", "00\nA0", "01F\n9FF", "x"]
+    assert labels == ["09\n39", "09\n3F", "␣", "01F\n9FF", "x"]
 
 
 def test_titles_name_the_script_that_no_font_has():

@@ -1,0 +1,150 @@
+"""Who may import what: the table of the layout, read from the syntax tree."""
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+
+CHECKOUT = Path(__file__).resolve().parents[1]
+OURS = {"seqkeras", "training", "export", "serving", "tests", "benchmarks"}
+NUMERIC = {"keras", "tensorflow", "numpy"}
+
+# Where (the first that fits): which modules of ours, and which packages from outside.
+TABLE = {
+    "serving/text/": ({"serving.text"}, {"numpy", "tokenizers", "sentencepiece"}),
+    "serving/manifest.py": (set(), {"numpy"}),
+    "serving/grpc_server.py": ({"serving"}, {"numpy", "onnxruntime", "grpc"}),
+    "serving/": ({"serving"}, {"numpy", "onnxruntime"}),
+    "seqkeras/data/date": (
+        {"seqkeras.data", "seqkeras.tokenizers", "seqkeras.files"},
+        {*NUMERIC, "babel", "rapidfuzz"},
+    ),
+    "seqkeras/data/": ({"seqkeras.data", "seqkeras.files", "serving.text"}, NUMERIC),
+    "seqkeras/tokenizers/": ({"seqkeras.tokenizers", "serving.text"}, NUMERIC),
+    "seqkeras/composites.py": ({"seqkeras.attention.masks"}, NUMERIC),
+    "seqkeras/recurrent/": (
+        {"seqkeras.recurrent", "seqkeras.composites", "seqkeras.shapes"},
+        NUMERIC,
+    ),
+    "seqkeras/attention/masks.py": (set(), NUMERIC),
+    "seqkeras/attention/": (
+        {"seqkeras.attention", "seqkeras.composites", "seqkeras.shapes"},
+        NUMERIC,
+    ),
+    "seqkeras/decoding/": ({"seqkeras.decoding"}, NUMERIC),
+    "seqkeras/metrics/": ({"seqkeras.metrics"}, NUMERIC),
+    "seqkeras/models/": (
+        {
+            "seqkeras.models",
+            "seqkeras.attention",
+            "seqkeras.composites",
+            "seqkeras.decoding",
+            "seqkeras.recurrent",
+            "seqkeras.shapes",
+        },
+        NUMERIC,
+    ),
+    "seqkeras/analysis/": ({"seqkeras"}, {*NUMERIC, "matplotlib", "arabic_reshaper", "bidi"}),
+    "seqkeras/runs.py": ({"seqkeras.files"}, set()),
+    "seqkeras/quiet.py": (set(), {"tensorflow"}),
+    "seqkeras/": ({"seqkeras.shapes"}, NUMERIC),
+    "training/": ({"training", "seqkeras"}, {*NUMERIC, "click", "rich"}),
+    "export/": (
+        {"export", "seqkeras", "serving"},
+        {*NUMERIC, "keras_nlp", "tensorflow_text", "tf2onnx", "onnx", "onnxruntime"},
+    ),
+}
+# Not part of a public interface, so a new version may move it.
+PRIVATE = {
+    "keras.src": {
+        "seqkeras/composites.py",
+        "seqkeras/models/rnn_seq2seq.py",
+        "export/onnx_graphs.py",
+    },
+    "tensorflow.python": {"export/onnx_graphs.py"},
+}
+SOURCES = sorted(
+    path.relative_to(CHECKOUT).as_posix()
+    for folder in ("seqkeras", "training", "export", "serving")
+    for path in (CHECKOUT / folder).rglob("*.py")
+    if "build" not in path.parts
+)
+every_source = pytest.mark.parametrize("source", SOURCES)
+
+
+def imports(source):
+    """Every module that a file imports, anywhere in it, by its full name; `from a import b` is a.b
+    where that is a module of ours, else a."""
+    package = source.removesuffix(".py").split("/")[:-1]
+    for node in ast.walk(ast.parse((CHECKOUT / source).read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            above = package[: len(package) + 1 - node.level] if node.level else []
+            module = ".".join([*above, *([node.module] if node.module else [])])
+            for alias in node.names:
+                name = f"{module}.{alias.name}"
+                yield name if is_module(name) else module
+
+
+def is_module(name):
+    path = CHECKOUT / name.replace(".", "/")
+    return path.with_suffix(".py").is_file() or (path / "__init__.py").is_file()
+
+
+def is_within(module, allowed):
+    return any(module == each or module.startswith(f"{each}.") for each in allowed)
+
+
+def rule(source):
+    return next(rule for place, rule in TABLE.items() if source.startswith(place))
+
+
+@every_source
+def test_a_file_imports_only_what_its_folder_may(source):
+    ours, outside = rule(source)
+    forbidden = [
+        module
+        for module in imports(source)
+        if not is_within(module, ours if module.split(".")[0] in OURS else outside)
+        and module.split(".")[0] not in sys.stdlib_module_names
+    ]
+    assert forbidden == []
+
+
+@pytest.mark.parametrize("source", [each for each in SOURCES if each.startswith("serving/")])
+def test_serving_runs_under_any_name(source):
+    tree = ast.parse((CHECKOUT / source).read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            assert not [alias.name for alias in node.names if alias.name.split(".")[0] in OURS]
+        if isinstance(node, ast.ImportFrom) and node.level == 0:
+            assert node.module.split(".")[0] not in OURS
+
+
+@every_source
+def test_no_module_is_named_after_a_package_it_imports(source):
+    path = Path(source)
+    name = path.parent.name if path.name == "__init__.py" else path.stem
+    assert name not in {module.split(".")[0] for module in imports(source)} - OURS
+
+
+@pytest.mark.parametrize("private, places", PRIVATE.items(), ids=PRIVATE)
+def test_private_interfaces_are_used_in_few_places(private, places):
+    found = {source for source in SOURCES if any(is_within(m, {private}) for m in imports(source))}
+    assert found <= places
+
+
+def test_the_references_import_nothing_of_ours():
+    for path in (CHECKOUT / "tests" / "references").glob("*.py"):
+        for module in imports(path.relative_to(CHECKOUT).as_posix()):
+            assert is_within(module, {"numpy", "tests.references"}), path
+
+
+def test_the_reader_sees_every_kind_of_import():
+    assert {"tensorflow", "seqkeras.attention.masks", "keras.src.backend", "json"} <= set(
+        imports("seqkeras/composites.py")
+    )
+    assert "serving.text" in set(imports("serving/pipelines.py"))
+    assert "seqkeras.files" in set(imports("seqkeras/runs.py"))
