@@ -10,6 +10,7 @@ Gate orders: ONNX LSTM i, o, f, c against Keras i, f, c, o; GRU z, r, h in both.
 import json
 
 import numpy as np
+from onnx import TensorProto
 from tf2onnx import utils
 
 LSTM_GATES = [0, 3, 1, 2]  # Keras's place of ONNX's i, o, f, c
@@ -18,28 +19,26 @@ LSTM_GATES = [0, 3, 1, 2]  # Keras's place of ONNX's i, o, f, c
 def op_handlers(graph_def):
     """The `custom_op_handlers` of tf2onnx for a frozen graph and its composites."""
     functions = {
-        function.signature.name: (
-            json.loads(function.attr["_implements"].s),
-            [argument.name for argument in function.signature.input_arg],
-            [_output_index(argument.name) for argument in function.signature.output_arg],
-        )
+        function.signature.name: function
         for function in graph_def.library.function
         if "_implements" in function.attr
     }
 
     def lower_function_node(graph, node, name, args):
-        options, input_names, output_indices = functions[node.get_attr_str("f")]
+        function = functions.get(node.get_attr_str("f"))
+        if function is None:
+            raise ValueError(f"{node.name}: a call of a function that is no composite.")
+        options = json.loads(function.attr["_implements"].s)
         lowering = LOWERINGS[options.pop("composite")]
+        input_names = [argument.name for argument in function.signature.input_arg]
         inputs = dict(zip(input_names, node.input, strict=True))
-        # Freezing drops the outputs that nobody uses.
-        outputs = dict(zip(output_indices, node.output, strict=True))
+        # By their names: freezing drops the outputs that nobody uses.
+        places = [_output_index(argument.name) for argument in function.signature.output_arg]
+        outputs = dict(zip(places, node.output, strict=True))
         graph.remove_node(node.name)
         lowering(Builder(graph, node), inputs, outputs, **options)
 
-    return {
-        "PartitionedCall": (lower_function_node, []),
-        "SelectV2": (_lower_select, []),
-    }
+    return {"PartitionedCall": (lower_function_node, []), "SelectV2": (_lower_select, [])}
 
 
 def _lower_select(graph, node, name, args):
@@ -151,63 +150,71 @@ def _lower_bidirectional(builder, inputs, outputs, cell):
 def _add_recurrent_node(builder, cell, direction, inputs, tensors, outputs):
     """One recurrent node; `tensors` holds states and weights per direction, `outputs` by index."""
     operator, attributes, layout, num_states = OPERATORS[cell]
-    weights = []
-    for each in tensors:
-        values = [builder.value(t, what) for t, what in zip(each[num_states:], WEIGHTS)]
-        weights.append(layout(values))
+    states = [each[:num_states] for each in tensors]
+    weights = [
+        layout([builder.value(*pair) for pair in zip(each[num_states:], WEIGHTS, strict=True)])
+        for each in tensors
+    ]
     kernels, recurrent_kernels, biases = zip(*weights, strict=True)
     units = recurrent_kernels[0].shape[0]
-    lengths = ""
-    if "mask" in inputs:
-        lengths = builder.add("Cast", [inputs["mask"]], to=6)  # int32
-        zero = builder.constant(np.array(0, np.int32))
-        empty = builder.add(
-            "Unsqueeze", [builder.add("Equal", [lengths, zero]), builder.integers(1)]
-        )
-    states = [
-        _stack_states(builder, [each[index] for each in tensors]) for index in range(num_states)
-    ]
-    sequence = builder.add("Transpose", [inputs["sequence"]], perm=[1, 0, 2])  # (T, B, D)
+    lengths = (
+        builder.add("Cast", [inputs["mask"]], to=TensorProto.INT32) if "mask" in inputs else ""
+    )
     names = [utils.make_name(f"{builder.name}/{operator}") for _ in range(1 + num_states)]
     builder.add(
         operator,
         [
-            sequence,
+            builder.add("Transpose", [inputs["sequence"]], perm=[1, 0, 2]),  # (T, B, D)
             builder.constant(np.stack([kernel.T for kernel in kernels])),
             builder.constant(np.stack([kernel.T for kernel in recurrent_kernels])),
             builder.constant(np.stack(biases)),
             lengths,
-            *states,
+            *[_stack(builder, each) for each in zip(*states, strict=True)],
         ],
         outputs=names,
         hidden_size=units,
         direction=direction,
         **attributes,
     )
-    if 0 in outputs:  # (T, directions, B, U) to (B, T, directions U)
-        if len(tensors) == 1:
-            squeezed = builder.add("Squeeze", [names[0], builder.integers(1)])
-            builder.add("Transpose", [squeezed], outputs=[outputs[0]], perm=[1, 0, 2])
-        else:
-            swapped = builder.add("Transpose", [names[0]], perm=[2, 0, 1, 3])
-            shape = builder.integers(0, 0, len(tensors) * units)
-            builder.add("Reshape", [swapped, shape], outputs=[outputs[0]])
-    for side, each in enumerate(tensors):
-        for index in range(num_states):  # (directions, B, U) to (B, U)
-            output = outputs.get(1 + side * num_states + index)
-            if output is not None:
-                row = builder.constant(np.array(side, np.int64))
-                final = [names[1 + index], row]
-                if lengths:  # ONNX Runtime gives a row without a step zeros
-                    gathered = builder.add("Gather", final, axis=0)
-                    builder.add("Where", [empty, each[index], gathered], outputs=[output])
-                else:
-                    builder.add("Gather", final, outputs=[output], axis=0)
+    if 0 in outputs:
+        _give_sequence(builder, names[0], outputs[0], len(tensors), units)
+    initial = [state for each in states for state in each]
+    final = [(name, side) for side in range(len(tensors)) for name in names[1:]]
+    for index, (state, (name, side)) in enumerate(zip(initial, final, strict=True)):
+        if 1 + index in outputs:
+            _give_final_state(builder, name, side, outputs[1 + index], lengths, state)
 
 
-def _stack_states(builder, states):
+def _stack(builder, states):
+    """(B, U) states, one per direction, as (directions, B, U)."""
     rows = [builder.add("Unsqueeze", [state, builder.integers(0)]) for state in states]
     return rows[0] if len(rows) == 1 else builder.add("Concat", rows, axis=0)
+
+
+def _give_sequence(builder, name, output, directions, units):
+    """(T, directions, B, U) to (B, T, directions U)."""
+    if directions == 1:
+        squeezed = builder.add("Squeeze", [name, builder.integers(1)])
+        builder.add("Transpose", [squeezed], outputs=[output], perm=[1, 0, 2])
+    else:
+        swapped = builder.add("Transpose", [name], perm=[2, 0, 1, 3])
+        shape = builder.integers(0, 0, directions * units)
+        builder.add("Reshape", [swapped, shape], outputs=[output])
+
+
+def _give_final_state(builder, name, side, output, lengths, initial_state):
+    """(directions, B, U) to the (B, U) of one; a row without a step keeps its initial state.
+
+    ONNX Runtime would give such a row zeros.
+    """
+    row = builder.constant(np.array(side, np.int64))
+    if not lengths:
+        builder.add("Gather", [name, row], outputs=[output], axis=0)
+        return
+    empty = builder.add("Equal", [lengths, builder.constant(np.array(0, np.int32))])
+    empty = builder.add("Unsqueeze", [empty, builder.integers(1)])
+    state = builder.add("Gather", [name, row], axis=0)
+    builder.add("Where", [empty, initial_state, state], outputs=[output])
 
 
 LOWERINGS = {

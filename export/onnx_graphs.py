@@ -17,7 +17,7 @@ from tensorflow.python.framework.convert_to_constants import (
     convert_variables_to_constants_v2,
 )
 
-from export.composites import op_handlers
+from export.composites import LOWERINGS, op_handlers
 from export.rewrites import simplify
 from seqkeras import composites
 
@@ -67,7 +67,7 @@ def _freeze(function, inputs):
 
     @tf.function(input_signature=specs, autograph=False)
     def traced(*tensors):
-        with composites.as_nodes():
+        with composites.as_nodes(LOWERINGS):
             named = {spec.name: tensor for spec, tensor in zip(inputs, tensors, strict=True)}
             return {key: tf.identity(value) for key, value in function(**named).items()}
 

@@ -1,6 +1,6 @@
 """The few computations that a runtime has a fused kernel for, as pure functions of tensors.
 
-Called in Python they are ordinary Keras, on any backend. While `as_nodes()` is active (TensorFlow
+Called in Python they are ordinary Keras, on any backend. While `as_nodes` names it (TensorFlow
 only), each call becomes one function node of the traced graph that keeps the computation's name and
 options; `export.composites` lowers such a node to the fused ONNX operator. A composite without a
 lowering still exports, op by op.
@@ -23,17 +23,17 @@ from keras.src.backend import rnn as keras_rnn  # its signature is held by a tes
 
 from seqkeras.attention.masks import lengths_of, padding_mask
 
-_tracing_nodes = contextvars.ContextVar("tracing_nodes", default=False)
+_nodes = contextvars.ContextVar("nodes", default=())
 
 
 @contextlib.contextmanager
-def as_nodes(active=True):
-    """Within this context every composite is traced as one named function node."""
-    token = _tracing_nodes.set(active)
+def as_nodes(names):
+    """Within this context each of the named composites is traced as one named function node."""
+    token = _nodes.set(names)
     try:
         yield
     finally:
-        _tracing_nodes.reset(token)
+        _nodes.reset(token)
 
 
 def composite(function):
@@ -46,7 +46,7 @@ def composite(function):
 
     @functools.wraps(function)
     def call(*args, **kwargs):
-        if not _tracing_nodes.get():
+        if function.__name__ not in _nodes.get():
             return function(*args, **kwargs)
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
@@ -73,7 +73,7 @@ def _call_as_node(function, arguments, options):
         }
         if masked:
             given["mask"] = padding_mask(given["mask"], ops.shape(given["sequence"])[1])
-        with as_nodes(False):
+        with as_nodes(()):
             return function(**given, **options)
 
     node = tf.function(

@@ -15,6 +15,7 @@ RNN = (
     "unroll=False, input_length=None, time_major=False, zero_output_for_mask=False, "
     "return_all_outputs=True)"
 )
+ALL = ("rnn", "lstm", "gru", "bidirectional")
 BACKENDS = Path(inspect.getfile(keras)).parent / "src" / "backend"
 every_layer = pytest.mark.parametrize("case", RECURRENT + BIDIRECTIONAL, ids=lambda case: case.name)
 
@@ -64,7 +65,7 @@ def test_a_composite_as_a_node_gives_what_it_gives_in_python(case, masked):
     layer, inputs = case.build(), case.inputs()
     if not masked:
         del inputs["mask"]
-    graph = traced(layer, inputs, as_nodes=True)
+    graph = traced(layer, inputs, as_nodes=ALL)
     assert len(composites_in(graph)) == 1
     close(graph(**inputs), call(layer, inputs))
 
@@ -73,7 +74,7 @@ def test_a_composite_as_a_node_gives_what_it_gives_in_python(case, masked):
 @every_layer
 def test_a_node_carries_its_name_and_options(case):
     layer, inputs = case.build(), case.inputs()
-    [implements] = composites_in(traced(layer, inputs, as_nodes=True))
+    [implements] = composites_in(traced(layer, inputs, as_nodes=ALL))
     if case in BIDIRECTIONAL:
         cell = layer.forward_layer.cell.composite.__name__
         assert implements == {"composite": "bidirectional", "cell": cell}
@@ -85,15 +86,22 @@ def test_a_node_carries_its_name_and_options(case):
 @needs_tensorflow
 def test_without_as_nodes_a_composite_is_ordinary_keras():
     case = RECURRENT[0]
-    assert composites_in(traced(case.build(), case.inputs(), as_nodes=False)) == []
+    assert composites_in(traced(case.build(), case.inputs(), as_nodes=())) == []
+
+
+@needs_tensorflow
+def test_a_composite_that_is_not_named_stays_ordinary_keras():
+    case = RECURRENT[0]
+    others = [name for name in ALL if name != case.build().cell.composite.__name__]
+    assert composites_in(traced(case.build(), case.inputs(), as_nodes=others)) == []
 
 
 @needs_tensorflow
 def test_as_nodes_ends_with_its_block():
     case = RECURRENT[0]
-    with pytest.raises(KeyError), composites.as_nodes():
+    with pytest.raises(KeyError), composites.as_nodes(ALL):
         raise KeyError
-    assert composites_in(traced(case.build(), case.inputs(), as_nodes=False)) == []
+    assert composites_in(traced(case.build(), case.inputs(), as_nodes=())) == []
 
 
 @needs_tensorflow
@@ -106,5 +114,5 @@ def test_a_node_keeps_the_gradients(case):
         return keras.ops.sum(outputs**2) + sum(keras.ops.sum(state) for state in states)
 
     expected = gradients(layer, loss)
-    with composites.as_nodes():
+    with composites.as_nodes(ALL):
         close(gradients(layer, loss), expected, rtol=1e-4, atol=1e-5)

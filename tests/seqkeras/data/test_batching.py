@@ -56,8 +56,9 @@ def test_rows_of_a_batch_have_about_the_same_length():
 
 
 def test_batches_do_not_come_in_the_order_of_length():
-    means = [LENGTHS[batch].mean() for batch in one_pass(BucketedBatches(LENGTHS, 5, seed=3))]
-    assert abs(np.corrcoef(means, np.arange(len(means)))[0, 1]) < 0.3
+    lengths = LENGTHS[: 5 * POOL]
+    means = [lengths[batch].mean() for batch in one_pass(BucketedBatches(lengths, 5, seed=3))]
+    assert abs(np.corrcoef(means, np.arange(POOL))[0, 1]) < 0.5
 
 
 def test_one_full_batch_is_enough():

@@ -161,8 +161,17 @@ def test_bidirectional_refuses_what_it_can_not_turn_round(layer):
         Bidirectional(layer())
 
 
+@every_layer
+def test_the_halves_of_a_bidirectional_layer_are_its_two_layers(name):
+    layer_class, *_ = LAYERS[name]
+    layer = built(Bidirectional(layer_class(U, return_sequences=True)))
+    sequence, mask = floats(B, S, D), MASKS["right-padded"]
+    halves = ops.split(layer(sequence, mask=mask), 2, axis=-1)
+    close(halves[0], layer.forward_layer(sequence, mask=mask))
+    close(halves[1], layer.backward_layer(sequence, mask=mask))
+
+
 def test_bidirectional_takes_a_layer_that_is_built():
     forward = built(LSTM(U, return_sequences=True))
-    layer = Bidirectional(forward)
-    outputs = layer(floats(B, S, D))
+    outputs = Bidirectional(forward)(floats(B, S, D))
     close(outputs[:, :, :U], forward(floats(B, S, D)))
