@@ -6,10 +6,10 @@ scores and other ways to wire the context.
 
 import keras
 from keras import ops
-from keras.src.backend import rnn as keras_rnn
 
 from seqkeras.attention import AdditiveScore, Attention
 from seqkeras.attention.masks import padding_mask
+from seqkeras.composites import keras_rnn
 from seqkeras.decoding import StateEntry
 from seqkeras.recurrent import GRU, LSTM, Bidirectional, GRUCell, LSTMCell
 

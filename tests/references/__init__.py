@@ -3,9 +3,9 @@
 Weights come as Keras lays them out, gates side by side: i, f, c, o (LSTM) and z, r, h (GRU).
 """
 
-from tests.references.attention import additive_score, attention, softmax
+from tests.references.attention import additive_score, attention
 from tests.references.decoding import greedy
-from tests.references.recurrent import bidirectional, gru, lstm, over_steps, rnn
+from tests.references.recurrent import bidirectional, gru, lstm, rnn
 from tests.references.seq2seq import bahdanau_decoder_step, bahdanau_encoder
 
 __all__ = [
@@ -17,7 +17,5 @@ __all__ = [
     "greedy",
     "gru",
     "lstm",
-    "over_steps",
     "rnn",
-    "softmax",
 ]
