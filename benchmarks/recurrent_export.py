@@ -9,7 +9,8 @@ Three graphs hold the same weights:
     keras       the same `keras.layers` as `keras.Model.export(format="onnx")` converts them, in a
                 functional model of (sequence, mask). It gets the mask ready-made: the cheapest way,
                 where a `Masking` layer would look at every value of the sequence.
-    hand-built  `onnx.helper`: transposes around the native node, lengths as its `sequence_lens`.
+    hand-built  `onnx.helper`: transposes around the native LSTM, GRU or RNN node, which takes the
+                lengths as its `sequence_lens`.
 
 They are compared at real steps only: at padded steps ours and the native node give zeros, Keras the
 last output again. A batch of eight is padded to its longest row; a batch of one is not padded.
@@ -215,11 +216,20 @@ def _hand_built_graph(case, units, weights):
     directions = [weights[:3], weights[3:]] if case.bidirectional else [weights]
     arrays = [_native_weights(operator, *each) for each in directions]
     width = len(directions) * units
-    constants = {
-        **{name: np.stack(each) for name, each in zip("WRB", zip(*arrays))},
-        "shape": np.array([0, 0, width]),
-    }
-    node, x, y = helper.make_node, helper.make_tensor_value_info, TensorProto.FLOAT
+    constants = {name: np.stack(each) for name, each in zip("WRB", zip(*arrays))}
+    node, tensor = helper.make_node, helper.make_tensor_value_info
+    if case.bidirectional:
+        constants["shape"] = np.array([0, 0, width])
+        to_batch_major = [
+            node("Transpose", ["Y"], ["both"], perm=[2, 0, 1, 3]),
+            node("Reshape", ["both", "shape"], ["outputs"]),
+        ]
+    else:
+        constants["axis"] = np.array([1])
+        to_batch_major = [
+            node("Squeeze", ["Y", "axis"], ["one"]),
+            node("Transpose", ["one"], ["outputs"], perm=[1, 0, 2]),
+        ]
     graph = helper.make_graph(
         [
             node("Transpose", ["sequence"], ["time_major"], perm=[1, 0, 2]),
@@ -232,15 +242,14 @@ def _hand_built_graph(case, units, weights):
                 direction="bidirectional" if case.bidirectional else "forward",
                 **attributes,
             ),
-            node("Transpose", ["Y"], ["batch_major"], perm=[2, 0, 1, 3]),
-            node("Reshape", ["batch_major", "shape"], ["outputs"]),
+            *to_batch_major,
         ],
         case.name,
         [
-            x("sequence", y, ["batch", "length", weights[0].shape[0]]),
-            x("lengths", TensorProto.INT64, ["batch"]),
+            tensor("sequence", TensorProto.FLOAT, ["batch", "length", weights[0].shape[0]]),
+            tensor("lengths", TensorProto.INT64, ["batch"]),
         ],
-        [x("outputs", y, ["batch", "length", width])],
+        [tensor("outputs", TensorProto.FLOAT, ["batch", "length", width])],
         [numpy_helper.from_array(array, name) for name, array in constants.items()],
     )
     return helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17)])

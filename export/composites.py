@@ -5,6 +5,10 @@ options. tf2onnx calls `lower_function_node` for each; what has a lowering here 
 node, between transposes from batch-major to the operators' time-major.
 
 Gate orders: ONNX LSTM i, o, f, c against Keras i, f, c, o; GRU z, r, h in both.
+
+A simple recurrent network becomes an LSTM whose gates are constants: i = o = 1, f = 0, and no
+second tanh. ONNX Runtime's RNN node computes its activations one number at a time (batch 8, 128
+steps, 256 units, two cores: 4.1 ms against 3.0; batch 1: 0.8 against 1.2).
 """
 
 import json
@@ -101,7 +105,12 @@ class Builder:
 
 def _rnn(weights):
     kernel, recurrent_kernel, bias = weights
-    return kernel, recurrent_kernel, np.concatenate([bias, np.zeros_like(bias)])
+    units = len(bias)
+    kernel, recurrent_kernel = (
+        np.pad(w, [(0, 0), (3 * units, 0)]) for w in (kernel, recurrent_kernel)
+    )
+    gates = np.repeat(np.float32([OPEN, OPEN, -OPEN]), units)  # i, o, f
+    return kernel, recurrent_kernel, np.concatenate([gates, bias, np.zeros(4 * units, np.float32)])
 
 
 def _lstm(weights):
@@ -119,9 +128,15 @@ def _reorder(weight, gates):
     return np.concatenate([parts[gate] for gate in gates], axis=-1)
 
 
+OPEN = 100.0  # sigmoid(100) is 1 and sigmoid(-100) is 0 to the last digit of a float
+CONSTANT_GATES = {  # of sigmoid gates, the tanh of c, and h = o c; for each direction
+    "activations": ["Sigmoid", "Tanh", "Affine"],
+    "activation_alpha": [1.0],
+    "activation_beta": [0.0],
+}
 # composite: ONNX operator, its attributes, weights in its layout, number of states
 OPERATORS = {
-    "rnn": ("RNN", {}, _rnn, 1),
+    "rnn": ("LSTM", CONSTANT_GATES, _rnn, 1),
     "lstm": ("LSTM", {}, _lstm, 2),
     "gru": ("GRU", {"linear_before_reset": 1}, _gru, 1),
 }
@@ -174,7 +189,10 @@ def _add_recurrent_node(builder, cell, direction, inputs, tensors, outputs):
         outputs=names,
         hidden_size=units,
         direction=direction,
-        **attributes,
+        **{
+            name: value * len(tensors) if isinstance(value, list) else value
+            for name, value in attributes.items()
+        },
     )
     if 0 in outputs:
         _give_sequence(builder, names[0], outputs[0], len(tensors), units)
