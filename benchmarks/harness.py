@@ -48,21 +48,20 @@ def times_in_turn(contenders, rounds, warm_up=WARM_UP):
         contenders: a dictionary of functions that take the number of the round, from 0.
         rounds: how often each is called. Every second round goes backwards, so that nobody always
             follows the same one.
-        warm_up: rounds before these, numbered from 0 too, that do not count.
+        warm_up: rounds before these, with negative numbers, that do not count.
 
     Returns:
         A dictionary of lists of seconds, one for each round.
     """
     times = {name: [] for name in contenders}
     names = list(contenders)
-    for number in range(warm_up):
-        for name in names:
-            contenders[name](number)
-    for number in range(rounds):
+    for number in range(-warm_up, rounds):
         for name in names if number % 2 == 0 else reversed(names):
             begin = time.perf_counter()
             contenders[name](number)
-            times[name].append(time.perf_counter() - begin)
+            elapsed = time.perf_counter() - begin
+            if number >= 0:
+                times[name].append(elapsed)
     return times
 
 
@@ -99,7 +98,9 @@ def make_parser(module, description):
     parser = argparse.ArgumentParser(prog=f"python -m benchmarks.{module}", description=description)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows here too")
     parser.add_argument(
-        "--quick", action="store_true", help="smoke run: everything once, small; no figures to use"
+        "--quick",
+        action="store_true",
+        help="smoke run: everything once and small; its figures say nothing",
     )
     return parser
 

@@ -129,7 +129,7 @@ def _reorder(weight, gates):
 
 
 OPEN = 100.0  # sigmoid(100) is 1 and sigmoid(-100) is 0 to the last digit of a float
-CONSTANT_GATES = {  # of sigmoid gates, the tanh of c, and h = o c; for each direction
+CONSTANT_GATES = {  # per direction: of the gates, of the candidate, and none between c and h
     "activations": ["Sigmoid", "Tanh", "Affine"],
     "activation_alpha": [1.0],
     "activation_beta": [0.0],

@@ -15,7 +15,7 @@ from serving.manifest import TensorSpec
 from tests.arrays import close, floats, randomize, right_padded
 
 B, T, D, U = 5, 7, 3, 11
-CELLS = {"rnn": ("RNN", 1, 1), "lstm": ("LSTM", 4, 2), "gru": ("GRU", 3, 1)}
+CELLS = {"rnn": ("LSTM", 1, 1), "lstm": ("LSTM", 4, 2), "gru": ("GRU", 3, 1)}
 MASK = right_padded([7, 2, 0, 1, 5], T)
 every_network = pytest.mark.parametrize(
     "cell, direction", list(itertools.product(CELLS, ["forward", "reverse", "bidirectional"]))

@@ -1,0 +1,118 @@
+"""Smoke runs of the benchmarks, and what they print and write; never a time."""
+
+import json
+import sys
+
+import pytest
+
+from benchmarks import cold_start, dates, harness, recurrent_export
+
+FAST, SLOW = [0.002, 0.001, 0.004], [0.008, 0.002, 0.004]
+
+
+def smoke_rows(benchmark, capsys, path, *arguments):
+    """The rows that `--quick --json FILE` writes, after a look at what it prints."""
+    status = benchmark.main(["--quick", "--json", str(path), *map(str, arguments)])
+    printed = capsys.readouterr()
+    assert status == 0, printed.err
+    assert printed.err == ""
+    last = f"quick: everything ran; these figures say nothing; rows written to {path}"
+    assert printed.out.splitlines()[-1] == last
+    rows = json.loads(path.read_text(encoding="utf-8"))
+    for row in rows:
+        assert list(row) == ["case", "ours", "rival", "unit", "ratio"]
+        assert row["case"] in printed.out
+        assert min(row["ours"], row["rival"], row["ratio"]) >= 0
+    return {row["case"]: row for row in rows}
+
+
+def test_recurrent_export_compares_four_layers_with_two_rivals(capsys, tmp_path):
+    rows = smoke_rows(recurrent_export, capsys, tmp_path / "rows.json")
+    assert set(rows) == {
+        f"{layer} b{batch_size} t5 vs {rival}"
+        for layer in ("lstm", "gru", "bidirectional lstm", "rnn")
+        for batch_size in (8, 1)
+        for rival in ("keras", "hand-built")
+    }
+
+
+def test_recurrent_export_times_only_graphs_that_agree(monkeypatch, capsys):
+    monkeypatch.setattr(recurrent_export, "CASES", recurrent_export.CASES[:1])
+    monkeypatch.setattr(recurrent_export, "TOLERANCE", -1.0)
+    assert recurrent_export.main(["--quick"]) == 1
+    message = "lstm b8 t5: the graphs do not agree at real steps: ours differs by "
+    assert message in capsys.readouterr().err
+
+
+def test_dates_compares_with_dateparser(dates_bundle, capsys, tmp_path):
+    pytest.importorskip("dateparser", reason="needs benchmarks/requirements.txt")
+    rows = smoke_rows(dates, capsys, tmp_path / "rows.json", dates_bundle, "--by-locale")
+    assert set(rows) == {
+        f"dates {kind}{batch} vs dateparser"
+        for kind in ("clean", "noisy")
+        for batch in ("", " b1", " b64")
+    }
+
+
+def test_dateparser_is_read_with_our_two_digit_years():
+    pytest.importorskip("dateparser", reason="needs benchmarks/requirements.txt")
+    rival = dates.Rival(["de", "en_GB", "en_US", "sv"], dates.SETTINGS | dates.ABSOLUTE_ONLY)
+    assert rival("de|Samstag, 3. Mai 2014") == "2014-05-03"
+    assert rival("en_US|3/5/61") == "1961-03-05"
+    assert rival("en_GB|3/5/49") == "2049-05-03"
+    assert rival("sv|1987-05-03") == "1987-05-03"
+    assert rival("de|vorgestern ungefähr") is None
+
+
+def test_a_missing_rival_is_refused_with_the_way_to_get_it(dates_bundle, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "dateparser", None)
+    assert dates.main([str(dates_bundle), "--quick"]) == 1
+    assert capsys.readouterr().err == (
+        "python -m benchmarks.dates: dateparser is not installed; "
+        "pip install -r benchmarks/requirements.txt\n"
+    )
+
+
+def test_cold_start_says_where_the_time_goes(dates_bundle, capsys, tmp_path):
+    rows = smoke_rows(cold_start, capsys, tmp_path / "rows.json", dates_bundle)
+    assert set(rows) == {"cold start vs import numpy, onnxruntime", "cold start vs 1 s"}
+
+
+@pytest.mark.parametrize("benchmark", [dates, cold_start], ids=["dates", "cold_start"])
+def test_a_missing_bundle_is_one_line(benchmark, capsys, tmp_path):
+    assert benchmark.main([str(tmp_path / "none")]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith(f"python -m benchmarks.{benchmark.__name__.split('.')[-1]}: ")
+    assert "there is no such folder" in error and error.count("\n") == 1
+
+
+def test_a_ratio_is_the_median_of_the_rounds_and_over_one_if_we_are_ahead():
+    row = harness.compare_times("case", FAST, SLOW, "ms", 1000, goal=3)
+    assert (row.ours, row.rival, row.ratio) == (2.0, 4.0, 2.0)  # of the ratios 4, 2, 1
+    assert row.verdict == "MISSED"
+    assert harness.compare_times("case", FAST, SLOW, "ms", 1000, goal=2).verdict == "met"
+    assert harness.compare_times("case", FAST, SLOW, "ms", 1000).verdict == ""
+
+
+def test_contenders_take_turns_and_warm_up_rounds_do_not_count():
+    calls = []
+    times = harness.times_in_turn(
+        {name: lambda number, name=name: calls.append((name, number)) for name in "ab"},
+        rounds=3,
+        warm_up=1,
+    )
+    assert {name: len(each) for name, each in times.items()} == {"a": 3, "b": 3}
+    order = "".join(name for name, _ in calls)
+    assert order == "baabbaab"
+    assert [number for name, number in calls if name == "a"] == [-1, 0, 1, 2]
+
+
+def test_the_last_line_counts_the_goals(capsys, tmp_path):
+    rows = [
+        harness.Row("with a goal", 1, 2, "ms", 2.0, goal=1),
+        harness.Row("missed", 1, 2, "ms", 2.0, goal=3),
+        harness.Row("without", 1, 2, "ms", 2.0),
+    ]
+    parser = harness.make_parser("name", "words")
+    assert harness.run(parser, lambda options: rows, []) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "1 of 2 goals met"
