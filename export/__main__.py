@@ -1,6 +1,9 @@
 """python -m export runs/NAME bundles/NAME [--overwrite]"""
 
 import argparse
+import os
+import shlex
+import signal
 import sys
 import time
 from pathlib import Path
@@ -8,9 +11,15 @@ from pathlib import Path
 from seqkeras.quiet import import_tensorflow
 
 
+class _Parser(argparse.ArgumentParser):
+    def error(self, message):
+        print(f"export: {message}; see {self.prog} --help", file=sys.stderr)
+        sys.exit(2)
+
+
 def main(arguments=None):
     """Export a run; returns the exit status."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="python -m export",
         description="Make a bundle (ONNX graphs and SavedModels, verified) from a finished run.",
     )
@@ -18,7 +27,18 @@ def main(arguments=None):
     parser.add_argument("bundle", type=Path, help="folder to make")
     parser.add_argument("--overwrite", action="store_true", help="replace the bundle that is there")
     options = parser.parse_args(arguments)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        return _export(options)
+    except KeyboardInterrupt:
+        print(f"export: stopped; {options.bundle} was not made or changed", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # whoever read our output has gone
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
 
+
+def _export(options):
     import_tensorflow()
     from tensorflow.errors import OpError
 
@@ -27,24 +47,20 @@ def main(arguments=None):
     began = time.monotonic()
     try:
         manifest = export(
-            options.run,
-            options.bundle,
-            options.overwrite,
-            lambda line: print(f"  {line}"),
+            options.run, options.bundle, options.overwrite, lambda line: print(f"  {line}")
         )
+    except BrokenPipeError:
+        raise
     except ValueError as error:
         print(f"export: {_one_line(error)}", file=sys.stderr)
         return 1
     except (OSError, OpError) as error:
         print(
-            f"export: {options.bundle} can not be written: {_one_line(error)}; it is as it was, "
-            "and nothing is left beside it",
+            f"export: {options.bundle} was not made or changed: {_one_line(error)}; "
+            "mend that, then run the same command",
             file=sys.stderr,
         )
         return 1
-    except KeyboardInterrupt:
-        print(f"export: stopped; {options.bundle} is as it was", file=sys.stderr)
-        return 130
     _report(options.bundle, manifest, time.monotonic() - began)
     return 0
 
@@ -66,7 +82,8 @@ def _report(bundle, manifest, seconds):
         f"{max(parity['onnx_log_prob_difference'], parity['saved_model_log_prob_difference']):.1e} "
         f"of Keras, the same strings, on {parity['examples']} real inputs"
     )
-    print(f'next: python -m serving predict {bundle} "{manifest.examples[0]}"')
+    command = shlex.join(["python", "-m", "serving", "predict", str(bundle), manifest.examples[0]])
+    print(f"next: {command}")
 
 
 if __name__ == "__main__":

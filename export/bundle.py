@@ -1,12 +1,10 @@
 """A run becomes a bundle: written aside, verified, then renamed into place."""
 
-import contextlib
 import dataclasses
 import datetime
 import importlib.metadata
 import json
-import os
-import shutil
+import zipfile
 from pathlib import Path
 
 import keras
@@ -14,8 +12,9 @@ import onnx
 
 import seqkeras
 from export import model_card, onnx_graphs, saved_model, signatures, verify
+from export.replacing import written_aside
 from seqkeras.models import RNNSeq2Seq
-from seqkeras.runs import MODEL, RECORD, SCORES, VALIDATION, RunError, RunRecord
+from seqkeras.runs import MODEL, RECORD, SCORES, TOKENIZERS, VALIDATION, RunError, RunRecord
 from seqkeras.tokenizers import CharacterTable
 from serving.manifest import (
     MANIFEST,
@@ -57,12 +56,10 @@ def export(run, bundle, overwrite=False, say=lambda line: None):
         OSError: if it can not be written. Whatever is raised, no file of `bundle` has changed.
     """
     run, bundle = Path(run), Path(bundle)
-    _recover(bundle)
-    if bundle.exists():
-        _require_replaceable(bundle, overwrite)
-    record = RunRecord.read(run)
-    with _written_aside(bundle) as folder:
-        manifest = _write(run, record, bundle.name, folder, say)
+    place = bundle.resolve()  # a link to a bundle stays, what it points to is replaced
+    with written_aside(place, lambda: _require_free(bundle, overwrite)) as folder:
+        record = RunRecord.read(run)
+        manifest = _write(run, record, place.name, folder, say)
         say("writing the model card and the manifest")
         model_card.write(folder, manifest, bundle)
         manifest = dataclasses.replace(manifest, files=describe_files(folder))
@@ -73,8 +70,9 @@ def export(run, bundle, overwrite=False, say=lambda line: None):
 def _write(run, record, name, folder, say):
     """Write and verify all that the bundle holds but the model card; its manifest so far."""
     model = _load_model(run / MODEL)
-    source, target = _copy_tokenizers(run, record, folder)
+    source, target = _copy_tokenizers(run, folder)
     limits, decoding, prefix = _parse(record, run)
+    validation = _read_examples(run / VALIDATION)
 
     graphs = signatures.seq2seq_graphs(model)
     (folder / "onnx").mkdir()
@@ -103,7 +101,7 @@ def _write(run, record, name, folder, say):
             "seqkeras": seqkeras.__version__,
             **{library: importlib.metadata.version(library) for library in LIBRARIES},
         },
-        tokenizers=record.tokenizers,
+        tokenizers=TOKENIZERS,
         text_prefix=prefix,
         limits=limits,
         decoding=decoding,
@@ -119,7 +117,7 @@ def _write(run, record, name, folder, say):
             }
             for path, named in saved_models.items()
         },
-        examples=tuple(record.examples),
+        examples=tuple(each["text"] for each in validation[:64]),
         scores=_read_json(run / SCORES),
         parity={},
         files=describe_files(folder),
@@ -148,7 +146,11 @@ def _parse(record, run):
         raise RunError(f"{run / RECORD}: not a run record: {error}; train again.") from None
 
 
-def _require_replaceable(bundle, overwrite):
+def _require_free(bundle, overwrite):
+    if not bundle.exists():
+        return
+    if (bundle / RECORD).is_file():
+        raise ExportError(f"{bundle}: is a run; the order is: python -m export RUN BUNDLE.")
     if not (bundle / MANIFEST).is_file():
         raise ExportError(
             f"{bundle}: exists, and is no bundle ({MANIFEST} is missing), so it is never replaced; "
@@ -161,7 +163,7 @@ def _require_replaceable(bundle, overwrite):
 def _load_model(path):
     try:
         model = keras.models.load_model(path)
-    except (ValueError, TypeError, OSError) as error:
+    except (ValueError, TypeError, OSError, zipfile.BadZipFile) as error:
         reason = str(error).splitlines()[0]
         raise RunError(
             f"{path}: not a model that Keras can load: {reason}; train again."
@@ -173,18 +175,34 @@ def _load_model(path):
     return model
 
 
-def _copy_tokenizers(run, record, folder):
+def _copy_tokenizers(run, folder):
+    """The tables of source and target, which are written into the bundle too."""
+    (folder / TOKENIZERS["source"]).parent.mkdir()
     tables = []
-    for role in ("source", "target"):
-        path = record.tokenizers[role]
+    for path in TOKENIZERS.values():
         try:
             table = CharacterTable.from_file(run / path)
         except (OSError, ValueError) as error:
             raise RunError(f"{run}: {path} can not be used: {error}; train again.") from error
-        (folder / path).parent.mkdir(exist_ok=True)
         table.to_file(folder / path)
         tables.append(table)
     return tables
+
+
+def _read_examples(path):
+    """The run's real inputs with their targets."""
+    examples = _read_json(path)
+    if not isinstance(examples, list) or not examples or not all(map(_is_example, examples)):
+        raise RunError(
+            f'{path}: must be a list of {{"text": ..., "target": ...}}, one at least; train again.'
+        )
+    return examples
+
+
+def _is_example(value):
+    return isinstance(value, dict) and all(
+        isinstance(value.get(key), str) and value[key] for key in ("text", "target")
+    )
 
 
 def _read_json(path):
@@ -192,42 +210,3 @@ def _read_json(path):
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise RunError(f"{path}: can not be read: {error}; train again.") from error
-
-
-@contextlib.contextmanager
-def _written_aside(bundle):
-    """A folder beside the bundle that takes its place when the block ends without an error."""
-    aside = bundle.with_name(f".{bundle.name}.partial-{os.getpid()}")
-    aside.mkdir(parents=True)
-    try:
-        yield aside
-        replaced = bundle.with_name(f".{bundle.name}.replaced-{os.getpid()}")
-        if bundle.exists():
-            bundle.rename(replaced)
-        aside.rename(bundle)
-        shutil.rmtree(replaced, ignore_errors=True)
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
-
-
-def _recover(bundle):
-    """Undo what an export that was killed left beside the bundle."""
-    for replaced in bundle.parent.glob(f".{bundle.name}.replaced-*"):
-        if _is_orphan(replaced):
-            if bundle.exists():
-                shutil.rmtree(replaced)
-            else:
-                replaced.rename(bundle)
-    for partial in bundle.parent.glob(f".{bundle.name}.partial-*"):
-        if _is_orphan(partial):
-            shutil.rmtree(partial)
-
-
-def _is_orphan(path):
-    try:
-        os.kill(int(path.name.rpartition("-")[2]), 0)
-    except (ValueError, ProcessLookupError):
-        return True
-    except PermissionError:
-        pass
-    return False

@@ -136,8 +136,12 @@ def _put_in_order(values, specs):
 
 def _check(model, name):
     """Prove the graph: the checker, shapes for every tensor, and a session that opens."""
-    onnx.checker.check_model(model, full_check=True)
-    inferred = onnx.shape_inference.infer_shapes(model, strict_mode=True)
+    try:
+        onnx.checker.check_model(model, full_check=True)
+        inferred = onnx.shape_inference.infer_shapes(model, strict_mode=True)
+        _open(model)
+    except Exception as error:  # onnx and onnxruntime have no exception in common
+        raise ValueError(f"{name}: not a graph that can run: {error}") from error
     typed = {value.name for value in inferred.graph.value_info}
     typed |= {value.name for value in [*inferred.graph.input, *inferred.graph.output]}
     untyped = [
@@ -145,9 +149,12 @@ def _check(model, name):
     ]
     if untyped:
         raise ValueError(f"{name}: ONNX shape inference leaves tensors untyped: {untyped}")
+
+
+def _open(model):
     options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3
-    onnxruntime.InferenceSession(
+    options.log_severity_level = 4
+    return onnxruntime.InferenceSession(
         model.SerializeToString(), options, providers=["CPUExecutionProvider"]
     )
 

@@ -25,7 +25,7 @@ def simplify(model):
 def _pass_whole_slice(graph, node):
     if node.op_type != "Slice":
         return
-    starts, ends, _, steps = [graph.constant(name) for name in [*node.input[1:], ""][:4]]
+    starts, ends, _, steps = [graph.constant(name) for name in [*node.input[1:], "", ""][:4]]
     if starts is None or ends is None or (steps is None and len(node.input) > 4):
         return
     if not starts.any() and (ends >= WHOLE).all() and (steps is None or (steps == 1).all()):
@@ -77,6 +77,15 @@ def _become(node, op_type, inputs):
     del node.input[:]
     del node.attribute[:]
     node.input.extend(inputs)
+
+
+def _read_by(node):
+    """The tensors that a node reads, and those that its subgraphs read."""
+    yield from node.input
+    for attribute in node.attribute:
+        for inner in attribute.g.node:
+            yield from _read_by(inner)
+        yield from (output.name for output in attribute.g.output)
 
 
 class _Graph:
@@ -133,7 +142,7 @@ class _Graph:
         for node in reversed(self.graph.node):
             if needed & set(node.output):
                 kept.append(node)
-                needed.update(node.input)
+                needed.update(_read_by(node))
         del self.graph.node[:]
         self.graph.node.extend(reversed(kept))
         constants = [each for each in self.graph.initializer if each.name in needed]

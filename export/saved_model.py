@@ -4,7 +4,10 @@
 only, and load without our code.
 """
 
+import functools
 import re
+import sys
+import unicodedata
 
 import tensorflow as tf
 
@@ -51,7 +54,8 @@ def _tensor_specs(signature):
 def text_signature(generate, source, target, limits, text_prefix):
     """Strings in, strings out, around a signature that generates token ids.
 
-    A batch with a text that `serving` would refuse is refused whole, with an InvalidArgumentError.
+    A batch with a text that `serving` would refuse is refused whole, with an InvalidArgumentError;
+    so is one with text that is not composed (NFC), which `serving` would compose.
 
     Args:
         generate: `Signature` of (token_ids, lengths) -> generated_ids, scores, as in `signatures`.
@@ -76,7 +80,8 @@ def text_signature(generate, source, target, limits, text_prefix):
             ),
         ]
         with tf.control_dependencies(checks):
-            token_ids, lengths = encode(text)
+            code_points = tf.strings.unicode_decode(text, "UTF-8", errors="strict")
+        token_ids, lengths = encode(code_points)
         results = generate.function(token_ids, lengths)
         answer = tf.strings.reduce_join(tf.gather(characters, results["generated_ids"]), axis=1)
         return {"text": answer, "score": results["scores"]}
@@ -95,7 +100,7 @@ _SPECIAL = range(EOS + 1)
 
 
 class _Encoder:
-    """`CharacterTable.encode` and `pad` as operators: one table look-up for each code point."""
+    """`CharacterTable.encode` and `pad` as operators, on ragged code points of composed text."""
 
     def __init__(self, table):
         known = table.characters[len(_SPECIAL) :]
@@ -103,22 +108,66 @@ class _Encoder:
             *sorted((ord(c), i + len(_SPECIAL)) for i, c in enumerate(known))
         )
 
-    def __call__(self, text):
-        ragged = tf.strings.unicode_decode(text, "UTF-8", errors="strict")
+    def __call__(self, ragged):
         code_points = ragged.to_tensor(default_value=-1)  # (B, S)
-        place = tf.searchsorted(self.code_points, tf.reshape(code_points, [-1]))
-        place = tf.reshape(tf.minimum(place, len(self.ids) - 1), tf.shape(code_points))
-        known = tf.gather(self.code_points, place) == code_points
+        singles, pairs = _uncomposed()
+        adjacent = tf.cast(code_points, tf.int64)
+        adjacent = adjacent[:, :-1] * _PAIR + adjacent[:, 1:]
+        uncomposed = tf.reduce_any(_find(singles, code_points)[0]) | tf.reduce_any(
+            _find(pairs, adjacent)[0]
+        )
+        check = tf.debugging.Assert(
+            ~uncomposed,
+            ["text: must be composed (Unicode NFC), as unicodedata.normalize makes it."],
+        )
+        with tf.control_dependencies([check]):
+            known, place = _find(self.code_points, code_points)
         ids = tf.where(known, tf.gather(self.ids, place), UNK)
         return tf.where(code_points < 0, PAD, ids), ragged.row_lengths()
 
 
+def _find(ordered, values):
+    """Whether each value is in an ascending list, and where."""
+    ordered = tf.constant(ordered, values.dtype)
+    place = tf.searchsorted(ordered, tf.reshape(values, [-1]))
+    place = tf.reshape(tf.minimum(place, tf.size(ordered) - 1), tf.shape(values))
+    return tf.gather(ordered, place) == values, place
+
+
+_PAIR = 2**21  # more than any code point: a pair of them as one number
+
+
+@functools.cache
+def _uncomposed():
+    """What NFC would change: single code points, and pairs that it composes, both ascending.
+
+    A mark that composes with a letter further back than its neighbour is not seen.
+    """
+    singles, pairs = [], []
+    for code_point in range(sys.maxunicode + 1):
+        character = chr(code_point)
+        if unicodedata.normalize("NFC", character) != character:
+            singles.append(code_point)
+            continue
+        first, *others = map(ord, unicodedata.normalize("NFD", character))
+        if not others:
+            continue
+        # The last step of the composition: all but the last code point compose to one.
+        composed = unicodedata.normalize("NFC", unicodedata.normalize("NFD", character)[:-1])
+        if len(composed) == 1:
+            pairs.append(ord(composed) * _PAIR + others[-1])
+    return sorted(singles), sorted(set(pairs))
+
+
+# What Python's str.strip() leaves of a text.
+_VISIBLE = r"[^\s\v\x1c-\x1f\x{85}\pZ]"
+
+
 def _accepted_text(prefix):
-    visible = r"(?s).*[^\s\pZ].*"
     if prefix is None:
-        return visible
+        return rf"(?s).*{_VISIBLE}.*"
     values = "|".join(re.escape(value) for value in prefix.values)
-    return rf"(?s)(?:{values}){re.escape(prefix.separator)}.*[^\s\pZ].*"
+    return rf"(?s)(?:{values}){re.escape(prefix.separator)}.*{_VISIBLE}.*"
 
 
 def _refusal(prefix):

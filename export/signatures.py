@@ -88,11 +88,30 @@ def seq2seq_saved_model(model, max_length):
     `serving_default` scores a target (teacher forcing), `generate` decodes greedily in the graph.
     """
 
+    vocab_size = model.sizes["source_vocab_size"]
+
+    def checked(token_ids, lengths):
+        longest = tf.shape(token_ids, tf.int64)[1]
+        checks = [
+            tf.debugging.Assert(
+                tf.reduce_all((lengths >= 1) & (lengths <= longest)),
+                ["lengths: each must be from 1 to the length of token_ids."],
+            ),
+            tf.debugging.Assert(
+                tf.reduce_all((token_ids >= 0) & (token_ids < vocab_size)),
+                [f"token_ids: each must be from 0 to {vocab_size - 1}."],
+            ),
+        ]
+        with tf.control_dependencies(checks):
+            return tf.identity(token_ids), tf.identity(lengths)
+
     def score(token_ids, lengths, target_ids):
+        token_ids, lengths = checked(token_ids, lengths)
         inputs = {"token_ids": token_ids, "lengths": lengths, "target_ids": target_ids}
         return {"log_probs": ops.log_softmax(model(inputs))}
 
     def generate(token_ids, lengths):
+        token_ids, lengths = checked(token_ids, lengths)
         state = model.encode(token_ids, lengths)
         ids, lengths, scores = greedy(
             model.step, state, start_id=BOS, end_id=EOS, max_length=max_length

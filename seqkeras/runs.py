@@ -1,10 +1,11 @@
 """What a finished run leaves for export, beside its weights.
 
-run.json         task; what the bundle's manifest will say of it; written last
-model.keras      the trained model
-tokenizer/       role.json, one per tokenizer role
-validation.json  real inputs with their targets, on which export proves itself
-scores.json      what training measured
+    run.json         task; what the bundle's manifest will say of it; written last
+    model.keras      the trained model
+    tokenizer/       source.json and target.json, the character tables
+    validation.json  real inputs with their targets, on which export proves itself
+    scores.json      what training measured
+    attention.png    where the model looks, for a few examples
 """
 
 import dataclasses
@@ -17,6 +18,9 @@ RECORD = "run.json"
 MODEL = "model.keras"
 VALIDATION = "validation.json"
 SCORES = "scores.json"
+ATTENTION_MAP = "attention.png"
+CHECKPOINT = "checkpoint.keras"  # only while the run is not finished
+TOKENIZERS = {"source": "tokenizer/source.json", "target": "tokenizer/target.json"}
 
 
 class RunError(ValueError):
@@ -30,18 +34,14 @@ class RunRecord:
     Args:
         task: what was trained, as in `python -m training TASK`.
         pipeline: the class of `serving.pipelines` that will serve it.
-        tokenizers: role -> path of the tokenizer's file, relative to the run.
         limits, decoding, text_prefix: as in the manifest (`serving.manifest`).
-        examples: a few inputs to show and to measure with.
     """
 
     task: str
     pipeline: str
-    tokenizers: dict
     limits: dict
     decoding: dict
     text_prefix: dict | None
-    examples: list
 
     def write(self, folder):
         files.write_json(Path(folder) / RECORD, dataclasses.asdict(self))
@@ -59,6 +59,8 @@ class RunRecord:
                 f"{folder}: no such run folder; make one with "
                 f"`python -m training TASK --out {folder}`."
             )
+        if (folder / "manifest.json").is_file():
+            raise RunError(f"{folder}: is a bundle; the order is: python -m export RUN BUNDLE.")
         if not (folder / RECORD).is_file():
             raise RunError(
                 f"{folder}: not a finished run, {RECORD} is missing; the training command that "

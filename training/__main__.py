@@ -1,5 +1,7 @@
 """python -m training TASK [--config FILE] [--option value ...] --out runs/NAME"""
 
+import os
+import signal
 import sys
 
 import click
@@ -10,24 +12,32 @@ from seqkeras.runs import RunError
 
 def main(arguments=None):
     """Run a task; returns the exit status."""
-    import_tensorflow()
-    from training.tasks import TASKS
-
-    group = click.Group("training", commands=TASKS, help="Train a model: options in, a run out.")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
+        import_tensorflow()
+        from training.tasks import TASKS
+
+        group = click.Group(
+            "training", commands=TASKS, help="Train a model: options in, a run out."
+        )
         group.main(arguments, prog_name="python -m training", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as help_text:
         print(help_text.format_message())
         return 2
     except click.ClickException as error:
-        print(f"training: {error.format_message()}", file=sys.stderr)
+        path = error.ctx.command_path if getattr(error, "ctx", None) else "python -m training"
+        print(f"training: {error.format_message()} See {path} --help.", file=sys.stderr)
         return error.exit_code
+    except BrokenPipeError:  # whoever read our output has gone
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
     except (RunError, OSError) as error:
         print(f"training: {error}", file=sys.stderr)
         return 1
     except (KeyboardInterrupt, click.Abort):
         print(
-            "training: stopped; the same command goes on from the last checkpoint",
+            "training: stopped; the same command, without --overwrite, goes on from the last "
+            "checkpoint",
             file=sys.stderr,
         )
         return 130

@@ -1,14 +1,15 @@
 """Compile, resume, fit: the one call of `model.fit`."""
 
 import math
+import time
+import zipfile
 
 import keras
 import tensorflow as tf
 
+from seqkeras.runs import CHECKPOINT, RunError
 from training.callbacks import Checkpoint, Progress, Reseed
 from training.console import console
-
-CHECKPOINT = "checkpoint.keras"
 
 
 def fit(build_model, batches_from, num_steps, options, folder, validate=None):
@@ -20,7 +21,7 @@ def fit(build_model, batches_from, num_steps, options, folder, validate=None):
     Args:
         build_model: () -> a model that returns logits, built.
         batches_from: step -> `tf.data.Dataset` of the (inputs, targets) from that step on.
-        num_steps: of the whole training; rounded up to whole checkpoints.
+        num_steps: of the whole training; at most one more for each checkpoint.
         options: `FitOptions`.
         folder: where the checkpoint lies.
         validate: model -> dictionary of scores between 0 and 1, or None.
@@ -31,10 +32,11 @@ def fit(build_model, batches_from, num_steps, options, folder, validate=None):
     keras.utils.set_random_seed(options.seed)
     tf.config.experimental.enable_op_determinism()
     epochs = math.ceil(num_steps / options.steps_per_save)
-    num_steps = epochs * options.steps_per_save
+    steps_per_epoch = math.ceil(num_steps / epochs)
+    num_steps = epochs * steps_per_epoch
     checkpoint = folder / CHECKPOINT
     if checkpoint.exists():
-        model = keras.models.load_model(checkpoint)
+        model = _load(checkpoint)
     else:
         model = build_model()
         model.compile(
@@ -49,20 +51,31 @@ def fit(build_model, batches_from, num_steps, options, folder, validate=None):
         return model
     if done:
         console.print(f"  going on from step {done:,} of {num_steps:,}")
+    began = time.monotonic()
     progress = Progress(num_steps, done, validate)
     try:
         model.fit(
             batches_from(done),
-            initial_epoch=done // options.steps_per_save,
+            initial_epoch=done // steps_per_epoch,
             epochs=epochs,
-            steps_per_epoch=options.steps_per_save,
+            steps_per_epoch=steps_per_epoch,
             shuffle=False,
             verbose=0,
             callbacks=[Reseed(options.seed), progress, Checkpoint(checkpoint)],
         )
     finally:
         progress.close()
+    console.print(f"  {num_steps - done:,} steps in {time.monotonic() - began:.0f} s")
     return model
+
+
+def _load(checkpoint):
+    try:
+        return keras.models.load_model(checkpoint)
+    except (ValueError, OSError, zipfile.BadZipFile) as error:
+        raise RunError(
+            f"{checkpoint}: damaged ({str(error).splitlines()[0]}); begin again with --overwrite."
+        ) from error
 
 
 def make_optimizer(options, num_steps):

@@ -5,6 +5,7 @@ The same names, in a JSON object, make a `--config` file; the command line goes 
 
 import dataclasses
 import json
+import math
 from pathlib import Path
 
 import click
@@ -19,7 +20,20 @@ def at_least(minimum):
     return click.IntRange(min=minimum)
 
 
-POSITIVE = click.FloatRange(min=0, min_open=True)
+class _Positive(click.FloatRange):
+    """A finite number over zero: FloatRange alone lets NaN pass."""
+
+    def __init__(self):
+        super().__init__(min=0, min_open=True, max=float("inf"), max_open=True)
+
+    def convert(self, value, parameter, context):
+        number = super().convert(value, parameter, context)
+        if math.isnan(number):
+            self.fail("nan is not a number over 0.", parameter, context)
+        return number
+
+
+POSITIVE = _Positive()
 FRACTION = click.FloatRange(min=0, max=1)
 
 
@@ -27,7 +41,7 @@ FRACTION = click.FloatRange(min=0, max=1)
 class FitOptions:
     """What every training takes; a task's options come after these."""
 
-    seed: int = option(0, click.IntRange(min=0), "Of weights, samples and their order.")
+    seed: int = option(0, click.IntRange(0, 2**32 - 1), "Of weights, samples and their order.")
     batch_size: int = option(128, at_least(1), "Examples in each step.")
     learning_rate: float = option(3e-3, POSITIVE, "Adam's, at the end of the warm-up.")
     warmup_steps: int = option(100, at_least(0), "Steps until the full learning rate.")
@@ -81,17 +95,32 @@ def command(name, options_class, run):
 def _read_config(context, parameter, path):
     if path is None:
         return
-    known = [each.name for each in context.command.params if each.name not in ("config", "out")]
+    known = [
+        each.name
+        for each in context.command.params
+        if each.name not in ("config", "out", "overwrite")
+    ]
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise click.BadParameter(f"{path} is not a JSON file: {error}", param=parameter) from None
     if not isinstance(values, dict):
         raise click.BadParameter(f"{path} must hold a JSON object of options.", param=parameter)
+    if values.pop("task", context.command.name) != context.command.name:
+        raise click.BadParameter(f"{path} holds the options of another task.", param=parameter)
     unknown = sorted(set(values) - set(known))
     if unknown:
         raise click.BadParameter(
             f"{path} has unknown options: {', '.join(unknown)}; known: {', '.join(known)}.",
+            param=parameter,
+        )
+    wrong = [
+        name for name, value in values.items() if not isinstance(value, str | int | float | list)
+    ]
+    if wrong:
+        raise click.BadParameter(
+            f"{path}: {wrong[0]} must be a text, a number or a list; received "
+            f"{json.dumps(values[wrong[0]])}.",
             param=parameter,
         )
     context.default_map = values

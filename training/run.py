@@ -3,11 +3,15 @@
 import dataclasses
 import json
 import shutil
+from pathlib import Path
 
 from seqkeras import files
-from seqkeras.runs import RECORD, RunError
+from seqkeras.runs import ATTENTION_MAP, CHECKPOINT, MODEL, RECORD, SCORES, VALIDATION, RunError
 
 OPTIONS = "options.json"
+# All that a run writes; a file that was being written when the run was killed begins with a dot.
+WHOLE = (OPTIONS, CHECKPOINT, MODEL, RECORD, SCORES, VALIDATION, ATTENTION_MAP, "tokenizer")
+PARTS = {*WHOLE, *(f"{Path(name).stem}.partial{Path(name).suffix}" for name in WHOLE)}
 
 
 def open_run(folder, task, options, overwrite):
@@ -36,10 +40,23 @@ def open_run(folder, task, options, overwrite):
         if not overwrite:
             _require_same(folder, _read_options(path), wanted)
             return (folder / RECORD).is_file()
-        shutil.rmtree(folder)
+        _clear(folder, path)
     folder.mkdir(parents=True, exist_ok=True)
     files.write_json(path, wanted)
     return False
+
+
+def _clear(folder, path):
+    """Remove a run, and nothing that is not part of one."""
+    strangers = [each.name for each in folder.iterdir() if each.name.lstrip(".") not in PARTS]
+    if strangers:
+        raise RunError(
+            f"{folder}: holds {strangers[0]!r}, which no run writes, so nothing is removed; "
+            "choose another --out."
+        )
+    path.unlink()
+    for each in folder.iterdir():
+        shutil.rmtree(each) if each.is_dir() else each.unlink()
 
 
 def _read_options(path):

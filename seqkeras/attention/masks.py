@@ -11,7 +11,8 @@ def padding_mask(lengths, length):
         lengths: (B,) integers, the number of real steps of each row.
         length: the padded length, a number or a scalar tensor.
     """
-    return ops.arange(length)[None, :] < ops.cast(lengths, "int32")[:, None]
+    lengths = ops.convert_to_tensor(lengths)
+    return ops.cast(ops.arange(length), lengths.dtype)[None, :] < lengths[:, None]
 
 
 def lengths_of(mask):

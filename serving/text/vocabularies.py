@@ -1,12 +1,13 @@
 """A character table: Unicode code points to ids and back.
 
-Encoding looks up each code point on its own. There is no normalisation, no change of case, and no
-special token is added, so that a SavedModel can do exactly the same with `unicode_decode` and a
-lookup table. Does not handle characters of several code points: "é" written as "e" and an accent
-is two.
+Encoding composes the text (NFC: "e" and an accent become "é") and looks up each code point. There
+is no change of case, and no special token is added. A SavedModel does the same with
+`unicode_decode` and a lookup table, but can not compose: it refuses text that is not composed. Does
+not handle characters of several code points that have no composed form.
 """
 
 import json
+import unicodedata
 from pathlib import Path
 
 SPECIAL_TOKENS = ("<pad>", "<unk>", "<bos>", "<eos>")
@@ -43,8 +44,9 @@ class CharacterTable:
         return hash(self.characters)
 
     def encode(self, text):
-        """Return the id of each code point of `text`, as a list."""
-        return [self._ids.get(character, UNK) for character in text]
+        """Return the id of each code point of `text` in NFC, as a list."""
+        composed = unicodedata.normalize("NFC", text)
+        return [self._ids.get(character, UNK) for character in composed]
 
     def decode(self, token_ids):
         """Return the text of `token_ids` up to the first <eos>; special tokens have no text.

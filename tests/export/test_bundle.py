@@ -29,6 +29,12 @@ def edit(path, **fields):
     path.write_text(json.dumps({**json.loads(path.read_text()), **fields}))
 
 
+def flip_a_byte(path):
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 255
+    path.write_bytes(content)
+
+
 def test_a_bundle_holds_what_its_manifest_says(dates_bundle):
     manifest = read_manifest(dates_bundle)
     verify_files(dates_bundle, manifest)
@@ -106,6 +112,9 @@ def test_overwrite_replaces_a_bundle_and_leaves_nothing_beside_it(
         (lambda run: (run / "model.keras").unlink(), "not a model that Keras can load"),
         (lambda run: (run / "scores.json").unlink(), "scores.json: can not be read"),
         (lambda run: (run / "validation.json").write_text("["), "validation.json: can not be read"),
+        (lambda run: (run / "validation.json").write_text("[]"), "validation.json: must be a list"),
+        (lambda run: (run / "validation.json").write_text("{}"), "validation.json: must be a list"),
+        (lambda run: flip_a_byte(run / "model.keras"), "not a model that Keras can load"),
         (lambda run: (run / "tokenizer/source.json").write_text("[]"), "source.json can not be us"),
     ],
 )
@@ -116,7 +125,7 @@ def test_a_damaged_run_is_refused_in_one_line(dates_run, tmp_path, damage, messa
     error = capsys.readouterr().err
     assert message in error
     assert error.startswith("export: ") and error.count("\n") == 1
-    assert not (tmp_path / "bundles").exists() or leftovers(tmp_path / "bundles") == []
+    assert leftovers(tmp_path) in (["run"], [])
 
 
 def test_a_model_without_an_export_is_named(dates_run, tmp_path, monkeypatch):
@@ -144,8 +153,8 @@ def test_a_full_disk_leaves_the_old_bundle_and_nothing_else(dates_run, dates_bun
     )
     assert finished.returncode == 1
     assert finished.stderr.startswith("export: ") and finished.stderr.count("\n") == 1
-    assert f"{tmp_path / 'dates'} can not be written" in finished.stderr
-    assert "File too large; it is as it was" in finished.stderr
+    assert f"{tmp_path / 'dates'} was not made or changed" in finished.stderr
+    assert "File too large; mend that" in finished.stderr
     assert leftovers(tmp_path) == ["dates"]
     verify_files(tmp_path / "dates", read_manifest(tmp_path / "dates"))
 
@@ -163,9 +172,30 @@ def test_a_kill_leaves_no_bundle_and_the_next_export_cleans_up(dates_run, tmp_pa
     assert leftovers(tmp_path) == ["dates"]
 
 
+def test_a_kill_by_sigterm_says_so_and_leaves_nothing(dates_run, tmp_path):
+    command = [sys.executable, "-m", "export", str(dates_run), str(tmp_path / "dates")]
+    with subprocess.Popen(
+        command, cwd=CHECKOUT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        while not leftovers(tmp_path) and process.poll() is None:
+            time.sleep(0.01)
+        process.terminate()
+        error = process.stderr.read()
+    assert error == f"export: stopped; {tmp_path / 'dates'} was not made or changed\n"
+    assert process.returncode == 130
+    assert leftovers(tmp_path) == []
+
+
+def test_swapped_arguments_are_named(dates_run, dates_bundle, tmp_path, capsys):
+    assert main([str(dates_bundle), str(tmp_path / "new")]) == 1
+    assert "is a bundle; the order is: python -m export RUN BUNDLE" in capsys.readouterr().err
+    assert main([str(dates_bundle), str(dates_run), "--overwrite"]) == 1
+    assert "is a run; the order is: python -m export RUN BUNDLE" in capsys.readouterr().err
+
+
 def test_a_kill_between_the_two_renames_loses_no_bundle(dates_bundle, tmp_path):
-    finished = subprocess.Popen(["true"])
-    finished.wait()
+    with subprocess.Popen(["true"]) as finished:
+        pass
     shutil.copytree(dates_bundle, tmp_path / f".dates.replaced-{finished.pid}")
     with pytest.raises(RunError):
         export(tmp_path / "nothing", tmp_path / "dates", overwrite=True)

@@ -1,6 +1,7 @@
 import functools
 import logging
 
+import keras
 import numpy as np
 import onnx
 import onnxruntime
@@ -8,8 +9,10 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
+from export import onnx_graphs
 from export.onnx_graphs import convert, node_counts
 from export.signatures import seq2seq_graphs
+from seqkeras import recurrent
 from serving.manifest import TensorSpec
 from tests.arrays import close, floats, numbers
 from tests.catalogue import MODELS
@@ -164,3 +167,23 @@ def test_the_decoder_step_graph_reorders_steps_and_ranks(case):
         rtol=1e-4,
         atol=1e-5,
     )
+
+
+@pytest.mark.parametrize("layer_of", [keras.layers.GRU, recurrent.GRU], ids=["Keras", "ours"])
+def test_a_recurrent_layer_without_a_lowering_exports_op_by_op(layer_of, monkeypatch):
+    monkeypatch.setattr(onnx_graphs, "LOWERINGS", {})
+    layer = layer_of(5, return_sequences=True)
+    layer.build((None, None, 3))
+    sequence, mask = floats(2, 7, 3), np.arange(7) < np.array([[7], [4]])
+    model = convert(
+        lambda sequence, mask: {"outputs": layer(sequence, mask=mask)},
+        [
+            TensorSpec("sequence", "float32", ("batch", "length", 3)),
+            TensorSpec("mask", "bool", ("batch", "length")),
+        ],
+        [TensorSpec("outputs", "float32", ("batch", "length", 5))],
+        name="toy",
+    )
+    assert node_counts(model).get("Loop") == 1
+    actual = run(model, {"sequence": sequence, "mask": mask})["outputs"]
+    close(actual, layer(sequence, mask=mask), rtol=1e-5, atol=1e-6)

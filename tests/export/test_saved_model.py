@@ -1,6 +1,7 @@
 """The SavedModels: core operators, no need of our code, the one tokenizer."""
 
 import json
+import unicodedata
 
 import numpy as np
 import pytest
@@ -92,8 +93,8 @@ def test_the_signatures_are_those_of_the_manifest(dates_bundle):
 def test_text_becomes_the_same_ids_in_the_graph_as_in_serving():
     table = CharacterTable.learn(dates.characters())
     texts = [example.text for example in dates.sample("test", 4000, 3, noisy=0.5)]
-    texts += ["🙂 é\u0301 \u0000 \U0010ffff", "x", "\n", "ｄｅ｜１"]
-    ids, lengths = _Encoder(table)(tf.constant(texts))
+    texts += ["🙂 é\u0301 \u0000 \U0010ffff", "x", "\n", "ｄｅ｜１", "फ़रवरी"]
+    ids, lengths = _Encoder(table)(tf.strings.unicode_decode(texts, "UTF-8"))
     expected_ids, expected_lengths = pad([table.encode(text) for text in texts])
     np.testing.assert_array_equal(lengths, expected_lengths)
     np.testing.assert_array_equal(ids, expected_ids)
@@ -106,6 +107,7 @@ def test_text_becomes_the_same_ids_in_the_graph_as_in_serving():
         ("xx|3. Mai 2014", "text: must be a locale"),
         ("3. Mai 2014", "text: must be a locale"),
         ("de|  \u2003", "text: must be a locale"),
+        ("de|\x0b\x1c\x85", "text: must be a locale"),
         ("de|" + 62 * "x", "text: at most 64 characters; nothing was truncated."),
     ],
 )
@@ -115,3 +117,33 @@ def test_a_text_that_serving_refuses_is_refused_in_the_graph(dates_bundle, text,
         model.signatures["serving_default"](tf.constant(["de|3. Mai 2014", text]))
     with pytest.raises(ValueError, match="Translate: "):
         serving.load(dates_bundle)(text)
+
+
+@pytest.mark.parametrize("text", ["de|4. März 2014", "ja|2014年5月3日 でごど", "de|5월", "de|Ệ"])
+def test_text_that_is_not_composed_is_refused_in_the_graph_and_composed_in_serving(
+    dates_bundle, text
+):
+    loaded = tf.saved_model.load(str(dates_bundle / "saved_model_text" / "1"))
+    in_graph = loaded.signatures["serving_default"]
+    decomposed = unicodedata.normalize("NFD", text)
+    assert decomposed != text
+    with pytest.raises(tf.errors.InvalidArgumentError, match="must be composed"):
+        in_graph(tf.constant([decomposed]))
+    answers = [serving.load(dates_bundle)(each).text for each in (text, decomposed)]
+    assert answers == [in_graph(tf.constant([text]))["text"].numpy()[0].decode()] * 2
+
+
+@pytest.mark.parametrize(
+    ("token_ids", "lengths", "message"),
+    [
+        ([[5, 6]], [3], "lengths: each must be from 1 to"),
+        ([[5, 6]], [0], "lengths: each must be from 1 to"),
+        ([[5, 6]], [2**32 + 1], "lengths: each must be from 1 to"),
+        ([[5, -1]], [2], "token_ids: each must be from 0 to"),
+        ([[5, 100_000]], [2], "token_ids: each must be from 0 to"),
+    ],
+)
+def test_ids_and_lengths_out_of_range_are_refused(dates_bundle, token_ids, lengths, message):
+    generate = tf.saved_model.load(str(dates_bundle / "saved_model" / "1")).signatures["generate"]
+    with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+        generate(token_ids=tf.constant(token_ids, tf.int64), lengths=tf.constant(lengths, tf.int64))

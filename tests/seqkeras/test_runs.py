@@ -7,11 +7,9 @@ from seqkeras.runs import RECORD, RunError, RunRecord
 FIELDS = {
     "task": "dates",
     "pipeline": "Translate",
-    "tokenizers": {"source": "tokenizer/source.json"},
     "limits": {"source_length": 53, "target_length": 11},
     "decoding": {"beam_size": 3},
     "text_prefix": None,
-    "examples": ["de|3. Mai 2014", "ja|2014年5月3日"],
 }
 
 
@@ -45,7 +43,7 @@ def test_a_run_that_is_not_finished_is_refused(tmp_path):
     [
         (b"", "Expecting value"),
         (b'{"task": "dates"', "Expecting ',' delimiter"),
-        (b'{"task": "dates"}', "missing 6 required positional arguments"),
+        (b'{"task": "dates"}', "missing 4 required positional arguments"),
         (b'{"weights": 1}', "unexpected keyword argument 'weights'"),
         (b"[1, 2]", "must be a mapping, not list"),
         (b"\xff\xfe", "can't decode byte"),

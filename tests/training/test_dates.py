@@ -112,18 +112,25 @@ def test_a_config_file_sets_options_and_the_command_line_goes_before_it(tmp_path
         (["--units", "0"], "'--units': 0 is not in the range x>=1"),
         (["--cell", "elman"], "'elman' is not one of 'gru', 'lstm'"),
         (["--locales", "de,xx"], "unknown locale 'xx'; known: en_US"),
+        (["--seed", "99999999999"], "99999999999 is not in the range"),
+        (["--learning-rate", "nan"], "nan is not a number over 0"),
+        (["--locales", "de,de"], "needs one locale or more, each once"),
+        (["--config", "{tmp}/locales.json"], "needs one locale or more, each once; received 5"),
+        (["--config", "{tmp}/null.json"], "null.json: batch_size must be a text, a number or a li"),
         (["--examples", "9"], "--examples must be at least --batch-size, 128; received 9."),
         (["--unitz", "3"], "No such option '--unitz'"),
         (["--config", "{tmp}/nothing.json"], "nothing.json' does not exist"),
         (["--config", "{tmp}/broken.json"], "broken.json is not a JSON file"),
         (["--config", "{tmp}/list.json"], "list.json must hold a JSON object"),
-        (["--config", "{tmp}/unknown.json"], "has unknown options: unitz; known: overwrite, seed"),
+        (["--config", "{tmp}/unknown.json"], "has unknown options: unitz; known: seed, batch_size"),
     ],
 )
 def test_a_wrong_option_gets_one_line(arguments, message, tmp_path, capsys):
     (tmp_path / "broken.json").write_text("{")
     (tmp_path / "list.json").write_text("[1]")
     (tmp_path / "unknown.json").write_text('{"unitz": 3}')
+    (tmp_path / "locales.json").write_text('{"locales": 5}')
+    (tmp_path / "null.json").write_text('{"batch_size": null}')
     arguments = [each.format(tmp=tmp_path) for each in arguments]
     folder = tmp_path / "run"
     assert main(["dates", "--out", str(folder), *arguments]) == 2
@@ -146,6 +153,44 @@ def test_options_that_can_not_be_read_are_refused(tmp_path, capsys):
     assert "options.json: not the options of a run" in capsys.readouterr().err
 
 
+def test_a_stranger_in_the_folder_is_never_removed(tmp_path, capsys):
+    (tmp_path / "options.json").write_text("{}")
+    (tmp_path / "thesis.txt").write_text("mine")
+    assert main(["dates", "--out", str(tmp_path), "--overwrite"]) == 1
+    assert "holds 'thesis.txt', which no run writes" in capsys.readouterr().err
+    assert (tmp_path / "thesis.txt").read_text() == "mine"
+    assert (tmp_path / "options.json").exists()
+
+
+def test_a_damaged_checkpoint_is_refused(tmp_path, capsys):
+    folder = tmp_path / "run"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dates, "fit", lambda *args, **kwargs: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            main(["dates", "--out", str(folder), *TINY])
+    (folder / "checkpoint.keras").write_bytes(b"PK")
+    assert main(["dates", "--out", str(folder), *TINY]) == 1
+    error = capsys.readouterr().err
+    assert "checkpoint.keras: damaged" in error and "--overwrite" in error
+    assert error.count("\n") == 1
+
+
+def test_the_options_of_a_run_are_a_config_file(dates_run, tmp_path, capsys):
+    config = str(dates_run / "options.json")
+    assert main(["dates", "--out", str(dates_run), "--config", config]) == 0
+    assert "finished already" in capsys.readouterr().out
+
+
+def test_sigterm_while_tensorflow_loads_gets_one_line(tmp_path):
+    command = [sys.executable, "-m", "training", "dates", "--out", str(tmp_path / "run"), *TINY]
+    with subprocess.Popen(command, cwd=CHECKOUT, stderr=subprocess.PIPE, text=True) as process:
+        time.sleep(1.5)
+        process.terminate()
+        error = process.stderr.read()
+    assert process.returncode in (130, -15)  # -15: before Python had begun
+    assert "Traceback" not in error
+
+
 def test_ctrl_c_says_how_to_go_on(tmp_path, monkeypatch, capsys):
     def interrupted(*args, **kwargs):
         raise KeyboardInterrupt
@@ -153,7 +198,7 @@ def test_ctrl_c_says_how_to_go_on(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(dates, "fit", interrupted)
     assert main(["dates", "--out", str(tmp_path / "run"), *TINY]) == 130
     assert capsys.readouterr().err.strip() == (
-        "training: stopped; the same command goes on from the last checkpoint"
+        "training: stopped; the same command, without --overwrite, goes on from the last checkpoint"
     )
 
 

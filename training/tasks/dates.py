@@ -5,6 +5,7 @@ A bidirectional recurrent encoder, additive attention and a recurrent decoder, o
 
 import collections
 import dataclasses
+import shlex
 import time
 
 import click
@@ -19,19 +20,25 @@ from seqkeras.data import dates
 from seqkeras.data.batching import BucketedBatches
 from seqkeras.decoding import greedy, in_batches
 from seqkeras.models import RNNSeq2Seq
-from seqkeras.runs import MODEL, SCORES, VALIDATION, RunRecord
+from seqkeras.runs import (
+    ATTENTION_MAP,
+    CHECKPOINT,
+    MODEL,
+    SCORES,
+    TOKENIZERS,
+    VALIDATION,
+    RunRecord,
+)
 from seqkeras.tokenizers import BOS, EOS, CharacterTable, pad
 from training.console import console, progress_bar
-from training.fit import CHECKPOINT, fit
+from training.fit import fit
 from training.options import FRACTION, FitOptions, at_least, option
 from training.run import open_run
 
 TARGET_LENGTH = 11  # ten characters and <eos>
 SOURCE_LENGTH = 64  # room beyond the longest date, for a stray word
-ATTENTION_MAP = "attention.png"
 VALIDATION_EXAMPLES = 560
 MAPPED_LOCALES = ("de", "ru", "ar", "he", "ja", "ko")
-TOKENIZERS = {"source": "tokenizer/source.json", "target": "tokenizer/target.json"}
 
 
 class _Locales(click.ParamType):
@@ -40,11 +47,13 @@ class _Locales(click.ParamType):
     name = "locales"
 
     def convert(self, value, parameter, context):
-        names = tuple(value.split(",")) if isinstance(value, str) else tuple(value)
+        names = value.split(",") if isinstance(value, str) else value
+        if not isinstance(names, list | tuple) or not names or len(set(names)) < len(names):
+            self.fail(f"needs one locale or more, each once; received {value!r}.")
         unknown = [name for name in names if name not in dates.LOCALES]
         if unknown:
             self.fail(f"unknown locale {unknown[0]!r}; known: {', '.join(dates.LOCALES)}.")
-        return names
+        return tuple(names)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,11 +66,13 @@ class DatesOptions(FitOptions):
     )
     noisy: float = option(0.5, FRACTION, "Share of them that carry human noise.")
     test_examples: int = option(100, at_least(1), "Test dates per locale, clean and noisy each.")
-    cell: str = option("gru", click.Choice(["gru", "lstm"]), "Recurrent cell of both sides.")
+    cell: str = option("lstm", click.Choice(["gru", "lstm"]), "Recurrent cell of both sides.")
     embedding_dim: int = option(48, at_least(1), "Size of the character embeddings.")
-    units: int = option(96, at_least(1), "Encoder state in each direction.")
-    decoder_units: int = option(96, at_least(1), "Decoder state.")
-    dropout: float = option(0.0, FRACTION, "Of embeddings and before the logits.")
+    units: int = option(64, at_least(1), "Encoder state in each direction.")
+    decoder_units: int = option(64, at_least(1), "Decoder state.")
+    dropout: float = option(
+        0.0, click.FloatRange(0, 1, max_open=True), "Of embeddings and before the logits."
+    )
 
 
 def run(options, folder, overwrite=False):
@@ -99,7 +110,6 @@ def run(options, folder, overwrite=False):
             "validation dates right": _share_right(model, validation, translate)
         },
     )
-    console.print(f"  trained in {time.monotonic() - began:.0f} s")
 
     scores = _evaluate(model, options, translate)
     files.write_json(folder / SCORES, scores)
@@ -110,14 +120,15 @@ def run(options, folder, overwrite=False):
     )
     with files.written_aside(folder / MODEL) as aside:
         model.save(aside, include_optimizer=False)
-    _record(options, validation).write(folder)
-    (folder / CHECKPOINT).unlink()
+    _record(options).write(folder)
+    (folder / CHECKPOINT).unlink(missing_ok=True)
     console.print(_table(scores))
     console.print(
         f"{folder}: {MODEL}, {SCORES} and {ATTENTION_MAP} are there; clean dates "
         f"{scores['clean']:.2%} right, noisy ones {scores['noisy']:.2%}"
     )
-    console.print(f"next: python -m export {folder} bundles/{folder.name}")
+    command = ["python", "-m", "export", str(folder), f"bundles/{folder.name}"]
+    console.print(f"next: {shlex.join(command)}")
 
 
 def _build_model(options, source, target):
@@ -223,11 +234,12 @@ def _evaluate(model, options, translate):
             scores[kind] = float(np.mean(right["all"]))
             for locale in options.locales:
                 by_locale[locale][kind] = float(np.mean(right[locale]))
-    scores["by_noise"] = {
-        group.removeprefix("noise "): float(np.mean(right[group]))
-        for group in sorted(right)
-        if group.startswith("noise ")
-    }
+            if noisy:
+                scores["by_noise"] = {
+                    group.removeprefix("noise "): float(np.mean(right[group]))
+                    for group in sorted(right)
+                    if group.startswith("noise ")
+                }
     scores["by_locale"] = by_locale
     return scores
 
@@ -259,13 +271,11 @@ def _draw_attention(model, source, target, options, path):
     plot_attention_maps(maps, path)
 
 
-def _record(options, validation):
+def _record(options):
     return RunRecord(
         task="dates",
         pipeline="Translate",
-        tokenizers=TOKENIZERS,
         limits={"source_length": SOURCE_LENGTH, "target_length": TARGET_LENGTH},
         decoding={"beam_size": 1, "length_penalty": 0.0},
         text_prefix={"name": "locale", "separator": "|", "values": sorted(options.locales)},
-        examples=[example.text for example in validation[:64]],
     )
