@@ -13,7 +13,7 @@ else
 INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check
 endif
 
-.PHONY: quickstart test lint clean
+.PHONY: quickstart test lint
 
 quickstart: .venv/requirements.done
 	$(BIN)/python -m training dates --out $(RUN)
@@ -40,5 +40,3 @@ lint: .venv/requirements-test.done
 	@echo "making .venv with $(PYTHON)"
 	@$(if $(UV),uv venv --quiet --python "$$($(PYTHON) -c 'import sys; print(sys.executable)')" .venv,$(PYTHON) -m venv .venv)
 
-clean:
-	rm -rf .venv $(RUN) $(BUNDLE)

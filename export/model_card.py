@@ -47,6 +47,7 @@ def write(folder, manifest, bundle):
     answers = serving.load(folder)(examples)
     limits, prefix = manifest.limits, manifest.text_prefix
     about = [f"Text of at most {limits.source_length} characters."]
+    about.append("Characters that are not in `tokenizer/source.json` count as unknown.")
     if prefix:
         values = ", ".join(prefix.values)
         about.append(f"It begins with a {prefix.name} and `{prefix.separator}`: {values}.")

@@ -1,11 +1,11 @@
 """What a finished run leaves for export, beside its weights.
 
-    run.json         task; what the bundle's manifest will say of it; written last
-    model.keras      the trained model
-    tokenizer/       source.json and target.json, the character tables
-    validation.json  real inputs with their targets, on which export proves itself
-    scores.json      what training measured
-    attention.png    where the model looks, for a few examples
+run.json         task; what the bundle's manifest will say of it; written last
+model.keras      the trained model
+tokenizer/       source.json and target.json, the character tables
+validation.json  real inputs with their targets, on which export proves itself
+scores.json      what training measured
+attention.png    where the model looks, for a few examples
 """
 
 import dataclasses

@@ -15,6 +15,7 @@ from .describe import describe, table
 from .manifest import read_bundle, verify_files
 
 PROGRAM = "seqkeras-serving"
+CALL = "python -m serving" if __package__ == "serving" else PROGRAM  # what a user types
 INTERRUPTED, PIPE_CLOSED = 130, 141  # what a shell reports for SIGINT and SIGPIPE
 
 
@@ -103,12 +104,12 @@ class _Parser(argparse.ArgumentParser):
 
 def _parse(argv):
     """Return the options; `options.run` is the command's function."""
-    parser = _Parser(prog=PROGRAM, description="Run a seqkeras bundle.")
+    parser = _Parser(prog=CALL, description="Run a seqkeras bundle.")
     parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
     parser.add_argument("command", choices=_COMMANDS, help="; ".join(_COMMANDS_HELP))
     command = parser.parse_args(argv[:1]).command
     # A parser of its own, since argparse mixes options and texts only where there is no subcommand.
-    return _COMMANDS[command](f"{PROGRAM} {command}").parse_intermixed_args(argv[1:])
+    return _COMMANDS[command](f"{CALL} {command}").parse_intermixed_args(argv[1:])
 
 
 def _predict_parser(prog):
@@ -132,7 +133,9 @@ def _bench_parser(prog):
     parser.add_argument(
         "--batch-sizes", type=_counts, default=(1, 16, 64), metavar="N,…", help="1,16,64"
     )
-    parser.add_argument("--seconds", type=float, default=2.0, metavar="S", help="a batch size; 2")
+    parser.add_argument(
+        "--seconds", type=_seconds, default=2.0, metavar="S", help="a batch size; 2"
+    )
     parser.add_argument("--repeats", type=_count, metavar="N", help="calls, instead of seconds")
     parser.add_argument("--input", metavar="FILE", help="of a text a line; the bundle's examples")
     parser.add_argument("--json", metavar="FILE", help="write the figures here too")
@@ -174,6 +177,13 @@ def _count(text):
 
 def _counts(text):
     return tuple(map(_count, text.split(",")))
+
+
+def _seconds(text):
+    seconds = float(text)
+    if not 0 < seconds <= 3600:
+        raise argparse.ArgumentTypeError(f"expected a number over 0, up to 3600; received {text!r}")
+    return seconds
 
 
 def _search(options):

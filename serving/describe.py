@@ -27,8 +27,10 @@ def _rows(manifest):
         prefix = manifest.text_prefix
         known = " ".join(prefix.values)
         yield "input", f"a {prefix.name}, {prefix.separator!r}, then the text; known: {known}"
-    for example in manifest.examples:
-        yield "example", repr(example)
+    for example in manifest.examples[:3]:
+        yield "example", example
+    if len(manifest.examples) > 3:
+        yield "example", f"and {len(manifest.examples) - 3} more, with --json"
     yield "limits", f"source {limits.source_length} tokens, target {limits.target_length}"
     yield "decoding", f"beam size {defaults.beam_size}, length penalty {defaults.length_penalty:g}"
     yield "state", ", ".join(f"{entry.name} per {entry.per}" for entry in manifest.state)

@@ -166,7 +166,7 @@ class Manifest:
         if type(version) is int and version > SCHEMA_VERSION:
             raise BundleError(
                 f"{MANIFEST} has schema {version}; this seqkeras-serving reads up to "
-                f"{SCHEMA_VERSION}: upgrade it with pip install -U seqkeras-serving."
+                f"{SCHEMA_VERSION}: upgrade seqkeras-serving."
             )
         problems = []
         arguments = _parse_fields(cls, content, "", problems)

@@ -161,6 +161,7 @@ class Translate:
         return Translation(best.text, best.score, best.attention, tuple(others))
 
 
+MOST_THREADS = 1024  # onnxruntime starts them all, whether they help or not
 PIPELINES = {"Translate": Translate}
 
 
@@ -168,14 +169,14 @@ def open_bundle(path, threads=None):
     """Open a bundle and return its pipeline: what `serving.load` does."""
     folder = Path(path)
     if threads is not None:
-        threads = require_count("load: threads", threads)
+        threads = require_count("load: threads", threads, most=MOST_THREADS)
 
     def open_pipeline(manifest):
         if manifest.pipeline not in PIPELINES:
             raise BundleError(
                 f"{folder}: manifest.json asks for the pipeline {manifest.pipeline!r}; this "
                 f"seqkeras-serving has {', '.join(PIPELINES)}: "
-                "upgrade it with pip install -U seqkeras-serving."
+                "upgrade seqkeras-serving."
             )
         graphs = [graph.file for graph in manifest.graphs.values()]
         verify_files(folder, manifest, [*graphs, *manifest.tokenizers.values()])

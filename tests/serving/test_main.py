@@ -154,8 +154,8 @@ def test_wrong_options_are_refused_before_input_is_read(run):
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        ([], "the following arguments are required: command; see seqkeras-serving --help"),
-        (["train"], "argument command: invalid choice: 'train' .*; see seqkeras-serving --help"),
+        ([], "the following arguments are required: command; see python -m serving --help"),
+        (["train"], "argument command: invalid choice: 'train' .*; see python -m serving --help"),
         (["predict"], "the following arguments are required: BUNDLE.*; see .* predict --help"),
         (["predict", "b", "--wrong"], "unrecognized arguments: --wrong; see .* predict --help"),
         (
@@ -166,7 +166,7 @@ def test_wrong_options_are_refused_before_input_is_read(run):
             ["bench", "b", "--batch-sizes", "1,x"],
             "argument --batch-sizes: expected .*; received 'x'",
         ),
-        (["inspect", "b", "c"], "unrecognized arguments: c; see seqkeras-serving inspect --help"),
+        (["inspect", "b", "c"], "unrecognized arguments: c; see python -m serving inspect --help"),
     ],
 )
 def test_a_wrong_command_is_one_line_and_status_2(capsys, arguments, message):

@@ -84,8 +84,7 @@ def test_a_newer_schema_is_refused_with_the_way_to_upgrade(bundle):
     change(bundle, lambda m: m.update(schema_version=2, unheard_of={}))
     with refused(
         bundle,
-        "manifest.json has schema 2; this seqkeras-serving reads up to 1: "
-        "upgrade it with pip install -U seqkeras-serving",
+        "manifest.json has schema 2; this seqkeras-serving reads up to 1: upgrade seqkeras-serving",
     ):
         read_manifest(bundle)
 
