@@ -93,7 +93,9 @@ def main(arguments=None):
     """Run the benchmark; returns the exit status."""
     parser = harness.make_parser("cold_start", __doc__.splitlines()[0])
     parser.add_argument("bundle", type=Path, help="the bundle's folder")
-    parser.add_argument("--rounds", type=int, default=20, help="processes of each kind; 20")
+    parser.add_argument(
+        "--rounds", type=harness.count, default=20, help="processes of each kind; 20"
+    )
     return harness.run(parser, measure, arguments)
 
 

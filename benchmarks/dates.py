@@ -11,8 +11,10 @@ is made once. What else helps dateparser:
                          a century
     unknown words        IGNORE_SURROUNDING_TEXT, so that a slip in a weekday costs nothing: 9 %
                          more of the noisy dates are right
-    parsers              only the one of absolute dates: a third less time, the same answers; with
-                         --all-parsers also those of timestamps and of "in 2 days", its default
+    parsers              only the one of absolute dates: a third less time, the same answers
+
+`--dateparser default` lets it try all its parsers, as it does unless told otherwise;
+`--dateparser plain` calls `dateparser.parse(text)` with no help at all, as most programs do.
 
 Every text that is timed is new to both. In a batch of 64, ours gets a list, dateparser, which takes
 no lists, 64 calls.
@@ -36,17 +38,21 @@ ABSOLUTE_ONLY = {"PARSERS": ["absolute-time"]}
 
 
 class Rival:
-    """dateparser, with one parser for each locale.
+    """dateparser, with one parser for each locale, or with no help.
 
     Args:
         locales: as in `seqkeras.data.dates`.
-        settings: of dateparser.
+        help: "tuned", "default" or "plain", as above.
     """
 
-    def __init__(self, locales, settings):
-        parser = harness.import_rival("dateparser").DateDataParser
+    def __init__(self, locales, help):
+        make = harness.import_rival("dateparser").DateDataParser
+        if help == "plain":
+            self.parsers = dict.fromkeys(locales, make())  # what dateparser.parse(text) calls
+            return
+        settings = SETTINGS | (ABSOLUTE_ONLY if help == "tuned" else {})
         self.parsers = {
-            locale: parser(locales=[locale.replace("_", "-")], settings=settings)
+            locale: make(locales=[locale.replace("_", "-")], settings=settings)
             for locale in locales
         }
 
@@ -70,7 +76,7 @@ def measure(options):
             f"{pipeline.manifest.task!r}."
         )
     locales = [each for each in LOCALES if each in pipeline.manifest.text_prefix.values]
-    rival = Rival(locales, SETTINGS if options.all_parsers else SETTINGS | ABSOLUTE_ONLY)
+    rival = Rival(locales, options.dateparser)
     each = 2 if options.quick else options.examples
     rows, shares = [], {}
     for kind, noisy in (("clean", 0), ("noisy", 1)):
@@ -155,12 +161,19 @@ def main(arguments=None):
     parser = harness.make_parser("dates", __doc__.splitlines()[0])
     parser.add_argument("bundle", type=Path, help="the bundle's folder")
     parser.add_argument("--by-locale", action="store_true", help="print what is right in each")
-    parser.add_argument("--examples", type=int, default=100, help="per locale and kind; 100")
-    parser.add_argument("--dates", type=int, default=1280, help="timed, of each kind; 1280")
     parser.add_argument(
-        "--all-parsers", action="store_true", help="let dateparser try all, its default"
+        "--examples", type=harness.count, default=100, help="per locale and kind; 100"
     )
-    parser.add_argument("--threads", type=int, help="of ours; one a core")
+    parser.add_argument(
+        "--dates", type=harness.count, default=1280, help="timed, of each kind; 1280"
+    )
+    parser.add_argument(
+        "--dateparser",
+        choices=["tuned", "default", "plain"],
+        default="tuned",
+        help="how much help dateparser gets; tuned",
+    )
+    parser.add_argument("--threads", type=harness.count, help="of ours; one a core")
     return harness.run(parser, measure, arguments)
 
 

@@ -93,6 +93,13 @@ def import_rival(name):
         ) from error
 
 
+def count(text):
+    """A whole number of at least 1, for the command line."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected a whole number from 1; received {text!r}")
+    return int(text)
+
+
 def make_parser(module, description):
     """The parser of a benchmark, with the options that all of them have."""
     parser = argparse.ArgumentParser(prog=f"python -m benchmarks.{module}", description=description)

@@ -281,7 +281,9 @@ def _machine():
 def main(arguments=None):
     """Run the benchmark; returns the exit status."""
     parser = harness.make_parser("recurrent_export", __doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=30, help="timed rounds of each case; 30")
+    parser.add_argument(
+        "--rounds", type=harness.count, default=30, help="timed rounds of each case; 30"
+    )
     return harness.run(parser, measure, arguments)
 
 

@@ -48,7 +48,7 @@ class Progress(keras.callbacks.Callback):
         self.num_steps = num_steps
         self.step = first_step
         self.validate = validate
-        self.look_every = num_steps / looks
+        self.looks = looks
 
     def on_train_begin(self, logs=None):
         self.bar = progress_bar()
@@ -62,7 +62,7 @@ class Progress(keras.callbacks.Callback):
     def on_epoch_end(self, epoch, logs=None):
         self.bar.update(self.task, description=f"training, loss {logs['loss']:.4f}")
         before = self.step - self.params["steps"]
-        if self.step // self.look_every > before // self.look_every:
+        if self.looks * self.step // self.num_steps > self.looks * before // self.num_steps:
             scores = self.validate(self.model) if self.validate else {}
             parts = [f"{name} {score:.2%}" for name, score in scores.items()]
             line = ", ".join([f"loss {logs['loss']:.4f}", *parts])
