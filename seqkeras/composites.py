@@ -59,7 +59,7 @@ def composite(function):
 def _call_as_node(function, arguments, options):
     import tensorflow as tf
 
-    masked = arguments["mask"] is not None
+    masked = arguments.get("mask") is not None
     if masked:
         arguments = {**arguments, "mask": lengths_of(arguments["mask"])}
     inputs = {name: ops.convert_to_tensor(value) for name, value in _flatten(arguments)}

@@ -16,7 +16,12 @@ def in_batches(function, rows, pad, batch_size=256, advance=None):
 
     Returns:
         The tuple of arrays for all rows, in the order of `rows`.
+
+    Raises:
+        ValueError: if there are no rows.
     """
+    if not rows:
+        raise ValueError("in_batches: needs one row at least; received none.")
     order = sorted(range(len(rows)), key=lambda index: len(rows[index]))
     results = []
     for start in range(0, len(rows), batch_size):

