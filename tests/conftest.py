@@ -9,8 +9,9 @@ import pytest
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 SMALL = (
-    "--cell gru --locales de,ja --examples 8000 --passes 3 --batch-size 64 --units 32 --decoder-units 32 "
-    "--embedding-dim 16 --learning-rate 0.01 --test-examples 50 --steps-per-save 125"
+    "--cell gru --locales de,ja --examples 8000 --passes 3 --batch-size 64 --units 32 "
+    "--decoder-units 32 --embedding-dim 16 --learning-rate 0.01 --test-examples 50 "
+    "--steps-per-save 125"
 ).split()
 
 
