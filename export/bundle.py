@@ -69,10 +69,11 @@ def export(run, bundle, overwrite=False, say=lambda line: None):
 
 def _write(run, record, name, folder, say):
     """Write and verify all that the bundle holds but the model card; its manifest so far."""
-    model = _load_model(run / MODEL)
-    source, target = _copy_tokenizers(run, folder)
     limits, decoding, prefix = _parse(record, run)
     validation = _read_examples(run / VALIDATION)
+    scores = _read_json(run / SCORES)
+    source, target = _copy_tokenizers(run, folder)
+    model = _load_model(run / MODEL)
 
     graphs = signatures.seq2seq_graphs(model)
     (folder / "onnx").mkdir()
@@ -118,19 +119,14 @@ def _write(run, record, name, folder, say):
             for path, named in saved_models.items()
         },
         examples=tuple(each["text"] for each in validation[:64]),
-        scores=_read_json(run / SCORES),
+        scores=scores,
         parity={},
         files=describe_files(folder),
     )
     write_manifest(folder, manifest)
     say("Keras = SavedModel = ONNX, on real inputs")
     parity = verify.verify_seq2seq(
-        model,
-        by_ids["generate"].function,
-        folder,
-        source,
-        target,
-        _read_json(run / VALIDATION),
+        model, by_ids["generate"].function, folder, source, target, validation
     )
     return dataclasses.replace(manifest, parity=parity)
 

@@ -19,6 +19,7 @@ from tensorflow.python.framework.convert_to_constants import (
 
 from export.composites import LOWERINGS, op_handlers
 from export.rewrites import simplify
+from export.signatures import tensorflow_specs
 from seqkeras import composites
 
 OPSET = 17
@@ -56,16 +57,7 @@ def convert(function, inputs, outputs, name):
 
 
 def _freeze(function, inputs):
-    specs = [
-        tf.TensorSpec(
-            [size if isinstance(size, int) else None for size in spec.shape],
-            spec.dtype,
-            spec.name,
-        )
-        for spec in inputs
-    ]
-
-    @tf.function(input_signature=specs, autograph=False)
+    @tf.function(input_signature=tensorflow_specs(inputs), autograph=False)
     def traced(*tensors):
         with composites.as_nodes(LOWERINGS):
             named = {spec.name: tensor for spec, tensor in zip(inputs, tensors, strict=True)}

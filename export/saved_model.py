@@ -11,7 +11,7 @@ import unicodedata
 
 import tensorflow as tf
 
-from export.signatures import Signature
+from export.signatures import Signature, tensorflow_specs
 from seqkeras.tokenizers import EOS, PAD, UNK
 from serving.manifest import TensorSpec
 
@@ -33,22 +33,11 @@ def write(model, signatures, folder):
 def _traced(signature):
     names = [spec.name for spec in signature.inputs]
 
-    @tf.function(input_signature=_tensor_specs(signature), autograph=False)
+    @tf.function(input_signature=tensorflow_specs(signature.inputs), autograph=False)
     def function(*tensors):
         return signature.function(**dict(zip(names, tensors, strict=True)))
 
     return function
-
-
-def _tensor_specs(signature):
-    return [
-        tf.TensorSpec(
-            [size if isinstance(size, int) else None for size in spec.shape],
-            spec.dtype,
-            spec.name,
-        )
-        for spec in signature.inputs
-    ]
 
 
 def text_signature(generate, source, target, limits, text_prefix):
@@ -149,13 +138,11 @@ def _uncomposed():
         if unicodedata.normalize("NFC", character) != character:
             singles.append(code_point)
             continue
-        first, *others = map(ord, unicodedata.normalize("NFD", character))
-        if not others:
-            continue
+        *others, last = unicodedata.normalize("NFD", character)
         # The last step of the composition: all but the last code point compose to one.
-        composed = unicodedata.normalize("NFC", unicodedata.normalize("NFD", character)[:-1])
+        composed = unicodedata.normalize("NFC", "".join(others))
         if len(composed) == 1:
-            pairs.append(ord(composed) * _PAIR + others[-1])
+            pairs.append(ord(composed) * _PAIR + ord(last))
     return sorted(singles), sorted(set(pairs))
 
 

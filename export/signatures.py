@@ -25,6 +25,16 @@ class Signature:
     outputs: Sequence[TensorSpec]
 
 
+def tensorflow_specs(specs):
+    """`TensorSpec`s as TensorFlow writes them; a symbolic size is None there."""
+    return [
+        tf.TensorSpec(
+            [size if isinstance(size, int) else None for size in spec.shape], spec.dtype, spec.name
+        )
+        for spec in specs
+    ]
+
+
 def seq2seq_graphs(model):
     """The ONNX graphs of an encoder-decoder by role: "encoder" and "decoder_step".
 
