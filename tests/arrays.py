@@ -49,6 +49,11 @@ def gradients(layer, function):
         with tf.GradientTape() as tape:
             loss = function(layer)
         return numbers(tape.gradient(loss, [each.value for each in layer.trainable_weights]))
+    if BACKEND == "torch":
+        import torch
+
+        values = [each.value for each in layer.trainable_weights]
+        return numbers(list(torch.autograd.grad(function(layer), values)))
     import jax
 
     def loss_of(values):

@@ -19,7 +19,7 @@ TESTS = [
     "tests/seqkeras/attention",
     "tests/seqkeras/models",
     "tests/seqkeras/decoding",
-    "tests/seqkeras/test_composites.py",
+    "tests/seqkeras/composites",
 ]
 SELECTION = "(paper or loop or sequentially or learns or nan or (gradients and right)) and not gru"
 

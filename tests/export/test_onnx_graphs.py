@@ -15,7 +15,7 @@ from export.signatures import seq2seq_graphs
 from seqkeras import recurrent
 from serving.manifest import TensorSpec
 from tests.arrays import close, floats, numbers
-from tests.catalogue import MODELS
+from tests.catalogue import seq2seq
 
 X = TensorSpec("x", "float32", ("batch", 7))
 Y = TensorSpec("y", "float32", ("batch", 7))
@@ -92,7 +92,7 @@ def graphs(case):
     }
 
 
-every_model = pytest.mark.parametrize("case", MODELS, ids=lambda case: case.name)
+every_model = pytest.mark.parametrize("case", seq2seq.CASES, ids=lambda case: case.name)
 # What runs: nodes after ONNX Runtime's basic optimizations, and those of them that multiply.
 COUNTS = {
     ("gru", "encoder"): (45, {"GRU": 1, "Gemm": 1, "MatMul": 1}),

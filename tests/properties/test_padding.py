@@ -3,7 +3,10 @@ import pytest
 from keras import tree
 
 from tests.arrays import close, numbers, right_padded
-from tests.catalogue import ATTENTION, BIDIRECTIONAL, CASES, MODELS, RECURRENT, S, call
+from tests.catalogue import CASES, call, seq2seq
+from tests.catalogue.attention import ATTENTIONS
+from tests.catalogue.case import S
+from tests.catalogue.recurrent import BIDIRECTIONAL, RECURRENT
 
 PADDED = [case for case in CASES if case.lengths]
 MASKED = [case for case in CASES if case.mask]
@@ -42,7 +45,7 @@ def test_a_fully_masked_row_gives_zeros(case):
         close(each[0], other[0])
 
 
-@by_name(MODELS)
+@by_name(seq2seq.CASES)
 def test_a_source_without_a_token_gives_numbers(case):
     layer, inputs = case.build(), case.inputs()
     inputs["lengths"] = np.array([5, 0])
@@ -61,7 +64,7 @@ def test_masked_steps_give_zeros_and_keep_the_state(case, mask):
         close([state[row] for state in states], [state[0] for state in final])
 
 
-@by_name([case for case in ATTENTION if case.mask])
+@by_name(ATTENTIONS)
 def test_no_weight_lies_where_attention_is_not_allowed(case):
     layer, inputs = case.build(), case.inputs()
     mask = inputs["attention_mask"]

@@ -2,7 +2,8 @@ import pytest
 from keras import tree
 
 from tests.arrays import close, numbers
-from tests.catalogue import CASES, B, call
+from tests.catalogue import CASES, call
+from tests.catalogue.case import B
 
 
 def only(row, batch):

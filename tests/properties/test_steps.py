@@ -3,7 +3,9 @@ import pytest
 from keras import ops
 
 from tests.arrays import close, floats, numbers
-from tests.catalogue import BIDIRECTIONAL, MODELS, RECURRENT, B, S, T, U, call
+from tests.catalogue import call, seq2seq
+from tests.catalogue.case import B, S, T, U
+from tests.catalogue.recurrent import BIDIRECTIONAL, RECURRENT
 
 
 def steps_of(cell, sequence, mask, states, backwards):
@@ -38,7 +40,7 @@ def test_a_bidirectional_layer_is_two_cells_step_by_step(case):
     close(list(layer(**inputs)), [ops.concatenate(halves, axis=-1), *states])
 
 
-@pytest.mark.parametrize("case", MODELS, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", seq2seq.CASES, ids=lambda case: case.name)
 def test_a_model_step_by_step_is_all_at_once(case):
     model, inputs = case.build(), case.inputs()
     state = model.encode(inputs["token_ids"], inputs["lengths"])
@@ -49,7 +51,7 @@ def test_a_model_step_by_step_is_all_at_once(case):
     close(ops.concatenate(logits, axis=1), call(model, inputs))
 
 
-@pytest.mark.parametrize("case", MODELS, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", seq2seq.CASES, ids=lambda case: case.name)
 def test_beams_do_not_meet(case):
     model, inputs = case.build(), case.inputs()
     start = numbers(model.encode(inputs["token_ids"], inputs["lengths"]))
@@ -67,7 +69,7 @@ def test_beams_do_not_meet(case):
             close(one_state[name], new_state[name][:, beam : beam + 1])
 
 
-@pytest.mark.parametrize("case", MODELS, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", seq2seq.CASES, ids=lambda case: case.name)
 def test_the_state_is_what_the_entries_say(case):
     model, inputs = case.build(), case.inputs()
     state = numbers(model.encode(inputs["token_ids"], inputs["lengths"]))

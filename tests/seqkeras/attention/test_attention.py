@@ -4,9 +4,9 @@ from keras import ops
 from seqkeras.attention import AdditiveScore, Attention
 from tests import references
 from tests.arrays import close, floats, gradients, right_padded
-from tests.catalogue import ATTENTION
+from tests.catalogue.attention import ATTENTIONS
 
-[CASE] = [case for case in ATTENTION if case.mask]
+[CASE] = [case for case in ATTENTIONS if case.mask]
 
 
 def expected(layer, query, key, value, attention_mask=None):

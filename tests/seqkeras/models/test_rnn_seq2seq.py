@@ -7,7 +7,8 @@ from seqkeras.models import RNNSeq2Seq
 from seqkeras.models.rnn_seq2seq import NEVER
 from tests import references
 from tests.arrays import close, gradients, numbers
-from tests.catalogue import MODELS, B, T
+from tests.catalogue import seq2seq
+from tests.catalogue.case import B, T
 
 SIZES = {
     "source_vocab_size": 17,
@@ -16,7 +17,7 @@ SIZES = {
     "units": 11,
     "decoder_units": 13,
 }
-every_model = pytest.mark.parametrize("case", MODELS, ids=lambda case: case.name)
+every_model = pytest.mark.parametrize("case", seq2seq.CASES, ids=lambda case: case.name)
 
 
 def weights_of(model):

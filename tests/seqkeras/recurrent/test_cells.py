@@ -5,7 +5,8 @@ import pytest
 from seqkeras.recurrent import GRUCell, LSTMCell, SimpleRNNCell
 from tests import references
 from tests.arrays import close, floats, numbers
-from tests.catalogue import CELLS, B, D, U
+from tests.catalogue.case import B, D, U
+from tests.catalogue.recurrent import CELLS
 
 REFERENCES = {
     "SimpleRNNCell": references.rnn,

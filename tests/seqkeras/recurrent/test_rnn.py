@@ -6,7 +6,7 @@ from keras import ops
 from seqkeras.recurrent import GRU, LSTM, Bidirectional, SimpleRNN
 from tests import references
 from tests.arrays import close, floats, gradients, numbers, randomize, right_padded
-from tests.catalogue import B, D, S, U
+from tests.catalogue.case import B, D, S, U
 
 LAYERS = {
     "SimpleRNN": (SimpleRNN, references.rnn, keras.layers.SimpleRNN, 1),

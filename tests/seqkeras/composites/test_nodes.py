@@ -8,7 +8,8 @@ import pytest
 
 from seqkeras import composites
 from tests.arrays import close, gradients, needs_tensorflow
-from tests.catalogue import BIDIRECTIONAL, RECURRENT, call
+from tests.catalogue import call
+from tests.catalogue.recurrent import BIDIRECTIONAL, RECURRENT
 
 RNN = (
     "(step_function, inputs, initial_states, go_backwards=False, mask=None, constants=None, "

@@ -1,97 +1,16 @@
-"""The few computations that a runtime has a fused kernel for, as pure functions of tensors.
+"""Recurrent networks over a whole sequence.
 
-Called in Python they are ordinary Keras, on any backend. While `as_nodes` names it (TensorFlow
-only), each call becomes one function node of the traced graph that keeps the computation's name and
-options; `export.composites` lowers such a node to the fused ONNX operator. A composite without a
-lowering still exports, op by op.
-
-Recurrent composites take a padding mask. In Python any mask is right: a masked step keeps the state
-and its output is zero. The fused operators know lengths only, so a node gets the lengths of a
-right-padded mask; a row that is not right-padded gets the length -1, which ONNX Runtime refuses.
+They take a padding mask. In Python any mask is right: a masked step keeps the state and its output
+is zero. The fused operators know lengths only, so a node gets the lengths of a right-padded mask; a
+row that is not right-padded gets the length -1, which ONNX Runtime refuses.
 
 Weights follow Keras: gates in the order i, f, c, o (LSTM) and z, r, h (GRU, `reset_after`).
 """
 
-import contextlib
-import contextvars
-import functools
-import inspect
-import json
-
 from keras import ops
 from keras.src.backend import rnn as keras_rnn  # its signature is held by a test
 
-from seqkeras.attention.masks import lengths_of, padding_mask
-
-_nodes = contextvars.ContextVar("nodes", default=())
-
-
-@contextlib.contextmanager
-def as_nodes(names):
-    """Within this context each of the named composites is traced as one named function node."""
-    token = _nodes.set(names)
-    try:
-        yield
-    finally:
-        _nodes.reset(token)
-
-
-def composite(function):
-    """Make a pure function a composite of that name.
-
-    Its positional arguments are tensors, lists of tensors, or None; its keyword-only ones options.
-    """
-    signature = inspect.signature(function)
-    options_of = [p.name for p in signature.parameters.values() if p.kind is p.KEYWORD_ONLY]
-
-    @functools.wraps(function)
-    def call(*args, **kwargs):
-        if function.__name__ not in _nodes.get():
-            return function(*args, **kwargs)
-        bound = signature.bind(*args, **kwargs)
-        bound.apply_defaults()
-        options = {name: bound.arguments.pop(name) for name in options_of}
-        return _call_as_node(function, bound.arguments, options)
-
-    return call
-
-
-def _call_as_node(function, arguments, options):
-    import tensorflow as tf
-
-    masked = arguments.get("mask") is not None
-    if masked:
-        arguments = {**arguments, "mask": lengths_of(arguments["mask"])}
-    inputs = {name: ops.convert_to_tensor(value) for name, value in _flatten(arguments)}
-
-    def body(**inputs):
-        given = {
-            name: [inputs[each] for each, _ in _flatten({name: value})]
-            if isinstance(value, list)
-            else inputs.get(name)
-            for name, value in arguments.items()
-        }
-        if masked:
-            given["mask"] = padding_mask(given["mask"], ops.shape(given["sequence"])[1])
-        with as_nodes(()):
-            return function(**given, **options)
-
-    node = tf.function(
-        body,
-        autograph=False,
-        experimental_implements=json.dumps({"composite": function.__name__, **options}),
-        experimental_attributes={"_noinline": True},
-    )
-    return node(**inputs)
-
-
-def _flatten(arguments):
-    """(name, tensor) pairs; a list's tensors are named after it, `forward_0`, `forward_1`, ..."""
-    for name, value in arguments.items():
-        if isinstance(value, list):
-            yield from ((f"{name}_{index}", each) for index, each in enumerate(value))
-        elif value is not None:
-            yield name, value
+from seqkeras.composites.nodes import composite
 
 
 @composite
