@@ -1,5 +1,7 @@
 # Two commands: `make quickstart` (data, training, export, answers) and `make test` (lint, tests).
 # Each first makes .venv with what it needs; PYTHON chooses the interpreter (3.11 to 3.13).
+# `make test BACKEND=torch` tests the library on one backend of Keras; `make parity` compares it with
+# other libraries, live; `make vectors` writes anew what those say to tests/vectors/*.npz.
 
 PYTHON ?= $(firstword $(foreach name,python3 python3.13 python3.12 python3.11,\
 	$(shell $(name) -c 'import sys; (3, 11) <= sys.version_info[:2] <= (3, 13) and print("$(name)")' 2>/dev/null)))
@@ -13,7 +15,7 @@ else
 INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check
 endif
 
-.PHONY: quickstart test lint
+.PHONY: quickstart test lint parity vectors
 
 quickstart: .venv/requirements.done
 	$(BIN)/python -m training dates --out $(RUN)
@@ -21,8 +23,20 @@ quickstart: .venv/requirements.done
 	$(BIN)/python -m serving predict $(BUNDLE) "de|Samstag, 3. Mai 2014" "en_US|teusday sept 9 97" "ar|31 مايو 2036"
 	@echo "next: ask it more, as in the last command; see $(RUN)/attention.png; read $(BUNDLE)/README.md"
 
+ifdef BACKEND
+test: lint $(if $(filter torch,$(BACKEND)),.venv/requirements-parity.done)
+	KERAS_BACKEND=$(BACKEND) $(BIN)/python -m pytest
+else
 test: lint
-	$(BIN)/python -m pytest
+	KERAS_BACKEND=tensorflow $(BIN)/python -m pytest
+	KERAS_BACKEND=jax $(BIN)/python -m pytest
+endif
+
+parity: .venv/requirements-parity.done
+	$(BIN)/python -m pytest tests/parity
+
+vectors: .venv/requirements-parity.done
+	$(BIN)/python -m tests.vectors
 
 lint: .venv/requirements-test.done
 	$(BIN)/ruff check .
@@ -30,6 +44,7 @@ lint: .venv/requirements-test.done
 
 # requirements-test.txt holds requirements.txt too.
 .venv/requirements-test.done: requirements.txt requirements-test.txt serving/requirements.txt
+.venv/requirements-parity.done: requirements.txt requirements-test.txt requirements-parity.txt
 .venv/%.done: %.txt | .venv/bin/python
 	@echo "installing $< into .venv: some minutes, 3 GB"
 	@$(INSTALL) -r $<

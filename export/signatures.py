@@ -41,7 +41,8 @@ def seq2seq_graphs(model):
     The encoder returns the decoder's initial state with one beam. A decoder step takes the last
     token of every beam, `beam_index` (which row of the previous per-beam state, flattened, each
     beam continues: reordering, widening and dropping are one gather), `k` and the state; it
-    returns the k best candidates of every beam and the new per-beam state.
+    returns the k best candidates of every beam, attention weights if the model attends, and the
+    new per-beam state.
     """
     beam_entries = [entry for entry in model.state_entries if entry.per == "beam"]
     source_specs = [
@@ -49,6 +50,10 @@ def seq2seq_graphs(model):
         for entry in model.state_entries
         if entry.per == "source"
     ]
+    weights_shape = ("batch", "beam", "source_length")
+    weights_specs = (
+        [TensorSpec("attention_weights", "float32", weights_shape)] if model.attends else []
+    )
 
     def beam_specs(*leading, prefix=""):
         return [
@@ -60,13 +65,13 @@ def seq2seq_graphs(model):
         for entry in beam_entries:  # (B', K', ...) -> (B, K, ...)
             rows = ops.reshape(state[entry.name], (-1, *entry.shape))
             state[entry.name] = ops.take(rows, beam_index, axis=0)
-        (logits, weights), state = model.step(token_ids, state)
+        (logits, *weights), state = model.step(token_ids, state)
         log_probs, ids = tf.math.top_k(ops.log_softmax(logits), ops.cast(k, "int32"))
         return {
             "candidate_log_probs": log_probs,
             "candidate_ids": ops.cast(ids, "int64"),
             "logits": logits,
-            "attention_weights": weights,
+            **{spec.name: each for spec, each in zip(weights_specs, weights, strict=True)},
             **{f"next_{entry.name}": state[entry.name] for entry in beam_entries},
         }
 
@@ -85,7 +90,7 @@ def seq2seq_graphs(model):
                 TensorSpec("candidate_log_probs", "float32", ("batch", "beam", "k")),
                 TensorSpec("candidate_ids", "int64", ("batch", "beam", "k")),
                 TensorSpec("logits", "float32", ("batch", "beam", model.target_vocab_size)),
-                TensorSpec("attention_weights", "float32", ("batch", "beam", "source_length")),
+                *weights_specs,
                 *beam_specs("batch", "beam", prefix="next_"),
             ],
         ),

@@ -1,13 +1,39 @@
-"""Fixtures of all tests: a small run that really learned, and its bundle."""
+"""Which tests a backend of Keras runs; a small run that really learned, and its bundle."""
 
+import atexit
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
 CHECKOUT = Path(__file__).resolve().parents[1]
+BACKEND = os.environ.get("KERAS_BACKEND", "tensorflow")
+if BACKEND != "tensorflow":  # the library alone: the rest is TensorFlow's and ONNX Runtime's
+    collect_ignore = [
+        "benchmarks",
+        "end_to_end",
+        "export",
+        "learning",
+        "parity",
+        "serving",
+        "training",
+        "seqkeras/analysis",
+        "seqkeras/data",
+        "test_catalogue.py",
+        "test_imports.py",
+    ]
+if BACKEND == "jax":  # compiles every small operation; the same one only once, with this folder
+    compiled = tempfile.mkdtemp(prefix="jax-compiled-")
+    atexit.register(shutil.rmtree, compiled, ignore_errors=True)
+    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", compiled)
+    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
+    os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
+
 SMALL = (
     "--cell gru --locales de,ja --examples 8000 --passes 3 --batch-size 64 --units 32 "
     "--decoder-units 32 --embedding-dim 16 --learning-rate 0.01 --test-examples 50 "

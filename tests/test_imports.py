@@ -33,6 +33,7 @@ TABLE = {
         NUMERIC,
     ),
     "seqkeras/decoding/": ({"seqkeras.decoding"}, NUMERIC),
+    "seqkeras/embeddings/": ({"seqkeras.embeddings", "seqkeras.values"}, NUMERIC),
     "seqkeras/metrics/": ({"seqkeras.metrics"}, NUMERIC),
     "seqkeras/models/": (
         {
@@ -40,8 +41,21 @@ TABLE = {
             "seqkeras.attention",
             "seqkeras.composites",
             "seqkeras.decoding",
+            "seqkeras.embeddings",
             "seqkeras.recurrent",
+            "seqkeras.schedules",
             "seqkeras.shapes",
+            "seqkeras.transformer",
+        },
+        NUMERIC,
+    ),
+    "seqkeras/transformer/": (
+        {
+            "seqkeras.transformer",
+            "seqkeras.attention",
+            "seqkeras.composites",
+            "seqkeras.decoding",
+            "seqkeras.values",
         },
         NUMERIC,
     ),

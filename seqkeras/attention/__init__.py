@@ -1,6 +1,50 @@
 """Attention: scores -> weights -> context."""
 
 from seqkeras.attention.attention import Attention
-from seqkeras.attention.scores import AdditiveScore
+from seqkeras.attention.bi_attention import BiAttention
+from seqkeras.attention.hard import HardAttention, MovingAverageBaseline, reinforce_loss
+from seqkeras.attention.key_value import KeyValueAttention, KeyValuePredictAttention
+from seqkeras.attention.local import LocalAttention
+from seqkeras.attention.masks import (
+    causal_mask,
+    combine_masks,
+    masked_softmax,
+    padding_mask,
+    permutation_mask,
+    prefix_mask,
+    window_mask,
+)
+from seqkeras.attention.multi_head import MultiHeadAttention
+from seqkeras.attention.restricted import RestrictedSelfAttention
+from seqkeras.attention.scores import (
+    AdditiveScore,
+    ConcatScore,
+    DotScore,
+    GeneralScore,
+    ScaledDotScore,
+)
 
-__all__ = ["AdditiveScore", "Attention"]
+__all__ = [
+    "AdditiveScore",
+    "Attention",
+    "BiAttention",
+    "ConcatScore",
+    "DotScore",
+    "GeneralScore",
+    "HardAttention",
+    "KeyValueAttention",
+    "KeyValuePredictAttention",
+    "LocalAttention",
+    "MovingAverageBaseline",
+    "MultiHeadAttention",
+    "RestrictedSelfAttention",
+    "ScaledDotScore",
+    "causal_mask",
+    "combine_masks",
+    "masked_softmax",
+    "padding_mask",
+    "permutation_mask",
+    "prefix_mask",
+    "reinforce_loss",
+    "window_mask",
+]

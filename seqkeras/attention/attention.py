@@ -6,25 +6,20 @@ from keras import ops
 from seqkeras.attention.masks import masked_softmax
 
 
-@keras.saving.register_keras_serializable("seqkeras")
-class Attention(keras.layers.Layer):
-    """Soft attention with any score.
-
-        weights = softmax(score(query, key))        context = sum over s of weights(s) value(s)
+class ScoreAttention(keras.layers.Layer):
+    """Base of the attentions with any score; a subclass fills `attend`.
 
     Args:
         score: a layer of `seqkeras.attention.scores`.
 
     Call arguments:
-        query: (B, T, Q).
+        query: (B, T, Q), T queries at once.
         key: (B, S, K).
         value: (B, S, D).
         attention_mask: booleans that broadcast to (B, T, S), True = may attend, or None.
 
     Returns:
         context (B, T, D) and weights (B, T, S); both are zero where a query may attend to nothing.
-
-    Reference: Bahdanau et al. 2015, section 3.1, https://arxiv.org/abs/1409.0473
     """
 
     def __init__(self, score, **kwargs):
@@ -40,9 +35,7 @@ class Attention(keras.layers.Layer):
 
     def attend(self, query, prepared_key, value, attention_mask=None):
         """Attention to a key that `score.prepare` has seen already."""
-        scores = self.score.compare(query, prepared_key)  # (B, T, S)
-        weights = masked_softmax(scores, attention_mask)
-        return ops.matmul(weights, value), weights
+        raise NotImplementedError
 
     def get_config(self):
         return {
@@ -58,3 +51,31 @@ class Attention(keras.layers.Layer):
                 "score": keras.saving.deserialize_keras_object(config["score"]),
             }
         )
+
+
+@keras.saving.register_keras_serializable("seqkeras")
+class Attention(ScoreAttention):
+    """Soft attention with any score.
+
+        weights = softmax(score(query, key))        context = sum over s of weights(s) value(s)
+
+    Args:
+        score: a layer of `seqkeras.attention.scores`.
+
+    Call arguments:
+        query: (B, T, Q), T queries at once.
+        key: (B, S, K).
+        value: (B, S, D).
+        attention_mask: booleans that broadcast to (B, T, S), True = may attend, or None.
+
+    Returns:
+        context (B, T, D) and weights (B, T, S); both are zero where a query may attend to nothing.
+
+    Reference: Bahdanau et al. 2015, section 3.1, https://arxiv.org/abs/1409.0473
+    """
+
+    def attend(self, query, prepared_key, value, attention_mask=None):
+        """Attention to a key that `score.prepare` has seen already."""
+        scores = self.score.compare(query, prepared_key)  # (B, T, S)
+        weights = masked_softmax(scores, attention_mask)
+        return ops.matmul(weights, value), weights

@@ -1,7 +1,16 @@
-"""Masks are booleans, True = may attend; softmax under a mask."""
+"""Masks are booleans, True = may attend; softmax under a mask.
+
+A mask between queries and keys has shape (B or 1, T or 1, S), so a padding mask of the keys enters
+as `padding_mask(lengths, length)[:, None]`. Where T and S differ, as they do beside a cache, the
+last query is at the last key: query t stands at position t + S - T.
+"""
+
+import functools
 
 import keras
 from keras import ops
+
+NEVER = -1e30  # the score of what is masked: far under any real one, and finite in float32
 
 
 def padding_mask(lengths, length):
@@ -23,18 +32,126 @@ def lengths_of(mask):
     return ops.where(right_padded, lengths, -1)
 
 
+def causal_mask(target_length, source_length=None):
+    """(1, T, S) mask: a query attends to its own position and to earlier ones.
+
+    Args:
+        target_length: T, a number or a scalar tensor.
+        source_length: S, in the same way; None for T.
+
+    Reference: Vaswani et al. 2017, section 3.2.3, https://arxiv.org/abs/1706.03762
+    """
+    return _distances(target_length, source_length) >= 0
+
+
+def window_mask(target_length, before, after, source_length=None):
+    """(1, T, S) mask: a query attends to so many positions before and after its own, and to it.
+
+    Args:
+        target_length, source_length: as in `causal_mask`.
+        before, after: how far a query sees, numbers of positions.
+
+    Raises:
+        ValueError: if before or after is negative.
+
+    Reference: Vaswani et al. 2017, section 4 ("restricted"), https://arxiv.org/abs/1706.03762
+    """
+    if before < 0 or after < 0:
+        raise ValueError(
+            f"window_mask: before and after must be at least 0; received {before} and {after}."
+        )
+    distances = _distances(target_length, source_length)
+    return ops.logical_and(distances <= before, distances >= -after)
+
+
+def prefix_mask(prefix_lengths, length):
+    """(B, T, T) mask of a prefix language model: both ways in the prefix, causal behind it.
+
+    Args:
+        prefix_lengths: (B,) integers, the steps of each row that every query may attend to.
+        length: T, a number or a scalar tensor.
+
+    Reference: Raffel et al. 2020, section 3.2.1, https://arxiv.org/abs/1910.10683
+    """
+    return ops.logical_or(causal_mask(length), padding_mask(prefix_lengths, length)[:, None])
+
+
+def permutation_mask(order, stream="content"):
+    """(B or 1, T, T) mask of a permutation language model: what comes earlier in a given order.
+
+    Args:
+        order: (B, T) or (T,) integers, the positions in the order in which they are predicted.
+        stream: "content", whose queries also see themselves, or "query", whose queries do not (the
+            first one in the order sees nothing).
+
+    Raises:
+        ValueError: if the stream is another.
+
+    Reference: Yang et al. 2019, sections 2.2 and 2.3 (XLNet), https://arxiv.org/abs/1906.08237
+    """
+    if stream not in ("content", "query"):
+        raise ValueError(
+            f'permutation_mask: stream must be "content" or "query"; received {stream!r}.'
+        )
+    order = ops.convert_to_tensor(order)
+    ranks = ops.argsort(order if len(order.shape) == 2 else order[None], axis=-1)
+    queries, keys = ranks[:, :, None], ranks[:, None]
+    return keys <= queries if stream == "content" else keys < queries
+
+
+def combine_masks(*masks):
+    """What every mask allows; None allows everything, and None comes back where all are None.
+
+    Args:
+        masks: booleans of one rank whose shapes broadcast, or None.
+
+    Raises:
+        ValueError: if their ranks differ: a (B, S) mask would broadcast to wrong queries.
+    """
+    masks = [ops.convert_to_tensor(mask) for mask in masks if mask is not None]
+    if len({len(mask.shape) for mask in masks}) > 1:
+        shapes = ", ".join(str(tuple(mask.shape)) for mask in masks)
+        raise ValueError(
+            f"combine_masks: masks must have the same rank; received {shapes}. A padding mask "
+            "(batch, source) becomes one of attention by mask[:, None]."
+        )
+    return functools.reduce(ops.logical_and, masks) if masks else None
+
+
+def mask_scores(scores, mask=None):
+    """Scores for a softmax, in float32 at least: `NEVER` where the mask does not allow.
+
+    Products of float16 overflow at 65,504; an infinite score becomes a very large one.
+    """
+    dtype = keras.backend.result_type(scores.dtype, "float32")
+    if keras.backend.standardize_dtype(scores.dtype) == "float16":
+        scores = ops.clip(ops.cast(scores, dtype), NEVER / 1e9, -NEVER / 1e9)
+    scores = ops.cast(scores, dtype)
+    return scores if mask is None else ops.where(mask, scores, ops.cast(NEVER, dtype))
+
+
 def masked_softmax(scores, mask=None):
     """Softmax over the last axis where the mask allows; a row with nothing allowed is all zeros.
 
-        weights = any(mask) * softmax(where(mask, scores, -large))
+        weights = any(mask) * softmax(where(mask, scores, NEVER))
 
     Args:
         scores: (..., S).
         mask: booleans that broadcast to the scores, True = may attend, or None.
     """
+    allowed = mask_scores(scores, mask)
+    if scores.shape[-1] == 1:  # of which `ops.softmax` warns
+        weights = ops.exp(ops.log_softmax(allowed, axis=-1))
+    else:
+        weights = ops.softmax(allowed, axis=-1)
+    weights = ops.cast(weights, scores.dtype)
     if mask is None:
-        return ops.softmax(scores, axis=-1)
-    # Far under any real score, and finite in the dtype: float16 ends at 65,504.
-    large = 3e4 if keras.backend.standardize_dtype(scores.dtype) == "float16" else 1e9
-    weights = ops.softmax(ops.where(mask, scores, ops.cast(-large, scores.dtype)), axis=-1)
+        return weights
     return weights * ops.cast(ops.any(mask, axis=-1, keepdims=True), scores.dtype)
+
+
+def _distances(target_length, source_length):
+    """(1, T, S) integers: how far before the query the key is."""
+    source_length = target_length if source_length is None else source_length
+    positions = ops.arange(target_length) + (source_length - target_length)
+    return (positions[:, None] - ops.arange(source_length)[None])[None]

@@ -6,7 +6,28 @@ options; `export.composites` lowers such a node to the fused ONNX operator. A co
 lowering still exports, op by op.
 """
 
+from seqkeras.composites.activations import gelu
+from seqkeras.composites.attention import attention, attention_weights
+from seqkeras.composites.linear_recurrence import linear_recurrence
 from seqkeras.composites.nodes import as_nodes, composite
-from seqkeras.composites.recurrent import bidirectional, gru, keras_rnn, lstm, rnn
+from seqkeras.composites.normalization import layer_norm
+from seqkeras.composites.recurrent import keras_rnn
+from seqkeras.composites.recurrent_bidirectional import bidirectional
+from seqkeras.composites.recurrent_gru import gru
+from seqkeras.composites.recurrent_lstm import lstm
+from seqkeras.composites.recurrent_rnn import rnn
 
-__all__ = ["as_nodes", "bidirectional", "composite", "gru", "keras_rnn", "lstm", "rnn"]
+__all__ = [
+    "as_nodes",
+    "attention",
+    "attention_weights",
+    "bidirectional",
+    "composite",
+    "gelu",
+    "gru",
+    "keras_rnn",
+    "layer_norm",
+    "linear_recurrence",
+    "lstm",
+    "rnn",
+]

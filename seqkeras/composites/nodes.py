@@ -10,7 +10,7 @@ from keras import ops
 
 from seqkeras.attention.masks import lengths_of, padding_mask
 
-_nodes = contextvars.ContextVar("nodes", default=())
+_nodes = contextvars.ContextVar("nodes", default=None)
 
 
 @contextlib.contextmanager
@@ -23,31 +23,43 @@ def as_nodes(names):
         _nodes.reset(token)
 
 
-def composite(function):
-    """Make a pure function a composite of that name.
+def tracing_nodes():
+    """Whether this is within `as_nodes`, that is, whether a graph for export is being traced."""
+    return _nodes.get() is not None
+
+
+def composite(function=None, *, lengths_from="sequence"):
+    """Make a pure function a composite of that name: `@composite` or `@composite(...)`.
 
     Its positional arguments are tensors, lists of tensors, or None; its keyword-only ones options.
+
+    Args:
+        lengths_from: the argument (B, T, ...) whose steps `mask` masks: a node gets the mask's
+            lengths in its place, as the fused recurrent operators do. None for a mask that enters
+            a node as it is.
     """
+    if function is None:
+        return functools.partial(composite, lengths_from=lengths_from)
     signature = inspect.signature(function)
     options_of = [p.name for p in signature.parameters.values() if p.kind is p.KEYWORD_ONLY]
 
     @functools.wraps(function)
     def call(*args, **kwargs):
-        if function.__name__ not in _nodes.get():
+        if function.__name__ not in (_nodes.get() or ()):
             return function(*args, **kwargs)
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
         options = {name: bound.arguments.pop(name) for name in options_of}
-        return _call_as_node(function, bound.arguments, options)
+        return _call_as_node(function, bound.arguments, options, lengths_from)
 
     return call
 
 
-def _call_as_node(function, arguments, options):
+def _call_as_node(function, arguments, options, lengths_from):
     import tensorflow as tf
 
-    masked = arguments.get("mask") is not None
-    if masked:
+    by_lengths = lengths_from is not None and arguments.get("mask") is not None
+    if by_lengths:
         arguments = {**arguments, "mask": lengths_of(arguments["mask"])}
     inputs = {name: ops.convert_to_tensor(value) for name, value in _flatten(arguments)}
 
@@ -58,9 +70,10 @@ def _call_as_node(function, arguments, options):
             else inputs.get(name)
             for name, value in arguments.items()
         }
-        if masked:
-            given["mask"] = padding_mask(given["mask"], ops.shape(given["sequence"])[1])
-        with as_nodes(()):
+        if by_lengths:
+            given["mask"] = padding_mask(given["mask"], ops.shape(given[lengths_from])[1])
+        # The scope keeps the names Identity, Identity_1, ... free for the node's own outputs.
+        with as_nodes(()), tf.name_scope(function.__name__):
             return function(**given, **options)
 
     node = tf.function(

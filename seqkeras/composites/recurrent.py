@@ -1,165 +1,281 @@
-"""Recurrent networks over a whole sequence.
+"""The loop over the steps of a recurrent network, and its gradient derived by hand.
 
-They take a padding mask. In Python any mask is right: a masked step keeps the state and its output
-is zero. The fused operators know lengths only, so a node gets the lengths of a right-padded mask; a
-row that is not right-padded gets the length -1, which ONNX Runtime refuses.
+The networks are in the files beside this one, and each gives its `Equations`. They take a padding
+mask. In Python any mask is right: a masked step keeps the state and its output is zero. The fused
+operators know lengths only, so a node gets the lengths of a right-padded mask; a row that is not
+right-padded gets the length -1, which ONNX Runtime refuses.
 
 Weights follow Keras: gates in the order i, f, c, o (LSTM) and z, r, h (GRU, `reset_after`).
 """
 
-from keras import ops
-from keras.src.backend import rnn as keras_rnn  # its signature is held by a test
+import dataclasses
+from collections.abc import Callable
 
-from seqkeras.composites.nodes import composite
+import keras
+import numpy as np
+from keras import ops, tree
+from keras.src.backend import gru as keras_gru  # the signatures of the three are held by a test
+from keras.src.backend import lstm as keras_lstm
+from keras.src.backend import rnn as keras_rnn
+
+__all__ = ["Equations", "keras_gru", "keras_lstm", "keras_rnn", "recurrence"]
+
+# More steps than there are: Keras's loop ends with the sequence, but without a limit it would count
+# the batch in a sequence that is time-major.
+LONGEST = 2**31 - 1
 
 
-@composite
-def rnn(sequence, mask, initial_state, kernel, recurrent_kernel, bias, *, reverse=False):
-    """Simple recurrent network over a sequence.
-
-        h(t) = tanh(b + U x(t) + W h(t-1))
+@dataclasses.dataclass(frozen=True)
+class Equations:
+    """One step of a recurrent network with G gates, and its derivatives.
 
     Args:
-        sequence: (B, T, D).
-        mask: (B, T) booleans, True for real steps, or None.
-        initial_state: (B, U).
-        kernel: (D, U), the U of the formula, transposed.
-        recurrent_kernel: (U, U), its W, transposed.
-        bias: (U,).
-        reverse: from the last step to the first; outputs stay in the order of the inputs.
-
-    Returns:
-        (B, T, U) outputs, zero at masked steps, and the (B, U) final state.
-
-    Reference: Elman 1990, https://doi.org/10.1207/s15516709cog1402_1
+        step: (inputs, recurrent, states) -> (states, saved), the formula: inputs are W x(t) + b and
+            recurrent is U h(t-1) [+ c], (B, G U) each; the states (B, U) each, h first; saved is
+            what the derivatives need, (B, U) each.
+        gradients: (gradients by the new states, saved) -> (gradients by the gates of the inputs, by
+            the old states but for the way through the recurrent product, None for zeros).
+        recurrent_gradients: (gradients by the gates of the inputs, saved) -> by those of the
+            recurrent product; None if they are the same.
+        held: for each gate -1, 0 or 1: a masked step adds so many times a large number to the
+            gate's argument. Its sigmoid is then 0 or 1 to the last digit and its slope 0.
+        kept: for each state, whether the gates so held are not enough to keep it at a masked step.
     """
 
-    def step(x, states):
-        h = ops.tanh(x + ops.matmul(states[0], recurrent_kernel))
-        return h, [h]
+    step: Callable
+    gradients: Callable
+    recurrent_gradients: Callable | None = None
+    held: tuple = (0,)
+    kept: tuple = (True,)
 
-    outputs, [h] = _scan(step, ops.matmul(sequence, kernel) + bias, [initial_state], mask, reverse)
-    return outputs, h
 
-
-@composite
-def lstm(
+def recurrence(
+    equations,
     sequence,
     mask,
-    initial_state,
-    initial_cell,
-    kernel,
-    recurrent_kernel,
-    bias,
-    *,
+    states,
+    weights,
+    recurrent_bias=None,
+    dropout_mask=None,
     reverse=False,
 ):
-    """Long short-term memory over a sequence.
+    """A recurrent network over a sequence.
 
-        i, f, o = sigmoid(W x(t) + U h(t-1) + b), each with its own W, U, b
-        g = tanh(W x(t) + U h(t-1) + b)
-        c(t) = f * c(t-1) + i * g
-        h(t) = o * tanh(c(t))
+    Its gradient is back-propagation through time with nothing in the loop but what must be there:
+
+        da(t)   = gradient by a(t) = U h(t-1) + c;  dz(t) that by z(t) = W x(t) + b
+        dh(t-1) = U^T da(t) + what the step hands on by itself
+        dx = W^T dz;  dW = sum dz x^T;  db = sum dz;  dU = sum da h(t-1)^T;  dc = sum da
+
+    so that a weight's gradient is one product over all steps, where autodiff takes one a step. A
+    masked step holds the gates that can keep a state wide open or shut, keeps the other states as
+    they are, and hands their gradients on. It is all made of operations that can be differentiated
+    again.
 
     Args:
+        equations: of one step.
         sequence: (B, T, D).
         mask: (B, T) booleans, True for real steps, or None.
-        initial_state, initial_cell: (B, U), h(0) and c(0).
-        kernel: (D, 4U), recurrent_kernel: (U, 4U), bias: (4U,), in the order i, f, g, o.
+        states: list of (B, U), h(0) first.
+        weights: the kernel (D, G U), W of the formula, transposed; the recurrent kernel (U, G U),
+            its U; and the bias (G U,).
+        recurrent_bias: (G U,), its c, or None.
+        dropout_mask: (B, U) factors of h(t-1) in the recurrent product, at every step the same, or
+            None.
         reverse: from the last step to the first; outputs stay in the order of the inputs.
 
     Returns:
-        (B, T, U) outputs, zero at masked steps, and the final h and c, (B, U) each.
+        (B, T, U) outputs, zero at masked steps, and the list of final states.
 
-    Reference: Hochreiter and Schmidhuber 1997; forget gate: Gers et al. 2000.
+    Reference: Goodfellow et al. 2016, section 10.2.2, https://www.deeplearningbook.org; dropout:
+        Gal and Ghahramani 2016, section 4, https://arxiv.org/abs/1512.05287
     """
-
-    def step(x, states):
-        h, c = states
-        i, f, g, o = ops.split(x + ops.matmul(h, recurrent_kernel), 4, axis=-1)
-        c = ops.sigmoid(f) * c + ops.sigmoid(i) * ops.tanh(g)
-        h = ops.sigmoid(o) * ops.tanh(c)
-        return h, [h, c]
-
-    projected = ops.matmul(sequence, kernel) + bias
-    outputs, [h, c] = _scan(step, projected, [initial_state, initial_cell], mask, reverse)
-    return outputs, h, c
-
-
-@composite
-def gru(sequence, mask, initial_state, kernel, recurrent_kernel, bias, *, reverse=False):
-    """Gated recurrent unit over a sequence, the reset gate applied after the matrix product.
-
-        z = sigmoid(W_z x(t) + U_z h(t-1) + b_z)
-        r = sigmoid(W_r x(t) + U_r h(t-1) + b_r)
-        g = tanh(W_h x(t) + b_h + r * (U_h h(t-1) + c_h))
-        h(t) = z * h(t-1) + (1 - z) * g
-
-    Notation: the paper's z and r; its candidate is our g. The paper resets h before the product;
-    this is the form of cuDNN and of Keras's `reset_after=True`.
-
-    Args:
-        sequence: (B, T, D).
-        mask: (B, T) booleans, True for real steps, or None.
-        initial_state: (B, U).
-        kernel: (D, 3U), recurrent_kernel: (U, 3U), in the order z, r, h.
-        bias: (2, 3U), the biases of the inputs and of the state.
-        reverse: from the last step to the first; outputs stay in the order of the inputs.
-
-    Returns:
-        (B, T, U) outputs, zero at masked steps, and the (B, U) final state.
-
-    Reference: Cho et al. 2014, section 2.3, https://arxiv.org/abs/1406.1078
-    """
-
-    def step(x, states):
-        h = states[0]
-        x_z, x_r, x_h = ops.split(x, 3, axis=-1)
-        h_z, h_r, h_h = ops.split(ops.matmul(h, recurrent_kernel) + bias[1], 3, axis=-1)
-        z = ops.sigmoid(x_z + h_z)
-        r = ops.sigmoid(x_r + h_r)
-        g = ops.tanh(x_h + r * h_h)
-        h = z * h + (1 - z) * g
-        return h, [h]
-
-    projected = ops.matmul(sequence, kernel) + bias[0]
-    outputs, [h] = _scan(step, projected, [initial_state], mask, reverse)
-    return outputs, h
-
-
-@composite
-def bidirectional(sequence, mask, forward, backward, *, cell):
-    """A recurrent composite and a second one that reads backwards, side by side.
-
-    Args:
-        sequence: (B, T, D).
-        mask: (B, T) booleans, True for real steps, or None.
-        forward, backward: lists of the other tensors that the composite takes: states, weights.
-        cell: which composite, "rnn", "lstm" or "gru".
-
-    Returns:
-        (B, T, 2U) outputs [forward; backward], and the final states, the forward ones first.
-
-    Reference: Schuster and Paliwal 1997, https://doi.org/10.1109/78.650093
-    """
-    run = {"rnn": rnn, "lstm": lstm, "gru": gru}[cell]
-    forward_outputs, *forward_states = run(sequence, mask, *forward)
-    backward_outputs, *backward_states = run(sequence, mask, *backward, reverse=True)
-    outputs = ops.concatenate([forward_outputs, backward_outputs], axis=-1)
-    return outputs, *forward_states, *backward_states
-
-
-def _scan(step, sequence, states, mask, reverse):
-    """The loop over steps: (B, T, ·) outputs in the order of the inputs, and the final states."""
+    given = _named(sequence, states, weights, recurrent_bias, dropout_mask)
+    sequence = given["sequence"]
     if sequence.shape[1] == 1 and mask is None:
-        output, states = step(sequence[:, 0], states)
-        return output[:, None], states
+        inputs = _affine(sequence[:, 0], given["kernel"], given["bias"])
+        states, _ = _advance(equations, given, inputs, _states(given))
+        return states[0][:, None], states
+    x = _turned(ops.transpose(sequence, (1, 0, 2)), reverse)  # (T, B, D)
+    if mask is not None:
+        real = ops.transpose(ops.cast(mask, sequence.dtype))[..., None]  # (T, B, 1)
+        given["real"] = _turned(real, reverse)
+        x = ops.where(given["real"] > 0, x, ops.zeros_like(x))  # padding may be no number at all
+    given["sequence"] = x
+    outputs, *states = _network(equations, list(given))(*given.values())
+    if mask is not None:
+        outputs = outputs * given["real"]
+    return ops.transpose(_turned(outputs, reverse), (1, 0, 2)), states
+
+
+def _named(sequence, states, weights, recurrent_bias, dropout_mask):
+    """All tensors of a network by name, in one dtype."""
+    sequence, *weights = (ops.convert_to_tensor(each) for each in (sequence, *weights))
+    dtype = keras.backend.result_type(sequence.dtype, weights[0].dtype)
+    named = {
+        "sequence": sequence,
+        **{f"state_{index}": state for index, state in enumerate(states)},
+        **dict(zip(["kernel", "recurrent_kernel", "bias"], weights, strict=True)),
+        "recurrent_bias": recurrent_bias,
+        "dropout_mask": dropout_mask,
+    }
+    return {name: ops.cast(each, dtype) for name, each in named.items() if each is not None}
+
+
+def _network(equations, names):
+    """The function of the named tensors that returns h(1..T) and the final states."""
+
+    def network(*tensors):
+        given = dict(zip(names, tensors, strict=True))
+        outputs, states, saved = _forward(equations, given)
+
+        def gradient(*upstream):
+            d_outputs, *d_states = tree.flatten(upstream)
+            found = _backward(equations, given, outputs, saved, d_outputs, d_states)
+            return [found[name] if name in found else ops.zeros_like(given[name]) for name in names]
+
+        return (outputs, *states), gradient
+
+    def differentiated_by_the_backend(*tensors):
+        outputs, states, _ = _forward(equations, dict(zip(names, tensors, strict=True)), save=False)
+        return (outputs, *states)
+
+    if keras.backend.backend() == "torch":  # Keras's own gradients there are of one output only
+        return differentiated_by_the_backend
+    return ops.custom_gradient(network)
+
+
+def _forward(equations, given, save=True):
+    """h(1..T), (T, B, U); the final states; and what the steps saved, (T, B, U) each."""
+    columns, rows = [given["sequence"]], [given["kernel"]]
+    if "real" in given:
+        columns.append(1 - given["real"])
+        rows.append(_held(equations, given["recurrent_kernel"]))
+    kernel = ops.concatenate(rows, axis=0)
+    inputs = _affine(ops.concatenate(columns, axis=-1), kernel, given["bias"])  # (T, B, G U)
+
+    def step(now, states):
+        inputs, *real = now
+        new, saved = _advance(equations, given, inputs, states)
+        if real:
+            new = [
+                ops.where(real[0] > 0, each, old) if kept else each
+                for each, old, kept in zip(new, states, equations.kept, strict=True)
+            ]
+        return (new[0], *(saved if save else ())), new
+
+    now = (inputs, given["real"]) if "real" in given else (inputs,)
+    (outputs, *saved), states = _over_time(step, now, _states(given))
+    return outputs, states, saved
+
+
+def _held(equations, recurrent_kernel):
+    """(1, G U): what a masked step adds to the inputs of the gates."""
+    units = recurrent_kernel.shape[0]
+    half = keras.backend.standardize_dtype(recurrent_kernel.dtype) == "float16"
+    large = 3e4 if half else 1e9  # float16 ends at 65,504
+    return ops.cast(large * np.repeat(equations.held, units)[None], recurrent_kernel.dtype)
+
+
+def _advance(equations, given, inputs, states):
+    """One step: the new states, and what its derivatives need."""
+    recurrent = ops.matmul(_dropped(states[0], given), given["recurrent_kernel"])
+    if "recurrent_bias" in given:
+        recurrent = recurrent + given["recurrent_bias"]
+    return equations.step(inputs, recurrent, list(states))
+
+
+def _backward(equations, given, outputs, saved, d_outputs, d_states):
+    """The gradients by the given tensors, by name; the dropout mask and `real` have none."""
+    x, to_state = given["sequence"], ops.transpose(given["recurrent_kernel"])
+    real = given.get("real")
+
+    def by_recurrent(gates, saved):
+        if equations.recurrent_gradients is None:
+            return gates
+        return equations.recurrent_gradients(gates, saved)
+
+    def step(now, gradients):
+        t = now[0][0, 0]
+        gradients = [gradients[0] + d_outputs[t], *gradients[1:]]
+        around = [None] * len(gradients)  # the step, where it is masked
+        if real is not None:
+            for index in np.flatnonzero(equations.kept):
+                through = gradients[index] * real[t]
+                around[index] = gradients[index] - through
+                gradients[index] = through
+        now = [each[t] for each in saved]
+        gates, by_states = equations.gradients(gradients, now)
+        recurrent = by_recurrent(gates, now)
+        dz = ops.concatenate(gates, axis=-1)
+        da = dz if recurrent is gates else ops.concatenate(recurrent, axis=-1)
+        by_states[0] = _sum(by_states[0], _dropped(ops.matmul(da, to_state), given))
+        return (dz,), [_sum(*pair) for pair in zip(by_states, around, strict=True)]
+
+    length = ops.shape(x)[0]
+    times = length - 1 - ops.reshape(ops.arange(length), (-1, 1, 1))
+    (dz,), d_states = _over_time(step, (times,), d_states)  # (T, B, G U), the last step first
+    gates = ops.split(dz, len(equations.held), axis=-1)
+    recurrent = by_recurrent(gates, [_turned(each) for each in saved])
+    da = dz if recurrent is gates else ops.concatenate(recurrent, axis=-1)
+    before = ops.concatenate([given["state_0"][None], outputs[:-1]], axis=0)  # h(0..T-1)
+    d_kernel, d_bias = _products(_turned(x), dz)
+    d_recurrent_kernel, d_recurrent_bias = _products(_turned(_dropped(before, given)), da)
+    d_x = ops.matmul(_rows(dz), ops.transpose(given["kernel"]))
+    return {
+        "sequence": _turned(ops.reshape(d_x, ops.shape(x))),
+        **{f"state_{index}": each for index, each in enumerate(d_states)},
+        "kernel": d_kernel,
+        "bias": d_bias,
+        "recurrent_kernel": d_recurrent_kernel,
+        "recurrent_bias": d_recurrent_bias,
+    }
+
+
+def _products(x, d):
+    """Over all steps and rows, the sum of x d^T and that of d: as one product of [x, 1]."""
+    x = ops.concatenate([x, ops.ones_like(x[..., :1])], axis=-1)
+    products = ops.matmul(ops.transpose(_rows(x)), _rows(d))
+    return products[:-1], products[-1]
+
+
+def _over_time(step, sequences, states):
+    """Keras's loop over time-major sequences: the tuple of (T, B, ·) outputs, the final states."""
     _, outputs, states = keras_rnn(
         step,
-        sequence,
-        states,
-        mask=mask,
-        go_backwards=reverse,
-        zero_output_for_mask=True,
+        sequences,
+        list(states),
+        time_major=True,
+        input_length=sequences[0].shape[0] or LONGEST,
     )
-    return (ops.flip(outputs, axis=1) if reverse else outputs), states
+    return outputs, list(states)
+
+
+def _states(given):
+    return [given[name] for name in given if name.startswith("state_")]
+
+
+def _dropped(state, given):
+    """The state as it enters the recurrent product."""
+    return state * given["dropout_mask"] if "dropout_mask" in given else state
+
+
+def _affine(x, kernel, bias):
+    """x W + b, as one product of matrices."""
+    product = ops.matmul(_rows(x), kernel) + bias
+    return ops.reshape(product, (*ops.shape(x)[:-1], kernel.shape[-1]))
+
+
+def _rows(x):
+    return ops.reshape(x, (-1, x.shape[-1]))
+
+
+def _turned(x, reverse=True):
+    """The first axis backwards."""
+    return ops.flip(x, axis=0) if reverse else x
+
+
+def _sum(*terms):
+    """Of those that are not None."""
+    first, *others = [each for each in terms if each is not None]
+    return sum(others, start=first)

@@ -5,10 +5,21 @@ from keras import ops
 from seqkeras.decoding.loop import generate
 
 
-def greedy(step, state, *, start_id, end_id, max_length):
-    """As `seqkeras.decoding.loop.generate`, where each token is the arg-max."""
+def greedy(step, state, *, start_id, end_id, max_length, **options):
+    """As `seqkeras.decoding.generate`, where each token is the arg-max; of two, the lower id.
 
-    def most_probable(log_probs):
+    Args:
+        step, state, start_id, max_length, options: see `seqkeras.decoding.decode`.
+        end_id: the id of `<eos>`.
+
+    Returns:
+        token_ids (B, T), lengths (B,), scores (B,), as `seqkeras.decoding.generate`.
+
+    Raises:
+        ValueError: see `seqkeras.decoding.decode`.
+    """
+
+    def most_probable(log_probs, position):
         return ops.argmax(log_probs, axis=-1)
 
     return generate(
@@ -18,4 +29,5 @@ def greedy(step, state, *, start_id, end_id, max_length):
         start_id=start_id,
         end_id=end_id,
         max_length=max_length,
+        **options,
     )

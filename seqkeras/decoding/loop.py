@@ -1,16 +1,22 @@
 """The one loop that generates token ids, for any decoder that keeps the step contract.
 
-    step(token_ids, state) -> ((logits, weights), state)
+    step(token_ids, state) -> ((logits, *others), state)
 
-`token_ids` is (B, K), the last token of each of K beams; `logits` (B, K, V);
-`weights` are the decoder's attention, which the loop passes over. The state is a flat
-dictionary of tensors. An entry is per *beam* (B, K, ...), reordered when beams are, or per *source*
-(B, ...), computed once and never reordered. The loop knows no model and no text.
+`token_ids` is (B, K), the last token of each of K beams; `logits` (B, K, V); `others` may begin
+with the decoder's attention weights (B, K, S). The state is a flat dictionary of tensors. An entry
+is per *beam* (B, K, ...), reordered when beams are, or per *source* (B, ...), computed once, never
+reordered, never tiled. The loop knows no model and no text.
+
+Shape letters here: B batch, K beams, T `max_length`, V vocabulary, S source length.
 """
 
+import abc
 import dataclasses
 
 from keras import ops
+
+from seqkeras.decoding.checks import require
+from seqkeras.decoding.processors import Prefix, Prompt
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,54 +36,208 @@ class StateEntry:
     dtype: str = "float32"
 
 
-def generate(step, state, choose, *, start_id, end_id, max_length):
-    """Token ids chosen step by step, until every row has ended or is `max_length` long.
+class Search(abc.ABC):
+    """What varies from one way of decoding to another: how beams go on and when a row is done.
+
+    `found` is the search's own state, a flat dictionary of tensors with the batch first.
+    """
+
+    num_beams = 1
+
+    @abc.abstractmethod
+    def begin(self, batch_size):
+        """`found` before the first step."""
+
+    @abc.abstractmethod
+    def unfinished(self, found):
+        """(B,) booleans; the loop ends when no row is unfinished."""
+
+    @abc.abstractmethod
+    def extend(self, log_probs, others, prefix, found):
+        """Add a token to every beam.
+
+        Args:
+            log_probs: (B, K, V) float32, of the token after the prefix.
+            others: what the step returned beside the logits.
+            prefix: `Prefix`, the beams' tokens so far.
+            found: as it was.
+
+        Returns:
+            (B, K) token ids; the (B, K) beams that they continue, or None if each continues
+            itself; and the new `found`.
+        """
+
+    @abc.abstractmethod
+    def results(self, token_ids, found):
+        """What to return, from the (B, K, T) tokens of the beams and `found`."""
+
+
+def decode(
+    step,
+    state,
+    search,
+    *,
+    start_id,
+    max_length,
+    state_entries=None,
+    processors=(),
+    prompt=None,
+):
+    """The loop: step, process, extend, reorder, until no row is unfinished or T tokens are there.
 
     Args:
-        step: the decoder's step, as above, called with one beam.
-        state: its initial state.
-        choose: (B, V) log-probabilities -> (B,) token ids.
-        start_id, end_id: the ids of `<bos>` and `<eos>`.
-        max_length: the longest result, `<eos>` included.
+        step: the decoder's step, as above.
+        state: its initial state; per-beam entries (B, 1, ...).
+        search: a `Search`.
+        start_id: the id of `<bos>`, or (B,) ids, one for each row.
+        max_length: T, the longest result, `<eos>` and prompt included.
+        state_entries: list of `StateEntry`, one for each entry of the state. More than one beam
+            needs it; without it every entry counts as per beam.
+        processors: functions of logits, see `seqkeras.decoding.processors`.
+        prompt: None, or (token_ids (B, P), lengths (B,)): the tokens with which each row begins.
+            They cost nothing: their log-probability counts as 0.
 
     Returns:
-        token_ids: (B, max_length) int32, `<eos>` included and zero after it.
-        lengths: (B,) int32, `<eos>` included.
-        scores: (B,) float32, the sums of the chosen tokens' log-probabilities.
+        What `search.results` returns.
+
+    Raises:
+        ValueError: if max_length is less than 1, the prompt has another shape or is longer than
+            max_length, state_entries are missing or are not those of the state, or a per-beam
+            entry does not have one beam.
     """
-    batch_size = ops.shape(next(iter(state.values())))[0]
-    rows = ops.zeros((batch_size,), "int32")
-    positions = ops.arange(max_length)
+    require("decode", (max_length >= 1, f"max_length must be at least 1; received {max_length}"))
+    state, fixed = _split(state, state_entries, search.num_beams)
+    batch_size = batch_size_of(state | fixed)
+    beams = ops.zeros((batch_size, search.num_beams), "int32")
+    positions = ops.arange(max_length, dtype="int32")
+    prompt_lengths = beams[:, 0]
+    if prompt is not None:
+        prompt = _checked(prompt, max_length)
+        prompt_lengths, processors = prompt.lengths, [*processors, prompt]
 
-    def unfinished(t, token, token_ids, lengths, scores, finished, state):
-        return ops.logical_and(t < max_length, ops.logical_not(ops.all(finished)))
+    def unfinished(length, last, token_ids, state, found):
+        return ops.logical_and(length < max_length, ops.any(search.unfinished(found)))
 
-    def advance(t, token, token_ids, lengths, scores, finished, state):
-        (logits, _), state = step(token[:, None], state)
-        log_probs = ops.log_softmax(ops.cast(logits[:, 0], "float32"))  # (B, V)
-        token = ops.where(finished, 0, ops.cast(choose(log_probs), "int32"))
-        chosen = ops.take_along_axis(log_probs, token[:, None], axis=1)[:, 0]
-        scores = scores + ops.where(finished, 0.0, chosen)
-        lengths = lengths + ops.cast(ops.logical_not(finished), "int32")
-        token_ids = ops.where(positions == t, token[:, None], token_ids)
-        return (
-            t + 1,
-            token,
-            token_ids,
-            lengths,
-            scores,
-            finished | (token == end_id),
-            state,
-        )
+    def advance(length, last, token_ids, state, found):
+        (logits, *others), after = step(last, state | fixed)
+        state = {name: after[name] for name in state}
+        prefix = Prefix(token_ids, length, prompt_lengths)
+        logits = ops.cast(logits, "float32")
+        for processor in processors:
+            logits = ops.cast(processor(logits, prefix), "float32")
+        last, beam_index, found = search.extend(ops.log_softmax(logits), others, prefix, found)
+        if beam_index is not None:
+            token_ids = reorder(token_ids, beam_index)
+            state = {name: reorder(entry, beam_index) for name, entry in state.items()}
+        token_ids = ops.where(positions == length, last[..., None], token_ids)
+        return length + 1, last, token_ids, state, found
 
     initial = (
-        ops.convert_to_tensor(0),
-        rows + start_id,
-        rows[:, None] + 0 * positions,
-        rows,
-        ops.cast(rows, "float32"),
-        rows > 0,
+        ops.convert_to_tensor(0, "int32"),
+        beams + ops.reshape(ops.cast(start_id, "int32"), (-1, 1)),
+        beams[..., None] + 0 * positions,
         state,
+        search.begin(batch_size),
     )
-    _, _, token_ids, lengths, scores, _, _ = ops.while_loop(unfinished, advance, initial)
-    return token_ids, lengths, scores
+    _, _, token_ids, _, found = ops.while_loop(unfinished, advance, initial)
+    return search.results(token_ids, found)
+
+
+def generate(step, state, choose, *, start_id, end_id, max_length, **options):
+    """One sequence for each row: a token chosen at every step, until every row has ended.
+
+    Args:
+        step, state, start_id, max_length, options: see `decode`.
+        choose: ((B, V) log-probabilities, the position) -> (B,) token ids.
+        end_id: the id of `<eos>`.
+
+    Returns:
+        token_ids: (B, T) int32, prompt and `<eos>` included and zero after it.
+        lengths: (B,) int32, prompt and `<eos>` included.
+        scores: (B,) float32, the sums of the chosen tokens' log-probabilities, as they are after
+            the processors.
+
+    Raises:
+        ValueError: see `decode`.
+    """
+    search = _OneSequence(choose, end_id)
+    return decode(step, state, search, start_id=start_id, max_length=max_length, **options)
+
+
+class _OneSequence(Search):
+    """One beam, which ends with its first `<eos>`."""
+
+    def __init__(self, choose, end_id):
+        self.choose, self.end_id = choose, end_id
+
+    def begin(self, batch_size):
+        zeros = ops.zeros((batch_size,), "int32")
+        return {"lengths": zeros, "scores": ops.cast(zeros, "float32"), "finished": zeros > 0}
+
+    def unfinished(self, found):
+        return ops.logical_not(found["finished"])
+
+    def extend(self, log_probs, others, prefix, found):
+        log_probs, unfinished = log_probs[:, 0], self.unfinished(found)
+        token = ops.cast(self.choose(log_probs, prefix.length), "int32")
+        token = ops.where(unfinished, token, 0)  # (B,)
+        chosen = ops.take_along_axis(log_probs, token[:, None], axis=1)[:, 0]
+        ends = ops.logical_and(token == self.end_id, prefix.after_prompt)
+        found = {
+            "lengths": found["lengths"] + ops.cast(unfinished, "int32"),
+            "scores": found["scores"] + ops.where(unfinished, chosen, 0.0),
+            "finished": ops.logical_or(found["finished"], ends),
+        }
+        return token[:, None], None, found
+
+    def results(self, token_ids, found):
+        return token_ids[:, 0], found["lengths"], found["scores"]
+
+
+def batch_size_of(state):
+    """How many rows a state has."""
+    return ops.shape(next(iter(state.values())))[0]
+
+
+def reorder(entry, beam_index):
+    """The (B, K, ...) entry of the beams (B, J) that go on: (B, J, ...)."""
+    batch_size, num_beams, *rest = ops.shape(entry)
+    rows = num_beams * ops.arange(batch_size, dtype="int32")[:, None] + beam_index
+    return ops.take(ops.reshape(entry, (-1, *rest)), rows, axis=0)
+
+
+def _split(state, state_entries, num_beams):
+    """What beams carry along, as wide as there are beams, and what stays as it is."""
+    state = {name: ops.convert_to_tensor(entry) for name, entry in state.items()}
+    if state_entries is None:
+        demand = "state_entries must say what is per beam, as a model's do, if there are more"
+        require("decode", (num_beams == 1, f"{demand} beams than one; received None"))
+        return state, {}
+    per = {entry.name: entry.per for entry in state_entries}
+    names = f"state_entries must be those of the state, {sorted(state)}; received {sorted(per)}"
+    require("decode", (per.keys() == state.keys(), names))
+    carried = {name: entry for name, entry in state.items() if per[name] == "beam"}
+    for name, entry in carried.items():
+        demand = f"{name} must have shape (batch, 1, ...) at first; received {tuple(entry.shape)}"
+        require("decode", (len(entry.shape) > 1 and entry.shape[1] in (None, 1), demand))
+    fixed = {name: entry for name, entry in state.items() if name not in carried}
+    if num_beams > 1:
+        carried = {name: ops.repeat(each, num_beams, axis=1) for name, each in carried.items()}
+    return carried, fixed
+
+
+def _checked(prompt, max_length):
+    """The prompt as the last processor, whom no other overrules."""
+    token_ids, lengths = (ops.cast(each, "int32") for each in prompt)
+    shapes = tuple(token_ids.shape), tuple(lengths.shape)
+    require(
+        "decode",
+        (
+            (len(shapes[0]), len(shapes[1])) == (2, 1) and shapes[0][1] != 0,
+            f"prompt must be (token_ids (B, P), lengths (B,)); received {shapes[0]}, {shapes[1]}",
+        ),
+    )
+    width = shapes[0][1]
+    demand = f"prompt must not be longer than max_length, {max_length}; received {width} tokens"
+    require("decode", (width is None or width <= max_length, demand))
+    return Prompt(token_ids, lengths)

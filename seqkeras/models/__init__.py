@@ -1,5 +1,44 @@
 """Models, one file per paper."""
 
+from seqkeras.models.answers import best_answers
+from seqkeras.models.bert import Bert
+from seqkeras.models.bidaf import BiDAF
+from seqkeras.models.bilm import BiLM, LayerMix
+from seqkeras.models.forecaster import Forecaster
+from seqkeras.models.gpt import GPT
+from seqkeras.models.heads import (
+    ClassificationHead,
+    MaskedLMHead,
+    MultipleChoiceHead,
+    NextSentenceHead,
+    RegressionHead,
+    SpanHead,
+    TaggingHead,
+)
+from seqkeras.models.rnn_lm import RNNLanguageModel
 from seqkeras.models.rnn_seq2seq import RNNSeq2Seq
+from seqkeras.models.transformer import Transformer
+from seqkeras.models.tree_classifier import TreeClassifier
+from seqkeras.models.with_heads import WithHeads
 
-__all__ = ["RNNSeq2Seq"]
+__all__ = [
+    "GPT",
+    "Bert",
+    "BiDAF",
+    "BiLM",
+    "ClassificationHead",
+    "Forecaster",
+    "LayerMix",
+    "MaskedLMHead",
+    "MultipleChoiceHead",
+    "NextSentenceHead",
+    "RNNLanguageModel",
+    "RNNSeq2Seq",
+    "RegressionHead",
+    "SpanHead",
+    "TaggingHead",
+    "Transformer",
+    "TreeClassifier",
+    "WithHeads",
+    "best_answers",
+]

@@ -1,35 +1,118 @@
-"""The loop over steps: RNN(cell), Bidirectional, and the layers SimpleRNN, LSTM, GRU."""
+"""The loop over steps: RNN(cell), and the layers SimpleRNN, LSTM, GRU.
+
+They take the arguments of the same layers of Keras that say what is computed over time; what Keras
+has beside them (other activations, no bias, regularizers, `unroll`, `time_major`) is left out.
+"""
 
 import keras
-from keras import ops
+from keras import ops, tree
 
-from seqkeras import composites
+from seqkeras.composites import cudnn
 from seqkeras.recurrent.cells import Cell, GRUCell, LSTMCell, SimpleRNNCell
+from seqkeras.recurrent.stacked import StackedCells, run_cell
 from seqkeras.shapes import require_sequence
 
 
-class Recurrent(keras.layers.Layer):
-    """Base of the recurrent layers; a subclass names its cell.
+@keras.saving.register_keras_serializable("seqkeras")
+class RNN(keras.layers.RNN):
+    """A cell over the steps of a sequence, with Keras's own arguments.
+
+        output(t), states(t) = cell(x(t), states(t-1))
+
+    As `keras.layers.RNN`, but that a masked step's output is always zero and a mask leaves in the
+    order of the outputs. A cell of ours runs as its composite, with its gradient derived by hand.
 
     Args:
-        units: size of the state, U.
+        cell: a cell, ours or Keras's, or a list of them, which becomes `StackedCells`.
         return_sequences: return the output of every step, not only of the last one.
         return_state: return the final states behind the outputs.
-        go_backwards: read from the last step to the first; outputs stay in the order of the inputs
-            (Keras reverses them), so that padding stays on the right.
+        go_backwards: read from the last step to the first; the outputs are in the order in which
+            they were computed, as Keras's are, so that padding then comes first.
+        stateful: begin where the last batch ended; `reset_state()` begins at zeros again. The batch
+            size must be fixed.
 
     Call arguments:
-        sequence: (B, T, D).
+        sequences: (B, T, D).
+        initial_state: list of (B, U), or None for zeros.
         mask: (B, T) booleans, True for real steps, or None. A masked step keeps the state and its
             output is zero. An exported graph takes right-padded masks and refuses others.
-        initial_state: list of (B, U), or None for zeros.
+        training: whether dropout drops.
 
     Returns:
         (B, T, U) with `return_sequences`, else (B, U), the output of the last real step; with
         `return_state` a tuple of that and each final state.
 
     Raises:
-        ValueError: if the sequence is not of rank 3.
+        ValueError: if the sequences are not of rank 3, or there are more or fewer initial states
+            than the cell has.
+    """
+
+    def __init__(
+        self,
+        cell,
+        return_sequences=False,
+        return_state=False,
+        go_backwards=False,
+        stateful=False,
+        **kwargs,
+    ):
+        super().__init__(
+            StackedCells(cell) if isinstance(cell, (list, tuple)) else cell,
+            return_sequences=return_sequences,
+            return_state=return_state,
+            go_backwards=go_backwards,
+            stateful=stateful,
+            zero_output_for_mask=True,
+            **kwargs,
+        )
+        # cuDNN's operators are none that XLA compiles. As Keras, but before a model asks for it.
+        self.supports_jit = not (keras.backend.backend() == "tensorflow" and cudnn.on_gpu())
+
+    def build(self, sequences_shape, initial_state_shape=None):
+        require_sequence(self, sequences=sequences_shape)
+        super().build(sequences_shape)
+
+    def inner_loop(self, sequences, initial_state, mask, training=False):
+        if len(initial_state) != len(self.state_size):
+            raise ValueError(
+                f"{type(self).__name__}: initial_state must hold {len(self.state_size)} tensors; "
+                f"received {len(initial_state)}."
+            )
+        if self.stateful:  # PyTorch writes the new states over these, which its gradients need
+            initial_state = tree.map_structure(ops.copy, initial_state)
+        outputs, last, states = run_cell(
+            self.cell, sequences, mask, initial_state, self.go_backwards, training
+        )
+        if self.go_backwards and self.return_sequences:
+            outputs = ops.flip(outputs, axis=1)
+        return last, outputs, states
+
+    def compute_mask(self, sequences, mask=None):
+        kept = mask if self.return_sequences else None
+        if kept is not None and self.go_backwards:
+            kept = ops.flip(kept, axis=1)
+        return (kept, *[None] * len(self.state_size)) if self.return_state else kept
+
+    def get_config(self):
+        config = super().get_config()
+        return {
+            name: value
+            for name, value in config.items()
+            if name not in ("unroll", "zero_output_for_mask")
+        }
+
+
+class Recurrent(RNN):
+    """Base of the recurrent layers; a subclass names its cell.
+
+    Args:
+        units: size of the state, U.
+        return_sequences, return_state, go_backwards, stateful: as `RNN` has them.
+        dropout: share of the inputs that training sets to zero, the same ones at every step.
+        recurrent_dropout: the same for h(t-1) on its way into the gates.
+        seed: of the dropout, an integer or None.
+
+    Call arguments, returns and errors: those of `RNN`.
     """
 
     cell_class: type[Cell]
@@ -40,35 +123,53 @@ class Recurrent(keras.layers.Layer):
         return_sequences=False,
         return_state=False,
         go_backwards=False,
+        stateful=False,
+        dropout=0.0,
+        recurrent_dropout=0.0,
+        seed=None,
         **kwargs,
     ):
-        super().__init__(**kwargs)
-        self.units = units
-        self.return_sequences = return_sequences
-        self.return_state = return_state
-        self.go_backwards = go_backwards
-        self.cell = self.cell_class(units, dtype=self.dtype_policy, name="cell")
-        self.supports_masking = True
+        cell = self.cell_class(
+            units,
+            dropout=dropout,
+            recurrent_dropout=recurrent_dropout,
+            seed=seed,
+            dtype=kwargs.get("dtype"),
+            trainable=kwargs.get("trainable", True),
+            name="cell",
+        )
+        super().__init__(
+            cell,
+            return_sequences=return_sequences,
+            return_state=return_state,
+            go_backwards=go_backwards,
+            stateful=stateful,
+            **kwargs,
+        )
 
-    def build(self, sequence_shape):
-        require_sequence(self, sequence=sequence_shape)
-        self.cell.build((sequence_shape[0], sequence_shape[-1]))
+    @property
+    def units(self):
+        return self.cell.units
 
-    def call(self, sequence, mask=None, initial_state=None):
-        if initial_state is None:
-            initial_state = self.cell.get_initial_state(ops.shape(sequence)[0])
-        outputs, states = self.cell.run(sequence, mask, initial_state, self.go_backwards)
-        result = outputs if self.return_sequences else states[0]
-        return (result, *states) if self.return_state else result
+    def get_config(self):
+        config = super().get_config()
+        del config["cell"]
+        return {
+            **config,
+            "units": self.units,
+            "dropout": self.cell.dropout,
+            "recurrent_dropout": self.cell.recurrent_dropout,
+            "seed": self.cell.seed,
+        }
 
-    def compute_mask(self, sequence, mask=None, initial_state=None):
-        kept = mask if self.return_sequences else None
-        return (kept, *[None] * self.cell.num_states) if self.return_state else kept
+    @classmethod
+    def from_config(cls, config):
+        return cls(**config)
 
 
 @keras.saving.register_keras_serializable("seqkeras")
 class SimpleRNN(Recurrent):
-    """Simple recurrent network; its formula is in `seqkeras.composites.rnn`.
+    """Simple recurrent network: h(t) = tanh(b + U x(t) + W h(t-1)), `seqkeras.composites.rnn`.
 
     Reference: Elman 1990, https://doi.org/10.1207/s15516709cog1402_1
     """
@@ -94,80 +195,3 @@ class GRU(Recurrent):
     """
 
     cell_class = GRUCell
-
-
-@keras.saving.register_keras_serializable("seqkeras")
-class Bidirectional(keras.layers.Layer):
-    """A recurrent layer and its copy that reads backwards, side by side.
-
-        output(t) = [forward h(t); backward h(t)]
-
-    Args:
-        layer: a `SimpleRNN`, `LSTM` or `GRU` that returns sequences; its copy is made by config.
-
-    Call arguments:
-        sequence: (B, T, D).
-        mask: (B, T) booleans, True for real steps, or None.
-
-    Returns:
-        (B, T, 2U) outputs; with the layer's `return_state` a tuple of that and the final states,
-        the forward layer's first.
-
-    Raises:
-        ValueError: if the layer is of another kind, goes backwards, or returns no sequences.
-
-    Reference: Schuster and Paliwal 1997, https://doi.org/10.1109/78.650093
-    """
-
-    def __init__(self, layer, **kwargs):
-        super().__init__(**kwargs)
-        if not isinstance(layer, Recurrent) or layer.go_backwards or not layer.return_sequences:
-            raise ValueError(
-                "Bidirectional: layer must be a SimpleRNN, LSTM or GRU with return_sequences=True "
-                f"and go_backwards=False; received {layer!r}."
-            )
-        self.forward_layer = layer
-        config = {
-            **layer.get_config(),
-            "name": f"{layer.name}_backward",
-            "go_backwards": True,
-        }
-        self.backward_layer = type(layer).from_config(config)
-        self.supports_masking = True
-
-    def build(self, sequence_shape):
-        for layer in (self.forward_layer, self.backward_layer):
-            if not layer.built:  # as a layer from a file is
-                layer.build(sequence_shape)
-
-    def call(self, sequence, mask=None):
-        batch_size = ops.shape(sequence)[0]
-        forward, backward = (
-            [*cell.get_initial_state(batch_size), *cell.weights_of_step()]
-            for cell in (self.forward_layer.cell, self.backward_layer.cell)
-        )
-        outputs, *states = composites.bidirectional(
-            sequence,
-            mask,
-            forward,
-            backward,
-            cell=self.forward_layer.cell.composite.__name__,
-        )
-        return (outputs, *states) if self.forward_layer.return_state else outputs
-
-    def compute_mask(self, sequence, mask=None):
-        states = [None] * (2 * self.forward_layer.cell.num_states)
-        return (mask, *states) if self.forward_layer.return_state else mask
-
-    def get_config(self):
-        layer = keras.saving.serialize_keras_object(self.forward_layer)
-        return {**super().get_config(), "layer": layer}
-
-    @classmethod
-    def from_config(cls, config):
-        return cls(
-            **{
-                **config,
-                "layer": keras.saving.deserialize_keras_object(config["layer"]),
-            }
-        )

@@ -3,10 +3,30 @@
 A file for each family. Sizes are distinct primes. `tests/properties` holds for all of it.
 """
 
-from tests.catalogue import attention, recurrent, seq2seq
+from tests.catalogue import (
+    attention,
+    embeddings,
+    models,
+    qrnn,
+    recurrent,
+    seq2seq,
+    transformer,
+    transformer_models,
+    trees,
+)
 from tests.catalogue.case import Case, call
 
-FAMILIES = [recurrent, attention, seq2seq]
+FAMILIES = [
+    recurrent,
+    qrnn,
+    attention,
+    embeddings,
+    seq2seq,
+    models,
+    transformer,
+    transformer_models,
+    trees,
+]
 CASES = [case for family in FAMILIES for case in family.CASES]
 
 __all__ = ["CASES", "FAMILIES", "Case", "call"]

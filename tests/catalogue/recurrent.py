@@ -1,35 +1,45 @@
 """Cells and the layers made of them."""
 
+import keras
+
 from seqkeras.recurrent import (
     GRU,
     LSTM,
+    RNN,
     Bidirectional,
     GRUCell,
     LSTMCell,
     SimpleRNN,
     SimpleRNNCell,
+    StackedCells,
 )
 from tests.arrays import floats, right_padded
 from tests.catalogue.case import B, Case, D, S, U
 
+DROPOUT = {"dropout": 0.3, "recurrent_dropout": 0.2, "seed": 5}  # which nothing but training sees
 
-def step_inputs(num_states):
-    states = [floats(B, U, seed=index) for index in range(num_states)]
+
+def stacked_cells():
+    return StackedCells([LSTMCell(U), SimpleRNNCell(13), GRUCell(17)])
+
+
+def step_inputs(*sizes):
+    states = [floats(B, size, seed=index) for index, size in enumerate(sizes)]
     return lambda: {"inputs": floats(B, D), "states": states}
 
 
 def sequence_inputs():
-    return {"sequence": floats(B, S, D), "mask": right_padded([5, 3], S)}
+    return {"sequences": floats(B, S, D), "mask": right_padded([5, 3], S)}
 
 
 def sequence_case(name, make, **options):
-    lengths = {"sequence": 1, "mask": 1}
+    lengths = {"sequences": 1, "mask": 1}
     return Case(name, make, sequence_inputs, lengths, mask="mask", **options)
 
 
 def recurrent_case(layer_class):
     def make():
-        return layer_class(U, return_sequences=True, return_state=True, go_backwards=True)
+        return layer_class(U, return_sequences=True, return_state=True, **DROPOUT)
 
     return sequence_case(layer_class.__name__, make)
 
@@ -45,7 +55,14 @@ def forward_case(layer_class):
     def make():
         return layer_class(U, return_sequences=True)
 
-    return sequence_case(f"{layer_class.__name__}, forwards", make, past=("sequence",))
+    return sequence_case(f"{layer_class.__name__}, forwards", make, past=("sequences",))
+
+
+def backward_case(layer_class):
+    def make():
+        return layer_class(U, return_state=True, go_backwards=True)
+
+    return sequence_case(f"{layer_class.__name__}, backwards", make)
 
 
 def last_output_case(layer_class):
@@ -54,16 +71,41 @@ def last_output_case(layer_class):
 
 LAYER_CLASSES = (SimpleRNN, LSTM, GRU)
 CELLS = [
-    Case("SimpleRNNCell", lambda: SimpleRNNCell(U), step_inputs(1)),
-    Case("LSTMCell", lambda: LSTMCell(U), step_inputs(2)),
-    Case("GRUCell", lambda: GRUCell(U), step_inputs(1)),
+    Case("SimpleRNNCell", lambda: SimpleRNNCell(U, **DROPOUT), step_inputs(U)),
+    Case("LSTMCell", lambda: LSTMCell(U, **DROPOUT), step_inputs(U, U)),
+    Case("GRUCell", lambda: GRUCell(U, **DROPOUT), step_inputs(U)),
 ]
-RECURRENT = [recurrent_case(each) for each in LAYER_CLASSES]
+STACKED = Case("StackedCells", stacked_cells, step_inputs(U, U, 13, 17))
+# They return the outputs of all steps, in the order of the inputs, and the states.
+RECURRENT = [
+    *(recurrent_case(each) for each in LAYER_CLASSES),
+    sequence_case(
+        "RNN(StackedCells)",
+        lambda: RNN(stacked_cells(), return_sequences=True, return_state=True),
+    ),
+]
 BIDIRECTIONAL = [bidirectional_case(each) for each in LAYER_CLASSES]
 CASES = [
     *CELLS,
+    STACKED,
     *RECURRENT,
     *(forward_case(each) for each in LAYER_CLASSES),
+    *(backward_case(each) for each in LAYER_CLASSES),
     *(last_output_case(each) for each in LAYER_CLASSES),
+    sequence_case("RNN, backwards", lambda: RNN(GRUCell(U), return_state=True, go_backwards=True)),
+    sequence_case(
+        "RNN(Keras's cell)",
+        lambda: RNN(keras.layers.LSTMCell(U), return_sequences=True),
+        past=("sequences",),
+    ),
     *BIDIRECTIONAL,
+    sequence_case("Bidirectional, last outputs", lambda: Bidirectional(GRU(U))),
+]
+# What they give depends on the call before, so that no property can be asked of them.
+STATEFUL = [
+    *(
+        sequence_case(f"{each.__name__}, stateful", lambda each=each: each(U, stateful=True))
+        for each in LAYER_CLASSES
+    ),
+    sequence_case("RNN, stateful", lambda: RNN(GRUCell(U), stateful=True)),
 ]

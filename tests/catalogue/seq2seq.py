@@ -2,8 +2,18 @@
 
 import numpy as np
 
+from seqkeras.attention import DotScore, LocalAttention
 from seqkeras.models import RNNSeq2Seq
+from seqkeras.schedules import LinearDecay
 from tests.catalogue.case import B, Case, S, T
+
+SIZES = {
+    "source_vocab_size": 17,
+    "target_vocab_size": 19,
+    "embedding_dim": 7,
+    "units": 11,
+    "decoder_units": 13,
+}
 
 
 def translation_inputs():
@@ -15,21 +25,73 @@ def translation_inputs():
     }
 
 
-def seq2seq_case(cell):
+def seq2seq_case(name, fed=True, **arguments):
+    """A case of `RNNSeq2Seq`; `fed` if its decoder reads the target."""
+
     def make():
+        options = {"dropout": 0.3, "never_generated": [0, 5], **SIZES, **arguments}
         return RNNSeq2Seq(
-            source_vocab_size=17,
-            target_vocab_size=19,
-            embedding_dim=7,
-            units=11,
-            decoder_units=13,
-            cell=cell,
-            dropout=0.3,
-            never_generated=[0, 5],
+            **{key: each() if callable(each) else each for key, each in options.items()}
         )
 
     lengths = {"token_ids": 1, "target_ids": 1}
-    return Case(f"RNNSeq2Seq({cell})", make, translation_inputs, lengths, past=("target_ids",))
+    past = ("target_ids",) if fed else ()
+    return Case(f"RNNSeq2Seq({name})", make, translation_inputs, lengths, past=past)
 
 
-CASES = [seq2seq_case("gru"), seq2seq_case("lstm")]
+BAHDANAU = [seq2seq_case("gru", cell="gru"), seq2seq_case("lstm", cell="lstm")]
+CLASSICAL = [
+    seq2seq_case(
+        "initial_state",
+        attention=None,
+        wiring="initial_state",
+        cell="lstm",
+        encoder_layers=3,
+        decoder_layers=2,
+        bidirectional=False,
+        units=13,
+        bridge_layers=0,
+        initial_cell="bridge",
+        readout=False,
+    ),
+    seq2seq_case(
+        "initial_state alone",
+        fed=False,
+        attention=None,
+        wiring="initial_state",
+        feed_output=False,
+        cell="simple_rnn",
+        decoder_layers=2,
+    ),
+    seq2seq_case(
+        "context", fed=False, attention=None, wiring="context", context="map", bridge_layers=2
+    ),
+    seq2seq_case(
+        "context_and_output",
+        attention=None,
+        context="combination",
+        cell="lstm",
+        initial_cell="bridge",
+    ),
+]
+LUONG = [
+    seq2seq_case(
+        "local_monotonic",
+        attention="local_monotonic",
+        attention_place="after",
+        wiring="initial_state",
+        teacher_forcing=lambda: LinearDecay(0.7, 0.1),
+        teacher_forcing_per="batch",
+    ),
+    seq2seq_case(
+        "LocalAttention(DotScore), fed",
+        attention=lambda: LocalAttention(DotScore(), 2, "predictive"),
+        attention_place="after",
+        wiring="initial_state",
+        input_feeding=True,
+        bridge_layers=0,
+        units=7,
+        decoder_units=14,
+    ),
+]
+CASES = [*BAHDANAU, *CLASSICAL, *LUONG]

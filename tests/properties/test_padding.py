@@ -55,7 +55,7 @@ def test_a_source_without_a_token_gives_numbers(case):
 @pytest.mark.parametrize("mask", MASKS.values(), ids=MASKS)
 @by_name(RECURRENT + BIDIRECTIONAL)
 def test_masked_steps_give_zeros_and_keep_the_state(case, mask):
-    layer, sequence = case.build(), case.inputs()["sequence"]
+    layer, sequence = case.build(), case.inputs()["sequences"]
     outputs, *states = numbers(layer(sequence, mask=mask))
     assert np.all(outputs[~mask] == 0)
     for row, kept in enumerate(mask):

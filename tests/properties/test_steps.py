@@ -4,15 +4,15 @@ from keras import ops
 
 from tests.arrays import close, floats, numbers
 from tests.catalogue import call, seq2seq
-from tests.catalogue.case import B, S, T, U
+from tests.catalogue.case import B, S, T
 from tests.catalogue.recurrent import BIDIRECTIONAL, RECURRENT
 
 
-def steps_of(cell, sequence, mask, states, backwards):
+def steps_of(cell, sequences, mask, states, backwards=False):
     """The cell in a Python loop: (B, S, U) outputs and the final states."""
     outputs = [None] * S
     for t in reversed(range(S)) if backwards else range(S):
-        output, new_states = cell(sequence[:, t], states)
+        output, new_states = cell(sequences[:, t], states)
         real = mask[:, t, None]
         states = [ops.where(real, new, old) for new, old in zip(new_states, states)]
         outputs[t] = ops.where(real, output, 0.0)
@@ -22,9 +22,9 @@ def steps_of(cell, sequence, mask, states, backwards):
 @pytest.mark.parametrize("case", RECURRENT, ids=lambda case: case.name)
 def test_a_layer_is_its_cell_step_by_step(case):
     layer, inputs = case.build(), case.inputs()
-    states = [floats(B, U, seed=index) for index in range(layer.cell.num_states)]
+    states = [floats(B, size, seed=index) for index, size in enumerate(layer.cell.state_size)]
     outputs, *final_states = layer(**inputs, initial_state=states)
-    expected, expected_states = steps_of(layer.cell, **inputs, states=states, backwards=True)
+    expected, expected_states = steps_of(layer.cell, **inputs, states=states)
     close([outputs, *final_states], [expected, *expected_states])
 
 
@@ -46,7 +46,7 @@ def test_a_model_step_by_step_is_all_at_once(case):
     state = model.encode(inputs["token_ids"], inputs["lengths"])
     logits = []
     for t in range(T):
-        (step_logits, _), state = model.step(inputs["target_ids"][:, t : t + 1], state)
+        (step_logits, *_), state = model.step(inputs["target_ids"][:, t : t + 1], state)
         logits.append(step_logits)
     close(ops.concatenate(logits, axis=1), call(model, inputs))
 
@@ -55,16 +55,19 @@ def test_a_model_step_by_step_is_all_at_once(case):
 def test_beams_do_not_meet(case):
     model, inputs = case.build(), case.inputs()
     start = numbers(model.encode(inputs["token_ids"], inputs["lengths"]))
-    beams = [entry.name for entry in model.state_entries if entry.per == "beam"]
     K = 3
-    state = start | {name: floats(B, K, 13, seed=place) for place, name in enumerate(beams)}
+    beams = {
+        entry.name: (3 * floats(B, K, *entry.shape, seed=place)).astype(entry.dtype)
+        for place, entry in enumerate(model.state_entries)
+        if entry.per == "beam"
+    }
+    state = start | beams
     token_ids = np.array([[3, 4, 5], [6, 7, 8]])
-    (logits, weights), new_state = model.step(token_ids, state)
+    outputs, new_state = model.step(token_ids, state)
     for beam in range(K):
         alone = state | {name: state[name][:, beam : beam + 1] for name in beams}
-        (one, one_weights), one_state = model.step(token_ids[:, beam : beam + 1], alone)
-        close(one, logits[:, beam : beam + 1])
-        close(one_weights, weights[:, beam : beam + 1])
+        one, one_state = model.step(token_ids[:, beam : beam + 1], alone)
+        close(one, [each[:, beam : beam + 1] for each in outputs])
         for name in beams:
             close(one_state[name], new_state[name][:, beam : beam + 1])
 

@@ -3,19 +3,44 @@
 Weights come as Keras lays them out, gates side by side: i, f, c, o (LSTM) and z, r, h (GRU).
 """
 
-from tests.references.attention import additive_score, attention
+from tests.references.attention import (
+    additive_score,
+    attention,
+    bi_attention,
+    concat_score,
+    dot_score,
+    general_score,
+    hard_attention,
+    key_value_attention,
+    local_attention,
+    multi_head_attention,
+    predicted_positions,
+    scaled_dot_score,
+)
 from tests.references.decoding import greedy
+from tests.references.qrnn import linear_recurrence, qrnn
 from tests.references.recurrent import bidirectional, gru, lstm, rnn
-from tests.references.seq2seq import bahdanau_decoder_step, bahdanau_encoder
+from tests.references.seq2seq import seq2seq
 
 __all__ = [
     "additive_score",
     "attention",
-    "bahdanau_decoder_step",
-    "bahdanau_encoder",
+    "bi_attention",
     "bidirectional",
+    "concat_score",
+    "dot_score",
+    "general_score",
     "greedy",
     "gru",
+    "hard_attention",
+    "key_value_attention",
+    "linear_recurrence",
+    "local_attention",
     "lstm",
+    "multi_head_attention",
+    "predicted_positions",
+    "qrnn",
     "rnn",
+    "scaled_dot_score",
+    "seq2seq",
 ]

@@ -1,4 +1,4 @@
-"""Soft attention, one query at a time."""
+"""Attention, one query at a time."""
 
 import numpy as np
 
@@ -8,16 +8,44 @@ def softmax(scores):
     return exponentials / exponentials.sum()
 
 
-def additive_score(query, key, query_kernel, key_kernel, scale):
-    """Bahdanau et al. 2015, appendix A.1.2: e(t, s) = v^T tanh(W q(t) + U k(s))."""
-    query, key, W, U, v = (
-        np.asarray(each, np.float64)
-        for each in (query, key, np.transpose(query_kernel), np.transpose(key_kernel), scale)
-    )
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def _scores(score, query, key):
+    query, key = np.asarray(query, np.float64), np.asarray(key, np.float64)
     scores = np.empty((query.shape[0], query.shape[1], key.shape[1]))
     for row, t, s in np.ndindex(scores.shape):
-        scores[row, t, s] = v[:, 0] @ np.tanh(W @ query[row, t] + U @ key[row, s])
+        scores[row, t, s] = score(query[row, t], key[row, s])
     return scores
+
+
+def additive_score(query, key, query_kernel, key_kernel, scale):
+    """Bahdanau et al. 2015, appendix A.1.2: e(t, s) = v^T tanh(W q(t) + U k(s))."""
+    W, U, v = (np.asarray(each, np.float64).T for each in (query_kernel, key_kernel, scale))
+    return _scores(lambda q, k: (v @ np.tanh(W @ q + U @ k)).item(), query, key)
+
+
+def concat_score(query, key, kernel, scale):
+    """Luong et al. 2015, section 3.1: v^T tanh(W [q; k])."""
+    W, v = np.asarray(kernel, np.float64).T, np.asarray(scale, np.float64).T
+    return _scores(lambda q, k: (v @ np.tanh(W @ np.concatenate([q, k]))).item(), query, key)
+
+
+def general_score(query, key, kernel):
+    """Luong et al. 2015, section 3.1: q^T W k."""
+    W = np.asarray(kernel, np.float64)
+    return _scores(lambda q, k: q @ W @ k, query, key)
+
+
+def dot_score(query, key):
+    """Luong et al. 2015, section 3.1: q^T k."""
+    return _scores(lambda q, k: q @ k, query, key)
+
+
+def scaled_dot_score(query, key):
+    """Vaswani et al. 2017, section 3.2.1: q^T k / sqrt(d)."""
+    return _scores(lambda q, k: q @ k / np.sqrt(len(k)), query, key)
 
 
 def attention(scores, value, mask=None):
@@ -33,3 +61,109 @@ def attention(scores, value, mask=None):
             weights[row, t, seen] = softmax(scores[row, t, seen])
             context[row, t] = sum(weights[row, t, s] * value[row, s] for s in seen)
     return context, weights
+
+
+def hard_attention(scores, value, mask=None):
+    """Xu et al. 2015, section 4.1, at inference: the most likely position that is not masked."""
+    weights = np.zeros(scores.shape)
+    context = np.zeros((*scores.shape[:2], value.shape[-1]))
+    for row, t in np.ndindex(scores.shape[:2]):
+        seen = np.arange(scores.shape[2]) if mask is None else np.flatnonzero(mask[row, t])
+        if len(seen):
+            best = max(seen, key=lambda s: scores[row, t, s])
+            weights[row, t, best] = 1
+            context[row, t] = value[row, best]
+    return context, weights
+
+
+def local_attention(scores, value, window, centers, mask=None, gaussian=False):
+    """Luong et al. 2015, section 3.2; `centers` (B, T) are the positions p_t, counted from 0."""
+    weights = np.zeros(scores.shape)
+    for row, t in np.ndindex(scores.shape[:2]):
+        p = centers[row, t]
+        seen = [
+            s
+            for s in range(scores.shape[2])
+            if p - window <= s <= p + window and (mask is None or mask[row, t, s])
+        ]
+        if seen:
+            weights[row, t, seen] = softmax(scores[row, t, seen])
+        for s in seen if gaussian else ():
+            weights[row, t, s] *= np.exp(-((s - p) ** 2) / (2 * (window / 2) ** 2))
+    return np.einsum("bts,bsd->btd", weights, np.asarray(value, np.float64)), weights
+
+
+def predicted_positions(query, real_keys, kernel, scale):
+    """Luong et al. 2015, section 3.2: p_t = S sigmoid(v^T tanh(W h_t)); `real_keys` (B, T) is S."""
+    W, v = np.asarray(kernel, np.float64).T, np.asarray(scale, np.float64)[:, 0]
+    centers = np.empty(query.shape[:2])
+    for row, t in np.ndindex(centers.shape):
+        centers[row, t] = real_keys[row, t] * sigmoid(v @ np.tanh(W @ query[row, t]))
+    return centers
+
+
+def key_value_attention(sequence, window, num_parts, weights, mask=None):
+    """Daniluk et al. 2017, sections 2.2 (two parts) and 2.3 (three): h* and attention weights."""
+    W_Y, W_h, w, W_r, W_x = (np.asarray(each, np.float64).T for each in weights)
+    batch_size, length, dim = sequence.shape
+    outputs = np.zeros((batch_size, length, dim // num_parts))
+    attended = np.zeros((batch_size, length, window))
+    for row, t in np.ndindex(batch_size, length):
+        if mask is not None and not mask[row, t]:
+            continue
+        k, v, *rest = np.split(sequence[row].astype(np.float64), num_parts, axis=-1)
+        p = rest[0] if num_parts == 3 else v
+        past = [s for s in range(max(0, t - window), t) if mask is None or mask[row, s]]
+        r = np.zeros(dim // num_parts)
+        if past:
+            alpha = softmax(np.array([(w @ np.tanh(W_Y @ k[s] + W_h @ k[t])).item() for s in past]))
+            r = sum(a * v[s] for a, s in zip(alpha, past, strict=True))
+            attended[row, t, [s - (t - window) for s in past]] = alpha
+        outputs[row, t] = np.tanh(W_r @ r + W_x @ p[t])
+    return outputs, attended
+
+
+def bi_attention(context, query, kernel, context_mask=None, query_mask=None):
+    """Seo et al. 2017, section 2, "Attention flow layer": G (B, T, 4D)."""
+    w = np.asarray(kernel, np.float64)[:, 0]
+    batch_size, length, dim = context.shape
+    G = np.zeros((batch_size, length, 4 * dim))
+    for row in range(batch_size):
+        H, U = context[row].astype(np.float64), query[row].astype(np.float64)
+        words = range(length) if context_mask is None else np.flatnonzero(context_mask[row])
+        asked = range(len(U)) if query_mask is None else np.flatnonzero(query_mask[row])
+        S = {
+            t: np.array([w @ np.concatenate([H[t], U[j], H[t] * U[j]]) for j in asked])
+            for t in words
+        }
+        h_tilde = np.zeros(dim)
+        if len(words) and len(asked):
+            b = softmax(np.array([S[t].max() for t in words]))
+            h_tilde = sum(b_t * H[t] for b_t, t in zip(b, words, strict=True))
+        for t in words:
+            u_tilde = np.zeros(dim)
+            if len(asked):
+                u_tilde = sum(a * U[j] for a, j in zip(softmax(S[t]), asked, strict=True))
+            G[row, t] = np.concatenate([H[t], u_tilde, H[t] * u_tilde, H[t] * h_tilde])
+    return G
+
+
+def multi_head_attention(query, key, value, mask, weights):
+    """Vaswani et al. 2017, section 3.2.2: output (B, T, D) and weights (B, N, T, S).
+
+    `weights` are W_Q (·, N, H), b_Q (N, H), the same of K and V, W_O (N, H, D), b_O (D,).
+    """
+    query, key, value, *weights = (
+        np.asarray(each, np.float64) for each in (query, key, value, *weights)
+    )
+    W_Q, b_Q, W_K, b_K, W_V, b_V, W_O, b_O = weights
+    output, attended = 0, []
+    for n in range(W_Q.shape[1]):
+        scores = scaled_dot_score(
+            query @ W_Q[:, n] + b_Q[n],
+            key @ W_K[:, n] + b_K[n],
+        )
+        head, alpha = attention(scores, value @ W_V[:, n] + b_V[n], mask)
+        output = output + head @ W_O[n]
+        attended.append(alpha)
+    return output + b_O, np.stack(attended, axis=1)

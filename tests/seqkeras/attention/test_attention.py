@@ -1,35 +1,72 @@
+import keras
 import numpy as np
+import pytest
 from keras import ops
 
-from seqkeras.attention import AdditiveScore, Attention
+from seqkeras.attention import (
+    AdditiveScore,
+    Attention,
+    ConcatScore,
+    DotScore,
+    GeneralScore,
+    ScaledDotScore,
+)
 from tests import references
-from tests.arrays import close, floats, gradients, right_padded
-from tests.catalogue.attention import ATTENTIONS
+from tests.arrays import close, floats, gradients, numbers, right_padded
+from tests.autodiff import gradients_of
+from tests.catalogue.attention import attention_inputs
+from tests.seqkeras.attention.agreement import (
+    assert_gradients_agree,
+    assert_outputs_agree,
+    difference,
+)
 
-[CASE] = [case for case in ATTENTIONS if case.mask]
+SCORES = {
+    "additive": (lambda: AdditiveScore(17), references.additive_score, 11),
+    "concat": (lambda: ConcatScore(17), references.concat_score, 11),
+    "general": (GeneralScore, references.general_score, 11),
+    "dot": (DotScore, references.dot_score, 7),
+    "scaled_dot": (ScaledDotScore, references.scaled_dot_score, 7),
+}
+every_score = pytest.mark.parametrize("name", SCORES)
 
 
-def expected(layer, query, key, value, attention_mask=None):
-    scores = references.additive_score(query, key, *layer.score.get_weights())
-    return references.attention(scores, value, attention_mask)
+def case(name):
+    make_score, score, key_dim = SCORES[name]
+
+    def reference(weights, query, key, value, attention_mask=None):
+        return references.attention(score(query, key, *weights), value, attention_mask)
+
+    return lambda: Attention(make_score()), attention_inputs(key_dim), reference
 
 
-def test_attention_is_the_papers_formula():
-    layer, inputs = CASE.build(), CASE.inputs()
-    close(layer(**inputs), expected(layer, **inputs))
+@every_score
+def test_attention_is_the_papers_formula(name):
+    make, inputs, reference = case(name)
+    assert_outputs_agree(make, inputs, reference)
     del inputs["attention_mask"]
-    close(layer(**inputs), expected(layer, **inputs))
+    assert_outputs_agree(make, inputs, reference)
+
+
+@every_score
+def test_the_gradients_of_attention_are_right(name):
+    make, inputs, reference = case(name)
+    inputs["attention_mask"][1, 2] = False
+    assert_gradients_agree(make, inputs, reference)
 
 
 def test_one_mask_may_serve_every_query():
-    layer, inputs = CASE.build(), CASE.inputs()
+    make, inputs, reference = case("additive")
+    layer = make()
     inputs["attention_mask"] = right_padded([5, 0], 5)[:, None]
     whole = inputs | {"attention_mask": np.repeat(inputs["attention_mask"], 3, axis=1)}
-    close(layer(**inputs), expected(layer, **whole))
+    close(layer(**inputs), reference(layer.get_weights(), **whole))
 
 
 def test_a_fully_masked_row_has_gradients_without_nan():
-    layer, inputs = CASE.build(), CASE.inputs()
+    make, inputs, _ = case("additive")
+    layer = make()
+    layer(**inputs)
     inputs["attention_mask"] = np.zeros_like(inputs["attention_mask"])
     for gradient in gradients(layer, lambda each: ops.sum(each(**inputs)[0])):
         assert np.all(gradient == 0)
@@ -40,4 +77,48 @@ def test_a_score_that_is_built_is_used_as_it_is():
     score = AdditiveScore(17)
     scores = score(query, key)
     _, weights = Attention(score)(query, key, value)
-    close(weights, references.attention(np.asarray(scores), value)[1])
+    close(weights, references.attention(numbers(scores), value)[1])
+
+
+def test_attention_to_a_prepared_key_is_attention():
+    make, inputs, _ = case("concat")
+    layer = make()
+    expected = layer(**inputs)
+    prepared = layer.score.prepare(inputs["key"])
+    mask = inputs["attention_mask"]
+    for t in range(3):
+        one = layer.attend(
+            inputs["query"][:, t : t + 1], prepared, inputs["value"], mask[:, t : t + 1]
+        )
+        close(one, [each[:, t : t + 1] for each in expected])
+
+
+def of_keras(kind, scale, mask):
+    """Keras's layer as a function of query, key and value."""
+    layer = {"dot": keras.layers.Attention, "additive": keras.layers.AdditiveAttention}[kind]()
+    layer([floats(2, 3, 7), floats(2, 5, 7), floats(2, 5, 7)])
+    if kind == "additive":
+        layer.set_weights([scale])
+    return lambda query, key, value: layer(
+        [query, value, key], mask=[None, mask], return_attention_scores=True
+    )
+
+
+@pytest.mark.parametrize("kind", ["dot", "additive"])
+def test_attention_is_that_of_keras(kind):
+    mask, scale = right_padded([5, 3], 5), floats(7, seed=3)
+    ours = Attention(DotScore() if kind == "dot" else AdditiveScore(7))
+    inputs = [floats(2, 3, 7), floats(2, 5, 7, seed=1), floats(2, 5, 7, seed=2)]
+    ours(*inputs)
+    if kind == "additive":  # Keras has no kernels
+        ours.set_weights([np.eye(7), np.eye(7), scale[:, None]])
+    rival = of_keras(kind, scale, mask)
+    factors = floats(2, 3, 7, seed=4)
+    results = []
+    for layer in (lambda q, k, v: ours(q, k, v, attention_mask=mask[:, None]), rival):
+        by_inputs = gradients_of(
+            lambda values, layer=layer: ops.sum(ops.multiply(factors, layer(*values)[0])), inputs
+        )
+        results.append((layer(*inputs), by_inputs))
+    assert difference(results[0][0], results[1][0]) < 1e-5
+    assert difference(results[0][1], results[1][1]) < 1e-5

@@ -9,7 +9,7 @@ import pytest
 from seqkeras import composites
 from tests.arrays import close, gradients, needs_tensorflow
 from tests.catalogue import call
-from tests.catalogue.recurrent import BIDIRECTIONAL, RECURRENT
+from tests.catalogue.recurrent import BIDIRECTIONAL, LAYER_CLASSES, RECURRENT, backward_case
 
 RNN = (
     "(step_function, inputs, initial_states, go_backwards=False, mask=None, constants=None, "
@@ -18,7 +18,11 @@ RNN = (
 )
 ALL = ("rnn", "lstm", "gru", "bidirectional")
 BACKENDS = Path(inspect.getfile(keras)).parent / "src" / "backend"
-every_layer = pytest.mark.parametrize("case", RECURRENT + BIDIRECTIONAL, ids=lambda case: case.name)
+*ONE_CELL, STACK = RECURRENT
+BACKWARDS = [backward_case(each) for each in LAYER_CLASSES]
+every_layer = pytest.mark.parametrize(
+    "case", [*ONE_CELL, *BACKWARDS, *BIDIRECTIONAL], ids=lambda case: case.name
+)
 
 
 def test_keras_has_the_loop_that_we_call():
@@ -81,7 +85,14 @@ def test_a_node_carries_its_name_and_options(case):
         assert implements == {"composite": "bidirectional", "cell": cell}
     else:
         cell = layer.cell.composite.__name__
-        assert implements == {"composite": cell, "reverse": True}
+        assert implements == {"composite": cell, "reverse": case in BACKWARDS}
+
+
+@needs_tensorflow
+def test_each_cell_of_a_stack_is_a_node():
+    graph = traced(STACK.build(), STACK.inputs(), as_nodes=ALL)
+    assert {each["composite"] for each in composites_in(graph)} == {"lstm", "rnn", "gru"}
+    close(graph(**STACK.inputs()), call(STACK.build(), STACK.inputs()))
 
 
 @needs_tensorflow
@@ -106,7 +117,7 @@ def test_as_nodes_ends_with_its_block():
 
 
 @needs_tensorflow
-@pytest.mark.parametrize("case", RECURRENT, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", ONE_CELL, ids=lambda case: case.name)
 def test_a_node_keeps_the_gradients(case):
     layer, inputs = case.build(), case.inputs()
 

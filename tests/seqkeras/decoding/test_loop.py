@@ -2,57 +2,25 @@ import numpy as np
 import pytest
 from keras import ops
 
-from seqkeras.decoding import generate, greedy
+from seqkeras.decoding import BannedTokens, StateEntry, beam, generate, greedy, sample
 from tests import references
 from tests.arrays import close, numbers
+from tests.references.decoding import greedy as greedy_reference
+from tests.seqkeras.decoding.toys import BOS, EOS, VOCAB_SIZE, Automaton, compiled
 
-BOS, EOS = 2, 3
-VOCAB_SIZE, SOURCES, MAX_LENGTH = 7, 5, 11
+SOURCES, MAX_LENGTH = 5, 11
+IDS = {"start_id": BOS, "end_id": EOS}
 
 
-class RandomAutomaton:
-    """A decoder that needs its state: logits depend on the source and on all tokens before.
-
-    Per beam the state is a sum over the prefix, per source the row's number.
-    """
-
-    def __init__(self, seed):
-        random = np.random.default_rng(seed)
-        self.table = random.normal(0, 2, (SOURCES, 13, VOCAB_SIZE)).astype("float32")
-        self.table[:, :, EOS] += random.normal(0, 2, (SOURCES, 1))
-
-    @property
-    def initial_state(self):
-        return {
-            "hidden": np.zeros((SOURCES, 1), "int32"),
-            "source": np.arange(SOURCES, dtype="int32"),
-        }
-
-    def step(self, token_ids, state):
-        hidden = (3 * state["hidden"] + token_ids) % 13  # (B, 1)
-        table = ops.take(self.table, state["source"], axis=0)  # (B, 13, V)
-        logits = ops.take_along_axis(table, hidden[:, :, None], axis=1)
-        return (logits, None), {**state, "hidden": hidden}
-
-    def logits(self, source, prefix):
-        hidden = 0
-        for token in prefix:
-            hidden = (3 * hidden + token) % 13
-        return self.table[source, hidden]
+def decoded(decoder, function=greedy, **options):
+    options = IDS | {"max_length": MAX_LENGTH} | options
+    return numbers(function(decoder.step, decoder.initial_state, **options))
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_greedy_decoding_is_the_plain_loop(seed):
-    decoder = RandomAutomaton(seed)
-    token_ids, lengths, scores = numbers(
-        greedy(
-            decoder.step,
-            decoder.initial_state,
-            start_id=BOS,
-            end_id=EOS,
-            max_length=MAX_LENGTH,
-        )
-    )
+    decoder = Automaton(seed)
+    token_ids, lengths, scores = decoded(decoder)
     assert token_ids.shape == (SOURCES, MAX_LENGTH)
     assert (token_ids.dtype, lengths.dtype, scores.dtype) == ("int32", "int32", "float32")
     for row in range(SOURCES):
@@ -64,7 +32,7 @@ def test_greedy_decoding_is_the_plain_loop(seed):
 
 def test_the_toy_decoders_end_at_many_lengths():
     lengths = {
-        len(references.greedy(RandomAutomaton(seed).logits, row, BOS, EOS, MAX_LENGTH)[0])
+        len(greedy_reference(Automaton(seed).logits, row, BOS, EOS, MAX_LENGTH)[0])
         for seed in range(3)
         for row in range(SOURCES)
     }
@@ -77,30 +45,136 @@ def test_the_loop_ends_with_the_last_row():
     def step(token_ids, state):
         steps.append(token_ids)
         logits = ops.one_hot(ops.where(state["left"] == 0, EOS, 5), VOCAB_SIZE)
-        return (logits, None), {"left": state["left"] - 1}
+        return (logits,), {"left": state["left"] - 1}
 
     state = {"left": np.array([[1], [0], [2]], "int32")}
-    _, lengths, _ = greedy(step, state, start_id=BOS, end_id=EOS, max_length=1000)
+    _, lengths, _ = greedy(step, state, max_length=1000, **IDS)
     assert numbers(lengths).tolist() == [2, 1, 3]
     assert len(steps) <= 3
 
 
-def test_choose_sees_log_probabilities_and_has_the_last_word():
-    decoder = RandomAutomaton(0)
+def test_choose_sees_log_probabilities_and_the_position_and_has_the_last_word():
+    decoder = Automaton(0)
 
-    def least_probable_or_nothing(log_probs):
+    def least_probable_and_then_fives(log_probs, position):
         total = ops.sum(ops.exp(log_probs), axis=-1)
-        return ops.where(ops.abs(total - 1) < 1e-5, ops.argmin(log_probs, axis=-1), 0)
+        first = ops.where(ops.abs(total - 1) < 1e-5, ops.argmin(log_probs, axis=-1), 0)
+        return ops.where(position == 0, first, 5)
 
-    token_ids, _, _ = numbers(
-        generate(
-            decoder.step,
-            decoder.initial_state,
-            least_probable_or_nothing,
-            start_id=BOS,
-            end_id=EOS,
-            max_length=1,
-        )
+    token_ids, _, _ = decoded(
+        decoder, generate, choose=least_probable_and_then_fives, max_length=2, end_id=-1
     )
     first = [decoder.logits(row, [BOS]).argmin() for row in range(SOURCES)]
     assert token_ids[:, 0].tolist() == first
+    assert token_ids[:, 1].tolist() == [5] * SOURCES
+
+
+def test_every_row_may_start_with_its_own_token():
+    decoder, starts = Automaton(2), np.array([2, 4, 0, 6, 2])
+    token_ids, _, _ = decoded(decoder, start_id=starts)
+    for row, start in enumerate(starts):
+        ids, _ = references.greedy(decoder.logits, row, start, EOS, MAX_LENGTH)
+        assert token_ids[row].tolist() == ids + [0] * (MAX_LENGTH - len(ids))
+
+
+PROMPT = np.array([[4, EOS, 5], [6, 0, 0], [0, 0, 0], [1, 5, 0], [5, 5, EOS]]), [3, 1, 0, 2, 3]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_every_row_goes_on_from_its_own_prompt(seed):
+    decoder = Automaton(seed)
+    token_ids, lengths, scores = decoded(decoder, prompt=PROMPT)
+    for row, (ids, length) in enumerate(zip(*PROMPT)):
+        prompt = ids[:length].tolist()
+        ids, score = references.greedy(
+            lambda row, prefix, prompt=prompt: decoder.logits(row, [BOS, *prompt, *prefix[1:]]),
+            row,
+            BOS,
+            EOS,
+            MAX_LENGTH - length,
+        )
+        assert token_ids[row, : lengths[row]].tolist() == prompt + ids
+        assert not token_ids[row, lengths[row] :].any()
+        close(scores[row], score)
+
+
+def test_a_prompt_overrules_the_processors_and_may_fill_the_result():
+    decoder = Automaton(1)
+    token_ids, lengths, scores = decoded(
+        decoder, prompt=PROMPT, max_length=3, processors=[BannedTokens([4, 5])]
+    )
+    assert token_ids[0].tolist() == [4, EOS, 5]
+    assert (lengths[0], scores[0]) == (3, 0.0)
+    assert not set(token_ids[1]) & {4, 5}
+
+
+def test_source_entries_are_never_tiled():
+    decoder = Automaton(0)
+    beams = []
+
+    def step(token_ids, state):
+        assert state["logits"].shape == decoder.table.shape
+        assert state["place"].shape == token_ids.shape
+        beams.append(token_ids.shape[1])
+        return decoder.step(token_ids, state)
+
+    state = decoder.initial_state
+    entries = {"state_entries": decoder.state_entries}
+    beam(step, state, num_beams=3, max_length=5, **entries, **IDS)
+    assert set(beams) == {3}
+    greedy(step, state, max_length=5, **entries, **IDS)
+    assert beams[-1] == 1
+
+
+@pytest.mark.parametrize("function", [greedy, beam, sample])
+def test_decoding_is_the_same_when_it_is_compiled_for_any_batch(function):
+    decoder = Automaton(1)
+    options = IDS | {"max_length": MAX_LENGTH, "state_entries": decoder.state_entries}
+    if function is beam:
+        options |= {"num_beams": 3, "n_best": 2, "length_penalty": 0.7}
+    if function is sample:
+        options |= {"seed": 3, "top_k": 5, "top_p": 0.9}
+    prompt_lengths = np.array(PROMPT[1])
+
+    def search(rows, weights):
+        state = {
+            "place": ops.zeros_like(rows)[:, None],
+            "logits": ops.take(decoder.table, rows, axis=0),
+            "attention": weights,
+        }
+        prompt = ops.take(PROMPT[0], rows, axis=0), ops.take(prompt_lengths, rows, axis=0)
+        more = {}
+        if function is beam:
+            mask = ops.take(decoder.source_mask, rows, axis=0)
+            more = {"coverage_penalty": 0.3, "source_mask": mask}
+        return function(decoder.step, state, prompt=prompt, **options, **more)
+
+    rows = np.array([3, 1, 4], "int32")
+    inputs = rows, decoder.weights[rows]
+    close(compiled(search, *inputs), search(*map(ops.convert_to_tensor, inputs)))
+
+
+def test_what_can_not_be_decoded_is_refused():
+    decoder = Automaton(0)
+    with pytest.raises(ValueError, match="^decode: max_length must be at least 1; received 0.$"):
+        decoded(decoder, max_length=0)
+    with pytest.raises(ValueError, match=r"prompt must be \(token_ids .*; received \(3,\), \(1,\)"):
+        decoded(decoder, prompt=([1, 2, 3], [3]))
+    with pytest.raises(ValueError, match="longer than max_length, 2; received 3 tokens"):
+        decoded(decoder, prompt=PROMPT, max_length=2)
+
+
+def test_a_state_that_beams_can_not_carry_is_refused():
+    decoder = Automaton(0)
+    options = {"num_beams": 2, "function": beam}
+    with pytest.raises(ValueError, match="state_entries must say what is per beam"):
+        decoded(decoder, **options)
+    with pytest.raises(
+        ValueError, match=r"those of the state, \['attention', .*; received \['a'\]"
+    ):
+        decoded(decoder, state_entries=[StateEntry("a", "beam", ())], **options)
+    entries = [StateEntry(each.name, "beam", ()) for each in decoder.state_entries]
+    with pytest.raises(
+        ValueError, match=r"logits must have shape \(batch, 1, .*; received \(5, 101"
+    ):
+        decoded(decoder, state_entries=entries, **options)

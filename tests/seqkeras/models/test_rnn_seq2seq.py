@@ -1,71 +1,171 @@
-import keras
+"""RNNSeq2Seq: the formula of every wiring, attention and context; what it refuses."""
+
 import numpy as np
 import pytest
-from keras import ops
+from keras import ops, tree
 
+from seqkeras.attention import Attention, DotScore, GeneralScore, LocalAttention
 from seqkeras.models import RNNSeq2Seq
-from seqkeras.models.rnn_seq2seq import NEVER
+from seqkeras.models.rnn_decoder import NEVER
+from seqkeras.models.rnn_wirings import SCORES
+from seqkeras.schedules import LinearDecay
 from tests import references
-from tests.arrays import close, gradients, numbers
+from tests.arrays import BACKEND, close, floats, gradients, numbers, randomize
 from tests.catalogue import seq2seq
 from tests.catalogue.case import B, T
+from tests.catalogue.seq2seq import SIZES, translation_inputs
 
-SIZES = {
-    "source_vocab_size": 17,
-    "target_vocab_size": 19,
-    "embedding_dim": 7,
-    "units": 11,
-    "decoder_units": 13,
+some_models = pytest.mark.parametrize(
+    "case",
+    [seq2seq.BAHDANAU[0], seq2seq.CLASSICAL[0], seq2seq.LUONG[1]],
+    ids=lambda case: case.name,
+)
+WINDOW = 1
+LOCAL = {"local_monotonic": "monotonic", "local_predictive": "predictive"}
+CLASSICAL = {"attention": None}
+LUONG = {"attention_place": "after", "wiring": "initial_state"}
+SAME_DIM = {"decoder_units": 22, "bridge_layers": 0}  # as wide as both directions of the encoder
+FORMULAS = {
+    "bahdanau gru": {},
+    "bahdanau lstm": {"cell": "lstm"},
+    "bahdanau, two layers": {"cell": "lstm", "encoder_layers": 2, "decoder_layers": 2},
+    "bahdanau, only the context": {"wiring": "context", "attention": "general"},
+    "bahdanau, local": {"attention": "local_monotonic", "initial_cell": "bridge", "cell": "lstm"},
+    "sutskever": CLASSICAL
+    | {"wiring": "initial_state", "cell": "lstm", "initial_cell": "bridge", "readout": False}
+    | {"bidirectional": False, "units": 13, "bridge_layers": 0}
+    | {"encoder_layers": 3, "decoder_layers": 2},
+    "state alone": CLASSICAL
+    | {"wiring": "initial_state", "cell": "simple_rnn", "feed_output": False},
+    "context, map": CLASSICAL | {"wiring": "context", "context": "map", "bridge_layers": 2},
+    "context, combination": CLASSICAL
+    | {"wiring": "context", "context": "combination", "cell": "simple_rnn"},
+    "cho": CLASSICAL | {"context": "map", "bidirectional": False},
+    "context_and_output, combination": CLASSICAL
+    | {"context": "combination", "cell": "lstm", "initial_cell": "bridge", "decoder_layers": 3},
+    "luong concat": LUONG | {"attention": "concat", "encoder_layers": 2, "decoder_layers": 3},
+    "luong dot, fed": LUONG | SAME_DIM | {"attention": "dot", "input_feeding": True},
+    "luong scaled dot": LUONG | SAME_DIM | {"attention": "scaled_dot", "cell": "lstm"},
+    "luong local-m, fed": LUONG
+    | {"attention": "local_monotonic", "input_feeding": True, "cell": "lstm"},
+    "luong local-p": LUONG | {"attention": "local_predictive", "context": "combination"},
 }
-every_model = pytest.mark.parametrize("case", seq2seq.CASES, ids=lambda case: case.name)
+every_formula = pytest.mark.parametrize("arguments", FORMULAS.values(), ids=FORMULAS)
 
 
 def weights_of(model):
-    """The model's weights under the paper's names, in float64."""
-    layers = {
-        "E_x": model.source_embedding,
-        "E_y": model.target_embedding,
-        "forward": model.encoder.forward_layer,
-        "backward": model.encoder.backward_layer,
-        "bridge": model.bridge,
-        "score": model.attention.score,
-        "decoder": model.decoder_cell,
-        "readout": model.readout,
-        "output": model.output_layer,
+    """The model's weights under the reference's names."""
+    encoder, decoder = model.encoder, model.decoder
+    attention = getattr(decoder, "attention", None)
+
+    def cells(layer):
+        both = [getattr(layer, f"{way}_layer", None) for way in ("forward", "backward")]
+        return [each.weights for each in both] if all(both) else [layer.weights]
+
+    def weights(layer):
+        return layer.weights if layer else []
+
+    return {
+        "E_x": model.source_embedding.weights,
+        "E_y": weights(decoder.embedding),
+        "encoder": [cells(layer) for layer in getattr(encoder, "stacked_layers", [encoder])],
+        "context": weights(model.context_layer),
+        "bridge": [list(map(list, layers)) for layers in model.bridge.maps],
+        "decoder": [cell.weights for cell in decoder.cell.cells],
+        "score": attention.score.weights if attention else [],
+        "position": [
+            getattr(attention, name)
+            for name in ("position_kernel", "position_scale")
+            if hasattr(attention, name)
+        ],
+        "attentional": weights(getattr(decoder, "attentional", None)),
+        "readout": weights(decoder.readout),
+        "output": decoder.output_layer.weights,
     }
-    weights = {
-        name: [each.astype("float64") for each in layer.get_weights()]
-        for name, layer in layers.items()
-    }
-    W_a, U_a, v_a = weights.pop("score")
-    [E_x], [E_y] = weights["E_x"], weights["E_y"]
-    return weights | {"E_x": E_x, "E_y": E_y, "W_a": W_a, "U_a": U_a, "v_a": v_a[:, 0]}
 
 
-@every_model
-def test_logits_and_attention_are_the_papers_formula(case):
-    model, inputs = case.build(), case.inputs()
-    weights, cell = weights_of(model), model.cell_name
-    logits = numbers(model(inputs))
+def make(arguments, dtype="float32"):
+    """A model with random weights, and its arguments as the reference reads them."""
+    options = {**SIZES, "never_generated": [0, 5], "attention": "additive", **arguments}
+    attention = options["attention"]
+    if attention in LOCAL:  # a window that leaves something out
+        local = LocalAttention(GeneralScore(dtype=dtype), WINDOW, LOCAL[attention], dtype=dtype)
+        attention = local
+    model = RNNSeq2Seq(**{**options, "attention": attention}, dtype=dtype)
+    model(translation_inputs())
+    return randomize(model), {**model.get_config(), **options, "window": WINDOW}
+
+
+def expected_outputs(weights, options):
+    """The reference for the two sources of the inputs: lists of logits and attention weights."""
+    inputs = translation_inputs()
+    rows = zip(inputs["token_ids"], inputs["lengths"], inputs["target_ids"], strict=True)
+    found = [
+        references.seq2seq(source[:length], target, weights, options)
+        for source, length, target in rows
+    ]
+    return [logits for logits, _ in found], [alphas for _, alphas in found]
+
+
+def as_float64(weights):
+    return tree.map_structure(lambda each: numbers(each).astype("float64"), weights)
+
+
+@every_formula
+def test_logits_and_attention_are_the_papers_formula(arguments):
+    model, options = make(arguments)
+    inputs = translation_inputs()
+    named = weights_of(model)
+    assert len(tree.flatten(named)) == len(model.weights)
+    all_logits, alphas = expected_outputs(as_float64(named), options)
+    actual = numbers(model(inputs))
     state = model.encode(inputs["token_ids"], inputs["lengths"])
     for t in range(T):
-        (_, attention), state = model.step(inputs["target_ids"][:, t : t + 1], state)
-        attention = numbers(attention)
+        (logits, *others), state = model.step(inputs["target_ids"][:, t : t + 1], state)
+        assert len(others) == bool(options["attention"])
         for row, length in enumerate(inputs["lengths"]):
-            h, states = references.bahdanau_encoder(
-                inputs["token_ids"][row, :length], weights, cell
-            )
-            for token in inputs["target_ids"][row, : t + 1]:
-                expected, alpha, states = references.bahdanau_decoder_step(
-                    token, states, h, weights, cell
-                )
-            expected[model.never_generated] = NEVER
-            close(logits[row, t], expected, rtol=1e-4, atol=1e-5)
-            close(attention[row, 0, :length], alpha, rtol=1e-4)
-            assert np.all(attention[row, 0, length:] == 0)
+            expected = all_logits[row][t].real
+            expected[[0, 5]] = NEVER
+            close(actual[row, t], expected, rtol=1e-4, atol=1e-5)
+            close(logits[row, 0], expected, rtol=1e-4, atol=1e-5)
+            for weights in numbers(others):
+                close(weights[row, 0, :length], alphas[row][t].real, rtol=1e-4)
+                assert np.all(weights[row, 0, length:] == 0)
 
 
-@every_model
+# Keras has float64 on TensorFlow only: its matrix products are in float32 elsewhere.
+DTYPE, TOLERANCE = ("float64", 1e-9) if BACKEND == "tensorflow" else ("float32", 1e-5)
+
+
+@every_formula
+def test_gradients_are_right(arguments):
+    model, options = make(arguments, DTYPE)
+    named = weights_of(model)
+    slopes = floats(B, T, SIZES["target_vocab_size"]).astype("float64")
+    slopes[..., [0, 5]] = 0
+
+    def loss(model):
+        return ops.sum(model(translation_inputs()) * ops.convert_to_tensor(slopes, DTYPE))
+
+    actual = dict(zip([each.path for each in model.trainable_weights], gradients(model, loss)))
+    derivatives = []
+    for weight in model.trainable_weights:
+        direction = floats(*weight.shape, seed=7).astype("float64")
+        step = 1e-30j * direction
+        moved = tree.map_structure(
+            lambda each: numbers(each).astype("float64") + (step if each is weight else 0),  # noqa: B023
+            named,
+        )
+        all_logits, _ = expected_outputs(moved, options)
+        expected = sum(np.sum(w * x) for w, x in zip(slopes, all_logits)).imag / 1e-30
+        derivatives.append((np.sum(actual[weight.path] * direction), expected))
+    derivatives = np.array(derivatives)
+    assert np.all(derivatives[:, 1] != 0)
+    difference = np.abs(derivatives[:, 0] - derivatives[:, 1]).max()
+    assert difference <= TOLERANCE * np.abs(derivatives).max()
+
+
+@some_models
 def test_what_is_never_generated_has_no_probability(case):
     model, inputs = case.build(), case.inputs()
     assert model.never_generated == [0, 5]
@@ -76,22 +176,7 @@ def test_what_is_never_generated_has_no_probability(case):
     assert np.all(np.delete(probabilities, [0, 5], axis=-1) > 0)
 
 
-@every_model
-def test_every_weight_learns(case):
-    model, inputs = case.build(), case.inputs()
-    targets = np.random.default_rng(1).integers(6, 19, (B, T))
-
-    def loss(each):
-        return ops.mean(
-            keras.losses.sparse_categorical_crossentropy(targets, each(inputs), from_logits=True)
-        )
-
-    for weight, gradient in zip(model.trainable_weights, gradients(model, loss), strict=True):
-        assert np.all(np.isfinite(gradient)), weight.path
-        assert np.any(gradient), weight.path
-
-
-@every_model
+@some_models
 def test_dropout_drops_in_training_only(case):
     model, inputs = case.build(), case.inputs()
     close(model(inputs), model(inputs, training=False))
@@ -99,14 +184,80 @@ def test_dropout_drops_in_training_only(case):
     assert np.abs(first - second).max() > 0.01
 
 
-@pytest.mark.parametrize("name", SIZES)
+def test_a_config_of_the_first_release_makes_the_same_model():
+    config = {**SIZES, "cell": "lstm", "dropout": 0.0, "never_generated": [0, 5], "name": "first"}
+    first, (now, _) = RNNSeq2Seq.from_config(config), make({"cell": "lstm"})
+    first(translation_inputs())
+    first.set_weights(now.get_weights())
+    close(first(translation_inputs()), now(translation_inputs()))
+
+
+def refused(message, **arguments):
+    with pytest.raises(ValueError, match=message):
+        RNNSeq2Seq(**{**SIZES, **arguments})
+
+
+@pytest.mark.parametrize("name", [*SIZES, "encoder_layers", "decoder_layers"])
 def test_a_size_under_one_is_refused(name):
-    message = rf"^RNNSeq2Seq: every size must be at least 1; received .*'{name}': 0"
-    with pytest.raises(ValueError, match=message):
-        RNNSeq2Seq(**{**SIZES, name: 0})
+    refused(rf"^RNNSeq2Seq: every size must be at least 1; received .*'{name}': 0", **{name: 0})
 
 
-def test_an_unknown_cell_is_refused():
-    message = r"^RNNSeq2Seq: cell must be one of \['gru', 'lstm'\]; received 'qrnn'\.$"
-    with pytest.raises(ValueError, match=message):
-        RNNSeq2Seq(**SIZES, cell="qrnn")
+@pytest.mark.parametrize(
+    "name, choices",
+    {
+        "cell": "'gru', 'lstm', 'simple_rnn'",
+        "context": "'combination', 'last', 'map'",
+        "wiring": "'context', 'context_and_output', 'initial_state'",
+        "attention_place": "'after', 'before'",
+        "initial_cell": "'bridge', 'zeros'",
+        "attention": "'additive', 'concat', 'dot', 'general', 'local_monotonic', "
+        "'local_predictive', 'scaled_dot'",
+    }.items(),
+)
+def test_an_unknown_name_is_refused(name, choices):
+    refused(
+        rf"^RNNSeq2Seq: {name} must be .*one of \[{choices}\]; received 'qrnn'\.$", **{name: "qrnn"}
+    )
+
+
+def test_every_unknown_name_is_named_at_once():
+    refused(r"context must be .*'a'\. wiring must be .*'b'\.$", context="a", wiring="b")
+
+
+@pytest.mark.parametrize(
+    "message, arguments",
+    [
+        ("bridge_layers must be at least 0; received -1", {"bridge_layers": -1}),
+        ("as wide as decoder_units; received 22 and 13", {"bridge_layers": 0}),
+        ('feed_output=False goes with wiring="initial_state"', {"feed_output": False}),
+        ("attention before the cell needs a wiring with", {"wiring": "initial_state"}),
+        ('attention_place="after" needs an attention', LUONG | {"attention": None}),
+        ("needs wiring=\"initial_state\"; received 'context'", LUONG | {"wiring": "context"}),
+        ("h~ is the readout", LUONG | {"readout": False}),
+        ('input_feeding needs attention_place="after"', {"input_feeding": True}),
+        ("dot attention needs .* received 22 and 13", LUONG | {"attention": "dot"}),
+        ("scaled_dot attention needs", {"attention": "scaled_dot"}),
+        ("nothing to force", {"wiring": "context", "teacher_forcing": 0.5}),
+        ("nothing to force", {"wiring": "context", "teacher_forcing": LinearDecay(1, 0.1)}),
+        ("ratio must be a number from 0 to 1", {"teacher_forcing": 1.5}),
+        (r"per must be one of \('token', 'batch'\)", {"teacher_forcing_per": "row"}),
+    ],
+)
+def test_arguments_that_do_not_go_together_are_refused(message, arguments):
+    refused(message, **arguments)
+
+
+@pytest.mark.parametrize("name", sorted(SCORES))
+def test_a_name_makes_its_attention(name):
+    decoder = RNNSeq2Seq(**{**SIZES, "decoder_units": 22}, attention=name).decoder
+    assert type(decoder.attention.score) is SCORES[name]
+    if name in LOCAL:
+        assert (decoder.attention.window, decoder.attention.kind) == (10, LOCAL[name])
+    else:
+        assert type(decoder.attention) is Attention
+
+
+def test_an_attention_of_the_users_refuses_sizes_that_differ_before_the_first_step():
+    model = RNNSeq2Seq(**SIZES, attention=Attention(DotScore()))
+    with pytest.raises(ValueError, match="DotScore: query and key must have the same dim"):
+        model.build()

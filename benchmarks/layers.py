@@ -1,0 +1,306 @@
+"""Recurrent layers in training, forward and backward, against the same layers of Keras.
+
+    python -m benchmarks.layers [--only WORD] [--rounds N] [--json FILE] [--quick]
+    KERAS_BACKEND=jax python -m benchmarks.layers        (torch too; needs no TensorFlow)
+
+A training step is the loss and its gradients by every weight and the sequence, of a batch that is
+padded on the right and masked, three quarters of it real steps. On TensorFlow it is a `tf.function`
+without XLA, traced for static lengths and for dynamic ones (batch and length None); on JAX it is
+compiled, on PyTorch eager, and lengths are static. Contenders hold the same weights, and what they
+compute is compared before it is timed.
+"""
+
+import dataclasses
+import functools
+import importlib.metadata
+import os
+import sys
+from collections.abc import Callable
+
+import numpy as np
+
+from benchmarks import harness
+
+TOLERANCE = 1e-4  # of the largest value
+FEATURES, UNITS = 128, 256
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """A layer and its rivals, all of (B, T, D) sequences and a mask.
+
+    Args:
+        name: in the table.
+        ours: (units) -> our layer.
+        rivals: name in the table -> (units) -> the rival layer.
+        goals: of the lengths, "static" or "dynamic" -> the ratio wanted; {} for none.
+        features, units: sizes.
+        lengths, batch_sizes: each of them with each.
+        same: whether the rivals compute the same with the same weights, which is then tested.
+    """
+
+    name: str
+    ours: Callable
+    rivals: dict
+    goals: dict
+    features: int = FEATURES
+    units: int = UNITS
+    lengths: tuple = (128,)
+    batch_sizes: tuple = (8, 32)
+    same: bool = True
+
+
+def _recurrent(name, bidirectional=False):
+    """The case of a recurrent layer that Keras has under the same name."""
+    import keras
+
+    from seqkeras import recurrent
+
+    def make(library, wrapper, units):
+        layer = getattr(library, name)(units, return_sequences=True)
+        return wrapper(layer) if bidirectional else layer
+
+    return Case(
+        f"bidirectional {name.lower()}" if bidirectional else name.lower(),
+        functools.partial(make, recurrent, recurrent.Bidirectional),
+        {"keras": functools.partial(make, keras.layers, keras.layers.Bidirectional)},
+        {"static": 1.5, "dynamic": 1.0},
+    )
+
+
+def _qrnn(batch_size, length, goal=None):
+    """The quasi-recurrent network beside LSTMs of its size, which compute something else."""
+    import keras
+
+    from seqkeras import recurrent
+
+    def lstm(library, units):
+        return library.LSTM(units, return_sequences=True)
+
+    return Case(
+        "qrnn",
+        lambda units: recurrent.QRNN(units, window=2, return_sequences=True),
+        {
+            "our lstm": functools.partial(lstm, recurrent),
+            "keras lstm": functools.partial(lstm, keras.layers),
+        },
+        {"static": goal, "dynamic": goal},
+        features=256,
+        lengths=(length,),
+        batch_sizes=(batch_size,),
+        same=False,
+    )
+
+
+def cases():
+    """Every case, in the order of the table; made late, for they import Keras."""
+    return [
+        _recurrent("LSTM"),
+        _recurrent("GRU"),
+        _recurrent("SimpleRNN"),
+        _recurrent("LSTM", bidirectional=True),
+        _qrnn(8, 128),
+        _qrnn(8, 512, goal=4),
+        _qrnn(8, 2048),
+        _qrnn(32, 128),
+        _qrnn(32, 512, goal=1.5),
+    ]
+
+
+def measure(options):
+    """Check and time the training steps of the cases; returns the rows."""
+    quiet_tensorflow()
+    rows = []
+    for case in cases():
+        if options.only not in case.name:
+            continue
+        if options.quick:
+            case = dataclasses.replace(
+                case, features=3, units=7, lengths=case.lengths[:1], batch_sizes=(2,)
+            )
+        for batch_size in case.batch_sizes:
+            for length in case.lengths:
+                length = 5 if options.quick else length
+                rows += _compare(case, batch_size, length, 1 if options.quick else options.rounds)
+    if not rows:
+        raise ValueError(f"no case has {options.only!r} in its name.")
+    print(f"measured on {machine()}; medians of {options.rounds} rounds")
+    return rows
+
+
+def _compare(case, batch_size, length, rounds):
+    """The rows of one case at one size: every kind of lengths, every rival."""
+    batch = _batch(batch_size, length, case.features)
+    layers = {"ours": case.ours(case.units)}
+    layers |= {rival: make(case.units) for rival, make in case.rivals.items()}
+    for layer in layers.values():
+        layer.build((None, None, case.features))
+    if case.same:
+        _share_weights(layers)
+    rows = []
+    for lengths in _kinds_of_lengths():
+        label = f"{case.name} b{batch_size} t{length} {lengths}"
+        steps = {
+            name: training_step(layer, batch if lengths == "static" else None, case.features)
+            for name, layer in layers.items()
+        }
+        if case.same:
+            _check(label, steps, batch)
+        times = harness.times_in_turn(
+            {name: lambda number, step=step: step(*batch) for name, step in steps.items()}, rounds
+        )
+        goal = case.goals.get(lengths)
+        rows += [
+            harness.compare_times(
+                f"{label} vs {rival}", times["ours"], times[rival], "ms", 1000, goal
+            )
+            for rival in case.rivals
+        ]
+    return rows
+
+
+def _batch(batch_size, length, features):
+    """(B, T, D) float32 sequences and a (B, T) mask of T / 2 to T steps; the first row is full."""
+    rng = np.random.default_rng(batch_size)
+    lengths = rng.integers(length // 2, length, batch_size, endpoint=True)
+    lengths[0] = length
+    sequences = rng.normal(size=(batch_size, length, features)).astype(np.float32)
+    return sequences, np.arange(length) < lengths[:, np.newaxis]
+
+
+def _share_weights(layers):
+    """The first layer's weights, with biases that are not zero, in all of them."""
+    rng = np.random.default_rng(1)
+    weights = [
+        weight + rng.normal(scale=0.05, size=weight.shape)
+        for weight in layers["ours"].get_weights()
+    ]
+    for layer in layers.values():
+        layer.set_weights(weights)
+
+
+def _kinds_of_lengths():
+    import keras
+
+    return ("static", "dynamic") if keras.backend.backend() == "tensorflow" else ("static",)
+
+
+def training_step(layer, batch, features):
+    """(sequences, mask) -> [loss, gradients ...] of a layer, and nothing of it left to be computed.
+
+    Args:
+        layer: of a sequence and a mask, built.
+        batch: of the shapes to trace for; None: any.
+        features: the sequences' last axis.
+    """
+    import keras
+
+    makers = {"tensorflow": _tensorflow_step, "jax": _jax_step, "torch": _torch_step}
+    return makers[keras.backend.backend()](layer, batch, features)
+
+
+def _loss(outputs, mask):
+    """Of the real steps; what a layer gives at the others differs."""
+    from keras import ops
+
+    return ops.sum(ops.square(outputs) * ops.cast(mask, outputs.dtype)[..., None])
+
+
+def _tensorflow_step(layer, batch, features):
+    import tensorflow as tf
+
+    shape = (None, None) if batch is None else batch[1].shape
+    weights = [each.value for each in layer.trainable_variables]
+
+    @tf.function(
+        input_signature=[tf.TensorSpec((*shape, features)), tf.TensorSpec(shape, tf.bool)],
+        jit_compile=False,
+        autograph=False,
+    )
+    def step(sequences, mask):
+        with tf.GradientTape() as tape:
+            tape.watch(sequences)
+            loss = _loss(layer(sequences, mask=mask, training=True), mask)
+        return [loss, *tape.gradient(loss, [sequences, *weights])]
+
+    return lambda sequences, mask: [each.numpy() for each in step(sequences, mask)]
+
+
+def _jax_step(layer, batch, features):
+    import jax
+
+    fixed = [each.value for each in layer.non_trainable_variables]
+
+    def loss(weights, sequences, mask):
+        outputs, _ = layer.stateless_call(weights, fixed, sequences, mask=mask, training=True)
+        return _loss(outputs, mask)
+
+    both = jax.jit(jax.value_and_grad(loss, argnums=(0, 1)))
+    weights = [each.value for each in layer.trainable_variables]
+
+    def step(sequences, mask):
+        value, (by_weights, by_sequences) = jax.block_until_ready(both(weights, sequences, mask))
+        return [value, by_sequences, *by_weights]
+
+    return step
+
+
+def _torch_step(layer, batch, features):
+    import torch
+    from keras import ops
+
+    weights = [each.value for each in layer.trainable_variables]
+
+    def step(sequences, mask):
+        sequences, mask = ops.convert_to_tensor(sequences), ops.convert_to_tensor(mask)
+        sequences.requires_grad_()
+        value = _loss(layer(sequences, mask=mask, training=True), mask)
+        gradients = torch.autograd.grad(value, [sequences, *weights])
+        return [each.detach().cpu() for each in (value, *gradients)]
+
+    return step
+
+
+def _check(label, steps, batch):
+    """Compare loss and gradients, largest difference over largest value."""
+    ours, *rivals = ([np.asarray(each) for each in step(*batch)] for step in steps.values())
+    for rival, arrays in zip(list(steps)[1:], rivals, strict=True):
+        pairs = list(zip(ours, arrays, strict=True))
+        worst = max(np.max(np.abs(own - other)) / np.max(np.abs(other)) for own, other in pairs)
+        if not worst <= TOLERANCE:
+            raise ValueError(
+                f"{label}: loss and gradients do not agree: ours differ by {worst:.1e} of the "
+                f"largest value from {rival}"
+            )
+        print(f"{label}: loss and gradients agree; ours differ by {worst:.1e} from {rival}")
+
+
+def quiet_tensorflow():
+    """Import TensorFlow quietly where it is the backend."""
+    if os.environ.get("KERAS_BACKEND", "tensorflow") == "tensorflow":
+        from seqkeras.quiet import import_tensorflow
+
+        import_tensorflow()
+
+
+def machine():
+    """What the figures were measured on, and with which backend, in words."""
+    import keras
+
+    backend = keras.backend.backend()
+    versions = {name: importlib.metadata.version(name) for name in ("keras", backend)}
+    return harness.machine(**versions)
+
+
+def main(arguments=None):
+    """Run the benchmark; returns the exit status."""
+    parser = harness.make_parser("layers", __doc__.splitlines()[0])
+    parser.add_argument("--only", default="", metavar="WORD", help="cases with this in their name")
+    parser.add_argument(
+        "--rounds", type=harness.count, default=20, help="timed rounds of each case; 20"
+    )
+    return harness.run(parser, measure, arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

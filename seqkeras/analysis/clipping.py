@@ -1,0 +1,74 @@
+"""Clipped gradients, and the wall that they are for.
+
+    by norm:   ĝ = g min(1, c / ‖g‖)        by value:   ĝ_i = min(max(g_i, -c), c)
+
+The wall is the error of one sigmoid unit after 50 steps: it has a cliff where the unit's gradient
+explodes, and one plain step of gradient descent from its foot leaves the region for good.
+
+Reference: Pascanu et al. 2013, sections 2.3 and 3.2, https://arxiv.org/abs/1211.5063; Goodfellow
+et al. 2016, section 10.11.1, https://www.deeplearningbook.org/contents/rnn.html
+"""
+
+import numpy as np
+
+WALL_STEPS, WALL_START, WALL_TARGET = 50, 0.5, 0.7
+
+
+def clip_by_norm(gradient, threshold):
+    """The gradient, made as short as the threshold if it is longer; its direction stays.
+
+    An infinite entry becomes NaN, and a gradient whose norm overflows becomes zero.
+    """
+    norm = np.sqrt(np.sum(np.square(gradient)))
+    return gradient * (threshold / np.maximum(norm, threshold))
+
+
+def clip_by_value(gradient, threshold):
+    """The gradient with each entry between -threshold and threshold; its direction may change.
+
+    An infinite entry becomes the threshold; NaN stays.
+    """
+    return np.clip(gradient, -threshold, threshold)
+
+
+def wall(w, b):
+    """The error of a unit x(t) = w sigmoid(x(t-1)) + b after 50 steps from 0.5, target 0.7.
+
+        E = (sigmoid(x(50)) - 0.7)²
+        dx(t)/dw = s + w s' dx(t-1)/dw        dx(t)/db = 1 + w s' dx(t-1)/db
+
+    Notation: s = sigmoid(x(t-1)), s' = s (1 - s).
+
+    Args:
+        w, b: numbers, or arrays that broadcast.
+
+    Returns:
+        E, dE/dw, dE/db.
+    """
+    x = np.full(np.broadcast_shapes(np.shape(w), np.shape(b)), WALL_START)
+    x_by_w, x_by_b = np.zeros_like(x), np.zeros_like(x)
+    for _ in range(WALL_STEPS):
+        s = 1 / (1 + np.exp(-x))
+        slope = w * s * (1 - s)
+        x, x_by_w, x_by_b = w * s + b, s + slope * x_by_w, 1 + slope * x_by_b
+    s = 1 / (1 + np.exp(-x))
+    error_by_x = 2 * (s - WALL_TARGET) * s * (1 - s)
+    return (s - WALL_TARGET) ** 2, error_by_x * x_by_w, error_by_x * x_by_b
+
+
+def descend(clip, start, learning_rate, steps):
+    """Gradient descent on `wall`.
+
+    Args:
+        clip: gradient -> the gradient to use.
+        start: (w, b).
+
+    Returns:
+        (steps + 1, 2) points (w, b), the start first, and their (steps + 1,) errors.
+    """
+    points, errors = [np.array(start, float)], []
+    for _ in range(steps):
+        error, *gradient = wall(*points[-1])
+        errors.append(error)
+        points.append(points[-1] - learning_rate * clip(np.array(gradient)))
+    return np.stack(points), np.array([*errors, wall(*points[-1])[0]])

@@ -1,0 +1,282 @@
+"""How far a gradient flows back through time, as figures and as a PNG.
+
+    python -m seqkeras.analysis.gradient_flow --out docs/gradient_flow.png
+
+Four questions, one table and one panel each: how the norm of dh(T)/dh(t) falls with T - t in each
+cell as it is made; how it follows the spectral radius of W, beside the linear recurrence
+h(t) = Qᵀ Λᵗ Q h(0); after how many steps a growing one overflows; what clipping does about it.
+
+Left out: trained cells; give `jacobian_norms` the cell of a layer.
+
+Reference: Bengio et al. 1994, https://doi.org/10.1109/72.279181; Pascanu et al. 2013,
+https://arxiv.org/abs/1211.5063; Goodfellow et al. 2016, section 10.7,
+https://www.deeplearningbook.org/contents/rnn.html
+"""
+
+import argparse
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from seqkeras.analysis.clipping import clip_by_norm, clip_by_value, descend
+from seqkeras.analysis.gradient_flow_figure import plot_gradient_flow
+from seqkeras.analysis.jacobians import jacobian_norms, step_jacobians
+from seqkeras.quiet import import_tensorflow
+
+__all__ = ["jacobian_norms", "measure", "plot_gradient_flow", "step_jacobians"]
+
+BATCH, WIDTH = 8, 8  # so many random sequences, so wide, are averaged over
+RADII = (0.9, 1.0, 1.1)
+SMALL_INPUTS = 0.1  # times a normal number: tanh is nearly linear, as the analysis assumes
+OVERFLOW_RADIUS, OVERFLOW_STEPS = 1.5, 260
+CLIPS = {
+    "no clipping": lambda gradient: gradient,
+    "by norm": lambda gradient: clip_by_norm(gradient, 0.1),
+    "by value": lambda gradient: clip_by_value(gradient, 0.1),
+}
+LABELS = {"closed": "Qᵀ Λⁿ Q", "looped": "W ··· W", "tanh": "SimpleRNN"}
+DESCENT = {"start": (4.8, -2.2), "learning_rate": 0.5, "steps": 300}
+
+
+@dataclass(frozen=True, eq=False)
+class Radius:
+    """Norms of dh(T)/dh(T-n), (steps + 1,) each, for W of one spectral radius.
+
+    closed: of Qᵀ Λⁿ Q, the linear recurrence.
+    looped: of the product of n times W, the same.
+    tanh: of a SimpleRNN with this W.
+    """
+
+    closed: np.ndarray
+    looped: np.ndarray
+    tanh: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Overflow:
+    """h(n) = W h(n-1) in one dtype.
+
+    radius: of W.
+    largest: (steps + 1,), the largest absolute entry of h(n).
+    expected: the first step at which float64 exceeds the dtype's largest number; None: at none.
+    infinite, nan: the first step with an infinite entry, with a NaN, or None.
+    """
+
+    radius: float
+    largest: np.ndarray
+    expected: int | None
+    infinite: int | None
+    nan: int | None
+
+
+@dataclass(frozen=True, eq=False)
+class Measurements:
+    """What `measure` found: all that is printed and drawn.
+
+    cells: name -> (steps + 1,) norms.
+    radii: spectral radius -> `Radius`.
+    overflows: name of a dtype -> `Overflow`.
+    descents: name of a clipping -> points (w, b) and their errors, as `descend` returns them.
+    """
+
+    cells: dict
+    radii: dict
+    overflows: dict
+    descents: dict
+
+
+def measure(units=32, steps=100, seed=0):
+    """Measure everything: random weights and inputs of this seed, states of so many units."""
+    return Measurements(
+        cells=cell_norms(units, steps, seed),
+        radii={radius: radius_norms(radius, units, steps, seed) for radius in RADII},
+        overflows=overflows(OVERFLOW_RADIUS, units, OVERFLOW_STEPS, seed),
+        descents={name: descend(clip, **DESCENT) for name, clip in CLIPS.items()},
+    )
+
+
+def cell_norms(units, steps, seed):
+    """name -> (steps + 1,) norms of dh(T)/dh(T-n) or dc(T)/dc(T-n), in cells as they are made.
+
+    Chrono initialization of an LSTM of memory T: b_f = log u, u uniform in [1, T-1]; b_i = -b_f.
+
+    Reference: Tallec and Ollivier 2018, section 2, https://arxiv.org/abs/1804.11188
+    """
+    from seqkeras.recurrent import GRUCell, LSTMCell, SimpleRNNCell
+    from seqkeras.recurrent.qrnn import QRNN
+
+    random = np.random.default_rng(seed)
+    inputs = random.normal(size=(BATCH, steps, WIDTH))
+    rnn, lstm, chrono, gru = (
+        random_cell(cell, units, random) for cell in (SimpleRNNCell, LSTMCell, LSTMCell, GRUCell)
+    )
+    b_f = np.log(random.uniform(1, max(steps - 1, 2), size=units))
+    chrono.bias.assign(np.concatenate([-b_f, b_f, np.zeros(2 * units)]))
+    qrnn = QRNN(units)
+    qrnn.build((None, None, WIDTH))
+    qrnn.kernel.assign(glorot_uniform(qrnn.kernel.shape, random))
+    cells = {"SimpleRNN": rnn, "GRU": gru, "QRNN": qrnn, "LSTM": lstm, "chrono LSTM": chrono}
+    norms = {
+        f"{name}, {state}": geometric_mean(each)
+        for name, cell in cells.items()
+        for state, each in jacobian_norms(cell, inputs).items()
+    }
+    del norms["chrono LSTM, h"]
+    return norms
+
+
+def radius_norms(radius, units, steps, seed):
+    """The `Radius` of a symmetric W, in a SimpleRNN with small inputs."""
+    from seqkeras.recurrent import SimpleRNNCell
+
+    random = np.random.default_rng(seed)
+    Q, eigenvalues = symmetric_matrix(radius, units, random)
+    W = Q.T @ np.diag(eigenvalues) @ Q
+    closed = [np.linalg.norm(Q.T @ np.diag(eigenvalues**n) @ Q, ord=2) for n in range(steps + 1)]
+    product, looped = np.eye(units), [1.0]
+    for _ in range(steps):
+        product = product @ W
+        looped.append(np.linalg.norm(product, ord=2))
+    cell = random_cell(SimpleRNNCell, units, random)
+    cell.recurrent_kernel.assign(W.T)
+    inputs = SMALL_INPUTS * random.normal(size=(BATCH, steps, WIDTH))
+    tanh = geometric_mean(jacobian_norms(cell, inputs)["h"])
+    return Radius(np.array(closed), np.array(looped), tanh)
+
+
+def overflows(radius, units, steps, seed):
+    """name -> `Overflow`, of float16, float32 and float64, for a symmetric W."""
+    random = np.random.default_rng(seed)
+    Q, eigenvalues = symmetric_matrix(radius, units, random)
+    W, start = Q.T @ np.diag(eigenvalues) @ Q, np.full(units, units**-0.5)
+    states = {
+        dtype: linear_states(W.astype(dtype), start.astype(dtype), steps)
+        for dtype in ("float16", "float32", "float64")
+    }
+    exact = np.abs(states["float64"]).max(axis=1)
+    return {
+        dtype: Overflow(
+            radius=radius,
+            largest=np.abs(each).max(axis=1),
+            expected=first(exact > np.finfo(dtype).max),
+            infinite=first(np.isinf(each).any(axis=1)),
+            nan=first(np.isnan(each).any(axis=1)),
+        )
+        for dtype, each in states.items()
+    }
+
+
+def linear_states(W, start, steps):
+    """h(n) = W h(n-1) in the dtype of W, overflow and all: (steps + 1, U)."""
+    states = [start]
+    with np.errstate(over="ignore", invalid="ignore"):
+        for _ in range(steps):
+            states.append(W @ states[-1])
+    return np.stack(states)
+
+
+def symmetric_matrix(radius, units, random):
+    """Q, orthogonal, and the eigenvalues, the largest of size `radius`: W = Qᵀ Λ Q."""
+    Q, _ = np.linalg.qr(random.normal(size=(units, units)))
+    eigenvalues = random.uniform(-1, 1, size=units)
+    return Q, radius * eigenvalues / np.abs(eigenvalues).max()
+
+
+def random_cell(cell_class, units, random):
+    """A cell with the weights that Keras would draw: Glorot uniform, orthogonal, its own bias."""
+    cell = cell_class(units)
+    cell.build((None, WIDTH))
+    gates = cell.kernel.shape[-1] // units
+    cell.kernel.assign(glorot_uniform(cell.kernel.shape, random))
+    orthonormal, _ = np.linalg.qr(random.normal(size=(gates * units, units)))
+    cell.recurrent_kernel.assign(orthonormal.T)
+    return cell
+
+
+def glorot_uniform(shape, random):
+    """Glorot and Bengio 2010, equation 16; of a convolution, the window counts on both sides."""
+    limit = np.sqrt(6 / (np.prod(shape[:-2]) * (shape[-2] + shape[-1])))
+    return random.uniform(-limit, limit, size=shape)
+
+
+def geometric_mean(norms):
+    """Over axis 0; norms that have become zero count as the smallest number there is."""
+    return np.exp(np.mean(np.log(np.maximum(norms, np.finfo(float).tiny)), axis=0))
+
+
+def first(found):
+    """The index of the first True, or None."""
+    return int(np.argmax(found)) if found.any() else None
+
+
+def report(measurements):
+    """The lines of the table."""
+    steps = len(next(iter(measurements.cells.values()))) - 1
+    columns = sorted({1, steps // 10, steps // 2, steps} - {0})
+    head = "".join(f"{f'n = {n}':>10}" for n in columns)
+    yield f"{'norm of ds(T)/ds(T-n)':28}{head}"
+    for name, norms in measurements.cells.items():
+        yield f"{name:28}" + "".join(f"{norms[n]:10.2g}" for n in columns)
+    for radius, each in measurements.radii.items():
+        for name in ("closed", "looped", "tanh"):
+            norms = getattr(each, name)
+            label = f"radius {radius:g}, {LABELS[name]}"
+            yield f"{label:28}" + "".join(f"{norms[n]:10.2g}" for n in columns)
+    yield ""
+    yield f"{f'radius {OVERFLOW_RADIUS:g}: first step':28}{'expected':>10}{'inf':>10}{'nan':>10}"
+    for dtype, each in measurements.overflows.items():
+        steps_of = (each.expected, each.infinite, each.nan)
+        yield f"{dtype:28}" + "".join(f"{'-' if n is None else n:>10}" for n in steps_of)
+    yield ""
+    yield f"{'descent at the wall':28}{'longest step':>14}{'last error':>12}{'mean error':>12}"
+    for name, (points, errors) in measurements.descents.items():
+        longest = np.linalg.norm(np.diff(points, axis=0), axis=1).max()
+        yield f"{name:28}{longest:14.2g}{errors[-1]:12.2g}{errors[-100:].mean():12.2g}"
+
+
+def whole_number(least):
+    """The type of a command-line option: text -> a whole number of at least that."""
+
+    def parse(text):
+        if not text.isdecimal() or int(text) < least:
+            raise argparse.ArgumentTypeError(
+                f"expected a whole number from {least}; received {text!r}"
+            )
+        return int(text)
+
+    return parse
+
+
+def main(arguments=None):
+    """Measure, print the tables, draw the PNG; returns the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m seqkeras.analysis.gradient_flow",
+        description="How far a gradient flows back through time: tables, and a PNG.",
+    )
+    parser.add_argument("--out", type=Path, required=True, metavar="FILE.png")
+    parser.add_argument("--units", type=whole_number(2), default=32, help="size of each state (32)")
+    parser.add_argument("--steps", type=whole_number(2), default=100, help="how far back (100)")
+    parser.add_argument("--seed", type=whole_number(0), default=0, help="of weights and inputs (0)")
+    options = parser.parse_args(arguments)
+    if os.environ.get("KERAS_BACKEND", "tensorflow") == "tensorflow":
+        import_tensorflow()
+    measurements = measure(options.units, options.steps, options.seed)
+    print(*report(measurements), sep="\n")
+    try:
+        plot_gradient_flow(measurements, options.out)
+    except OSError as error:
+        print(f"{parser.prog}: {error}", file=sys.stderr)
+        return 1
+    left = {name: f"{norms[-1]:.2g}" for name, norms in measurements.cells.items()}
+    print(
+        f"{options.out}: drawn; {options.steps} steps back a gradient is {left['SimpleRNN, h']} of "
+        f"itself in a new SimpleRNN, {left['LSTM, c']} in an LSTM"
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

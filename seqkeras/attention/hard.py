@@ -1,0 +1,158 @@
+"""Hard attention: one position for each query, and REINFORCE to train its choice."""
+
+import keras
+from keras import ops
+
+from seqkeras.attention.attention import ScoreAttention
+from seqkeras.attention.masks import mask_scores, masked_softmax
+
+
+@keras.saving.register_keras_serializable("seqkeras")
+class HardAttention(ScoreAttention):
+    """Each query attends to a single position.
+
+        training    s ~ Categorical(softmax(score(query, key)))
+        inference   s = argmax over s of score(query, key)
+        context     value(s)
+
+    No gradient reaches the score through the choice. To train it, add the gradient of the expected
+    loss by REINFORCE: `reinforce_loss` of each row's loss and the `log_probability` of its choices,
+    in a model's `compute_loss`.
+
+    Args:
+        score: a layer of `seqkeras.attention.scores`.
+        seed: of the samples; None for another one in every process.
+
+    Call arguments:
+        query: (B, T, Q), T queries at once.
+        key: (B, S, K).
+        value: (B, S, D).
+        attention_mask: booleans that broadcast to (B, T, S), True = may attend, or None.
+        training: whether to sample.
+
+    Returns:
+        context (B, T, D) and weights (B, T, S), one of them one and the others zero; all are zero
+        where a query may attend to nothing.
+
+    Reference: Xu et al. 2015, section 4.1, https://arxiv.org/abs/1502.03044
+    """
+
+    def __init__(self, score, seed=None, **kwargs):
+        super().__init__(score, **kwargs)
+        self.seed = seed
+        self.seed_generator = keras.random.SeedGenerator(seed)
+
+    def call(self, query, key, value, attention_mask=None, training=False):
+        return self.attend(query, self.score.prepare(key), value, attention_mask, training)
+
+    def attend(self, query, prepared_key, value, attention_mask=None, training=False):
+        """Attention to a key that `score.prepare` has seen already."""
+        scores = mask_scores(self.score.compare(query, prepared_key), attention_mask)
+        position = self._sample(scores) if training else ops.argmax(scores, axis=-1)  # (B, T)
+        source = ops.cast(ops.arange(ops.shape(scores)[-1]), position.dtype)
+        chosen = position[..., None] == source  # (B, T, S)
+        if attention_mask is not None:
+            chosen = ops.logical_and(chosen, attention_mask)
+        weights = ops.cast(chosen, value.dtype)
+        return ops.matmul(weights, value), weights
+
+    def _sample(self, scores):
+        rows = ops.reshape(scores, (-1, ops.shape(scores)[-1]))  # (B T, S)
+        position = keras.random.categorical(rows, 1, seed=self.seed_generator)
+        return ops.reshape(position, ops.shape(scores)[:2])
+
+    def log_probability(self, query, key, weights, attention_mask=None):
+        """(B, T) log-probabilities of choices; zero where a query may attend to nothing.
+
+        Args:
+            query, key, attention_mask: as in the call.
+            weights: (B, T, S), as the call returned them.
+        """
+        scores = mask_scores(self.score(query, key), attention_mask)
+        weights = ops.stop_gradient(ops.cast(weights, scores.dtype))
+        return ops.sum(weights * ops.log_softmax(scores, axis=-1), axis=-1)
+
+    def entropy(self, query, key, attention_mask=None):
+        """(B, T) entropies of the choices, a term that keeps them from settling too early."""
+        scores = mask_scores(self.score(query, key), attention_mask)
+        probabilities = masked_softmax(scores, attention_mask)
+        return -ops.sum(probabilities * ops.log_softmax(scores, axis=-1), axis=-1)
+
+    def get_config(self):
+        return {**super().get_config(), "seed": self.seed}
+
+
+@keras.saving.register_keras_serializable("seqkeras")
+class MovingAverageBaseline(keras.layers.Layer):
+    """What loss to expect: the moving average of those before, to take from REINFORCE's reward.
+
+        b <- momentum b + (1 - momentum) mean(losses), in training, after the call
+
+    Notation: the paper averages log-likelihoods; ours are losses, with the other sign.
+
+    Args:
+        momentum: how much of the average stays at each step.
+
+    Call arguments:
+        losses: (B,), or of any shape.
+        training: whether to update the average.
+
+    Returns:
+        b, repeated to the shape of the losses.
+
+    Raises:
+        ValueError: if the momentum is not in [0, 1).
+
+    Reference: Xu et al. 2015, section 4.1, https://arxiv.org/abs/1502.03044
+    """
+
+    def __init__(self, momentum=0.9, **kwargs):
+        super().__init__(autocast=False, **kwargs)
+        if not 0 <= momentum < 1:
+            raise ValueError(
+                f"MovingAverageBaseline: momentum must be in [0, 1); received {momentum}."
+            )
+        self.momentum = momentum
+
+    def build(self, losses_shape):
+        self.average = self.add_weight(
+            name="average", shape=(), initializer="zeros", trainable=False
+        )
+
+    def call(self, losses, training=False):
+        losses = ops.cast(ops.stop_gradient(losses), self.average.dtype)
+        baseline = self.average * ops.ones_like(losses)
+        if training:
+            mean = ops.mean(losses)
+            self.average.assign(self.momentum * self.average + (1 - self.momentum) * mean)
+        return baseline
+
+
+def reinforce_loss(losses, log_probabilities, baseline=0.0, entropies=0.0):
+    """A number whose gradient is that of the expected loss, estimated from samples.
+
+        d = dL + (L - b) d log p - dH, averaged over the rows
+
+    Notation: L is the paper's -log p(y | s, a), so its reward minus baseline is our -(L - b); H is
+    its entropy, with its weight lambda_e. The number itself is no loss: look at `losses`.
+
+    Args:
+        losses: (B,) L, the loss of each row with the positions that were sampled.
+        log_probabilities: (B,) log p of these positions, summed over the row's queries.
+        baseline: b, a number or (B,), that does not depend on what was sampled.
+        entropies: lambda_e H of the distributions, (B,), or zero.
+
+    Raises:
+        ValueError: if losses and log-probabilities differ in rank: they would broadcast.
+
+    Reference: Xu et al. 2015, section 4.1, https://arxiv.org/abs/1502.03044; Williams 1992,
+    https://doi.org/10.1007/BF00992696
+    """
+    losses, log_probabilities = map(ops.convert_to_tensor, (losses, log_probabilities))
+    if len(losses.shape) != len(log_probabilities.shape):
+        raise ValueError(
+            "reinforce_loss: losses and log_probabilities must have the same shape; received "
+            f"{tuple(losses.shape)} and {tuple(log_probabilities.shape)}."
+        )
+    advantage = ops.stop_gradient(losses - baseline)
+    return ops.mean(losses + advantage * log_probabilities - entropies)

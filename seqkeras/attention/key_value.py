@@ -1,0 +1,193 @@
+"""Attention of a language model to its own last states, whose parts play different roles.
+
+Elsewhere "key-value attention" means only that keys and values differ: that is `Attention` with a
+key and a value of its own.
+"""
+
+import keras
+from keras import ops
+
+from seqkeras.attention.masks import masked_softmax
+from seqkeras.shapes import require_sequence
+
+
+class PastAttention(keras.layers.Layer):
+    """Base of the two; a subclass says into how many parts a state falls.
+
+    The parts are the key k(t) first, then the value v(t); the last one, p(t), serves to predict.
+
+    Args:
+        window: L, how many of the last states are attended to.
+
+    Call arguments:
+        sequence: (B, T, D), the states h(t) of a recurrent network; D is a multiple of the parts.
+        mask: (B, T) booleans, True for real steps, or None.
+
+    Returns:
+        output (B, T, U), zero at masked steps, and weights (B, T, L), from step t - L to step
+        t - 1. No weight lies on masked steps or before the first; with none left, r is zero.
+
+    Raises:
+        ValueError: if the window is under 1, or the parts do not divide D.
+    """
+
+    num_parts: int
+
+    def __init__(self, window, **kwargs):
+        super().__init__(**kwargs)
+        if not isinstance(window, int) or window < 1:
+            raise ValueError(
+                f"{type(self).__name__}: window must be an integer of at least 1; "
+                f"received {window!r}."
+            )
+        self.window = window
+        self.supports_masking = True
+
+    def build(self, sequence_shape):
+        require_sequence(self, sequence=sequence_shape)
+        self.units, rest = divmod(sequence_shape[-1], self.num_parts)
+        if rest:
+            raise ValueError(
+                f"{type(self).__name__}: the dim of sequence must be a multiple of "
+                f"{self.num_parts}; received {sequence_shape[-1]}."
+            )
+        shape = (self.units, self.units)
+        self.key_kernel = self.add_weight(name="key_kernel", shape=shape)  # W_Y
+        self.query_kernel = self.add_weight(name="query_kernel", shape=shape)  # W_h
+        self.scale = self.add_weight(name="scale", shape=(self.units, 1))  # w
+        self.context_kernel = self.add_weight(name="context_kernel", shape=shape)  # W_r
+        self.predict_kernel = self.add_weight(name="predict_kernel", shape=shape)  # W_x
+
+    def call(self, sequence, mask=None):
+        real = ops.ones(ops.shape(sequence)[:2], "bool") if mask is None else mask
+        key, value, predict = self._parts(sequence)
+        output, weights = self._attend(
+            key,
+            predict,
+            self._last(ops.matmul(key, self.key_kernel)),
+            self._last(value),
+            self._last(real[..., None])[..., 0],
+        )
+        real = ops.cast(real, output.dtype)[..., None]
+        return output * real, weights * real
+
+    def initial_state(self, batch_size):
+        """The state before the first step: no key, no value."""
+        empty = ops.zeros((batch_size, self.window, self.units), self.compute_dtype)
+        return {
+            "keys": empty,  # W_Y k
+            "values": empty,
+            "real": ops.zeros((batch_size, self.window), "bool"),
+        }
+
+    def step(self, inputs, state):
+        """One step: the same as the call at that step.
+
+        Args:
+            inputs: (B, D), h(t).
+            state: as `initial_state` or an earlier step returned it; its entries are (B, L, ...).
+
+        Returns:
+            (output (B, U), weights (B, L)), and the new state.
+        """
+        key, value, predict = self._parts(inputs)
+        past = [state[name][:, None] for name in ("keys", "values", "real")]
+        output, weights = self._attend(key[:, None], predict[:, None], *past)
+        present = {
+            "keys": ops.matmul(key, self.key_kernel),
+            "values": value,
+            "real": ops.ones(ops.shape(key)[:1], "bool"),
+        }
+        state = {
+            name: ops.concatenate([state[name][:, 1:], each[:, None]], axis=1)
+            for name, each in present.items()
+        }
+        return (output[:, 0], weights[:, 0]), state
+
+    def _parts(self, states):
+        parts = ops.split(states, self.num_parts, axis=-1)
+        return parts[0], parts[1], parts[-1]
+
+    def _last(self, sequence):
+        """(B, T, ·) to (B, T, L, ·): beside each step the L before it, zeros before the first."""
+        missing = ops.zeros_like(sequence[:, :1])
+        padded = ops.concatenate([missing] * self.window + [sequence], axis=1)  # (B, L + T, ·)
+        return ops.stack([padded[:, i : i - self.window] for i in range(self.window)], axis=2)
+
+    def _attend(self, key, predict, past_keys, past_values, past_real):
+        """(B, T, U) present parts and (B, T, L, ·) past ones to outputs and weights."""
+        query = ops.matmul(key, self.query_kernel)[:, :, None]
+        scores = ops.matmul(ops.tanh(past_keys + query), self.scale)[..., 0]  # (B, T, L)
+        weights = masked_softmax(scores, past_real)
+        context = ops.matmul(weights[:, :, None], past_values)[:, :, 0]  # (B, T, U)
+        output = ops.tanh(
+            ops.matmul(context, self.context_kernel) + ops.matmul(predict, self.predict_kernel)
+        )
+        return output, weights
+
+    def compute_mask(self, sequence, mask=None):
+        return mask, None
+
+
+@keras.saving.register_keras_serializable("seqkeras")
+class KeyValueAttention(PastAttention):
+    """Attention to the last states of a language model, one half key and one half value.
+
+        [k(t); v(t)] = h(t)
+        M(t) = tanh(W_Y [k(t-L) ... k(t-1)] + W_h k(t))
+        weights(t) = softmax(w^T M(t))
+        r(t) = sum over s of weights(t, s) v(s)
+        output(t) = tanh(W_r r(t) + W_x v(t))
+
+    Notation: the letters are the paper's; output is its h*, before the softmax over words.
+
+    Args:
+        window: L, how many of the last states are attended to.
+
+    Call arguments:
+        sequence: (B, T, 2U), the states h(t) of a recurrent network.
+        mask: (B, T) booleans, True for real steps, or None.
+
+    Returns:
+        output (B, T, U), zero at masked steps, and weights (B, T, L), from step t - L to step
+        t - 1. No weight lies on masked steps or before the first; with none left, r is zero.
+
+    Raises:
+        ValueError: if the window is under 1, or the dim of the sequence is odd.
+
+    Reference: Daniluk et al. 2017, section 2.2, https://arxiv.org/abs/1702.04521
+    """
+
+    num_parts = 2
+
+
+@keras.saving.register_keras_serializable("seqkeras")
+class KeyValuePredictAttention(PastAttention):
+    """Attention to the last states of a language model, with a third part to predict from.
+
+        [k(t); v(t); p(t)] = h(t)
+        M(t) = tanh(W_Y [k(t-L) ... k(t-1)] + W_h k(t))
+        weights(t) = softmax(w^T M(t))
+        r(t) = sum over s of weights(t, s) v(s)
+        output(t) = tanh(W_r r(t) + W_x p(t))
+
+    Notation: the letters are the paper's; output is its h*, before the softmax over words.
+
+    Args:
+        window: L, how many of the last states are attended to.
+
+    Call arguments:
+        sequence: (B, T, 3U), the states h(t) of a recurrent network.
+        mask: (B, T) booleans, True for real steps, or None.
+
+    Returns:
+        output (B, T, U), zero at masked steps, and weights (B, T, L), from step t - L to step
+        t - 1. No weight lies on masked steps or before the first; with none left, r is zero.
+
+    Raises:
+        ValueError: if the window is under 1, or the dim of the sequence is no multiple of 3.
+
+    Reference: Daniluk et al. 2017, section 2.3, https://arxiv.org/abs/1702.04521
+    """
+
+    num_parts = 3

@@ -1,0 +1,101 @@
+"""Luong's local attention: each query attends to a window of the source around one position."""
+
+import keras
+from keras import ops
+
+from seqkeras.attention.attention import ScoreAttention
+from seqkeras.attention.masks import combine_masks, masked_softmax
+
+KINDS = ("monotonic", "predictive")
+
+
+@keras.saving.register_keras_serializable("seqkeras")
+class LocalAttention(ScoreAttention):
+    """Soft attention within [p(t) - D, p(t) + D], for a position p(t) of the source.
+
+        monotonic (local-m)     p(t) = t
+                                weights = softmax(score(query, key)) within the window
+        predictive (local-p)    p(t) = S sigmoid(v^T tanh(W q(t)))
+                                weights = softmax(score(query, key)) gaussian within the window
+                                gaussian = exp(-(s - p(t))^2 / (2 sigma^2)), sigma = D / 2
+
+    Notation: q is the paper's h_t; v and W are its v_p and W_p, W square; S counts the real keys.
+    Positions count from 0, as t and s do. The predictive weights of a query sum to less than one.
+
+    Args:
+        score: a layer of `seqkeras.attention.scores`.
+        window: D, how far the window reaches on each side.
+        kind: "monotonic" or "predictive".
+
+    Call arguments:
+        query: (B, T, Q), T queries at once.
+        key: (B, S, K).
+        value: (B, S, D).
+        attention_mask: booleans that broadcast to (B, T, S), True = may attend, or None. It must
+            begin with the real keys: the number of them is the S of the formula.
+        positions: (B or 1, T) the t of each query, or None for 0, 1, ... T - 1. Only the monotonic
+            kind looks at them.
+
+    Returns:
+        context (B, T, D) and weights (B, T, S); both are zero where the window holds no real key.
+
+    Raises:
+        ValueError: if the window is under 1, or the kind is another.
+
+    Reference: Luong et al. 2015, section 3.2, https://arxiv.org/abs/1508.04025
+    """
+
+    def __init__(self, score, window, kind="monotonic", **kwargs):
+        super().__init__(score, **kwargs)
+        if not isinstance(window, int) or window < 1:
+            raise ValueError(
+                f"LocalAttention: window must be an integer of at least 1; received {window!r}."
+            )
+        if kind not in KINDS:
+            raise ValueError(f"LocalAttention: kind must be one of {KINDS}; received {kind!r}.")
+        self.window = window
+        self.kind = kind
+
+    def build(self, query_shape, key_shape, value_shape):
+        super().build(query_shape, key_shape, value_shape)
+        if self.kind == "predictive":
+            dim = query_shape[-1]
+            self.position_kernel = self.add_weight(name="position_kernel", shape=(dim, dim))
+            self.position_scale = self.add_weight(name="position_scale", shape=(dim, 1))
+
+    def call(self, query, key, value, attention_mask=None, positions=None):
+        return self.attend(query, self.score.prepare(key), value, attention_mask, positions)
+
+    def attend(self, query, prepared_key, value, attention_mask=None, positions=None):
+        """Attention to a key that `score.prepare` has seen already."""
+        scores = self.score.compare(query, prepared_key)  # (B, T, S)
+        # Positions are counted in float32 at least: float16 tells integers apart up to 2,048 only.
+        dtype = keras.backend.result_type(scores.dtype, "float32")
+        if self.kind == "predictive":
+            centers = self._predicted(query, attention_mask, ops.shape(scores)[-1], dtype)
+        elif positions is None:
+            centers = ops.cast(ops.arange(ops.shape(scores)[1])[None], dtype)
+        else:
+            centers = ops.cast(positions, dtype)
+        steps = ops.cast(ops.arange(ops.shape(scores)[-1]), dtype)
+        distances = steps - centers[..., None]  # (B or 1, T, S)
+        near = ops.abs(distances) <= self.window
+        weights = masked_softmax(scores, combine_masks(attention_mask, near))
+        if self.kind == "predictive":
+            sigma = self.window / 2
+            gaussian = ops.exp(-(distances**2) / (2 * sigma**2))
+            weights = weights * ops.cast(gaussian, weights.dtype)
+        return ops.matmul(weights, value), weights
+
+    def _predicted(self, query, attention_mask, source_length, dtype):
+        """(B, T) positions p(t)."""
+        hidden = ops.tanh(ops.matmul(query, self.position_kernel))
+        share = ops.sigmoid(ops.matmul(hidden, self.position_scale))[..., 0]
+        if attention_mask is None:
+            real_keys = source_length
+        else:
+            real_keys = ops.sum(ops.cast(attention_mask, dtype), axis=-1)  # (B, T or 1)
+        return ops.cast(share, dtype) * ops.cast(real_keys, dtype)
+
+    def get_config(self):
+        return {**super().get_config(), "window": self.window, "kind": self.kind}

@@ -1,0 +1,188 @@
+"""Multi-head attention: several scaled dot-product attentions side by side."""
+
+import keras
+from keras import ops
+
+from seqkeras import composites
+from seqkeras.shapes import require_sequence
+
+
+class Heads(keras.layers.Layer):
+    """Base of the attentions with several heads: their projections, and attention between them.
+
+    The weights are those of `keras.layers.MultiHeadAttention`, in its order: kernel (·, N, H) and
+    bias (N, H) of query, key and value, then kernel (N, H, D) and bias (D,) of the output.
+
+    Args:
+        num_heads: N.
+        head_dim: H, of queries, keys and values.
+        output_dim: D of the output, or None for the dim of the query.
+        use_bias: add biases to the projections.
+        dropout: of the weights, in training.
+        causal: attend to no later position.
+        seed: of the dropout; None for another one in every process.
+
+    Raises:
+        ValueError: if num_heads or head_dim is not positive.
+    """
+
+    def __init__(
+        self,
+        num_heads,
+        head_dim,
+        output_dim=None,
+        use_bias=True,
+        dropout=0.0,
+        causal=False,
+        seed=None,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        if min(num_heads, head_dim) < 1:
+            raise ValueError(
+                f"{type(self).__name__}: num_heads and head_dim must be at least 1; "
+                f"received {num_heads} and {head_dim}."
+            )
+        self.num_heads = num_heads
+        self.head_dim = head_dim
+        self.output_dim = output_dim
+        self.use_bias = use_bias
+        self.dropout = dropout
+        self.causal = causal
+        self.seed = seed
+        self.weights_dropout = keras.layers.Dropout(dropout, seed=seed, dtype=self.dtype_policy)
+
+    def _add_projections(self, query_dim, key_dim, value_dim):
+        heads = (self.num_heads, self.head_dim)
+        output_dim = query_dim if self.output_dim is None else self.output_dim
+        self.query_kernel, self.query_bias = self._add_projection("query", (query_dim, *heads), 1)
+        self.key_kernel, self.key_bias = self._add_projection("key", (key_dim, *heads), 1)
+        self.value_kernel, self.value_bias = self._add_projection("value", (value_dim, *heads), 1)
+        self.output_kernel, self.output_bias = self._add_projection(
+            "output", (*heads, output_dim), 2
+        )
+
+    def _add_projection(self, name, shape, bias_axis):
+        kernel = self.add_weight(name=f"{name}_kernel", shape=shape, initializer="glorot_uniform")
+        if not self.use_bias:
+            return kernel, None
+        bias = self.add_weight(name=f"{name}_bias", shape=shape[bias_axis:], initializer="zeros")
+        return kernel, bias
+
+    def _project(self, inputs, kernel, bias):
+        """(B, T, ·) to (B, T, N H)."""
+        kernel = ops.reshape(self._cast(kernel), (kernel.shape[0], -1))
+        outputs = ops.matmul(inputs, kernel)
+        return outputs if bias is None else outputs + ops.reshape(self._cast(bias), (-1,))
+
+    def _project_output(self, contexts):
+        """(B, T, N H) to (B, T, D)."""
+        kernel = self._cast(self.output_kernel)
+        outputs = ops.matmul(contexts, ops.reshape(kernel, (-1, kernel.shape[-1])))
+        return outputs if self.output_bias is None else outputs + self._cast(self.output_bias)
+
+    def _cast(self, weight):
+        """What Keras does in `call` alone, and not where a decoder calls `prepare` and `attend`."""
+        return ops.cast(weight, self.compute_dtype)
+
+    def _split(self, projected):
+        """(B, T, N H) to (B, N, T, H)."""
+        shape = (*ops.shape(projected)[:2], self.num_heads, self.head_dim)
+        return ops.transpose(ops.reshape(projected, shape), (0, 2, 1, 3))
+
+    def _merge(self, contexts):
+        """(B, N, T, H) to (B, T, N H)."""
+        batch_size, _, length, _ = ops.shape(contexts)
+        shape = (batch_size, length, self.num_heads * self.head_dim)
+        return ops.reshape(ops.transpose(contexts, (0, 2, 1, 3)), shape)
+
+    def _attend(self, query, key, value, mask, causal, training):
+        """(B, N, T, H) contexts of projected queries, keys and values."""
+        if not (training and self.dropout):
+            return composites.attention(query, key, value, mask, causal=causal)
+        weights = composites.attention_weights(query, key, mask, causal=causal)
+        return ops.matmul(self.weights_dropout(weights, training=training), value)
+
+
+@keras.saving.register_keras_serializable("seqkeras")
+class MultiHeadAttention(Heads):
+    """Multi-head attention.
+
+        head(n) = attention(query W_Q(n), key W_K(n), value W_V(n))
+        output = [head(1); ...; head(N)] W_O
+
+    attention is the scaled dot product of `seqkeras.composites.attention`. The weights are those of
+    `keras.layers.MultiHeadAttention`, in its order: kernel (·, N, H) and bias (N, H) of query, key
+    and value, then kernel (N, H, D) and bias (D,) of the output; `set_weights(other.get_weights())`
+    copies them both ways.
+
+    Notation: N and H are the paper's h and d_k = d_v.
+
+    Args:
+        num_heads: N.
+        head_dim: H, of queries, keys and values.
+        output_dim: D of the output, or None for the dim of the query.
+        use_bias: add biases to the projections, as the paper does not.
+        dropout: of the weights, in training.
+        causal: attend to no later position; the last query stands at the last key.
+        seed: of the dropout; None for another one in every process.
+
+    Call arguments:
+        query: (B, T, ·).
+        key: (B, S, ·).
+        value: (B, S, ·).
+        attention_mask: (B or 1, T or 1, S) or (B or 1, N or 1, T or 1, S) booleans, True = may
+            attend, or None.
+
+    Returns:
+        (B, T, D); where a query may attend to nothing the heads are zero, and the output its bias.
+
+    Raises:
+        ValueError: if num_heads or head_dim is not positive, query, key or value is not of rank 3,
+            or the mask neither of rank 3 nor 4.
+
+    Reference: Vaswani et al. 2017, section 3.2.2, https://arxiv.org/abs/1706.03762
+    """
+
+    def build(self, query_shape, key_shape, value_shape):
+        require_sequence(self, query=query_shape, key=key_shape, value=value_shape)
+        self._add_projections(query_shape[-1], key_shape[-1], value_shape[-1])
+
+    def call(self, query, key, value, attention_mask=None, training=False):
+        return self.attend(query, *self.prepare(key, value), attention_mask, training)
+
+    def prepare(self, key, value):
+        """Projected keys and values, (B, N, S, H) each: what a decoder computes once, or caches."""
+        return (
+            self._split(self._project(key, self.key_kernel, self.key_bias)),
+            self._split(self._project(value, self.value_kernel, self.value_bias)),
+        )
+
+    def attend(self, query, prepared_key, prepared_value, attention_mask=None, training=False):
+        """Attention to what `prepare` returned."""
+        query = self._split(self._project(query, self.query_kernel, self.query_bias))
+        mask = self._mask_of_heads(attention_mask)
+        contexts = self._attend(query, prepared_key, prepared_value, mask, self.causal, training)
+        return self._project_output(self._merge(contexts))
+
+    def attention_weights(self, query, key, attention_mask=None):
+        """(B, N, T, S) weights of every head, as a plot shows them."""
+        key = self._split(self._project(key, self.key_kernel, self.key_bias))
+        return self.weigh(query, key, attention_mask)
+
+    def weigh(self, query, prepared_key, attention_mask=None):
+        """The same, for a key that `prepare` returned."""
+        query = self._split(self._project(query, self.query_kernel, self.query_bias))
+        mask = self._mask_of_heads(attention_mask)
+        return composites.attention_weights(query, prepared_key, mask, causal=self.causal)
+
+    def _mask_of_heads(self, mask):
+        if mask is None or len(mask.shape) == 4:
+            return mask
+        if len(mask.shape) != 3:
+            raise ValueError(
+                f"{type(self).__name__}: attention_mask must have shape (batch, target, source) or "
+                f"(batch, heads, target, source); received {tuple(mask.shape)}. A padding mask "
+                "(batch, source) becomes one of attention by mask[:, None]."
+            )
+        return mask[:, None]

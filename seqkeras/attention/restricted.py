@@ -1,0 +1,107 @@
+"""Self-attention restricted to a window, in time and memory that grow linearly with length."""
+
+import keras
+from keras import ops
+
+from seqkeras.attention.multi_head import Heads
+from seqkeras.shapes import require_sequence
+
+
+@keras.saving.register_keras_serializable("seqkeras")
+class RestrictedSelfAttention(Heads):
+    """Multi-head self-attention in which each position attends to those within r of its own.
+
+        head(n) = attention(x W_Q(n), x W_K(n), x W_V(n)), position t attends to t - r ... t + r
+        output = [head(1); ...; head(N)] W_O
+
+    The sequence falls into blocks of r; each attends to itself and to its neighbours under a band
+    mask, so no (T, T) tensor is made: time and memory are O(T r). The outputs are those of
+    `MultiHeadAttention` under `window_mask(T, r, r)`, and the weights are laid out as there.
+
+    Notation: N and H are the paper's h and d_k = d_v.
+
+    Args:
+        num_heads: N.
+        head_dim: H, of queries, keys and values.
+        window: r.
+        output_dim: D of the output, or None for the dim of the sequence.
+        use_bias: add biases to the projections, as the paper does not.
+        dropout: of the weights, in training.
+        causal: attend to t - r ... t only.
+        seed: of the dropout; None for another one in every process.
+
+    Call arguments:
+        sequence: (B, T, ·).
+        mask: (B, T) booleans, True for positions that may be attended to, or None.
+
+    Returns:
+        (B, T, D); where a query may attend to nothing the heads are zero, and the output its bias.
+
+    Raises:
+        ValueError: if num_heads, head_dim or window is not positive, or the sequence not of rank 3.
+
+    Reference: Vaswani et al. 2017, section 4 and table 1, https://arxiv.org/abs/1706.03762
+    """
+
+    def __init__(self, num_heads, head_dim, window, **kwargs):
+        super().__init__(num_heads, head_dim, **kwargs)
+        if not isinstance(window, int) or window < 1:
+            raise ValueError(
+                "RestrictedSelfAttention: window must be an integer of at least 1; "
+                f"received {window!r}."
+            )
+        self.window = window
+        self.supports_masking = True
+
+    def build(self, sequence_shape):
+        require_sequence(self, sequence=sequence_shape)
+        self._add_projections(*[sequence_shape[-1]] * 3)
+
+    def call(self, sequence, mask=None, training=False):
+        batch_size, length = ops.shape(sequence)[:2]
+        real = ops.ones((batch_size, length), "bool") if mask is None else mask
+        query = self._project(sequence, self.query_kernel, self.query_bias)
+        key = self._project(sequence, self.key_kernel, self.key_bias)
+        value = self._project(sequence, self.value_kernel, self.value_bias)
+        near = [self._with_neighbours(self._blocks(each)) for each in (key, value, real[..., None])]
+        query, key, value, real = (_fold(each) for each in (self._blocks(query), *near))
+        contexts = self._attend(
+            self._split(query),
+            self._split(key),
+            self._split(value),
+            ops.logical_and(self._band(), real[:, None, None, :, 0]),  # (B n, 1, r, 2r or 3r)
+            causal=False,
+            training=training,
+        )  # (B n, N, r, H)
+        contexts = ops.reshape(
+            self._merge(contexts), (batch_size, -1, self.num_heads * self.head_dim)
+        )
+        return self._project_output(contexts[:, :length])
+
+    def _blocks(self, sequence):
+        """(B, T, ·) to (B, n, r, ·), the last block filled with zeros."""
+        batch_size, length = ops.shape(sequence)[:2]
+        shape = (batch_size, -length % self.window, sequence.shape[-1])
+        padded = ops.concatenate([sequence, ops.zeros(shape, sequence.dtype)], axis=1)
+        return ops.reshape(padded, (batch_size, -1, self.window, sequence.shape[-1]))
+
+    def _with_neighbours(self, blocks):
+        """(B, n, r, ·) to (B, n, 3r, ·): each behind the one before it, and before the next."""
+        before = ops.concatenate([ops.zeros_like(blocks[:, :1]), blocks[:, :-1]], axis=1)
+        if self.causal:
+            return ops.concatenate([before, blocks], axis=2)
+        after = ops.concatenate([blocks[:, 1:], ops.zeros_like(blocks[:, :1])], axis=1)
+        return ops.concatenate([before, blocks, after], axis=2)
+
+    def _band(self):
+        """(r, 2r or 3r) mask: what is within the window of each query of a block."""
+        num_keys = (2 if self.causal else 3) * self.window
+        distances = ops.arange(self.window)[:, None] + self.window - ops.arange(num_keys)[None]
+        return ops.logical_and(
+            distances <= self.window, distances >= (0 if self.causal else -self.window)
+        )
+
+
+def _fold(blocks):
+    """(B, n, r, ·) to (B n, r, ·): every block a row of its own."""
+    return ops.reshape(blocks, (-1, *blocks.shape[2:]))

@@ -1,0 +1,65 @@
+"""Scaled dot-product attention of several heads."""
+
+import keras
+from keras import ops
+
+from seqkeras.attention.masks import causal_mask, combine_masks, masked_softmax
+from seqkeras.composites.cudnn import on_gpu
+from seqkeras.composites.nodes import composite
+
+
+@composite(lengths_from=None)
+def attention(query, key, value, mask, *, causal=False, scale=None):
+    """Scaled dot-product attention.
+
+        context = softmax(scale query key^T) value
+
+    PyTorch, and JAX on a GPU, have a fused kernel, which makes no (T, S) tensor where it can. The
+    others compute the formula; so does JAX on a CPU, which has no float16 kernel under jit.
+
+    Args:
+        query: (B, N, T, H).
+        key, value: (B, N, S, H), as a cache keeps them.
+        mask: (B or 1, N or 1, T or 1, S) booleans, True = may attend, or None.
+        causal: attend to no later position; the last query stands at the last key.
+        scale: of the products, or None for 1 / sqrt(H).
+
+    Returns:
+        (B, N, T, H) contexts, zero where a query may attend to nothing.
+
+    Reference: Vaswani et al. 2017, section 3.2.1, https://arxiv.org/abs/1706.03762
+    """
+    backend = keras.backend.backend()
+    if backend == "torch" or (backend == "jax" and on_gpu()):
+        return _fused(query, key, value, mask, causal, scale)
+    weights = attention_weights(query, key, mask, causal=causal, scale=scale)
+    return ops.matmul(weights, value)
+
+
+def attention_weights(query, key, mask=None, *, causal=False, scale=None):
+    """(B, N, T, S) softmax of the scaled products; the arguments are those of `attention`."""
+    scale = query.shape[-1] ** -0.5 if scale is None else scale
+    scores = ops.einsum("bnth,bnsh->bnts", query * scale, key)
+    return masked_softmax(scores, _whole_mask(query, key, mask, causal))
+
+
+def _fused(query, key, value, mask, causal, scale):
+    # A kernel's own causal form is the faster one, but has the first query at the first key.
+    by_kernel = causal and mask is None and query.shape[2] == key.shape[2]
+    if not by_kernel:
+        mask = _whole_mask(query, key, mask, causal)
+    query, key, value = (ops.transpose(each, (0, 2, 1, 3)) for each in (query, key, value))
+    if mask is None:
+        context = ops.dot_product_attention(query, key, value, scale=scale, is_causal=by_kernel)
+        return ops.transpose(context, (0, 2, 1, 3))
+    # A fully masked row would be NaN or the mean of the values: it attends to all, times zero.
+    seen = ops.any(mask, axis=-1, keepdims=True)
+    mask = ops.logical_or(mask, ops.logical_not(seen))
+    context = ops.dot_product_attention(query, key, value, mask=mask, scale=scale)
+    return ops.transpose(context, (0, 2, 1, 3)) * ops.cast(seen, context.dtype)
+
+
+def _whole_mask(query, key, mask, causal):
+    if not causal:
+        return mask
+    return combine_masks(mask, causal_mask(ops.shape(query)[2], ops.shape(key)[2])[:, None])

@@ -1,0 +1,25 @@
+"""Layer normalisation."""
+
+from keras import ops
+
+from seqkeras.composites.nodes import composite
+
+
+@composite(lengths_from=None)
+def layer_norm(inputs, gamma, beta, *, epsilon):
+    """Layer normalisation over the last axis, computed in float32 at least.
+
+        y = gamma (x - mean(x)) / sqrt(var(x) + epsilon) + beta
+
+    Args:
+        inputs: (..., D).
+        gamma, beta: (D,), the paper's gain g and bias b.
+        epsilon: under the root.
+
+    Returns:
+        (..., D), of the dtype of the inputs.
+
+    Reference: Ba et al. 2016, section 3.1, https://arxiv.org/abs/1607.06450
+    """
+    outputs = ops.layer_normalization(inputs, gamma, beta, axis=-1, epsilon=epsilon)
+    return ops.cast(outputs, inputs.dtype)

@@ -1,0 +1,247 @@
+"""Beam search: the best hypotheses that following K beams finds."""
+
+import numpy as np
+from keras import ops
+
+from seqkeras.decoding.checks import require
+from seqkeras.decoding.loop import Search, decode, reorder
+
+NEVER_SEEN = 1e-7  # the least attention that counts, so that one position can not decide alone
+
+
+def beam(
+    step,
+    state,
+    *,
+    start_id,
+    end_id,
+    max_length,
+    num_beams,
+    n_best=1,
+    length_penalty=0.0,
+    coverage_penalty=0.0,
+    source_mask=None,
+    early_stopping="never",
+    **options,
+):
+    """The n best hypotheses of every row.
+
+        s(Y) = log P(Y) / lp(Y) + cp(Y)
+        lp(Y) = ((5 + |Y|) / 6)^alpha
+        cp(Y) = beta sum_i log(min(sum_t a(t, i), 1))
+
+    Notation: |Y| counts the generated tokens, `<eos>` among them and a prompt not; a(t, i) is the
+    attention to source position i at step t, of the prompt's steps too, and each sum of it counts
+    as 1e-7 at least.
+
+    Of all continuations of a row's beams, those among the best K that end with `<eos>` or have
+    `max_length` tokens are finished and set aside, and the best K others go on. Of two equal ones
+    the earlier beam comes first, then the lower id (PyTorch's `topk` promises no order). One beam
+    is greedy search: a row is done with its first hypothesis.
+
+    A row is done, for `early_stopping`
+
+        "never": as soon as no beam can still enter the n best. A total only falls and lp is
+            monotone, so a beam of t tokens stays under total / max(lp(t + 1), lp(max_length)), and
+            cp under 0: the answer is the one that never stopping would give.
+        False: as soon as K are finished and the best beam, if it ended now, would not be among
+            them: total / lp(t) is no more than the worst score. With alpha > 0 it may miss.
+        True: as soon as K are finished.
+
+    These are Hugging Face's three rules (its lp is |Y|^alpha).
+
+    Args:
+        step, state, start_id, max_length, options: see `seqkeras.decoding.decode`; more than one
+            beam needs state_entries.
+        end_id: the id of `<eos>`.
+        num_beams: K.
+        n_best: how many hypotheses to return.
+        length_penalty: alpha; 0 for none, above 0 for longer ones.
+        coverage_penalty: beta; 0 for none.
+        source_mask: (B, S) booleans, True = real; needed with a coverage penalty.
+        early_stopping: "never", False or True.
+
+    Returns:
+        token_ids: (B, n_best, T) int32, the best first, prompt and `<eos>` included and zero after.
+        lengths: (B, n_best) int32, prompt and `<eos>` included.
+        scores: (B, n_best) float32. Where fewer were found, -inf with length 0 and no tokens.
+
+    Raises:
+        ValueError: if num_beams or n_best is less than 1, n_best is above num_beams, a penalty is
+            not finite, the coverage penalty is negative or has no source_mask or no attention
+            weights, or early_stopping is another; see also `seqkeras.decoding.decode`.
+
+    Reference: Wu et al. 2016, section 7, equation 14, https://arxiv.org/abs/1609.08144
+    """
+    require(
+        "beam",
+        (num_beams >= 1, f"num_beams must be at least 1; received {num_beams}"),
+        (
+            1 <= n_best <= num_beams,
+            f"n_best must be from 1 to num_beams, {num_beams}; received {n_best}",
+        ),
+        (np.isfinite(length_penalty), f"length_penalty must be finite; received {length_penalty}"),
+        (
+            0 <= coverage_penalty < np.inf,
+            f"coverage_penalty must not be negative, and finite; received {coverage_penalty}",
+        ),
+        (
+            coverage_penalty == 0 or source_mask is not None,
+            "source_mask must be given with a coverage_penalty; received None",
+        ),
+        (
+            early_stopping in (True, False, "never"),
+            f'early_stopping must be True, False or "never"; received {early_stopping!r}',
+        ),
+    )
+    coverage = _Coverage(coverage_penalty, source_mask) if coverage_penalty else None
+    search = _Beams(
+        num_beams=num_beams,
+        n_best=n_best,
+        max_length=max_length,
+        end_id=end_id,
+        divisors=((5 + np.arange(max_length + 1)) / 6) ** length_penalty,
+        coverage=coverage,
+        early_stopping=num_beams == 1 or early_stopping,
+    )
+    return decode(step, state, search, start_id=start_id, max_length=max_length, **options)
+
+
+class _Coverage:
+    """GNMT's coverage penalty of the attention that was given so far."""
+
+    def __init__(self, beta, source_mask):
+        self.beta, self.source_mask = beta, ops.cast(source_mask, "bool")
+
+    def begin(self, beams):
+        """(B, K, S) zeros, from (B, K) ones."""
+        return beams[..., None] * ops.cast(self.source_mask, "float32")[:, None]
+
+    def add(self, given, others):
+        if not others or others[0] is None:
+            raise ValueError(
+                "beam: coverage_penalty must be 0 if the step returns no attention weights; "
+                f"received {self.beta}."
+            )
+        return given + ops.cast(others[0], "float32")
+
+    def penalty(self, given):
+        """(B, K, S) to (B, K)."""
+        logs = ops.log(ops.clip(given, NEVER_SEEN, 1.0))
+        return self.beta * ops.sum(ops.where(self.source_mask[:, None], logs, 0.0), axis=-1)
+
+
+class _Beams(Search):
+    """K beams a row, and the K best hypotheses that have ended.
+
+    `found` holds of the beams their totals (B, K) and the attention that they gave (B, K, S); of
+    the hypotheses, the best first, scores (B, K), -inf where there is none yet, lengths (B, K) and
+    token_ids (B, K, T); and of the rows, done (B,).
+    """
+
+    def __init__(self, num_beams, n_best, max_length, end_id, divisors, coverage, early_stopping):
+        self.num_beams, self.n_best = num_beams, n_best
+        self.max_length, self.end_id = max_length, end_id
+        self.divisors = ops.convert_to_tensor(divisors, "float32")
+        self.coverage, self.early_stopping = coverage, early_stopping
+
+    def begin(self, batch_size):
+        none = ops.zeros((batch_size, self.num_beams), "int32")
+        # One beam lives at first; the others repeat it.
+        lives = ops.arange(self.num_beams, dtype="int32") == 0
+        found = {
+            "totals": ops.where(lives, ops.cast(none, "float32"), -np.inf),
+            "scores": ops.cast(none, "float32") - np.inf,
+            "lengths": none,
+            "token_ids": none[..., None] + 0 * ops.arange(self.max_length, dtype="int32"),
+            "done": none[:, 0] > 0,
+        }
+        if self.coverage:
+            found["attention"] = self.coverage.begin(ops.cast(none, "float32"))
+        return found
+
+    def unfinished(self, found):
+        return ops.logical_not(found["done"])
+
+    def extend(self, log_probs, others, prefix, found):
+        if self.coverage:
+            found = found | {"attention": self.coverage.add(found["attention"], others)}
+        totals, token_ids, beam_index = self._continuations(log_probs, found["totals"])
+        ends = ops.logical_and(token_ids == self.end_id, prefix.after_prompt[:, None])
+        ends = ops.logical_or(ends, prefix.length + 1 == self.max_length)
+        best = slice(self.num_beams)
+        found = self._finish(
+            ops.where(ends, totals, -np.inf)[:, best],
+            token_ids[:, best],
+            beam_index[:, best],
+            prefix,
+            found,
+        )
+        totals, going = ops.top_k(ops.where(ends, -np.inf, totals), self.num_beams)
+        token_ids = ops.take_along_axis(token_ids, going, axis=1)
+        beam_index = ops.take_along_axis(beam_index, going, axis=1)
+        found = found | {"totals": totals}
+        if self.coverage:
+            found = found | {"attention": reorder(found["attention"], beam_index)}
+        return token_ids, beam_index, found | {"done": self._done(prefix, found)}
+
+    def _continuations(self, log_probs, totals):
+        """Totals, tokens and beams, each (B, 2 K), the best first.
+
+        Of 2 K continuations at most K end with `<eos>`, so K can go on.
+        """
+        vocab_size = log_probs.shape[-1]
+        log_probs = ops.where(ops.isnan(log_probs), -np.inf, log_probs)
+        totals = ops.reshape(totals[..., None] + log_probs, (-1, self.num_beams * vocab_size))
+        totals, index = ops.top_k(totals, 2 * self.num_beams)
+        index = ops.cast(index, "int32")
+        return totals, index % vocab_size, index // vocab_size
+
+    def _finish(self, totals, token_ids, beam_index, prefix, found):
+        """`found` with the (B, K) continuations that end now; a total of -inf: it does not."""
+        scores = totals / self._divisor(prefix.length + 1, prefix)[:, None]
+        if self.coverage:
+            penalty = self.coverage.penalty(found["attention"])
+            scores = scores + ops.take_along_axis(penalty, beam_index, axis=1)
+        scores = ops.where(found["done"][:, None], -np.inf, scores)
+        is_last = ops.arange(self.max_length, dtype="int32") == prefix.length
+        ended = {
+            "scores": scores,
+            "lengths": ops.zeros_like(token_ids) + ops.cast(prefix.length + 1, "int32"),
+            "token_ids": ops.where(
+                is_last, token_ids[..., None], reorder(prefix.token_ids, beam_index)
+            ),
+        }
+        both = {name: ops.concatenate([found[name], ended[name]], axis=1) for name in ended}
+        scores, best = ops.top_k(both["scores"], self.num_beams)
+        kept = {name: reorder(both[name], best) for name in ("lengths", "token_ids")}
+        return found | kept | {"scores": scores}
+
+    def _done(self, prefix, found):
+        """(B,) booleans: the rule of early stopping."""
+        total, worst = found["totals"][:, 0], found["scores"][:, -1]
+        length = prefix.length + 1
+        if self.early_stopping == "never":
+            worst = found["scores"][:, self.n_best - 1]
+            limit = total / ops.maximum(
+                self._divisor(length + 1, prefix), self._divisor(self.max_length, prefix)
+            )
+        elif self.early_stopping:
+            limit = ops.where(worst > -np.inf, -np.inf, total)
+        else:
+            limit = total / self._divisor(length, prefix)
+        return ops.logical_or(found["done"], ops.logical_not(limit > worst))
+
+    def _divisor(self, length, prefix):
+        """(B,) lp of a result so long, its prompt not counted."""
+        generated = ops.clip(length - prefix.prompt_lengths, 0, self.max_length)
+        return ops.take(self.divisors, generated, axis=0)
+
+    def results(self, token_ids, found):
+        best = slice(self.n_best)
+        is_found = found["scores"] > -np.inf
+        return (
+            ops.where(is_found[..., None], found["token_ids"], 0)[:, best],
+            ops.where(is_found, found["lengths"], 0)[:, best],
+            found["scores"][:, best],
+        )

@@ -1,0 +1,81 @@
+"""Sampling: every token drawn at random, as probable as the decoder says."""
+
+import keras
+from keras import ops
+
+from seqkeras.decoding.checks import require
+from seqkeras.decoding.loop import batch_size_of, generate
+from seqkeras.decoding.processors import Temperature, TopK, TopP
+
+
+def sample(
+    step,
+    state,
+    *,
+    start_id,
+    end_id,
+    max_length,
+    temperature=1.0,
+    top_k=None,
+    top_p=1.0,
+    seed=None,
+    processors=(),
+    **options,
+):
+    """As `seqkeras.decoding.generate`, where each token is drawn.
+
+        u(t) ~ uniform on [0, 1),   y(t) = the first i with  p(1) + ... + p(i) > u(t)
+
+    All u are drawn before the first step: nothing in the loop is random, so one seed gives one
+    answer in eager mode, in a graph and in `ops.while_loop` of every backend.
+
+    Args:
+        step, state, start_id, max_length, options: see `seqkeras.decoding.decode`.
+        end_id: the id of `<eos>`.
+        temperature, top_k, top_p: after the other processors and in this order, see `Temperature`,
+            `TopK` (None: all), `TopP`.
+        seed: an integer (the same answer at every call), a `keras.random.SeedGenerator` (other
+            answers at the next call) or None (Keras's own generator).
+        processors: other functions of logits, see `seqkeras.decoding.processors`.
+
+    Returns:
+        token_ids (B, T), lengths (B,), scores (B,), as `seqkeras.decoding.generate`.
+
+    Raises:
+        ValueError: if temperature, top_k, top_p or max_length is out of range; see also
+            `seqkeras.decoding.decode`.
+
+    Reference: Holtzman et al. 2020, https://arxiv.org/abs/1904.09751
+    """
+    require("sample", (max_length >= 1, f"max_length must be at least 1; received {max_length}"))
+    processors = [*processors, Temperature(temperature)]
+    if top_k is not None:
+        processors.append(TopK(top_k))
+    processors.append(TopP(top_p))
+    uniform = keras.random.uniform((batch_size_of(state), max_length), seed=seed)  # (B, T)
+
+    def drawn(log_probs, position):
+        return inverse_cdf(log_probs, ops.take(uniform, position, axis=1))
+
+    return generate(
+        step,
+        state,
+        drawn,
+        start_id=start_id,
+        end_id=end_id,
+        max_length=max_length,
+        processors=processors,
+        **options,
+    )
+
+
+def inverse_cdf(log_probs, uniform):
+    """(B, V) log-probabilities and (B,) numbers in [0, 1) to (B,) token ids.
+
+    A token of probability zero is never chosen, though sums that are computed side by side (as XLA
+    does) rise and fall by rounding there too.
+    """
+    probabilities = ops.exp(log_probs)
+    sums = ops.where(probabilities > 0, ops.cumsum(probabilities, axis=-1), 0.0)
+    reached = sums > uniform[:, None] * ops.max(sums, axis=-1, keepdims=True)
+    return ops.argmax(ops.cast(reached, "int32"), axis=-1)

@@ -1,0 +1,102 @@
+"""A word's vector from its characters."""
+
+import keras
+from keras import ops
+
+ACTIVATIONS = ("relu", "tanh")  # never under -1, which stands for "no window here" below
+
+
+@keras.saving.register_keras_serializable("seqkeras")
+class CharacterCNN(keras.layers.Layer):
+    """Convolutions over the characters of a word, then the largest value of each filter.
+
+        f_k(i) = g(<C[i : i + w], H_k> + b_k)        y_k = max over i of f_k(i)
+
+    Notation: C, H, w, i are the paper's; g is its tanh, and ReLU in ELMo and BiDAF. One window
+    begins at each real character and reads zeros behind the word's end, so that the vector does
+    not depend on the padding; the paper's windows lie within the padded word.
+
+    Args:
+        vocab_size: number of character ids; id 0 is padding.
+        embedding_dim: size of a character's embedding.
+        widths: the width w of each group of filters.
+        filters: the number of filters in each group.
+        activation: g, "tanh" or "relu".
+
+    Call arguments:
+        character_ids: (B, T, W) integers, each word's characters, padded on the right with 0.
+
+    Returns:
+        (B, T, sum of filters); zeros for a word without characters.
+
+    Raises:
+        ValueError: if a size is not positive, widths and filters do not pair up, the activation
+            is unknown, or character_ids is not of rank 3.
+
+    Reference: Kim et al. 2016, "Character-level CNN", https://arxiv.org/abs/1508.06615
+    """
+
+    def __init__(self, vocab_size, embedding_dim, widths, filters, activation="tanh", **kwargs):
+        super().__init__(**kwargs)
+        if not widths or len(widths) != len(filters):
+            raise ValueError(
+                "CharacterCNN: widths and filters must be lists of one length; "
+                f"received {widths} and {filters}."
+            )
+        if min(vocab_size, embedding_dim, *widths, *filters) < 1:
+            raise ValueError(
+                "CharacterCNN: every size must be at least 1; received "
+                f"vocab_size={vocab_size}, embedding_dim={embedding_dim}, widths={widths}, "
+                f"filters={filters}."
+            )
+        if activation not in ACTIVATIONS:
+            raise ValueError(
+                f"CharacterCNN: activation must be one of {ACTIVATIONS}; received {activation!r}."
+            )
+        self.vocab_size = vocab_size
+        self.embedding_dim = embedding_dim
+        self.widths = list(widths)
+        self.filters = list(filters)
+        self.activation = activation
+        self.embedding = keras.layers.Embedding(
+            vocab_size, embedding_dim, dtype=self.dtype_policy, name="embedding"
+        )
+        self.convolutions = [
+            keras.layers.Conv1D(
+                number, width, activation=activation, dtype=self.dtype_policy, name=f"width_{width}"
+            )
+            for width, number in zip(widths, filters, strict=True)
+        ]
+
+    def build(self, character_ids_shape):
+        if len(character_ids_shape) != 3:
+            raise ValueError(
+                "CharacterCNN: character_ids must have shape (batch, length, characters); "
+                f"received {tuple(character_ids_shape)}."
+            )
+        for layer, shape in [
+            (self.embedding, (None, None)),
+            *((each, (None, None, self.embedding_dim)) for each in self.convolutions),
+        ]:
+            if not layer.built:  # as a layer from a file is
+                layer.build(shape)
+
+    def call(self, character_ids):
+        batch_size, length, characters = ops.shape(character_ids)
+        words = ops.reshape(character_ids, (-1, characters))  # (BT, W)
+        real = ops.not_equal(words, 0)[..., None]
+        embedded = ops.where(real, self.embedding(words), 0)  # (BT, W, C)
+        largest = [
+            ops.max(ops.where(real, self._windows(convolution, embedded), -1), axis=1)
+            for convolution in self.convolutions
+        ]
+        vectors = ops.where(ops.any(real, axis=1), ops.concatenate(largest, axis=-1), 0)
+        return ops.reshape(vectors, (batch_size, length, sum(self.filters)))
+
+    def _windows(self, convolution, embedded):
+        """(BT, W, filters): the windows that begin at each character."""
+        behind = convolution.kernel_size[0] - 1
+        return convolution(ops.pad(embedded, [[0, 0], [0, behind], [0, 0]]))
+
+    def compute_output_shape(self, character_ids_shape):
+        return (*character_ids_shape[:2], sum(self.filters))

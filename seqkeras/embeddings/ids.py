@@ -1,0 +1,18 @@
+"""Integers that index a table."""
+
+from seqkeras.values import known_numbers
+
+
+def require_ids(layer, name, ids, limit_name, limit):
+    """Raise a ValueError if numbers that are known already do not index a table of `limit` rows.
+
+    While a graph is traced they are not known; what a lookup beyond the table gives there differs
+    from backend to backend.
+    """
+    known = known_numbers(ids)
+    if known is not None and known.size and (known.min() < 0 or known.max() >= limit):
+        wrong = known.min() if known.min() < 0 else known.max()
+        raise ValueError(
+            f"{type(layer).__name__}: {name} must be from 0 to {limit - 1}, as {limit_name} is "
+            f"{limit}; received {wrong}."
+        )

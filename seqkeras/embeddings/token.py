@@ -1,0 +1,71 @@
+"""Token embeddings, whose matrix may also make the logits."""
+
+import keras
+from keras import ops
+
+from seqkeras.embeddings.ids import require_ids
+
+
+@keras.saving.register_keras_serializable("seqkeras")
+class TokenEmbedding(keras.layers.Layer):
+    """A vector for each token id; the same matrix turns hidden states into logits.
+
+        y = s E(token_id)        logits(h) = E h
+
+    Notation: E is a row for each token; s is sqrt(D) if `scale`, as in the paper, else 1.
+
+    Args:
+        vocab_size: V.
+        dim: D.
+        scale: multiply what is looked up, and not the logits, by sqrt(D).
+        stddev: of the normal numbers that E starts as; None for 1 / sqrt(D).
+
+    Call arguments:
+        token_ids: (...) integers.
+
+    Returns:
+        (..., D).
+
+    Raises:
+        ValueError: if a size is not positive, or a token id that is known before the graph runs is
+            not under vocab_size.
+
+    Reference: Vaswani et al. 2017, section 3.4, https://arxiv.org/abs/1706.03762; tied logits:
+    Press and Wolf 2017, https://arxiv.org/abs/1608.05859
+    """
+
+    def __init__(self, vocab_size, dim, scale=False, stddev=None, **kwargs):
+        super().__init__(**kwargs)
+        if min(vocab_size, dim) < 1:
+            raise ValueError(
+                "TokenEmbedding: every size must be at least 1; "
+                f"received vocab_size={vocab_size}, dim={dim}."
+            )
+        self.vocab_size = vocab_size
+        self.dim = dim
+        self.scale = scale
+        self.stddev = stddev
+
+    def build(self, token_ids_shape):
+        stddev = self.dim**-0.5 if self.stddev is None else self.stddev
+        self.embeddings = self.add_weight(
+            name="embeddings",
+            shape=(self.vocab_size, self.dim),
+            initializer=keras.initializers.RandomNormal(stddev=stddev),
+            autocast=False,  # rows are cast after the lookup, and logits are not
+        )
+
+    def call(self, token_ids):
+        require_ids(self, "token_ids", token_ids, "vocab_size", self.vocab_size)
+        looked_up = ops.cast(ops.take(self.embeddings, token_ids, axis=0), self.compute_dtype)
+        return looked_up * self.dim**0.5 if self.scale else looked_up
+
+    def logits(self, hidden):
+        """(..., D) hidden states to (..., V) logits, in float32 at least."""
+        dtype = "float64" if self.compute_dtype == "float64" else "float32"
+        E = ops.cast(self.embeddings, dtype)
+        logits = ops.matmul(ops.cast(hidden, dtype), ops.transpose(E))
+        return ops.cast(logits, dtype)  # on PyTorch Keras multiplies float64 in float32
+
+    def compute_output_shape(self, token_ids_shape):
+        return (*token_ids_shape, self.dim)

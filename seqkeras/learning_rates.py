@@ -1,0 +1,53 @@
+"""Learning rates that change with the training step, for Keras's optimizers."""
+
+import keras
+from keras import ops
+
+
+@keras.saving.register_keras_serializable("seqkeras")
+class Noam(keras.optimizers.schedules.LearningRateSchedule):
+    """The Transformer's learning rate: it grows linearly, then falls as the root of the step.
+
+        rate = scale D^-0.5 min(step^-0.5, step warmup_steps^-1.5)
+
+    Notation: D is the paper's d_model; Keras counts steps from 0, the paper from 1. The name is
+    that of its author in Tensor2Tensor.
+
+    Args:
+        hidden_dim: D.
+        warmup_steps: how many steps the rate grows.
+        scale: times the paper's rate.
+
+    Call arguments:
+        step: the number of training steps so far.
+
+    Returns:
+        The rate of the next step, a float32 scalar.
+
+    Raises:
+        ValueError: if hidden_dim, warmup_steps or scale is not positive.
+
+    Reference: Vaswani et al. 2017, section 5.3, equation 3, https://arxiv.org/abs/1706.03762
+    """
+
+    def __init__(self, hidden_dim, warmup_steps=4000, scale=1.0):
+        if min(hidden_dim, warmup_steps, scale) <= 0:
+            raise ValueError(
+                "Noam: hidden_dim, warmup_steps and scale must be positive; "
+                f"received {hidden_dim}, {warmup_steps} and {scale}."
+            )
+        self.hidden_dim = hidden_dim
+        self.warmup_steps = warmup_steps
+        self.scale = scale
+
+    def __call__(self, step):
+        step = ops.cast(step, "float32") + 1
+        rate = ops.minimum(step**-0.5, step * self.warmup_steps**-1.5)
+        return self.scale * self.hidden_dim**-0.5 * rate
+
+    def get_config(self):
+        return {
+            "hidden_dim": self.hidden_dim,
+            "warmup_steps": self.warmup_steps,
+            "scale": self.scale,
+        }

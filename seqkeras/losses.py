@@ -1,0 +1,230 @@
+"""Losses that Keras does not have.
+
+Language models train with Keras's own masked cross-entropy, which is the mean over real tokens:
+`keras.losses.SparseCategoricalCrossentropy(from_logits=True, ignore_class=0)`.
+"""
+
+import keras
+from keras import ops
+
+
+def span_loss(positions, logits):
+    """Cross-entropy of one end of an answer, its start or its end.
+
+        loss = -log softmax(logits)[position]
+
+    The loss of a span is the sum of two, as `compile(loss={"start_logits": span_loss,
+    "end_logits": span_loss})` makes it.
+
+    Args:
+        positions: (B,) integers, where the answer starts or ends; a negative one means that the
+            answer is not there, and gives the loss 0.
+        logits: (B, T), very low at positions that can not be.
+
+    Returns:
+        (B,) losses, in float32 at least.
+
+    Reference: Seo et al. 2017, section 2, "Training", https://arxiv.org/abs/1611.01603
+    """
+    logits = ops.cast(logits, keras.backend.result_type(logits.dtype, "float32"))
+    positions = ops.reshape(ops.cast(positions, "int32"), (-1, 1))
+    chosen = ops.take_along_axis(ops.log_softmax(logits), ops.maximum(positions, 0), axis=1)
+    return ops.where(positions < 0, 0.0, -chosen)[:, 0]
+
+
+@keras.saving.register_keras_serializable("seqkeras")
+class PinballLoss(keras.losses.Loss):
+    """Quantile loss: it is smallest where a part q of the targets lies under the prediction.
+
+        loss = mean over q of max(q (y - p_q), (q - 1) (y - p_q))
+
+    Args:
+        quantiles: the q, numbers between 0 and 1, in the order of the predictions.
+
+    Call arguments:
+        y_true: (...,) targets y.
+        y_pred: (..., quantiles) predictions p.
+
+    Raises:
+        ValueError: if a quantile is not between 0 and 1, or the number of predictions is not
+            that of the quantiles.
+
+    Reference: Koenker and Bassett 1978, section 3, https://doi.org/10.2307/1913643
+    """
+
+    def __init__(self, quantiles, reduction="sum_over_batch_size", name="pinball_loss", dtype=None):
+        super().__init__(name=name, reduction=reduction, dtype=dtype)
+        if not quantiles or not all(0 < q < 1 for q in quantiles):
+            raise ValueError(
+                f"PinballLoss: quantiles must lie between 0 and 1; received {quantiles}."
+            )
+        self.quantiles = list(quantiles)
+
+    def call(self, y_true, y_pred):
+        if y_pred.shape[-1] != len(self.quantiles):
+            raise ValueError(
+                f"PinballLoss: y_pred must have {len(self.quantiles)} quantiles on its last axis; "
+                f"received {tuple(y_pred.shape)}."
+            )
+        q = ops.convert_to_tensor(self.quantiles, y_pred.dtype)
+        error = y_true[..., None] - y_pred
+        return ops.mean(ops.maximum(q * error, (q - 1) * error), axis=-1)
+
+    def get_config(self):
+        return {**super().get_config(), "quantiles": self.quantiles}
+
+
+@keras.saving.register_keras_serializable("seqkeras")
+class SmoothedCrossEntropy(keras.losses.Loss):
+    """Cross-entropy with label smoothing; the mean over real tokens.
+
+        loss = -sum_v q(v) log softmax(logits)_v,   q(v) = (1 - e) [v = y] + e / V
+
+    Notation: e is the paper's epsilon_ls.
+
+    Args:
+        label_smoothing: e, from 0 to 1.
+        ignore_class: the target id that counts nothing, as padding; None for none.
+
+    Call arguments:
+        y_true: (...) integers y.
+        y_pred: (..., V) logits.
+
+    Raises:
+        ValueError: if label_smoothing is not from 0 to 1.
+
+    Reference: Szegedy et al. 2016, section 7, https://arxiv.org/abs/1512.00567; Vaswani et al.
+    2017, section 5.4, https://arxiv.org/abs/1706.03762
+    """
+
+    def __init__(
+        self,
+        label_smoothing=0.1,
+        ignore_class=None,
+        reduction="mean_with_sample_weight",
+        name="smoothed_cross_entropy",
+        dtype=None,
+    ):
+        super().__init__(name=name, reduction=reduction, dtype=dtype)
+        if not 0 <= label_smoothing <= 1:
+            raise ValueError(
+                "SmoothedCrossEntropy: label_smoothing must be from 0 to 1; "
+                f"received {label_smoothing}."
+            )
+        self.label_smoothing = label_smoothing
+        self.ignore_class = ignore_class
+
+    def __call__(self, y_true, y_pred, sample_weight=None):
+        if self.ignore_class is not None:
+            real = ops.cast(ops.not_equal(y_true, self.ignore_class), self.dtype)
+            sample_weight = real if sample_weight is None else real * sample_weight
+        return super().__call__(y_true, y_pred, sample_weight)
+
+    def call(self, y_true, y_pred):
+        log_probs = ops.log_softmax(y_pred)  # (..., V)
+        y = ops.cast(y_true, "int32")[..., None]
+        chosen = ops.take_along_axis(log_probs, ops.maximum(y, 0), axis=-1)[..., 0]
+        e = self.label_smoothing
+        return -(1 - e) * chosen - e * ops.mean(log_probs, axis=-1)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "label_smoothing": self.label_smoothing,
+            "ignore_class": self.ignore_class,
+        }
+
+
+@keras.saving.register_keras_serializable("seqkeras")
+class SoftTargetLoss(keras.losses.Loss):
+    """Distillation: the cross-entropy with a teacher's probabilities at a temperature.
+
+        loss = -T^2 sum_v p(v) log q(v),   p = softmax(teacher / T),  q = softmax(student / T)
+
+    T^2 keeps the gradient's size where the temperature changes.
+
+    Args:
+        temperature: T.
+
+    Call arguments:
+        y_true: (..., V) the teacher's logits.
+        y_pred: (..., V) the student's.
+
+    Raises:
+        ValueError: if the temperature is not positive.
+
+    Reference: Hinton et al. 2015, section 2, https://arxiv.org/abs/1503.02531
+    """
+
+    def __init__(
+        self,
+        temperature=2.0,
+        reduction="sum_over_batch_size",
+        name="soft_target_loss",
+        dtype=None,
+    ):
+        super().__init__(name=name, reduction=reduction, dtype=dtype)
+        if not temperature > 0:
+            raise ValueError(
+                f"SoftTargetLoss: temperature must be positive; received {temperature}."
+            )
+        self.temperature = temperature
+
+    def call(self, y_true, y_pred):
+        p = ops.softmax(y_true / self.temperature)
+        log_q = ops.log_softmax(y_pred / self.temperature)
+        return -(self.temperature**2) * ops.sum(p * log_q, axis=-1)
+
+    def get_config(self):
+        return {**super().get_config(), "temperature": self.temperature}
+
+
+@keras.saving.register_keras_serializable("seqkeras")
+class HiddenStateLoss(keras.losses.Loss):
+    """Distillation: how far a student's hidden states are from its teacher's.
+
+        "mse":    loss = mean over D of (teacher - student)^2
+        "cosine": loss = 1 - cos(teacher, student)
+
+    Padding is left out by a sample weight of 0.
+
+    Args:
+        distance: "mse", TinyBERT's, or "cosine", DistilBERT's.
+
+    Call arguments:
+        y_true: (..., D) the teacher's hidden states.
+        y_pred: (..., D) the student's, mapped to the teacher's width where that is another.
+
+    Raises:
+        ValueError: if the distance is unknown, or the widths differ.
+
+    Reference: Jiao et al. 2020, equation 8, https://arxiv.org/abs/1909.10351; Sanh et al. 2019,
+    section 2, https://arxiv.org/abs/1910.01108
+    """
+
+    def __init__(
+        self,
+        distance="mse",
+        reduction="mean_with_sample_weight",
+        name="hidden_state_loss",
+        dtype=None,
+    ):
+        super().__init__(name=name, reduction=reduction, dtype=dtype)
+        if distance not in ("mse", "cosine"):
+            raise ValueError(
+                f"HiddenStateLoss: distance must be 'mse' or 'cosine'; received {distance!r}."
+            )
+        self.distance = distance
+
+    def call(self, y_true, y_pred):
+        if y_true.shape[-1] != y_pred.shape[-1]:
+            raise ValueError(
+                "HiddenStateLoss: y_true and y_pred must have one width; "
+                f"received {y_true.shape[-1]} and {y_pred.shape[-1]}."
+            )
+        if self.distance == "mse":
+            return ops.mean(ops.square(y_true - y_pred), axis=-1)
+        return 1 - ops.sum(ops.normalize(y_true) * ops.normalize(y_pred), axis=-1)
+
+    def get_config(self):
+        return {**super().get_config(), "distance": self.distance}

@@ -1,0 +1,143 @@
+"""BERT: a Transformer encoder that is trained on masked tokens and next sentences."""
+
+import keras
+from keras import ops
+
+from seqkeras.attention.masks import padding_mask
+from seqkeras.embeddings import LearnedPositions, TokenEmbedding
+from seqkeras.embeddings.ids import require_ids
+from seqkeras.transformer import Encoder, LayerNorm
+from seqkeras.transformer.block import build_once, require_heads
+
+STDDEV = 0.02  # of what weights start as
+
+
+@keras.saving.register_keras_serializable("seqkeras")
+class Bert(keras.Model):
+    """Bidirectional encoder of a text, or of a pair of texts.
+
+        x(t)   = dropout(norm(E token_id(t) + S segment_id(t) + P(t)))
+        hidden = encoder(x(1..T)), post-norm blocks
+        pooled = tanh(W hidden(1) + b)
+
+    Args:
+        vocab_size: V, the number of token ids.
+        hidden_dim: D, the paper's H.
+        num_layers: the paper's L.
+        num_heads: N, which divides D; the paper's A.
+        feed_forward_dim: F; 4 D in the paper.
+        max_length: the number of learned positions.
+        num_segments: how many texts a sequence may consist of.
+        activation: "gelu", "gelu_tanh" or "relu".
+        dropout: of the embeddings and of what each sublayer gives.
+        attention_dropout: of the attention weights.
+        epsilon: of layer normalisation.
+
+    Call arguments (one dictionary):
+        token_ids: (B, T) integers, padded on the right.
+        lengths: (B,) integers, the real steps of each row; without them every step is real.
+        segment_ids: (B, T) integers, to which text each token belongs; without them all are 0.
+
+    Returns:
+        A dictionary of "hidden", (B, T, D), without a meaning at padded positions, and "pooled",
+        (B, D), made of the first position.
+
+    Raises:
+        ValueError: if a size is not positive, num_heads does not divide hidden_dim, the activation
+            is unknown, T is more than max_length, or an id known already is out of range.
+
+    `seqkeras.models.WithHeads` puts tasks on it; `seqkeras.models.presets` has the paper's sizes.
+
+    Reference: Devlin et al. 2019, section 3, https://arxiv.org/abs/1810.04805
+    """
+
+    def __init__(
+        self,
+        vocab_size,
+        hidden_dim,
+        num_layers,
+        num_heads,
+        feed_forward_dim,
+        max_length=512,
+        num_segments=2,
+        activation="gelu",
+        dropout=0.0,
+        attention_dropout=0.0,
+        epsilon=1e-12,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        require_heads(self, hidden_dim, num_heads)
+        self.config = {
+            "vocab_size": vocab_size,
+            "hidden_dim": hidden_dim,
+            "num_layers": num_layers,
+            "num_heads": num_heads,
+            "feed_forward_dim": feed_forward_dim,
+            "max_length": max_length,
+            "num_segments": num_segments,
+            "activation": activation,
+            "dropout": dropout,
+            "attention_dropout": attention_dropout,
+            "epsilon": epsilon,
+        }
+        policy = self.dtype_policy
+        self.hidden_dim = hidden_dim
+        self.embedding = TokenEmbedding(vocab_size, hidden_dim, stddev=STDDEV, dtype=policy)
+        self.segment_embedding = TokenEmbedding(
+            num_segments, hidden_dim, stddev=STDDEV, dtype=policy, name="segment_embedding"
+        )
+        self.positions = LearnedPositions(max_length, hidden_dim, STDDEV, dtype=policy)
+        self.embedding_norm = LayerNorm(epsilon, dtype=policy)
+        self.dropout = keras.layers.Dropout(dropout, dtype=policy)
+        self.encoder = Encoder(
+            num_layers,
+            hidden_dim,
+            num_heads,
+            feed_forward_dim,
+            activation,
+            dropout=dropout,
+            attention_dropout=attention_dropout,
+            epsilon=epsilon,
+            dtype=policy,
+        )
+        self.pooler = keras.layers.Dense(
+            hidden_dim,
+            "tanh",
+            kernel_initializer=keras.initializers.RandomNormal(stddev=STDDEV),
+            dtype=policy,
+            name="pooler",
+        )
+
+    def build(self, inputs_shape=None):
+        sequence = (None, None, self.hidden_dim)
+        for layer in (self.embedding, self.segment_embedding, self.positions):
+            build_once(layer, (None, None))
+        for layer in (self.embedding_norm, self.encoder):
+            build_once(layer, sequence)
+        build_once(self.pooler, (None, self.hidden_dim))
+
+    def call(self, inputs, training=False):
+        hidden = self.hidden_states(inputs, training)[-1]
+        return {"hidden": hidden, "pooled": self.pooler(hidden[:, 0])}
+
+    def hidden_states(self, inputs, training=False):
+        """The embeddings and what each block gives: a list of L + 1 tensors (B, T, D)."""
+        token_ids, lengths = inputs["token_ids"], inputs.get("lengths")
+        segment_ids = inputs.get("segment_ids")
+        length = ops.shape(token_ids)[1]
+        if segment_ids is None:
+            segment_ids = ops.zeros_like(token_ids)
+        num_segments = self.config["num_segments"]
+        require_ids(self, "segment_ids", segment_ids, "num_segments", num_segments)
+        x = (
+            self.embedding(token_ids)
+            + self.segment_embedding(segment_ids)
+            + self.positions(ops.arange(length)[None])
+        )
+        x = self.dropout(self.embedding_norm(x), training=training)  # (B, T, D)
+        mask = None if lengths is None else padding_mask(lengths, length)[:, None]
+        return self.encoder.hidden_states(x, mask, training)
+
+    def get_config(self):
+        return {**super().get_config(), **self.config}

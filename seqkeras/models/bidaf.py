@@ -1,0 +1,161 @@
+"""Bi-directional attention flow: the span of a context that answers a query."""
+
+import keras
+from keras import ops
+
+from seqkeras.attention import BiAttention
+from seqkeras.attention.masks import padding_mask
+from seqkeras.embeddings import CharacterCNN, Highway
+from seqkeras.models.recurrent_stack import build_once, require_sizes, values_dtype
+from seqkeras.recurrent import LSTM, Bidirectional
+
+NEVER = -1e9  # the logit of a position behind the context's end
+
+
+@keras.saving.register_keras_serializable("seqkeras")
+class BiDAF(keras.Model):
+    """Six layers from the words of a context and a query to the ends of the answer.
+
+        X, Q = highways([characters; words]), of the context and of the query    (1, 2)
+        H, U = BiLSTM(X), BiLSTM(Q), the same one                                (3)
+        G = [H; U~; H * U~; H * H~], attention in both directions                (4)
+        M = BiLSTM(BiLSTM(G))                                                    (5)
+        start_logits = w_1 [G; M]    end_logits = w_2 [G; BiLSTM(M)]             (6)
+
+    Notation: the paper's letters, with positions as rows; its d is our units.
+
+    Args:
+        vocab_size: the number of word ids.
+        embedding_dim: size of a word's embedding. The paper's are GloVe vectors that do not learn:
+            set `word_embedding`'s weights, and its `trainable` to False.
+        character_vocab_size: the number of character ids; id 0 is padding.
+        character_dim: size of a character's embedding.
+        character_filters: the number of convolutions over a word's characters.
+        units: U, of each direction of each LSTM.
+        character_width: of the convolutions.
+        num_highways: the number of highway layers.
+        num_modelling_layers: the number of LSTMs from G to M.
+        dropout: of the characters' vectors, of each LSTM's inputs and before the logits.
+
+    Call arguments (one dictionary):
+        context_ids: (B, T) integers, the words of the context, padded on the right.
+        context_characters: (B, T, W) integers, the characters of each word, padded with 0.
+        context_lengths: (B,) integers, the real words of each context.
+        query_ids, query_characters, query_lengths: (B, J), (B, J, W), (B,), the same of the query.
+
+    Returns:
+        dictionary of "start_logits" and "end_logits", (B, T) each, in float32 at least; `NEVER`
+        behind the context's end.
+
+    Raises:
+        ValueError: if a size is not positive.
+
+    Train it with `seqkeras.losses.span_loss` on both outputs; `seqkeras.decoding.best_spans` reads
+    the answer from them.
+
+    Reference: Seo et al. 2017, section 2, https://arxiv.org/abs/1611.01603
+    """
+
+    def __init__(
+        self,
+        vocab_size,
+        embedding_dim,
+        character_vocab_size,
+        character_dim,
+        character_filters,
+        units,
+        character_width=5,
+        num_highways=2,
+        num_modelling_layers=2,
+        dropout=0.0,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.sizes = {
+            "vocab_size": vocab_size,
+            "embedding_dim": embedding_dim,
+            "character_vocab_size": character_vocab_size,
+            "character_dim": character_dim,
+            "character_filters": character_filters,
+            "units": units,
+            "character_width": character_width,
+            "num_modelling_layers": num_modelling_layers,
+        }
+        require_sizes(self, **self.sizes)
+        policy = self.dtype_policy.name
+
+        def bidirectional_lstm():
+            return Bidirectional(LSTM(units, return_sequences=True, dtype=policy), dtype=policy)
+
+        self.word_embedding = keras.layers.Embedding(vocab_size, embedding_dim, dtype=policy)
+        self.character_cnn = CharacterCNN(
+            character_vocab_size,
+            character_dim,
+            [character_width],
+            [character_filters],
+            "relu",
+            dtype=policy,
+        )
+        self.highways = [Highway(dtype=policy) for _ in range(num_highways)]
+        self.contextual = bidirectional_lstm()
+        self.attention_flow = BiAttention(dtype=policy)
+        self.modelling = [bidirectional_lstm() for _ in range(num_modelling_layers)]
+        self.end_modelling = bidirectional_lstm()
+        self.start_layer, self.end_layer = (
+            keras.layers.Dense(1, dtype=values_dtype(self), name=name) for name in ("start", "end")
+        )
+        self.dropout = keras.layers.Dropout(dropout, dtype=policy)
+
+    def build(self, inputs_shape):
+        sizes = self.sizes
+        units = sizes["units"]
+        words = (None, None, sizes["character_filters"] + sizes["embedding_dim"])
+        encoded, flow = (None, None, 2 * units), (None, None, 8 * units)
+        build_once(self.word_embedding, (None, None))
+        build_once(self.character_cnn, (None, None, None))
+        for layer in (*self.highways, self.contextual):
+            build_once(layer, words)
+        build_once(self.attention_flow, encoded, encoded)
+        for layer, shape in zip(self.modelling, [flow, *[encoded] * len(self.modelling)]):
+            build_once(layer, shape)
+        build_once(self.end_modelling, encoded)
+        for layer in (self.start_layer, self.end_layer):
+            build_once(layer, (None, None, 10 * units))
+
+    def call(self, inputs, training=False):
+        H, context_mask = self._encode(inputs, "context", training)  # (B, T, 2U)
+        U, query_mask = self._encode(inputs, "query", training)  # (B, J, 2U)
+        G = self.attention_flow(H, U, context_mask=context_mask, query_mask=query_mask)  # 8U
+        M = G
+        for layer in self.modelling:
+            M = layer(self.dropout(M, training=training), mask=context_mask)  # (B, T, 2U)
+        M2 = self.end_modelling(self.dropout(M, training=training), mask=context_mask)
+
+        def logits(layer, M):
+            features = self.dropout(ops.concatenate([G, M], axis=-1), training=training)
+            return ops.where(context_mask, layer(features)[..., 0], NEVER)
+
+        return {
+            "start_logits": logits(self.start_layer, M),
+            "end_logits": logits(self.end_layer, M2),
+        }
+
+    def _encode(self, inputs, side, training):
+        """Layers 1 to 3 of one side, (B, T, 2U), and its padding mask (B, T)."""
+        token_ids = inputs[f"{side}_ids"]
+        mask = padding_mask(inputs[f"{side}_lengths"], ops.shape(token_ids)[1])
+        characters = self.character_cnn(inputs[f"{side}_characters"])
+        words = ops.concatenate(
+            [self.dropout(characters, training=training), self.word_embedding(token_ids)], axis=-1
+        )
+        for highway in self.highways:
+            words = highway(words)
+        return self.contextual(self.dropout(words, training=training), mask=mask), mask
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            **self.sizes,
+            "num_highways": len(self.highways),
+            "dropout": self.dropout.rate,
+        }

@@ -1,0 +1,239 @@
+"""Recurrent forecaster: a window of a series, then the values that follow it.
+
+It leaves out probabilistic outputs other than quantiles, and attention over the window.
+"""
+
+import keras
+from keras import ops
+
+from seqkeras.attention.masks import padding_mask
+from seqkeras.composites import keras_rnn
+from seqkeras.models.recurrent_stack import (
+    STATE_NAMES,
+    RecurrentStack,
+    build_once,
+    require_sizes,
+    values_dtype,
+)
+
+DECODERS = ("direct", "recurrent")
+EPSILON = 1e-6  # beside the variance of a window, which may be zero
+
+
+@keras.saving.register_keras_serializable("seqkeras")
+class Forecaster(keras.Model):
+    """Recurrent layers read the window; a decoder writes all values of the horizon.
+
+        h = final state of RNN(window)
+        direct:     y(1..horizon) = V [h; known(1..horizon)] + b
+        recurrent:  s(t) = RNN([y(t-1); known(t)], s(t-1)),  s(0) = h,  y(t) = V s(t) + b
+
+    y(0) is the window's last value. In training y(t-1) is the target if there are targets (teacher
+    forcing), else, and always at inference, the model's own prediction. With quantiles, the first
+    output is the lowest one and each further output, through a softplus, the distance to the next,
+    so that they never cross; the one nearest to 1/2 is what the recurrent decoder reads.
+
+    With `scale` a window is brought to mean 0 and variance 1, each feature by itself, over its real
+    steps, and the predictions are brought back: a level that training never saw changes nothing. A
+    series of values far under 0.001 needs other units first (see `EPSILON`).
+
+    Args:
+        horizon: the number of steps to predict.
+        units: U, size of each layer's state, in the encoder and in a recurrent decoder.
+        num_layers: of both.
+        cell: "gru", "lstm" or "simple_rnn".
+        decoder: "direct" or "recurrent".
+        num_targets: C, how many of the window's features, the first ones, are predicted.
+        num_known: K, the number of covariates whose future is known (calendar, plans).
+        quantiles: increasing numbers between 0 and 1; none for one value, as the mean is.
+        scale: whether each window is scaled by itself.
+        dropout: of the inputs of each of the encoder's layers.
+
+    Call arguments (one dictionary):
+        window: (B, S, F), the past, padded on the right; the targets are its first C features.
+        lengths: (B,) integers, the real steps of each window; without them every step is real.
+        known: (B, horizon, K), if num_known is not 0.
+        targets: (B, horizon, C), for teacher forcing; read in training only.
+
+    Returns:
+        (B, horizon, C) or, with quantiles, (B, horizon, C, quantiles); in float32 at least.
+
+    Raises:
+        ValueError: if a size is not positive, the cell or the decoder is unknown, the quantiles do
+            not increase between 0 and 1, or window or known have another shape.
+
+    Train quantiles with `seqkeras.losses.PinballLoss`.
+
+    Reference: encoder-decoder: Sutskever et al. 2014, https://arxiv.org/abs/1409.3215; direct and
+    quantiles: Wen et al. 2017, https://arxiv.org/abs/1711.11053; scale: Kim et al. 2022, section 3,
+    https://openreview.net/forum?id=cGDAkQo1C0p, without its learned weights
+    """
+
+    def __init__(
+        self,
+        horizon,
+        units,
+        num_layers=1,
+        cell="gru",
+        decoder="direct",
+        num_targets=1,
+        num_known=0,
+        quantiles=(),
+        scale=False,
+        dropout=0.0,
+        **kwargs,
+    ):
+        # Levels and scales of a series may be over float16's range: the layers cast, not the model.
+        super().__init__(autocast=False, **kwargs)
+        self.sizes = {
+            "horizon": horizon,
+            "units": units,
+            "num_layers": num_layers,
+            "num_targets": num_targets,
+        }
+        require_sizes(self, cell, **self.sizes)
+        if decoder not in DECODERS:
+            raise ValueError(
+                f"Forecaster: decoder must be one of {DECODERS}; received {decoder!r}."
+            )
+        bounds = [0, *quantiles, 1]
+        if not all(low < high for low, high in zip(bounds, bounds[1:])):
+            raise ValueError(
+                f"Forecaster: quantiles must increase between 0 and 1; received {quantiles}."
+            )
+        self.cell_name = cell
+        self.decoder_name = decoder
+        self.num_known = num_known
+        self.quantiles = list(quantiles)
+        self.scale = scale
+        policy = self.dtype_policy.name
+        self.values_dtype = values_dtype(self)
+        self.encoder = RecurrentStack(cell, units, num_layers, dropout, dtype=policy)
+        self.decoder = None
+        if decoder == "recurrent":
+            self.decoder = RecurrentStack(cell, units, num_layers, dtype=policy)
+        steps = horizon if decoder == "direct" else 1
+        self.output_layer = keras.layers.Dense(
+            steps * num_targets * max(1, len(quantiles)), dtype=self.values_dtype
+        )
+
+    def build(self, inputs_shape):
+        horizon, targets = self.sizes["horizon"], self.sizes["num_targets"]
+        window = tuple(inputs_shape["window"])
+        if len(window) != 3 or window[-1] is None or window[-1] < targets:
+            raise ValueError(
+                f"Forecaster: window must have shape (batch, length, features), {targets} features "
+                f"at least; received {window}."
+            )
+        known = tuple(inputs_shape.get("known", ()))
+        if self.num_known and known[1:] != (horizon, self.num_known):
+            raise ValueError(
+                f"Forecaster: known must have shape (batch, {horizon}, {self.num_known}); received "
+                f"{known}."
+            )
+        build_once(self.encoder, (None, None, window[-1]))
+        if self.decoder is None:
+            build_once(self.output_layer, (None, self.sizes["units"] + horizon * self.num_known))
+        else:
+            build_once(self.decoder, (None, None, targets + self.num_known))
+            build_once(self.output_layer, (None, self.sizes["units"]))
+
+    def call(self, inputs, training=False):
+        window = ops.cast(inputs["window"], self.values_dtype)
+        mask = None
+        real = ops.ones_like(window[..., 0], dtype="bool")  # (B, S)
+        if "lengths" in inputs:
+            mask = real = padding_mask(inputs["lengths"], ops.shape(window)[1])
+        window, mean, deviation = self._scaled(window, real[..., None])
+        _, states = self.encoder(window, mask=mask, training=training)
+        if self.num_known:
+            known = ops.cast(inputs["known"], self.values_dtype)
+        else:
+            known = ops.zeros((ops.shape(window)[0], self.sizes["horizon"], 0), self.values_dtype)
+        if self.decoder is None:
+            outputs = self._direct(states, known)
+        elif training and "targets" in inputs:
+            targets = (ops.cast(inputs["targets"], self.values_dtype) - mean) / deviation
+            previous = ops.concatenate([self._last(window, real)[:, None], targets[:, :-1]], axis=1)
+            outputs = self._taught(states, known, previous)
+        else:
+            outputs = self._free(states, known, self._last(window, real))
+        values = self._values(outputs)
+        if self.quantiles:
+            mean, deviation = mean[..., None], deviation[..., None]
+        return values * deviation + mean
+
+    def _scaled(self, window, real):
+        """The window, zero at padded steps; mean and deviation of the targets, (B, 1, C) each."""
+        window = ops.where(real, window, 0)
+        steps = ops.maximum(ops.sum(ops.cast(real, window.dtype), axis=1, keepdims=True), 1)
+        mean = ops.sum(window, axis=1, keepdims=True) / steps  # (B, 1, F)
+        centred = ops.where(real, window - mean, 0)
+        variance = ops.sum(ops.square(centred), axis=1, keepdims=True) / steps
+        deviation = ops.sqrt(variance + EPSILON)
+        if self.scale:
+            window = centred / deviation
+        else:
+            mean, deviation = ops.zeros_like(mean), ops.ones_like(deviation)
+        targets = self.sizes["num_targets"]
+        return window, mean[..., :targets], deviation[..., :targets]
+
+    def _last(self, window, real):
+        """(B, C), the targets at the last real step; zero for a window without one."""
+        steps = ops.sum(ops.cast(real, "int32"), axis=1, keepdims=True)
+        is_last = ops.arange(ops.shape(window)[1], dtype="int32") == steps - 1  # (B, S)
+        last = ops.sum(ops.where(is_last[..., None], window, 0), axis=1)
+        return last[:, : self.sizes["num_targets"]]
+
+    def _direct(self, states, known):
+        """(B, horizon, C quantiles), all steps at once."""
+        batch_size, horizon, num_known = ops.shape(known)
+        hidden = ops.cast(states[-len(STATE_NAMES[self.cell_name])], self.values_dtype)
+        known = ops.reshape(known, (batch_size, horizon * num_known))
+        outputs = self.output_layer(ops.concatenate([hidden, known], axis=-1))
+        return ops.reshape(outputs, (batch_size, horizon, -1))
+
+    def _taught(self, states, known, previous):
+        """(B, horizon, C quantiles), each step behind the true values (B, horizon, C) before it."""
+        hidden, _ = self.decoder(ops.concatenate([previous, known], axis=-1), initial_state=states)
+        return self.output_layer(hidden)
+
+    def _free(self, states, known, last):
+        """(B, horizon, C quantiles), each step behind the predictions before it."""
+
+        def step(known, states):
+            previous, *states = states
+            inputs = ops.concatenate([previous, known], axis=-1)[:, None]
+            hidden, states = self.decoder(inputs, initial_state=states)
+            outputs = self.output_layer(hidden[:, 0])
+            values = self._values(outputs)
+            return outputs, [values[..., self.middle] if self.quantiles else values, *states]
+
+        _, outputs, _ = keras_rnn(step, known, [last, *states])
+        return outputs
+
+    def _values(self, outputs):
+        """(..., C quantiles) outputs of the last layer to (..., C, quantiles) that do not cross."""
+        if not self.quantiles:
+            return outputs
+        shape = (*ops.shape(outputs)[:-1], self.sizes["num_targets"], len(self.quantiles))
+        outputs = ops.reshape(outputs, shape)
+        distances = ops.softplus(outputs[..., 1:])
+        return ops.cumsum(ops.concatenate([outputs[..., :1], distances], axis=-1), axis=-1)
+
+    @property
+    def middle(self):
+        """The place of the quantile nearest to 1/2."""
+        return min(range(len(self.quantiles)), key=lambda place: abs(self.quantiles[place] - 0.5))
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            **self.sizes,
+            "cell": self.cell_name,
+            "decoder": self.decoder_name,
+            "num_known": self.num_known,
+            "quantiles": self.quantiles,
+            "scale": self.scale,
+            "dropout": self.encoder.dropout.rate,
+        }

@@ -1,0 +1,311 @@
+"""What stands on an encoder for each task; `seqkeras.models.WithHeads` sets it there."""
+
+import keras
+from keras import ops
+
+from seqkeras import composites
+from seqkeras.embeddings import TokenEmbedding
+from seqkeras.transformer import LayerNorm
+from seqkeras.transformer.block import build_once
+
+NEVER = -1e9  # the logit of a position that is padding
+STDDEV = 0.02  # of what weights start as
+
+
+class Head(keras.layers.Layer):
+    """Base of the heads.
+
+    `takes` names the call arguments of a head among what `WithHeads` knows: "hidden", "pooled",
+    "padding_mask", and the model's inputs.
+    """
+
+    takes = ("pooled",)
+
+    def _dense(self, units, name, activation=None):
+        # Logits in float32 at least: half precision would lose small probabilities.
+        dtype = keras.backend.result_type(self.compute_dtype, "float32")
+        return keras.layers.Dense(
+            units,
+            activation,
+            kernel_initializer=keras.initializers.RandomNormal(stddev=STDDEV),
+            dtype=dtype,
+            name=name,
+        )
+
+
+class _LinearHead(Head):
+    """A linear map of one thing, behind dropout."""
+
+    def __init__(self, num_outputs, dropout=0.0, **kwargs):
+        super().__init__(**kwargs)
+        if num_outputs < 1:
+            raise ValueError(
+                f"{type(self).__name__}: the number of outputs must be at least 1; "
+                f"received {num_outputs}."
+            )
+        self.num_outputs = num_outputs
+        self.dropout = dropout
+        self.drop = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
+        self.output_layer = self._dense(num_outputs, "output")
+
+    def _map(self, inputs, training):
+        return self.output_layer(self.drop(inputs, training=training))
+
+
+@keras.saving.register_keras_serializable("seqkeras")
+class ClassificationHead(_LinearHead):
+    """Classes of a sequence.
+
+        logits = W dropout(pooled) + b
+
+    Args:
+        num_outputs: the number of classes.
+        dropout: of what is pooled.
+
+    Call arguments:
+        pooled: (B, D).
+
+    Returns:
+        (B, num_outputs) logits, in float32 at least.
+
+    Raises:
+        ValueError: if num_outputs is not positive.
+
+    Reference: Devlin et al. 2019, section 4.1, https://arxiv.org/abs/1810.04805
+    """
+
+    def build(self, pooled_shape):
+        build_once(self.output_layer, pooled_shape)
+
+    def call(self, pooled, training=False):
+        return self._map(pooled, training)
+
+
+@keras.saving.register_keras_serializable("seqkeras")
+class RegressionHead(_LinearHead):
+    """Numbers of a sequence, as the similarity of two sentences.
+
+        y = W dropout(pooled) + b
+
+    Args:
+        num_outputs: how many numbers.
+        dropout: of what is pooled.
+
+    Call arguments:
+        pooled: (B, D).
+
+    Returns:
+        (B, num_outputs), in float32 at least.
+
+    Raises:
+        ValueError: if num_outputs is not positive.
+
+    Reference: Devlin et al. 2019, section 4.1 (STS-B), https://arxiv.org/abs/1810.04805
+    """
+
+    def build(self, pooled_shape):
+        build_once(self.output_layer, pooled_shape)
+
+    def call(self, pooled, training=False):
+        return self._map(pooled, training)
+
+
+@keras.saving.register_keras_serializable("seqkeras")
+class TaggingHead(_LinearHead):
+    """A tag for each token.
+
+        logits(t) = W dropout(hidden(t)) + b
+
+    Args:
+        num_outputs: the number of tags.
+        dropout: of the hidden states.
+
+    Call arguments:
+        hidden: (B, T, D).
+
+    Returns:
+        (B, T, num_outputs) logits, in float32 at least.
+
+    Raises:
+        ValueError: if num_outputs is not positive.
+
+    Reference: Devlin et al. 2019, section 5.3, https://arxiv.org/abs/1810.04805
+    """
+
+    takes = ("hidden",)
+
+    def build(self, hidden_shape):
+        build_once(self.output_layer, hidden_shape)
+
+    def call(self, hidden, training=False):
+        return self._map(hidden, training)
+
+
+@keras.saving.register_keras_serializable("seqkeras")
+class NextSentenceHead(Head):
+    """Whether the second text follows the first one.
+
+        logits = W pooled + b;  class 0, it does; class 1, it is another
+
+    Call arguments:
+        pooled: (B, D).
+
+    Returns:
+        (B, 2) logits, in float32 at least.
+
+    Reference: Devlin et al. 2019, section 3.1, task 2, https://arxiv.org/abs/1810.04805
+    """
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.output_layer = self._dense(2, "output")
+
+    def build(self, pooled_shape):
+        build_once(self.output_layer, pooled_shape)
+
+    def call(self, pooled, training=False):
+        return self.output_layer(pooled)
+
+
+@keras.saving.register_keras_serializable("seqkeras")
+class MultipleChoiceHead(Head):
+    """Which of C choices fits, each read with the question as a sequence of its own.
+
+        logits(c) = w . dropout(pooled(c))
+
+    Args:
+        dropout: of what is pooled.
+
+    Call arguments:
+        pooled: (B, C, D).
+
+    Returns:
+        (B, C) logits, in float32 at least.
+
+    Raises:
+        ValueError: if pooled is not of rank 3.
+
+    Reference: Devlin et al. 2019, section 4.4, https://arxiv.org/abs/1810.04805
+    """
+
+    def __init__(self, dropout=0.0, **kwargs):
+        super().__init__(**kwargs)
+        self.dropout = dropout
+        self.drop = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
+        self.output_layer = self._dense(1, "output")
+
+    def build(self, pooled_shape):
+        if len(pooled_shape) != 3:
+            raise ValueError(
+                "MultipleChoiceHead: pooled must have shape (batch, choices, dim), as token_ids of "
+                f"shape (batch, choices, length) make it; received {tuple(pooled_shape)}."
+            )
+        build_once(self.output_layer, pooled_shape)
+
+    def call(self, pooled, training=False):
+        return self.output_layer(self.drop(pooled, training=training))[..., 0]
+
+
+@keras.saving.register_keras_serializable("seqkeras")
+class SpanHead(Head):
+    """Where an answer starts and where it ends.
+
+        start(t) = s . hidden(t)        end(t) = e . hidden(t)
+
+    Where there is no answer both are position 0; `best_answers` finds that, or the span.
+
+    Notation: s and e are the paper's S and E; each has a bias, as in the paper's code.
+
+    Call arguments:
+        hidden: (B, T, D).
+        padding_mask: (B, T) booleans, True for real positions, or None.
+
+    Returns:
+        A dictionary of "start_logits" and "end_logits", (B, T) each, in float32 at least, `NEVER`
+        at padded positions.
+
+    Reference: Devlin et al. 2019, sections 4.2 and 4.3, https://arxiv.org/abs/1810.04805
+    """
+
+    takes = ("hidden", "padding_mask")
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.output_layer = self._dense(2, "output")
+
+    def build(self, hidden_shape):
+        build_once(self.output_layer, hidden_shape)
+
+    def call(self, hidden, padding_mask=None, training=False):
+        logits = self.output_layer(hidden)  # (B, T, 2)
+        if padding_mask is not None:
+            logits = ops.where(padding_mask[..., None], logits, ops.cast(NEVER, logits.dtype))
+        return {"start_logits": logits[..., 0], "end_logits": logits[..., 1]}
+
+
+@keras.saving.register_keras_serializable("seqkeras")
+class MaskedLMHead(Head):
+    """The token that stood where a mask stands now.
+
+        logits(t) = E norm(gelu(W hidden(t) + b)) + c
+
+    Notation: E is a row for each token: the encoder's token embeddings where `WithHeads` ties them,
+    and a matrix of the head's own where it stands alone or is not tied.
+
+    Args:
+        vocab_size: V.
+        tied: whether `WithHeads` gives it the encoder's embeddings.
+        epsilon: of layer normalisation.
+
+    Call arguments:
+        hidden: (B, T, D).
+        masked_positions: (B, M) integers, for which positions; None for all.
+
+    Returns:
+        (B, M, V) logits, or (B, T, V), in float32 at least.
+
+    Raises:
+        ValueError: if the embeddings it is given are of another vocabulary.
+
+    Reference: Devlin et al. 2019, section 3.1, task 1, https://arxiv.org/abs/1810.04805
+    """
+
+    takes = ("hidden", "masked_positions")
+
+    def __init__(self, vocab_size, tied=True, epsilon=1e-12, **kwargs):
+        super().__init__(**kwargs)
+        self.vocab_size = vocab_size
+        self.tied = tied
+        self.epsilon = epsilon
+        self.embedding = None
+        self.norm = LayerNorm(epsilon, dtype=self.dtype_policy)
+
+    def tie(self, embedding):
+        """Take the encoder's `TokenEmbedding`, if tied."""
+        if self.vocab_size != embedding.vocab_size:
+            raise ValueError(
+                "MaskedLMHead: vocab_size must be the encoder's; "
+                f"received {self.vocab_size} and {embedding.vocab_size}."
+            )
+        if self.tied:
+            self.embedding = embedding
+
+    def build(self, hidden_shape):
+        dim = hidden_shape[-1]
+        self.transform = self._dense(dim, "transform")
+        build_once(self.transform, hidden_shape)
+        build_once(self.norm, hidden_shape)
+        if self.embedding is None:
+            self.embedding = TokenEmbedding(
+                self.vocab_size, dim, stddev=STDDEV, dtype=self.dtype_policy
+            )
+        build_once(self.embedding, (None, None))
+        self.bias = self.add_weight(
+            name="bias", shape=(self.vocab_size,), initializer="zeros", autocast=False
+        )
+
+    def call(self, hidden, masked_positions=None, training=False):
+        if masked_positions is not None:
+            hidden = ops.take_along_axis(hidden, masked_positions[..., None], axis=1)  # (B, M, D)
+        transformed = self.norm(composites.gelu(self.transform(hidden)))
+        return self.embedding.logits(transformed) + self.bias

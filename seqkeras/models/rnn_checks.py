@@ -1,0 +1,91 @@
+"""What the arguments of `RNNSeq2Seq` must be, and which of them go together."""
+
+from seqkeras.models.contexts import CONTEXTS
+from seqkeras.models.recurrent_stack import require_sizes
+from seqkeras.models.rnn_wirings import SCORES, WIRINGS
+
+CHOICES = {
+    "context": CONTEXTS,
+    "initial_cell": ("zeros", "bridge"),
+    "wiring": WIRINGS,
+    "attention_place": ("before", "after"),
+}
+SAME_DIM = ("dot", "scaled_dot")  # scores of vectors of one size
+
+
+def check_arguments(model, sizes, options, attention, encoder_dim):
+    """Raise a ValueError that gives every reason why no model can be made of the arguments.
+
+    Args:
+        model: for its name.
+        sizes, options: the arguments by name.
+        attention: None, a name, or a layer.
+        encoder_dim: size of the encoder's states, both directions.
+    """
+    require_sizes(model, cell=options["cell"], **sizes)
+    problems = [
+        f"{name} must be one of {sorted(choices)}; received {options[name]!r}."
+        for name, choices in CHOICES.items()
+        if options[name] not in choices
+    ]
+    if isinstance(attention, str) and attention not in SCORES:
+        problems.append(
+            f"attention must be None, an attention layer with a score, or one of {sorted(SCORES)}; "
+            f"received {attention!r}."
+        )
+    if not problems:
+        rules = _rules(sizes, options, attention, encoder_dim)
+        problems = [message for holds, message in rules if not holds]
+    if problems:
+        raise ValueError(f"{type(model).__name__}: {' '.join(problems)}")
+
+
+def _rules(sizes, options, attention, encoder_dim):
+    wiring, after = options["wiring"], options["attention_place"] == "after"
+    decoder_units = sizes["decoder_units"]
+    fed = options["feed_output"] and wiring != "context"
+    dims = f"received {encoder_dim} and {decoder_units}."
+    return [
+        (
+            options["bridge_layers"] >= 0,
+            f"bridge_layers must be at least 0; received {options['bridge_layers']}.",
+        ),
+        (
+            options["bridge_layers"] > 0 or encoder_dim == decoder_units,
+            f"without a bridge the encoder's states must be as wide as decoder_units; {dims}",
+        ),
+        (
+            options["feed_output"] or wiring == "initial_state",
+            f'feed_output=False goes with wiring="initial_state"; received {wiring!r}.',
+        ),
+        (
+            attention is None or after or wiring != "initial_state",
+            'attention before the cell needs a wiring with the context; received "initial_state".',
+        ),
+        (
+            attention is not None or not after,
+            'attention_place="after" needs an attention; received None.',
+        ),
+        (
+            not after or wiring == "initial_state",
+            f'attention after the cell needs wiring="initial_state"; received {wiring!r}.',
+        ),
+        (
+            not after or options["readout"],
+            "attention after the cell needs readout=True: h~ is the readout.",
+        ),
+        (
+            after or not options["input_feeding"],
+            'input_feeding needs attention_place="after"; received "before".',
+        ),
+        (
+            attention not in SAME_DIM or encoder_dim == decoder_units,
+            f"{attention} attention needs the encoder's states as wide as decoder_units; {dims} "
+            'attention="general" takes different ones.',
+        ),
+        (
+            fed or options["teacher_forcing"] == 1,
+            "a decoder that is not fed the output has nothing to force: teacher_forcing must be 1; "
+            f"received {options['teacher_forcing']!r}.",
+        ),
+    ]

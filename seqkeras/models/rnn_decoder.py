@@ -1,0 +1,225 @@
+"""The frame of the recurrent decoders: many steps in training, one in decoding, for any wiring."""
+
+import keras
+from keras import ops
+
+from seqkeras.composites import keras_rnn
+from seqkeras.decoding import StateEntry
+from seqkeras.models.recurrent_stack import STATE_NAMES, build_once
+from seqkeras.recurrent import RNN, GRUCell, LSTMCell, SimpleRNNCell, StackedCells
+
+CELLS = {"gru": GRUCell, "lstm": LSTMCell, "simple_rnn": SimpleRNNCell}
+NEVER = -1e9  # the logit of a token that may not be generated
+
+
+class RNNDecoder(keras.layers.Layer):
+    """Base of the recurrent decoders; a subclass says what its cell and its logits see.
+
+        s(t) = RNN(x(t), s(t-1))        logits(t) = V hidden(t)
+
+    A subclass fills `advance`, one step that makes features; `build_step` and `first_state` go with
+    it. hidden(t) is tanh(W_o features(t) + b), or with `reads_out` False the first U features.
+
+    Args:
+        vocab_size: V.
+        embedding_dim: E, or 0 where the previous output is not fed.
+        units: U, size of each state.
+        cell: "gru", "lstm" or "simple_rnn".
+        num_layers: of the decoder.
+        reads_out: whether there is a hidden layer between features and logits.
+        dropout: of the embeddings and before the logits.
+        never_generated: ids whose logit is always `NEVER`.
+        teacher_forcing: a `TeacherForcing` layer.
+
+    Call arguments:
+        target_ids: (B, T) integers, `<bos>` and all target tokens but the last.
+        state: a flat dictionary of the entries in `state_entries`, with one beam.
+
+    Returns:
+        logits: (B, T, V).
+    """
+
+    parallel: bool
+
+    def __init__(
+        self,
+        vocab_size,
+        embedding_dim,
+        units,
+        cell,
+        num_layers,
+        reads_out,
+        dropout,
+        never_generated,
+        teacher_forcing,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        policy = {"dtype": self.dtype_policy}
+        self.units = units
+        self.output_dim = embedding_dim or 1
+        self.allowed = [id_ not in never_generated for id_ in range(vocab_size)]
+        self.teacher_forcing = teacher_forcing
+        fed = embedding_dim > 0
+        self.embedding = (
+            keras.layers.Embedding(vocab_size, embedding_dim, **policy) if fed else None
+        )
+        cells = [CELLS[cell](units, **policy) for _ in range(num_layers)]
+        self.cell = StackedCells(cells, **policy)
+        self.rnn = RNN(self.cell, return_sequences=True, **policy)
+        names, levels = STATE_NAMES[cell], range(num_layers)
+        self.recurrent_names = (  # the states of each layer, h first
+            [names]
+            if num_layers == 1
+            else [[f"{name}_{level}" for name in names] for level in levels]
+        )
+        self.readout = keras.layers.Dense(units, "tanh", **policy) if reads_out else None
+        self.dropout = keras.layers.Dropout(dropout, **policy)
+        # In float32 at least: NEVER is over float16's range.
+        exact = keras.backend.result_type(self.compute_dtype, "float32")
+        self.output_layer = keras.layers.Dense(vocab_size, dtype=exact)
+
+    def build_step(self, value_dim):
+        """Build what the step needs, and set `own_entries`: the state but for the cell's.
+
+        Args:
+            value_dim: size of the encoder's states.
+
+        Returns:
+            The sizes of x and of the features.
+        """
+        raise NotImplementedError
+
+    def first_state(self, context, values, mask):
+        """The `own_entries` before the first step, by name, from what the encoder made.
+
+        Args:
+            context: (B, C), one for the whole source.
+            values: (B, S, D), its states.
+            mask: (B, S) booleans, True for real steps.
+        """
+        raise NotImplementedError
+
+    def advance(self, y, state, run):
+        """One step of K beams.
+
+        Where no step needs more of the step before than the cell's states (`parallel`), the K beams
+        may as well be the steps of one target, and `run` the cell over all of them.
+
+        Args:
+            y: (B, K, E), the embedded previous output, or a one where it is not fed.
+            state: of every beam.
+            run: (x, state) -> (s, state), the cell.
+
+        Returns:
+            features (B, K, F), attention weights (B, K, S) or None, and the new state.
+        """
+        raise NotImplementedError
+
+    @property
+    def query_name(self):
+        """The highest layer's h, which asks where the decoder attends."""
+        return self.recurrent_names[-1][0]
+
+    @property
+    def _cell_states(self):
+        return [name for names in self.recurrent_names for name in names]
+
+    @property
+    def state_entries(self):
+        """What the state holds, in order (see `seqkeras.decoding`)."""
+        recurrent = [StateEntry(name, "beam", (self.units,)) for name in self._cell_states]
+        return [*recurrent, *self.own_entries]
+
+    def build(self, values_shape):
+        value_dim = values_shape[-1]
+        input_dim, features_dim = self.build_step(value_dim)
+        if self.embedding is not None:
+            build_once(self.embedding, (None, None))
+        build_once(self.rnn, (None, None, input_dim))
+        if self.readout is not None:
+            build_once(self.readout, (None, None, features_dim))
+        build_once(self.output_layer, (None, None, self.units))
+        build_once(self.teacher_forcing, (None, None))
+
+    def call(self, target_ids, state, training=False):
+        if training and not self.teacher_forcing.always:
+            features = self._unroll_sampling(target_ids, state)
+        elif self.parallel:
+            if "position" in state:
+                state = {**state, "position": ops.arange(ops.shape(target_ids)[1])[None]}
+            embedded = self._embed(target_ids, training)
+            features, _, _ = self.advance(embedded, state, self._run_steps)
+        else:
+            features = self._unroll(self._embed(target_ids, training), state)
+        return self._logits(features, training)
+
+    def step(self, token_ids, state):
+        """One step of every beam: (B, K) last tokens -> ((logits, weights if any), new state)."""
+        state = {name: ops.convert_to_tensor(each) for name, each in state.items()}
+        embedded = self._embed(token_ids, training=False)
+        features, weights, state = self.advance(embedded, state, self._run_beams)
+        others = () if weights is None else (weights,)
+        return (self._logits(features, training=False), *others), state
+
+    def _embed(self, token_ids, training):
+        if self.embedding is None:
+            return ops.cast(ops.ones_like(token_ids), self.compute_dtype)[..., None]
+        return self.dropout(self.embedding(token_ids), training=training)  # (B, K, E)
+
+    def _logits(self, features, training):
+        hidden = self.readout(features) if self.readout else features[..., : self.units]
+        logits = self.output_layer(self.dropout(hidden, training=training))
+        return ops.where(ops.convert_to_tensor(self.allowed), logits, ops.cast(NEVER, logits.dtype))
+
+    def _run_beams(self, x, state):
+        """The cell, one step of every beam: (B, K, D) -> (B, K, U), and the new state."""
+        beams = ops.shape(x)[:2]
+        tensors = [x, *[state[name] for name in self._cell_states]]
+        x, *states = (ops.reshape(each, (-1, each.shape[-1])) for each in tensors)  # (B K, ...)
+        _, states = self.cell(x, states)
+        states = [ops.reshape(each, (*beams, self.units)) for each in states]
+        state = {**state, **dict(zip(self._cell_states, states, strict=True))}
+        return state[self.query_name], state
+
+    def _run_steps(self, x, state):
+        """The cell, all steps of one beam: (B, T, D) -> (B, T, U)."""
+        return self.rnn(x, initial_state=[state[name][:, 0] for name in self._cell_states]), state
+
+    def _unroll(self, embedded, state):
+        """The features (B, T, F) of a target (B, T, E), one step after the other."""
+
+        def step(y, carried):
+            return self._advance_one(y, carried, state)
+
+        _, features, _ = keras_rnn(step, embedded, self._carried(state))
+        return features
+
+    def _unroll_sampling(self, target_ids, state):
+        """As `_unroll`; where the target is not given, y(t-1) is what the model finds likeliest."""
+        given = ops.cast(self.teacher_forcing(target_ids), self.compute_dtype)[..., None]
+        embedded = self.embedding(target_ids)
+        noise = self.dropout(ops.ones_like(embedded), training=True)  # drawn outside of the loop
+        inputs = ops.concatenate([given * noise * embedded, (1 - given) * noise], axis=-1)
+
+        def step(inputs, carried):
+            *carried, predicted = carried
+            y, own = ops.split(inputs, 2, axis=-1)
+            y = y + own * self.embedding(predicted)[:, 0]
+            features, carried = self._advance_one(y, carried, state)
+            logits = self._logits(features[:, None], training=False)
+            return features, [*carried, ops.cast(ops.argmax(logits, axis=-1), "int32")]
+
+        nothing = ops.zeros((ops.shape(target_ids)[0], 1), "int32")
+        _, features, _ = keras_rnn(step, inputs, [*self._carried(state), nothing])
+        return features
+
+    def _carried(self, state):
+        return [state[entry.name] for entry in self.state_entries if entry.per == "beam"]
+
+    def _advance_one(self, y, carried, state):
+        """One step of one beam, from y (B, E) to features (B, F) and what is carried on."""
+        names = [entry.name for entry in self.state_entries if entry.per == "beam"]
+        state = {**state, **dict(zip(names, carried, strict=True))}
+        features, _, state = self.advance(y[:, None], state, self._run_beams)
+        return features[:, 0], [state[name] for name in names]

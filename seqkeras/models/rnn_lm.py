@@ -1,0 +1,162 @@
+"""Recurrent language model: the next token from all tokens before it."""
+
+import keras
+from keras import ops
+
+from seqkeras.attention.masks import padding_mask
+from seqkeras.decoding import StateEntry
+from seqkeras.embeddings import TokenEmbedding
+from seqkeras.models.recurrent_stack import RecurrentStack, build_once, require_sizes, values_dtype
+
+
+@keras.saving.register_keras_serializable("seqkeras")
+class RNNLanguageModel(keras.Model):
+    """Embedding, recurrent layers, softmax over the next token.
+
+        h_0(t) = E y(t)        h_l(1..T) = RNN_l(dropout(h_{l-1}(1..T)))
+        logits(t) = W dropout(h_L(t)) + b, for y(t + 1)
+
+    With tied weights the logits are E (P dropout(h_L(t))) with the embeddings E themselves; P, a
+    projection to their size, is there only if the states have another size.
+
+    Notation: E and W are the U and V of both Mikolov and Press and Wolf; P is the latter's.
+
+    Args:
+        vocab_size: V, the number of token ids.
+        embedding_dim: size of the embeddings.
+        units: U, size of each layer's state.
+        num_layers: L.
+        cell: "gru", "lstm" or "simple_rnn".
+        dropout: of the embeddings, between the layers and before the logits; never of the states.
+        tie_weights: take the embeddings as the matrix of the logits.
+
+    Call arguments (one dictionary):
+        token_ids: (B, T) integers, padded on the right.
+        lengths: (B,) integers, the real steps of each row; without them every step is real.
+
+    Returns:
+        logits: (B, T, V), in float32 at least.
+
+    Raises:
+        ValueError: if a size is not positive, or the cell is unknown.
+
+    Train it with the masked cross-entropy named in `seqkeras.losses`. `read` takes the state of the
+    piece of text before, so that long text is read in pieces (truncated back-propagation through
+    time); `step` is the contract of `seqkeras.decoding`.
+
+    Reference: Mikolov et al. 2010, https://doi.org/10.21437/Interspeech.2010-343; dropout: Zaremba
+    et al. 2014, section 3.2, https://arxiv.org/abs/1409.2329; tied weights: Press and Wolf 2017,
+    https://arxiv.org/abs/1608.05859, and Inan et al. 2017, https://arxiv.org/abs/1611.01462
+    """
+
+    def __init__(
+        self,
+        vocab_size,
+        embedding_dim,
+        units,
+        num_layers=1,
+        cell="lstm",
+        dropout=0.0,
+        tie_weights=False,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.sizes = {
+            "vocab_size": vocab_size,
+            "embedding_dim": embedding_dim,
+            "units": units,
+            "num_layers": num_layers,
+        }
+        require_sizes(self, cell, **self.sizes)
+        self.cell_name = cell
+        self.tie_weights = tie_weights
+        policy = self.dtype_policy.name
+        self.embedding = TokenEmbedding(vocab_size, embedding_dim, dtype=policy)
+        self.stack = RecurrentStack(cell, units, num_layers, dropout, dtype=policy)
+        self.dropout = keras.layers.Dropout(dropout, dtype=policy)
+        self.projection = self.output_layer = None
+        if not tie_weights:
+            self.output_layer = keras.layers.Dense(vocab_size, dtype=values_dtype(self))
+        elif units != embedding_dim:
+            self.projection = keras.layers.Dense(embedding_dim, use_bias=False, dtype=policy)
+
+    @property
+    def state_entries(self):
+        """What the state holds, in order (see `seqkeras.decoding`)."""
+        return [
+            StateEntry(name, "beam", (self.sizes["units"],), self.compute_dtype)
+            for name in self.stack.state_names
+        ]
+
+    def build(self, inputs_shape):
+        build_once(self.embedding, (None, None))
+        build_once(self.stack, (None, None, self.sizes["embedding_dim"]))
+        for layer in (self.projection, self.output_layer):
+            if layer is not None:
+                build_once(layer, (None, None, self.sizes["units"]))
+
+    def call(self, inputs, training=False):
+        logits, _ = self.read(inputs["token_ids"], inputs.get("lengths"), training=training)
+        return logits
+
+    def initial_state(self, batch_size):
+        """The state before any token: a dictionary of (B, 1, U) zeros, one beam."""
+        return {
+            entry.name: ops.zeros((batch_size, 1, *entry.shape), entry.dtype)
+            for entry in self.state_entries
+        }
+
+    def read(self, token_ids, lengths=None, state=None, training=False):
+        """A piece of text, after another.
+
+        Args:
+            token_ids: (B, T) integers, padded on the right.
+            lengths: (B,) integers, or None if every step is real.
+            state: the state behind the piece before, entries (B, 1, U); None at the beginning.
+            training: whether dropout drops.
+
+        Returns:
+            (B, T, V) logits, and the state behind each row's last real token.
+        """
+        mask = None if lengths is None else padding_mask(lengths, ops.shape(token_ids)[1])
+        names = self.stack.state_names
+        hidden, states = self.stack(
+            self.embedding(token_ids),
+            mask=mask,
+            initial_state=None if state is None else [state[name][:, 0] for name in names],
+            training=training,
+        )
+        state = {name: each[:, None] for name, each in zip(names, states, strict=True)}
+        return self._logits(self.dropout(hidden, training=training)), state
+
+    def step(self, token_ids, state):
+        """One token of every beam, the step contract of `seqkeras.decoding`.
+
+        Args:
+            token_ids: (B, K) integers, the last token of each of K beams.
+            state: entries (B, K, U).
+
+        Returns:
+            (logits (B, K, V),), and the new state.
+        """
+        beams = ops.shape(token_ids)
+        rows = {name: ops.reshape(each, (-1, 1, each.shape[-1])) for name, each in state.items()}
+        logits, rows = self.read(ops.reshape(token_ids, (-1, 1)), state=rows)  # (BK, 1, V)
+        state = {name: ops.reshape(each, (*beams, each.shape[-1])) for name, each in rows.items()}
+        return (ops.reshape(logits, (*beams, logits.shape[-1])),), state
+
+    def _logits(self, hidden):
+        if not self.tie_weights:
+            return self.output_layer(hidden)
+        if self.projection is not None:
+            hidden = self.projection(hidden)
+        return self.embedding.logits(hidden)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            **self.sizes,
+            "cell": self.cell_name,
+            "dropout": self.dropout.rate,
+            "tie_weights": self.tie_weights,
+        }

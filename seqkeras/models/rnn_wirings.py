@@ -1,0 +1,211 @@
+"""Where the context enters a recurrent decoder: a class for each place, with one step in each."""
+
+import keras
+from keras import ops
+
+from seqkeras.attention import (
+    AdditiveScore,
+    Attention,
+    ConcatScore,
+    DotScore,
+    GeneralScore,
+    LocalAttention,
+    ScaledDotScore,
+)
+from seqkeras.decoding import StateEntry
+from seqkeras.models.recurrent_stack import build_once
+from seqkeras.models.rnn_decoder import RNNDecoder
+
+# What the cell is given at each step: the previous output y, the context c, or both.
+WIRINGS = {"initial_state": "y", "context": "c", "context_and_output": "yc"}
+SCORES = {
+    "additive": AdditiveScore,
+    "concat": ConcatScore,
+    "dot": DotScore,
+    "general": GeneralScore,
+    "local_monotonic": GeneralScore,  # as in the best local models of the paper
+    "local_predictive": GeneralScore,
+    "scaled_dot": ScaledDotScore,
+}
+WINDOW = 10  # the paper's D for local attention
+
+
+def make_attention(name, units, dtype):
+    """The attention of a name in `SCORES`; `units` is for scores that have a hidden layer."""
+    score_class = SCORES[name]
+    sizes = [units] if score_class in (AdditiveScore, ConcatScore) else []
+    score = score_class(*sizes, dtype=dtype)
+    if name.startswith("local_"):
+        return LocalAttention(score, WINDOW, kind=name.removeprefix("local_"), dtype=dtype)
+    return Attention(score, dtype=dtype)
+
+
+class ClassicalDecoder(RNNDecoder):
+    """One context c for the whole target.
+
+        x(t) = y(t-1), or c, or [y(t-1); c]        s(t) = RNN(x(t), s(t-1))
+        features(t) = [s(t); x(t)]
+
+    Args:
+        wiring: "initial_state", "context" or "context_and_output", in this order.
+
+    Reference: Sutskever et al. 2014, https://arxiv.org/abs/1409.3215 ("initial_state"); Cho et al.
+    2014, section 2.2, https://arxiv.org/abs/1406.1078 ("context_and_output")
+    """
+
+    parallel = True
+
+    def __init__(self, wiring, **kwargs):
+        super().__init__(**kwargs)
+        self.parts = WIRINGS[wiring]
+
+    def build_step(self, value_dim):
+        entry = StateEntry("context", "source", (value_dim,))
+        self.own_entries = [entry] if "c" in self.parts else []
+        input_dim = _input_dim(self.parts, self.output_dim, value_dim)
+        return input_dim, self.units + input_dim
+
+    def first_state(self, context, values, mask):
+        return {"context": context} if self.own_entries else {}
+
+    def advance(self, y, state, run):
+        c = state["context"][:, None] + ops.zeros_like(y[..., :1]) if "c" in self.parts else None
+        x = _wire(self.parts, y, c)
+        s, state = run(x, state)
+        return ops.concatenate([s, x], axis=-1), None, state
+
+
+class AttentionDecoder(RNNDecoder):
+    """Base of the decoders that look at the source at every step.
+
+    A local attention needs the number of the step: the state counts it, as `position`.
+
+    Args:
+        attention: a layer with a score, as `seqkeras.attention.Attention`.
+    """
+
+    def __init__(self, attention, **kwargs):
+        super().__init__(**kwargs)
+        self.attention = attention
+        self.counts = isinstance(attention, LocalAttention)
+
+    def build_step(self, value_dim):
+        values = (None, None, value_dim)
+        build_once(self.attention, (None, None, self.units), values, values)
+        key_dim = self.attention.score.prepare(ops.zeros((1, 1, value_dim))).shape[-1]
+        self.own_entries = [
+            *([StateEntry("position", "beam", (), "int32")] if self.counts else []),
+            StateEntry("keys", "source", ("source_length", key_dim)),
+            StateEntry("values", "source", ("source_length", value_dim)),
+            StateEntry("source_mask", "source", ("source_length",), "bool"),
+        ]
+
+    def first_state(self, context, values, mask):
+        position = ops.zeros((ops.shape(mask)[0], 1), "int32")
+        return {
+            **({"position": position} if self.counts else {}),
+            "keys": self.attention.score.prepare(values),
+            "values": values,
+            "source_mask": mask,
+        }
+
+    def attend(self, query, state):
+        """Context (B, K, D), weights (B, K, S), and the state, one step on."""
+        options = {"positions": state["position"]} if self.counts else {}
+        context, weights = self.attention.attend(
+            query,
+            state["keys"],
+            state["values"],
+            attention_mask=state["source_mask"][:, None],
+            **options,
+        )
+        if self.counts:
+            state = {**state, "position": state["position"] + 1}
+        return context, weights, state
+
+
+class BahdanauDecoder(AttentionDecoder):
+    """Attention before the cell: the state of the step before asks, and the cell reads the context.
+
+        c(t) = attention(query = s(t-1))
+        x(t) = c(t), or [y(t-1); c(t)]        s(t) = RNN(x(t), s(t-1))
+        features(t) = [s(t); x(t)]
+
+    Args:
+        wiring: "context" or "context_and_output", in this order.
+
+    Reference: Bahdanau et al. 2015, section 3.1, https://arxiv.org/abs/1409.0473
+    """
+
+    parallel = False
+
+    def __init__(self, wiring, **kwargs):
+        super().__init__(**kwargs)
+        self.parts = WIRINGS[wiring]
+
+    def build_step(self, value_dim):
+        super().build_step(value_dim)
+        input_dim = _input_dim(self.parts, self.output_dim, value_dim)
+        return input_dim, self.units + input_dim
+
+    def advance(self, y, state, run):
+        c, weights, state = self.attend(state[self.query_name], state)
+        x = _wire(self.parts, y, c)  # (B, K, E + D)
+        s, state = run(x, state)
+        return ops.concatenate([s, x], axis=-1), weights, state
+
+
+class LuongDecoder(AttentionDecoder):
+    """Attention after the cell: the new state asks, and the context goes to the logits.
+
+        x(t) = y(t-1), or [y(t-1); h~(t-1)]        s(t) = RNN(x(t), s(t-1))
+        c(t) = attention(query = s(t))
+        h~(t) = tanh(W_c [c(t); s(t)]) = features(t)
+
+    Notation: s is the paper's h_t; h~(0) is zero.
+
+    Args:
+        input_feeding: whether x(t) holds h~(t-1).
+
+    Reference: Luong et al. 2015, sections 3 and 3.3, https://arxiv.org/abs/1508.04025
+    """
+
+    def __init__(self, input_feeding, **kwargs):
+        super().__init__(**kwargs)
+        self.input_feeding = input_feeding
+        self.parallel = not input_feeding
+        self.attentional = keras.layers.Dense(
+            self.units, activation="tanh", use_bias=False, dtype=self.dtype_policy
+        )
+
+    def build_step(self, value_dim):
+        super().build_step(value_dim)
+        build_once(self.attentional, (None, None, value_dim + self.units))
+        if self.input_feeding:
+            self.own_entries.insert(0, StateEntry("attentional", "beam", (self.units,)))
+        return self.output_dim + self.input_feeding * self.units, self.units
+
+    def first_state(self, context, values, mask):
+        state = super().first_state(context, values, mask)
+        if self.input_feeding:
+            zeros = ops.zeros((ops.shape(values)[0], 1, self.units), values.dtype)
+            state = {"attentional": zeros, **state}
+        return state
+
+    def advance(self, y, state, run):
+        x = ops.concatenate([y, state["attentional"]], axis=-1) if self.input_feeding else y
+        s, state = run(x, state)
+        c, weights, state = self.attend(s, state)
+        attentional = self.attentional(ops.concatenate([c, s], axis=-1))
+        if self.input_feeding:
+            state = {**state, "attentional": attentional}
+        return attentional, weights, state
+
+
+def _wire(parts, y, c):
+    """[y; c], or that of the two which the parts name."""
+    return ops.concatenate([y, c], axis=-1) if parts == "yc" else {"y": y, "c": c}[parts]
+
+
+def _input_dim(parts, output_dim, context_dim):
+    return sum({"y": output_dim, "c": context_dim}[part] for part in parts)

@@ -1,0 +1,235 @@
+"""The Transformer: an encoder-decoder of attention alone."""
+
+import keras
+from keras import ops
+
+from seqkeras.attention.masks import padding_mask
+from seqkeras.decoding import StateEntry
+from seqkeras.embeddings import LearnedPositions, SinusoidalPositions, TokenEmbedding
+from seqkeras.models.gpt import require_positions
+from seqkeras.transformer import Decoder, Encoder
+from seqkeras.transformer.block import build_once, require_heads
+
+NEVER = -1e9  # the logit of a token that may not be generated
+POSITIONS = ("paper", "tensor2tensor", "marian", "learned")
+SHARED = ("none", "target", "all")
+
+
+@keras.saving.register_keras_serializable("seqkeras")
+class Transformer(keras.Model):
+    """Encoder and decoder of attention and feed-forward blocks.
+
+        encoded   = encoder(sqrt(D) E_x x(1..S) + P)
+        hidden    = decoder(sqrt(D) E_y y(0..T-1) + P, encoded)
+        logits(t) = E_o hidden(t)
+
+    Notation: E_x, E_y and E_o, a row for each token, are one matrix in the paper, as with
+    shared_embeddings "all" here; P are the positions.
+
+    Args:
+        source_vocab_size, target_vocab_size: numbers of token ids.
+        hidden_dim: D, the paper's d_model.
+        num_layers: L, of the encoder and of the decoder.
+        num_heads: N, which divides D.
+        feed_forward_dim: F.
+        max_length: how many tokens a target has room for, step by step, unless `encode` is told;
+            with learned positions also the most that a source or target may have.
+        positions: "paper", "tensor2tensor" or "marian", the forms of `SinusoidalPositions`; or
+            "learned".
+        shared_embeddings: "all", E_x = E_y = E_o; "target", E_y = E_o; or "none".
+        scale_embeddings: False leaves out sqrt(D).
+        activation: "relu", "gelu" or "gelu_tanh".
+        pre_norm: normalise what enters a sublayer, not the sum behind it.
+        dropout: of the embeddings and of what each sublayer gives.
+        attention_dropout: of the attention weights.
+        activation_dropout: of what the activation gives.
+        epsilon: of layer normalisation.
+        never_generated: target ids whose logit is always `NEVER`: padding, unknown, begin.
+
+    Call arguments (one dictionary):
+        token_ids: (B, S) integers, padded on the right.
+        lengths: (B,) integers, the real steps of each source.
+        target_ids: (B, T) integers, `<bos>` and all target tokens but the last.
+
+    Returns:
+        logits: (B, T, V), in float32 at least.
+
+    Raises:
+        ValueError: if a size is not positive, num_heads does not divide hidden_dim, a name is
+            unknown, all embeddings are shared by vocabularies of two sizes, there are fewer learned
+            positions than tokens, or a token id known already is not in its vocabulary.
+
+    Reference: Vaswani et al. 2017, https://arxiv.org/abs/1706.03762
+    """
+
+    def __init__(
+        self,
+        source_vocab_size,
+        target_vocab_size,
+        hidden_dim,
+        num_layers,
+        num_heads,
+        feed_forward_dim,
+        max_length=512,
+        positions="paper",
+        shared_embeddings="target",
+        scale_embeddings=True,
+        activation="relu",
+        pre_norm=False,
+        dropout=0.0,
+        attention_dropout=0.0,
+        activation_dropout=0.0,
+        epsilon=1e-5,
+        never_generated=(0, 1, 2),
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.sizes = {
+            "source_vocab_size": source_vocab_size,
+            "target_vocab_size": target_vocab_size,
+            "max_length": max_length,
+        }
+        self.options = {
+            "positions": positions,
+            "shared_embeddings": shared_embeddings,
+            "scale_embeddings": scale_embeddings,
+            "never_generated": list(never_generated),
+        }
+        self.stack_options = {
+            "num_layers": num_layers,
+            "hidden_dim": hidden_dim,
+            "num_heads": num_heads,
+            "feed_forward_dim": feed_forward_dim,
+            "activation": activation,
+            "pre_norm": pre_norm,
+            "dropout": dropout,
+            "attention_dropout": attention_dropout,
+            "activation_dropout": activation_dropout,
+            "epsilon": epsilon,
+        }
+        self._check()
+        self.allowed = [id_ not in never_generated for id_ in range(target_vocab_size)]
+        policy = self.dtype_policy
+        self.encoder = Encoder(**self.stack_options, dtype=policy)
+        self.decoder = Decoder(**self.stack_options, dtype=policy)
+        self.dropout = keras.layers.Dropout(dropout, dtype=policy)
+        if positions == "learned":
+            self.positions = LearnedPositions(max_length, hidden_dim, dtype=policy)
+        else:
+            self.positions = SinusoidalPositions(hidden_dim, positions, dtype=policy)
+
+        def embedding(vocab_size):
+            return TokenEmbedding(vocab_size, hidden_dim, scale_embeddings, dtype=policy)
+
+        self.target_embedding = embedding(target_vocab_size)
+        shared = {"all": self.target_embedding}.get(shared_embeddings)
+        self.source_embedding = shared or embedding(source_vocab_size)
+        self.output_embedding = (
+            embedding(target_vocab_size) if shared_embeddings == "none" else self.target_embedding
+        )
+
+    def _check(self):
+        sizes, options = self.sizes, self.options
+        require_heads(self, self.stack_options["hidden_dim"], self.stack_options["num_heads"])
+        if min(sizes.values()) < 1:
+            raise ValueError(f"Transformer: every size must be at least 1; received {sizes}.")
+        for name, known in (("positions", POSITIONS), ("shared_embeddings", SHARED)):
+            if options[name] not in known:
+                raise ValueError(
+                    f"Transformer: {name} must be one of {known}; received {options[name]!r}."
+                )
+        vocab_sizes = sizes["source_vocab_size"], sizes["target_vocab_size"]
+        if options["shared_embeddings"] == "all" and len(set(vocab_sizes)) > 1:
+            raise ValueError(
+                "Transformer: source_vocab_size and target_vocab_size must be equal to share all "
+                f"embeddings; received {vocab_sizes[0]} and {vocab_sizes[1]}."
+            )
+
+    @property
+    def state_entries(self):
+        """What the decoder's state holds, in order (see `seqkeras.decoding`)."""
+        return [
+            *self.decoder.cache_entries,
+            *self.decoder.source_entries,
+            StateEntry("source_mask", "source", ("source_length",), "bool"),
+        ]
+
+    def build(self, inputs_shape=None):
+        sequence = (None, None, self.stack_options["hidden_dim"])
+        for layer in (
+            self.source_embedding,
+            self.target_embedding,
+            self.output_embedding,
+            self.positions,
+        ):
+            build_once(layer, (None, None))
+        build_once(self.encoder, sequence)
+        build_once(self.decoder, sequence, sequence)
+
+    def call(self, inputs, training=False):
+        encoded, mask = self._encode(inputs["token_ids"], inputs["lengths"], training)
+        target_ids = inputs["target_ids"]
+        positions = ops.arange(ops.shape(target_ids)[1])[None]
+        embedded = self.target_embedding(target_ids) + self.positions(positions)
+        hidden = self.decoder(
+            self.dropout(embedded, training=training),
+            encoded,
+            encoded_mask=mask,
+            training=training,
+        )  # (B, T, D)
+        return self._logits(hidden)
+
+    def encode(self, token_ids, lengths, max_length=None):
+        """The decoder's initial state: a dictionary of the entries in `state_entries`.
+
+        Args:
+            token_ids: (B, S) integers, padded on the right.
+            lengths: (B,) integers, the real steps of each source.
+            max_length: how many target tokens the cache has room for; None for the model's.
+
+        Returns:
+            Per-beam entries (B, 1, ...), one beam; per-source entries (B, ...).
+
+        Raises:
+            ValueError: if there are not so many learned positions.
+        """
+        cache_length = self.sizes["max_length"] if max_length is None else max_length
+        if self.options["positions"] == "learned":
+            require_positions(self, cache_length, self.sizes["max_length"])
+        encoded, mask = self._encode(token_ids, lengths)
+        return {
+            **self.decoder.initial_cache(ops.shape(token_ids)[0], cache_length),
+            **self.decoder.prepare(encoded),
+            "source_mask": mask,
+        }
+
+    def _encode(self, token_ids, lengths, training=False):
+        """What the encoder gives, (B, S, D), and the source's padding mask (B, S)."""
+        mask = padding_mask(lengths, ops.shape(token_ids)[1])
+        positions = ops.arange(ops.shape(token_ids)[1])[None]
+        embedded = self.source_embedding(token_ids) + self.positions(positions)
+        embedded = self.dropout(embedded, training=training)
+        return self.encoder(embedded, attention_mask=mask[:, None], training=training), mask
+
+    def step(self, token_ids, state):
+        """One target step of every beam, the step contract of `seqkeras.decoding`.
+
+        Args:
+            token_ids: (B, K) integers, the last token of each of K beams.
+            state: as `encode` returns it; per-beam entries (B, K, ...).
+
+        Returns:
+            (logits (B, K, V), attention weights (B, K, S)), and the new state. The weights are the
+            last block's, the mean of its heads.
+        """
+        positions = self.positions(state["position"][..., None])  # (B, K, 1, D)
+        embedded = self.target_embedding(token_ids[..., None]) + positions
+        hidden, weights, state = self.decoder.read(embedded, state, state["source_mask"])
+        return (self._logits(hidden[:, :, 0]), weights[:, :, 0]), state
+
+    def _logits(self, hidden):
+        logits = self.output_embedding.logits(hidden)
+        return ops.where(ops.convert_to_tensor(self.allowed), logits, ops.cast(NEVER, logits.dtype))
+
+    def get_config(self):
+        return {**super().get_config(), **self.sizes, **self.options, **self.stack_options}

@@ -1,0 +1,103 @@
+"""A label for every node of a tree."""
+
+import keras
+from keras import ops
+
+from seqkeras.attention.masks import padding_mask
+from seqkeras.models.recurrent_stack import build_once, require_sizes, values_dtype
+from seqkeras.recurrent import TreeLSTM, TreeRNN
+
+CELLS = ("tree_rnn", "child_sum", "binary")
+
+
+@keras.saving.register_keras_serializable("seqkeras")
+class TreeClassifier(keras.Model):
+    """Words, a recursive network, and a softmax layer at every node.
+
+        h = TreeLSTM(embedding of the words)        logits = W h + b
+
+    Train with `keras.losses.SparseCategoricalCrossentropy(from_logits=True, ignore_class=-1)`, to
+    which padding does not count. The root's logits are `logits[:, 0]`.
+
+    Args:
+        vocab_size: number of token ids; 0 means that a node has no word.
+        embedding_dim: size of the embeddings.
+        units: size of the states.
+        num_classes: number of labels, V.
+        cell: "binary", "child_sum" (the two `TreeLSTM`) or "tree_rnn".
+        num_children: the most children of a node; "binary" takes 2.
+        dropout: of the embeddings and before the logits.
+
+    Call arguments (one dictionary, as `seqkeras.data.trees.tree_arrays` makes it):
+        token_ids: (B, N) integers.
+        lengths: (B,) integers, numbers of nodes.
+        children: (B, N, C) integers.
+        levels: (B, H, W) integers.
+
+    Returns:
+        logits: (B, N, V).
+
+    Raises:
+        ValueError: if a size is not positive, or the cell is unknown.
+
+    Reference: Tai et al. 2015, section 4.1, https://arxiv.org/abs/1503.00075
+    """
+
+    def __init__(
+        self,
+        vocab_size,
+        embedding_dim,
+        units,
+        num_classes,
+        cell="binary",
+        num_children=2,
+        dropout=0.0,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.sizes = {
+            "vocab_size": vocab_size,
+            "embedding_dim": embedding_dim,
+            "units": units,
+            "num_classes": num_classes,
+            "num_children": num_children,
+        }
+        require_sizes(self, **self.sizes)
+        if cell not in CELLS:
+            raise ValueError(f"TreeClassifier: cell must be one of {CELLS}; received {cell!r}.")
+        self.cell_name = cell
+        policy = self.dtype_policy
+        self.embedding = keras.layers.Embedding(vocab_size, embedding_dim, dtype=policy)
+        if cell == "tree_rnn":
+            self.encoder = TreeRNN(units, dtype=policy)
+        else:
+            self.encoder = TreeLSTM(units, kind=cell, dtype=policy)
+        self.output_layer = keras.layers.Dense(num_classes, dtype=values_dtype(self))
+        self.dropout = keras.layers.Dropout(dropout, dtype=policy)
+
+    def build(self, inputs_shape):
+        embedded = (None, None, self.sizes["embedding_dim"])
+        children = (None, None, self.sizes["num_children"])
+        build_once(self.embedding, (None, None))
+        build_once(self.encoder, embedded, children, (None, None, None))
+        build_once(self.output_layer, (None, None, self.sizes["units"]))
+
+    def call(self, inputs, training=False):
+        token_ids = inputs["token_ids"]
+        embedded = self.dropout(self.embedding(token_ids), training=training)
+        words = ops.cast(token_ids > 0, embedded.dtype)[..., None]
+        states = self.encoder(
+            embedded * words,
+            inputs["children"],
+            inputs["levels"],
+            node_mask=padding_mask(inputs["lengths"], ops.shape(token_ids)[1]),
+        )
+        return self.output_layer(self.dropout(states, training=training))
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            **self.sizes,
+            "cell": self.cell_name,
+            "dropout": self.dropout.rate,
+        }

@@ -1,0 +1,219 @@
+"""Back-propagation through time, derived by hand for the simple recurrent network.
+
+    a(t) = b + W h(t-1) + U x(t)        h(t) = tanh(a(t))
+    o(t) = c + V h(t)                   ŷ(t) = softmax(o(t))
+    L = sum over t of w(t) L(t)         L(t) = -log of ŷ(t) at the target y(t)
+
+To read beside the book; nothing trains with it: `SimpleRNN` and `Dense` do the same by autodiff.
+Pure functions of tensors. Steps are counted as in the book: `h[t]` is h(t), `h[0]` the initial
+state, `x[t]` the input of step t, from 1 to T. Rows of a batch are row vectors, so W h is h Wᵀ.
+
+Left out: lengths that are unknown until a graph runs.
+
+Reference: Goodfellow et al. 2016, sections 10.2 and 10.2.2, equations 10.8 to 10.11 and 10.17 to
+10.28, https://www.deeplearningbook.org/contents/rnn.html
+"""
+
+from typing import Any, NamedTuple
+
+from keras import ops
+
+
+class Parameters(NamedTuple):
+    """The matrices and biases of the book: D wide inputs, `units` states, K classes.
+
+    U: (units, D), the transpose of SimpleRNN's kernel.
+    V: (K, units), the transpose of Dense's kernel.
+    W: (units, units), the transpose of SimpleRNN's recurrent kernel.
+    b: (units,).
+    c: (K,).
+    """
+
+    U: Any
+    V: Any
+    W: Any
+    b: Any
+    c: Any
+
+
+class Activations(NamedTuple):
+    """What `forward` computes; `backward` needs it.
+
+    h: (B, T + 1, units) states, the initial one first.
+    o: (B, T, K) logits.
+    """
+
+    h: Any
+    o: Any
+
+
+class Gradients(NamedTuple):
+    """Of the loss: by each parameter, by h(0) (B, units), and by the inputs x (B, T, D)."""
+
+    parameters: Parameters
+    initial_state: Any
+    inputs: Any
+
+
+def every_step(mask):
+    """(B, T) floats: the weights w that count every real step once."""
+    return ops.cast(mask, "float32")
+
+
+def last_step(mask):
+    """(B, T) floats: the weights w that count only the last real step of each row."""
+    real = ops.cast(mask, "int32")
+    real_steps_from_here = ops.flip(ops.cumsum(ops.flip(real, axis=1), axis=1), axis=1)
+    return ops.cast(ops.logical_and(mask, real_steps_from_here == 1), "float32")
+
+
+def forward(parameters, inputs, initial_state, mask=None):
+    """The network over a sequence.
+
+        a(t) = b + W h(t-1) + U x(t)                                    (10.8)
+        h(t) = tanh(a(t)); where the mask is False, h(t) = h(t-1)       (10.9)
+        o(t) = c + V h(t)                                               (10.10)
+
+    Args:
+        parameters: `Parameters`.
+        inputs: (B, T, D).
+        initial_state: (B, units), h(0).
+        mask: (B, T) booleans, True for real steps, or None.
+
+    Returns:
+        `Activations`.
+
+    Raises:
+        ValueError: if shapes do not fit, or T is unknown.
+    """
+    U, V, W, b, c = parameters = Parameters(*map(ops.convert_to_tensor, parameters))
+    inputs, initial_state = map(ops.convert_to_tensor, (inputs, initial_state))
+    _require_shapes("forward", parameters, inputs, initial_state=initial_state, mask=mask)
+
+    h = [initial_state]
+    for t, x in enumerate(ops.unstack(inputs, axis=1), start=1):
+        a = b + h[t - 1] @ ops.transpose(W) + x @ ops.transpose(U)
+        h.append(_where_real(mask, t, ops.tanh(a), h[t - 1]))
+    h = ops.stack(h, axis=1)  # (B, T + 1, units)
+    return Activations(h, c + h[:, 1:] @ ops.transpose(V))
+
+
+def loss(logits, targets, weights):
+    """The weighted sum of the cross-entropies of all steps and rows.
+
+        L = sum over t of w(t) L(t)         L(t) = -log of softmax(o(t)) at y(t)
+
+    Args:
+        logits: (B, T, K), o.
+        targets: (B, T) integers, y.
+        weights: (B, T), w: `every_step(mask)`, `last_step(mask)`, or any other numbers.
+
+    Returns:
+        a number, L.
+    """
+    one_hot = ops.one_hot(targets, logits.shape[-1], dtype=logits.dtype)
+    losses = -ops.sum(one_hot * ops.log_softmax(logits), axis=-1)  # (B, T)
+    return ops.sum(ops.cast(weights, logits.dtype) * losses)
+
+
+def backward(
+    parameters,
+    inputs,
+    activations,
+    targets,
+    weights,
+    mask=None,
+    chunk_length=None,
+):
+    """The gradient of `loss`, from the last step to the first.
+
+        ∇o(t) = w(t) (ŷ(t) - one_hot(y(t)))                             (10.18)
+        ∇h(T) = Vᵀ ∇o(T)                                                (10.19)
+        ∇h(t) = Wᵀ diag(1 - h(t+1)²) ∇h(t+1) + Vᵀ ∇o(t)                 (10.21)
+        ∇a(t) = diag(1 - h(t)²) ∇h(t)
+        ∇c = sum over t of ∇o(t)                                        (10.22)
+        ∇b = sum over t of ∇a(t)                                        (10.23)
+        ∇V = sum over t of ∇o(t) h(t)ᵀ                                  (10.24)
+        ∇W = sum over t of ∇a(t) h(t-1)ᵀ                                (10.26)
+        ∇U = sum over t of ∇a(t) x(t)ᵀ                                  (10.28)
+        ∇x(t) = Uᵀ ∇a(t)        ∇h(0) = Wᵀ ∇a(1)
+
+    Notation: the book's w(t) is one (10.17), and it has no name for ∇a. A masked step, h(t) =
+    h(t-1), has no ∇a, and hands ∇h(t) on as it is.
+
+    Args:
+        parameters, inputs, mask: as `forward` takes them.
+        activations: as `forward` returns them.
+        targets, weights: as `loss` takes them.
+        chunk_length: truncated back-propagation: the sequence is cut into chunks of so many steps,
+            and no gradient flows from one into the chunk before it. None: no cut.
+
+    Returns:
+        `Gradients`.
+
+    Raises:
+        ValueError: if shapes do not fit, T is unknown, or chunk_length is not positive.
+
+    Reference for truncation: Williams and Peng 1990, https://doi.org/10.1162/neco.1990.2.4.490
+    """
+    if chunk_length is not None and chunk_length < 1:
+        raise ValueError(f"backward: chunk_length must be positive; received {chunk_length}.")
+    U, V, W, _, _ = parameters = Parameters(*map(ops.convert_to_tensor, parameters))
+    inputs, (h, o) = ops.convert_to_tensor(inputs), activations
+    _require_shapes("backward", parameters, inputs, mask=mask, targets=targets, weights=weights)
+
+    one_hot = ops.one_hot(targets, o.shape[-1], dtype=o.dtype)
+    grad_o = ops.cast(weights, o.dtype)[..., None] * (ops.softmax(o) - one_hot)  # (B, T, K)
+    grad_h_by_o = grad_o @ V  # (B, T, units)
+    derivative = 1 - h * h  # of tanh: (B, T + 1, units)
+
+    grad_a = []
+    grad_h = ops.zeros_like(h[:, 0])  # what the steps behind t say of h(t)
+    for t in reversed(range(1, h.shape[1])):
+        grad_h = grad_h + grad_h_by_o[:, t - 1]
+        grad_a.append(_where_real(mask, t, derivative[:, t] * grad_h, ops.zeros_like(grad_h)))
+        grad_h = _where_real(mask, t, grad_a[-1] @ W, grad_h)
+        if chunk_length and t > 1 and (t - 1) % chunk_length == 0:  # t begins a chunk
+            grad_h = ops.zeros_like(grad_h)
+    grad_a = ops.stack(grad_a[::-1], axis=1)  # (B, T, units)
+
+    by_parameters = Parameters(
+        U=ops.einsum("btu,btd->ud", grad_a, inputs),
+        V=ops.einsum("btk,btu->ku", grad_o, h[:, 1:]),
+        W=ops.einsum("btu,btv->uv", grad_a, h[:, :-1]),
+        b=ops.sum(grad_a, axis=(0, 1)),
+        c=ops.sum(grad_o, axis=(0, 1)),
+    )
+    return Gradients(by_parameters, grad_h, grad_a @ U)
+
+
+def _where_real(mask, t, real, masked):
+    return real if mask is None else ops.where(mask[:, t - 1, None], real, masked)
+
+
+def _require_shapes(function, parameters, inputs, **others):
+    """Raise a ValueError that names every shape that does not fit to U, V and the inputs."""
+    if len(inputs.shape) != 3 or inputs.shape[1] is None:
+        raise ValueError(
+            f"{function}: inputs must have shape (batch, length, dim) with a known length; "
+            f"received {tuple(inputs.shape)}."
+        )
+    batch_size, length, dim = inputs.shape
+    units, classes = parameters.b.shape[0], parameters.c.shape[0]
+    expected = {
+        "U": (units, dim),
+        "V": (classes, units),
+        "W": (units, units),
+        "initial_state": (batch_size, units),
+        "mask": (batch_size, length),
+        "targets": (batch_size, length),
+        "weights": (batch_size, length),
+    }
+    given = parameters._asdict() | {name: each for name, each in others.items() if each is not None}
+    wrong = [
+        f"{name} must have shape {shape}; received {tuple(given[name].shape)}"
+        for name, shape in expected.items()
+        if name in given and tuple(given[name].shape) != shape
+    ]
+    if wrong:
+        raise ValueError(f"{function}: {'; '.join(wrong)}.")

@@ -1,0 +1,195 @@
+"""Quasi-recurrent network: convolutions over time, then a pooling that recurs.
+
+Left out: dense connections between layers, and the attention of the paper's encoder-decoder.
+"""
+
+import keras
+from keras import ops
+
+from seqkeras.composites import linear_recurrence
+from seqkeras.shapes import require_sequence
+
+BANKS = {"f": "zf", "fo": "zfo", "ifo": "zfoi"}  # the convolutions of each pooling
+
+
+@keras.saving.register_keras_serializable("seqkeras")
+class QRNN(keras.layers.Layer):
+    """Quasi-recurrent network: only the pooling recurs, and it is elementwise.
+
+        z(t) = tanh(W_z [x(t-k+1) ... x(t)] + b_z)
+        f(t), o(t), i(t) = sigmoid(W [x(t-k+1) ... x(t)] + b), each with its own W, b
+
+        f:    h(t) = c(t) = f(t) * c(t-1) + (1 - f(t)) * z(t)
+        fo:   h(t) = o(t) * c(t),    c as above
+        ifo:  h(t) = o(t) * c(t),    c(t) = f(t) * c(t-1) + i(t) * z(t)
+
+    and in training, with zoneout, f(t) = 1 - dropout(1 - f(t)), where dropout does not rescale: a
+    channel that is dropped keeps its c (with "ifo" it adds i * z to it).
+
+    Notation: the paper's letters; it has no biases, and names the state of f-pooling h.
+
+    Args:
+        units: size of the state, U.
+        window: k, the number of steps that a convolution sees.
+        pooling: "f", "fo" or "ifo".
+        zoneout: share of the forget gates that training sets to one.
+        return_sequences: return the output of every step, not only of the last real one.
+        return_state: return the final states behind the outputs.
+        go_backwards: read from the last step to the first; as in Keras, the outputs (and the mask
+            that leaves) are then in the order in which they were read.
+        seed: of the zoneout, an integer or None.
+
+    Call arguments:
+        sequences: (B, T, D).
+        mask: (B, T) booleans, True for real steps, or None. A masked step keeps c, its output is
+            zero, and a window that reaches it sees zeros.
+        initial_state: [c (B, U), the last k-1 inputs (B, k-1, D)], the second for k > 1 only; None
+            for zeros.
+        training: whether there is zoneout.
+
+    Returns:
+        (B, T, U) with `return_sequences`, else (B, U), the output of the last real step; with
+        `return_state` a tuple of that and the final states, as `initial_state` takes them.
+
+    Raises:
+        ValueError: if units or window is not a positive integer, the pooling is unknown, zoneout is
+            not from 0 to below 1, or the sequences are not of rank 3.
+
+    `step` computes one step. `keras.layers.Bidirectional` takes this layer.
+
+    Reference: Bradbury et al. 2017, sections 2 and 2.1, https://arxiv.org/abs/1611.01576
+    """
+
+    stateful = False  # `keras.layers.Bidirectional` asks for these
+    states = None
+
+    def __init__(
+        self,
+        units,
+        window=2,
+        pooling="fo",
+        zoneout=0.0,
+        return_sequences=False,
+        return_state=False,
+        go_backwards=False,
+        seed=None,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        for name, value in (("units", units), ("window", window)):
+            if not isinstance(value, int) or value < 1:
+                raise ValueError(f"QRNN: {name} must be a positive integer; received {value!r}.")
+        if pooling not in BANKS:
+            raise ValueError(f"QRNN: pooling must be one of {list(BANKS)}; received {pooling!r}.")
+        if not 0 <= zoneout < 1:
+            raise ValueError(f"QRNN: zoneout must be at least 0 and below 1; received {zoneout!r}.")
+        self.units = units
+        self.window = window
+        self.pooling = pooling
+        self.zoneout = zoneout
+        self.return_sequences = return_sequences
+        self.return_state = return_state
+        self.go_backwards = go_backwards
+        self.seed = seed
+        if zoneout:
+            self.seed_generator = keras.random.SeedGenerator(seed)
+        self.supports_masking = True
+
+    @property
+    def num_states(self):
+        return 1 if self.window == 1 else 2
+
+    def build(self, sequences_shape):
+        require_sequence(self, sequences=sequences_shape)
+        self.input_dim = sequences_shape[-1]
+        width = len(BANKS[self.pooling]) * self.units
+        self.kernel = self.add_weight(
+            name="kernel",
+            shape=(self.window, self.input_dim, width),  # as `keras.layers.Conv1D` has it
+            initializer="glorot_uniform",
+        )
+        self.bias = self.add_weight(name="bias", shape=(width,), initializer="zeros")
+
+    def call(self, sequences, mask=None, initial_state=None, training=False):
+        if initial_state is None:
+            initial_state = self.get_initial_state(ops.shape(sequences)[0])
+        if self.go_backwards:
+            sequences, mask = ops.flip(sequences, axis=1), _flipped(mask)
+        outputs, states = self._run(sequences, mask, initial_state, training)
+        result = outputs if self.return_sequences else _last(outputs, mask)
+        return (result, *states) if self.return_state else result
+
+    def step(self, inputs, states):
+        """One step: inputs (B, D) and states as `call` takes them -> (B, U) output, new states."""
+        outputs, states = self._run(inputs[:, None], None, states, training=False)
+        return outputs[:, 0], states
+
+    def get_initial_state(self, batch_size):
+        """Zeros for each state; the layer must be built."""
+        shapes = [(batch_size, self.units), (batch_size, self.window - 1, self.input_dim)]
+        return [ops.zeros(shape, self.compute_dtype) for shape in shapes[: self.num_states]]
+
+    def _run(self, sequences, mask, states, training):
+        """Outputs (B, T, U), and the list of final states."""
+        c, *before = states
+        if mask is not None:
+            sequences = ops.where(mask[..., None], sequences, ops.zeros_like(sequences))
+        seen = ops.concatenate([*before, sequences], axis=1)  # (B, k-1 + T, D)
+        z, f, o, i = self._convolve(seen, ops.shape(sequences)[1])
+        if training and self.zoneout:
+            draws = keras.random.uniform(ops.shape(f), seed=self.seed_generator)
+            f = ops.where(draws < self.zoneout, ops.ones_like(f), f)
+        added = (1 - f if i is None else i) * z
+        c, final = linear_recurrence(f, added, mask, c)
+        history = [self._last_inputs(seen, mask)] if before else []
+        return (c if o is None else o * c), [final, *history]
+
+    def _convolve(self, seen, length):
+        """z, f, o, i, (B, T, U) each, None for those that the pooling does without."""
+        taps = [seen[:, tap : tap + length] for tap in range(self.window)]
+        # All convolutions are one product of matrices.
+        windows = ops.reshape(ops.concatenate(taps, axis=-1), (-1, self.window * self.input_dim))
+        width = self.kernel.shape[-1]
+        product = ops.matmul(windows, ops.reshape(self.kernel, (-1, width))) + self.bias
+        product = ops.reshape(product, (*ops.shape(taps[0])[:2], width))
+        z, *gates = ops.split(product, len(BANKS[self.pooling]), axis=-1)
+        f, o, i = (*(ops.sigmoid(each) for each in gates), None, None)[:3]
+        return ops.tanh(z), f, o, i
+
+    def _last_inputs(self, seen, mask):
+        """(B, k-1, D), up to the last real step."""
+        past = self.window - 1
+        if mask is None:
+            return seen[:, ops.shape(seen)[1] - past :]
+        return _rows_from(seen, _steps_to_the_last(mask), past)
+
+    def compute_mask(self, sequences, mask=None, initial_state=None):
+        kept = _flipped(mask) if self.go_backwards else mask
+        kept = kept if self.return_sequences else None
+        return (kept, *[None] * self.num_states) if self.return_state else kept
+
+
+def _flipped(mask):
+    return None if mask is None else ops.flip(mask, axis=1)
+
+
+def _last(outputs, mask):
+    """(B, U), the output of the last real step, zero without one."""
+    if mask is None:
+        return outputs[:, -1]
+    last = ops.maximum(_steps_to_the_last(mask) - 1, 0)
+    return _rows_from(outputs, last, 1)[:, 0]
+
+
+def _steps_to_the_last(mask):
+    """(B,) the number of steps up to and with the last real one."""
+    numbers = ops.arange(1, ops.shape(mask)[1] + 1, dtype="int32")
+    return ops.max(ops.where(mask, numbers, 0), axis=1)
+
+
+def _rows_from(x, first, count):
+    """(B, count, D): of each row of x, (B, T, D), the steps first, first + 1, ..."""
+    batch_size, length, dim = ops.shape(x)
+    starts = first + length * ops.arange(batch_size, dtype="int32")
+    steps = starts[:, None] + ops.arange(count, dtype="int32")
+    return ops.take(ops.reshape(x, (-1, dim)), steps, axis=0)

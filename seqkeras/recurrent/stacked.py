@@ -1,0 +1,175 @@
+"""Cells on top of each other, and any cell over a sequence."""
+
+import inspect
+
+import keras
+from keras import ops
+
+from seqkeras.composites import keras_rnn
+from seqkeras.recurrent.cells import Cell
+
+
+@keras.saving.register_keras_serializable("seqkeras")
+class StackedCells(keras.layers.Layer):
+    """Cells on top of each other, as one cell.
+
+        x_0(t) = x(t);  x_l(t), states_l(t) = cell_l(x_(l-1)(t), states_l(t-1));  output x_L(t)
+
+    Over a sequence (`RNN(StackedCells(cells))`) each cell runs through all steps before the next
+    one begins, which gives the same numbers, and each of ours as its own composite.
+
+    Args:
+        cells: list of cells, the lowest first; their states stand in one flat list.
+
+    Call arguments:
+        inputs: (B, D), one step.
+        states: list of all cells' states, the lowest cell's first.
+
+    Returns:
+        output of the highest cell, and the list of all new states.
+
+    Raises:
+        ValueError: if there is no cell, or something else among them.
+
+    Reference: Graves 2013, section 2, https://arxiv.org/abs/1308.0850, without its skip connections
+    """
+
+    def __init__(self, cells, **kwargs):
+        super().__init__(**kwargs)
+        cells = list(cells)
+        if not cells or not all(hasattr(each, "state_size") for each in cells):
+            raise ValueError(
+                f"StackedCells: cells must be a list of at least one cell; received {cells!r}."
+            )
+        self.cells = cells
+
+    @property
+    def state_size(self):
+        return [size for cell in self.cells for size in sizes_of(cell)]
+
+    @property
+    def num_states(self):
+        return len(self.state_size)
+
+    @property
+    def output_size(self):
+        return output_size_of(self.cells[-1])
+
+    @property
+    def units(self):
+        return self.output_size
+
+    def build(self, input_shape):
+        for cell in self.cells:
+            if isinstance(cell, keras.layers.Layer) and not cell.built:
+                cell.build(input_shape)
+            input_shape = (*input_shape[:-1], output_size_of(cell))
+
+    def call(self, inputs, states, training=False):
+        new = []
+        for cell, own in self.with_states(states):
+            inputs, own = cell(inputs, own, **training_option(cell, training))
+            new += as_list(own)
+        return inputs, new
+
+    def with_states(self, states):
+        """(cell, the list of its states) for each cell."""
+        states = iter(states)
+        return [(cell, [next(states) for _ in sizes_of(cell)]) for cell in self.cells]
+
+    def get_initial_state(self, batch_size):
+        """Each cell's own, in one list."""
+        return [
+            state for cell in self.cells for state in cell.get_initial_state(batch_size=batch_size)
+        ]
+
+    def get_config(self):
+        cells = [keras.saving.serialize_keras_object(cell) for cell in self.cells]
+        return {**super().get_config(), "cells": cells}
+
+    @classmethod
+    def from_config(cls, config):
+        cells = [keras.saving.deserialize_keras_object(cell) for cell in config["cells"]]
+        return cls(**{**config, "cells": cells})
+
+
+def run_cell(cell, sequence, mask, states, reverse, training):
+    """Any cell over a sequence: ours as composites, a stack cell by cell, others in Keras's loop.
+
+    Args:
+        cell: takes (inputs, states) and returns (output, states).
+        sequence: (B, T, D).
+        mask: (B, T) booleans, True for real steps, or None.
+        states: list of (B, ·), as the cell takes them.
+        reverse: from the last step to the first; outputs stay in the order of the inputs.
+        training: whether dropout drops.
+
+    Returns:
+        (B, T, U) outputs, zero at masked steps; (B, U), the output of the last real step, zero in a
+        row that has none if its states are; and the list of final states.
+    """
+    if isinstance(cell, Cell):
+        outputs, states = cell.run(sequence, mask, states, reverse, training)
+        return outputs, states[0], states
+    if isinstance(cell, StackedCells):
+        finals = []
+        for each, own in cell.with_states(states):
+            sequence, last, own = run_cell(each, sequence, mask, own, reverse, training)
+            finals += own
+        return sequence, last, finals
+    return _run_in_keras_loop(cell, sequence, mask, states, reverse, training)
+
+
+def _run_in_keras_loop(cell, sequence, mask, states, reverse, training):
+    options = training_option(cell, training)
+    last = ops.zeros((ops.shape(sequence)[0], output_size_of(cell)), sequence.dtype)
+    _draw_dropout_masks(cell, sequence[:, 0], states[0])
+
+    def step(inputs, states):
+        output, states = cell(inputs, list(states[:-1]), **options)
+        return output, [*as_list(states), ops.cast(output, last.dtype)]
+
+    _, outputs, (*states, last) = keras_rnn(
+        step,
+        sequence,
+        [*states, last],
+        mask=mask,
+        go_backwards=reverse,
+        zero_output_for_mask=True,
+    )
+    _forget_dropout_masks(cell)
+    return (ops.flip(outputs, axis=1) if reverse else outputs), last, list(states)
+
+
+def _draw_dropout_masks(cell, inputs, state):
+    """Keras's own cells keep one mask for a sequence, if it is drawn outside of the loop."""
+    if hasattr(cell, "get_dropout_mask"):
+        cell.get_dropout_mask(inputs)
+        cell.get_recurrent_dropout_mask(state)
+
+
+def _forget_dropout_masks(cell):
+    if hasattr(cell, "get_dropout_mask"):
+        cell.reset_dropout_mask()
+        cell.reset_recurrent_dropout_mask()
+
+
+def sizes_of(cell):
+    """The list of the sizes of a cell's states; a cell may give a number for a single one."""
+    return as_list(cell.state_size)
+
+
+def as_list(values):
+    """Several in a list, and a single one too, which a cell may give without."""
+    return list(values) if isinstance(values, (list, tuple)) else [values]
+
+
+def output_size_of(cell):
+    """The size of a cell's output; if it does not say, that of its first state."""
+    return getattr(cell, "output_size", None) or sizes_of(cell)[0]
+
+
+def training_option(cell, training):
+    """The `training` argument, for a cell that takes one."""
+    takes = "training" in inspect.signature(cell.call).parameters
+    return {"training": training} if takes else {}

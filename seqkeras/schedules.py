@@ -1,0 +1,123 @@
+"""Numbers that change with the training step: step -> value.
+
+What is here falls from a start to an end, as the share of given tokens does in scheduled sampling
+(`seqkeras.models.RNNSeq2Seq`). A schedule is plain numbers, compares by them, and is saved as them.
+"""
+
+import dataclasses
+import math
+
+import keras
+from keras import ops
+
+
+class Schedule:
+    """Base of the schedules; a subclass is a frozen dataclass that computes its value.
+
+    Call arguments:
+        step: the number of training steps so far, a number or a scalar tensor.
+
+    Returns:
+        The value, a float32 scalar.
+    """
+
+    def __call__(self, step):
+        return self.value(ops.cast(step, "float32"))
+
+    def get_config(self):
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_config(cls, config):
+        return cls(**config)
+
+
+@keras.saving.register_keras_serializable("seqkeras")
+@dataclasses.dataclass(frozen=True)
+class Constant(Schedule):
+    """The same at every step.
+
+        value(i) = k
+
+    Args:
+        k: the value, from 0 to 1.
+
+    Raises:
+        ValueError: if k is out of range.
+
+    Reference: Bengio et al. 2015, section 2.4, https://arxiv.org/abs/1506.03099
+    """
+
+    k: float
+
+    def __post_init__(self):
+        _require(self, 0 <= self.k <= 1, "k must be from 0 to 1")
+
+    def value(self, step):
+        return ops.convert_to_tensor(self.k, "float32")
+
+
+@keras.saving.register_keras_serializable("seqkeras")
+@dataclasses.dataclass(frozen=True)
+class LinearDecay(Schedule):
+    """A line that falls to a floor.
+
+        value(i) = max(floor, k - c i)
+
+    Notation: the paper's k and c; its epsilon is our floor.
+
+    Args:
+        k: the value at step 0, from 0 to 1.
+        c: how much it falls at each step, at least 0.
+        floor: the least value, from 0 to k.
+
+    Raises:
+        ValueError: if a number is out of range.
+
+    Reference: Bengio et al. 2015, section 2.4, https://arxiv.org/abs/1506.03099
+    """
+
+    k: float
+    c: float
+    floor: float = 0.0
+
+    def __post_init__(self):
+        _require(self, 0 <= self.k <= 1, "k must be from 0 to 1")
+        _require(self, self.c >= 0, "c must be at least 0")
+        _require(self, 0 <= self.floor <= self.k, "floor must be from 0 to k")
+
+    def value(self, step):
+        return ops.maximum(self.floor, self.k - self.c * step)
+
+
+@keras.saving.register_keras_serializable("seqkeras")
+@dataclasses.dataclass(frozen=True)
+class InverseSigmoidDecay(Schedule):
+    """A sigmoid that falls from nearly one to zero.
+
+        value(i) = k / (k + exp(i / k)) = sigmoid(log k - i / k)
+
+    Notation: the paper's k. The second form, which we compute, never overflows. It is one half at
+    i = k log k.
+
+    Args:
+        k: at least 1; the larger, the later and the slower it falls.
+
+    Raises:
+        ValueError: if k is under 1.
+
+    Reference: Bengio et al. 2015, section 2.4, https://arxiv.org/abs/1506.03099
+    """
+
+    k: float
+
+    def __post_init__(self):
+        _require(self, self.k >= 1, "k must be at least 1")
+
+    def value(self, step):
+        return ops.sigmoid(math.log(self.k) - step / self.k)
+
+
+def _require(schedule, holds, what):
+    if not holds:
+        raise ValueError(f"{type(schedule).__name__}: {what}; received {schedule.get_config()}.")

@@ -1,0 +1,8 @@
+"""Transformer: blocks of attention and feed-forward, as encoder and as decoder."""
+
+from seqkeras.transformer.decoder import Decoder, DecoderBlock
+from seqkeras.transformer.encoder import Encoder, EncoderBlock
+from seqkeras.transformer.feed_forward import FeedForward
+from seqkeras.transformer.layer_norm import LayerNorm
+
+__all__ = ["Decoder", "DecoderBlock", "Encoder", "EncoderBlock", "FeedForward", "LayerNorm"]

@@ -1,0 +1,121 @@
+"""What encoder and decoder blocks share: sublayers with a residual around each."""
+
+import keras
+
+from seqkeras.attention import MultiHeadAttention
+from seqkeras.transformer.feed_forward import FeedForward
+from seqkeras.transformer.layer_norm import LayerNorm
+
+
+def build_once(layer, *shapes):
+    """Build a layer unless it is built already, as one from a file is."""
+    if not layer.built:
+        layer.build(*shapes)
+
+
+def require_heads(layer, hidden_dim, num_heads):
+    """Raise a ValueError unless so many heads divide the width."""
+    who = type(layer).__name__
+    if min(hidden_dim, num_heads) < 1:
+        raise ValueError(
+            f"{who}: hidden_dim and num_heads must be at least 1; "
+            f"received {hidden_dim} and {num_heads}."
+        )
+    if hidden_dim % num_heads:
+        raise ValueError(
+            f"{who}: num_heads must divide hidden_dim; received num_heads={num_heads}, "
+            f"hidden_dim={hidden_dim}."
+        )
+
+
+class Block(keras.layers.Layer):
+    """Base of the blocks: self-attention, feed-forward, and a residual around each sublayer.
+
+        post-norm: y = norm(x + dropout(sublayer(x)))
+        pre-norm:  y = x + dropout(sublayer(norm(x)))
+
+    Args:
+        hidden_dim: D.
+        num_heads: N, which divides D.
+        feed_forward_dim: F.
+        activation: "relu", "gelu" or "gelu_tanh".
+        pre_norm: normalise what enters a sublayer, not the sum behind it.
+        dropout: of what each sublayer gives.
+        attention_dropout: of the attention weights.
+        activation_dropout: of what the activation gives.
+        epsilon: of layer normalisation.
+    """
+
+    causal = False
+
+    def __init__(
+        self,
+        hidden_dim,
+        num_heads,
+        feed_forward_dim,
+        activation="relu",
+        pre_norm=False,
+        dropout=0.0,
+        attention_dropout=0.0,
+        activation_dropout=0.0,
+        epsilon=1e-5,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        require_heads(self, hidden_dim, num_heads)
+        self.hidden_dim = hidden_dim
+        self.num_heads = num_heads
+        self.head_dim = hidden_dim // num_heads
+        self.pre_norm = pre_norm
+        self.attention_dropout = attention_dropout
+        self.epsilon = epsilon
+        self.attention = self._make_attention("attention", causal=self.causal)
+        self.attention_norm = self._make_norm("attention_norm")
+        self.feed_forward = FeedForward(
+            feed_forward_dim,
+            activation,
+            activation_dropout,
+            dtype=self.dtype_policy,
+            name="feed_forward",
+        )
+        self.feed_forward_norm = self._make_norm("feed_forward_norm")
+        self.dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
+
+    def _make_attention(self, name, causal=False):
+        return MultiHeadAttention(
+            self.num_heads,
+            self.head_dim,
+            output_dim=self.hidden_dim,
+            dropout=self.attention_dropout,
+            causal=causal,
+            dtype=self.dtype_policy,
+            name=name,
+        )
+
+    def _make_norm(self, name):
+        return LayerNorm(self.epsilon, dtype=self.dtype_policy, name=name)
+
+    def _require_width(self, sequence_shape):
+        if len(sequence_shape) != 3 or sequence_shape[-1] != self.hidden_dim:
+            raise ValueError(
+                f"{type(self).__name__}: sequence must have shape (batch, length, "
+                f"{self.hidden_dim}); received {tuple(sequence_shape)}."
+            )
+
+    def _build_shared(self, shape):
+        build_once(self.attention, shape, shape, shape)
+        for layer in (self.attention_norm, self.feed_forward, self.feed_forward_norm):
+            build_once(layer, shape)
+
+    def _enter(self, norm, x):
+        """What a sublayer reads."""
+        return norm(x) if self.pre_norm else x
+
+    def _leave(self, norm, x, y, training=False):
+        """What goes on behind a sublayer that read x and gave y."""
+        x = x + self.dropout(y, training=training)
+        return x if self.pre_norm else norm(x)
+
+    def _feed(self, x, training=False):
+        y = self.feed_forward(self._enter(self.feed_forward_norm, x), training=training)
+        return self._leave(self.feed_forward_norm, x, y, training)

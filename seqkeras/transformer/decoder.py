@@ -1,0 +1,324 @@
+"""Transformer decoder: all at once, or a token at a time with a key/value cache."""
+
+import keras
+from keras import ops
+
+from seqkeras.attention.cache import cache_mask, extend_cache
+from seqkeras.decoding import StateEntry
+from seqkeras.transformer.block import Block, build_once
+from seqkeras.transformer.encoder import require_layers
+from seqkeras.transformer.layer_norm import LayerNorm
+from seqkeras.values import known_numbers
+
+
+@keras.saving.register_keras_serializable("seqkeras")
+class DecoderBlock(Block):
+    """One block of a decoder; without cross-attention, of a language model.
+
+        post-norm (the paper's):
+        a = norm(x + dropout(attention(x, x, x))), where no position attends to a later one
+        c = norm(a + dropout(cross_attention(a, encoded, encoded)))
+        y = norm(c + dropout(feed_forward(c)))
+
+        pre-norm: x + dropout(sublayer(norm(x))) in the place of each norm(x + dropout(sublayer(x)))
+
+    Args:
+        hidden_dim: D, the paper's d_model.
+        num_heads: N, which divides D.
+        feed_forward_dim: F.
+        activation: "relu", "gelu" or "gelu_tanh".
+        pre_norm: normalise what enters a sublayer, not the sum behind it.
+        dropout: of what each sublayer gives.
+        attention_dropout: of the attention weights.
+        activation_dropout: of what the activation gives.
+        epsilon: of layer normalisation.
+        cross_attention: whether there is an encoder to attend to.
+
+    Call arguments:
+        sequence: (B, T, D).
+        encoded: (B, S, ·) what the encoder gave; None without cross-attention.
+        attention_mask: (B or 1, T or 1, T) booleans beside causality, True = may attend, or None.
+        encoded_mask: (B, S) booleans, True for real positions of the source, or None.
+
+    Returns:
+        (B, T, D).
+
+    Raises:
+        ValueError: if num_heads does not divide hidden_dim, the activation is unknown, the sequence
+            has another width, or encoded is missing or has no use.
+
+    Reference: Vaswani et al. 2017, section 3.1, https://arxiv.org/abs/1706.03762; without
+    cross-attention: Radford et al. 2018, section 3.1
+    """
+
+    causal = True
+
+    def __init__(
+        self,
+        hidden_dim,
+        num_heads,
+        feed_forward_dim,
+        activation="relu",
+        pre_norm=False,
+        dropout=0.0,
+        attention_dropout=0.0,
+        activation_dropout=0.0,
+        epsilon=1e-5,
+        cross_attention=True,
+        **kwargs,
+    ):
+        super().__init__(
+            hidden_dim,
+            num_heads,
+            feed_forward_dim,
+            activation,
+            pre_norm,
+            dropout,
+            attention_dropout,
+            activation_dropout,
+            epsilon,
+            **kwargs,
+        )
+        self.cross_attention = self.cross_norm = None
+        if cross_attention:
+            self.cross_attention = self._make_attention("cross_attention")
+            self.cross_norm = self._make_norm("cross_norm")
+
+    def build(self, sequence_shape, encoded_shape=None):
+        self._require_width(sequence_shape)
+        if (encoded_shape is None) != (self.cross_attention is None):
+            raise ValueError(
+                "DecoderBlock: encoded must be given with cross_attention, and only then; "
+                f"received shape {encoded_shape}."
+            )
+        self._build_shared(sequence_shape)
+        if self.cross_attention is not None:
+            build_once(self.cross_attention, sequence_shape, encoded_shape, encoded_shape)
+            build_once(self.cross_norm, sequence_shape)
+
+    def call(self, sequence, encoded=None, attention_mask=None, encoded_mask=None, training=False):
+        x = sequence
+        h = self._enter(self.attention_norm, x)
+        y = self.attention(h, h, h, attention_mask=attention_mask, training=training)
+        x = self._leave(self.attention_norm, x, y, training)
+        if self.cross_attention is not None:
+            h = self._enter(self.cross_norm, x)
+            mask = None if encoded_mask is None else encoded_mask[:, None]
+            y = self.cross_attention(h, encoded, encoded, attention_mask=mask, training=training)
+            x = self._leave(self.cross_norm, x, y, training)
+        return self._feed(x, training)
+
+    def read(self, sequence, positions, cache, prepared=None, encoded_mask=None):
+        """T further tokens of each of K beams.
+
+        Args:
+            sequence: (B, K, T, D).
+            positions: (B, K) integers, how many tokens each beam's cache holds.
+            cache: keys and values of the self-attention, (B, K, N, C, H) each.
+            prepared: keys and values of the source, (B, N, S, H) each, which all beams share; None
+                without cross-attention.
+            encoded_mask: (B, S) booleans, True for real positions of the source, or None.
+
+        Returns:
+            (B, K, T, D); the (B, K, T, S) attention to the source, the mean of the heads, or None;
+            and the new cache.
+        """
+        beams = ops.shape(sequence)[:3]
+        x = ops.reshape(sequence, (-1, beams[2], self.hidden_dim))  # (BK, T, D)
+        x, cache = self._read_self(x, ops.reshape(positions, (-1,)), cache)
+        weights = None
+        if self.cross_attention is not None:
+            h = ops.reshape(
+                self._enter(self.cross_norm, x), (beams[0], -1, self.hidden_dim)
+            )  # (B, KT, D): each beam is some query positions
+            mask = None if encoded_mask is None else encoded_mask[:, None]
+            y = self.cross_attention.attend(h, *prepared, attention_mask=mask)
+            weights = ops.mean(self.cross_attention.weigh(h, prepared[0], mask), axis=1)
+            weights = ops.reshape(weights, (*beams, ops.shape(weights)[-1]))
+            x = self._leave(self.cross_norm, x, ops.reshape(y, ops.shape(x)))
+        return ops.reshape(self._feed(x), (*beams, self.hidden_dim)), weights, cache
+
+    def _read_self(self, x, positions, cache):
+        h = self._enter(self.attention_norm, x)
+        rows = [ops.reshape(each, (-1, *ops.shape(each)[2:])) for each in cache]
+        rows = [
+            extend_cache(held, entries, positions)
+            for held, entries in zip(rows, self.attention.prepare(h, h), strict=True)
+        ]  # (BK, N, C, H)
+        mask = cache_mask(positions, ops.shape(x)[1], ops.shape(rows[0])[2])
+        y = self.attention.attend(h, *rows, attention_mask=mask)
+        cache = [ops.reshape(each, ops.shape(old)) for each, old in zip(rows, cache, strict=True)]
+        return self._leave(self.attention_norm, x, y), cache
+
+
+@keras.saving.register_keras_serializable("seqkeras")
+class Decoder(keras.layers.Layer):
+    """Decoder blocks on top of each other; pre-norm blocks end with one more normalisation.
+
+        x_l = block_l(x_{l-1}, encoded)        y = x_L, or norm(x_L)
+
+    `read` is the same with a cache, some tokens at a time.
+
+    Args:
+        num_layers: L.
+        hidden_dim, num_heads, feed_forward_dim, activation, pre_norm, dropout, attention_dropout,
+            activation_dropout, epsilon, cross_attention: see `DecoderBlock`.
+
+    Call arguments:
+        sequence: (B, T, D).
+        encoded: (B, S, ·) what the encoder gave; None without cross-attention.
+        attention_mask: (B or 1, T or 1, T) booleans beside causality, True = may attend, or None.
+        encoded_mask: (B, S) booleans, True for real positions of the source, or None.
+
+    Returns:
+        (B, T, D).
+
+    Raises:
+        ValueError: if num_layers is not positive; see also `DecoderBlock`.
+
+    Reference: Vaswani et al. 2017, section 3.1, https://arxiv.org/abs/1706.03762
+    """
+
+    def __init__(
+        self,
+        num_layers,
+        hidden_dim,
+        num_heads,
+        feed_forward_dim,
+        activation="relu",
+        pre_norm=False,
+        dropout=0.0,
+        attention_dropout=0.0,
+        activation_dropout=0.0,
+        epsilon=1e-5,
+        cross_attention=True,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        require_layers(self, num_layers)
+        self.blocks = [
+            DecoderBlock(
+                hidden_dim,
+                num_heads,
+                feed_forward_dim,
+                activation,
+                pre_norm,
+                dropout,
+                attention_dropout,
+                activation_dropout,
+                epsilon,
+                cross_attention,
+                dtype=self.dtype_policy,
+                name=f"block_{level}",
+            )
+            for level in range(num_layers)
+        ]
+        self.final_norm = LayerNorm(epsilon, dtype=self.dtype_policy) if pre_norm else None
+
+    def build(self, sequence_shape, encoded_shape=None):
+        for block in self.blocks:
+            build_once(block, sequence_shape, encoded_shape)
+        if self.final_norm is not None:
+            build_once(self.final_norm, sequence_shape)
+
+    def call(self, sequence, encoded=None, attention_mask=None, encoded_mask=None, training=False):
+        for block in self.blocks:
+            sequence = block(
+                sequence,
+                encoded=encoded,
+                attention_mask=attention_mask,
+                encoded_mask=encoded_mask,
+                training=training,
+            )
+        return sequence if self.final_norm is None else self.final_norm(sequence)
+
+    @property
+    def cache_entries(self):
+        """What `initial_cache` holds: keys and values of each block, and how many tokens it is."""
+        block = self.blocks[0]
+        shape = (block.num_heads, "cache_length", block.head_dim)
+        names = [
+            f"{part}_{level}" for level in range(len(self.blocks)) for part in ("key", "value")
+        ]
+        caches = [StateEntry(name, "beam", shape, self.compute_dtype) for name in names]
+        return [StateEntry("position", "beam", (), "int32"), *caches]
+
+    @property
+    def source_entries(self):
+        """What `prepare` holds: keys and values of the source, of each block."""
+        block = self.blocks[0]
+        shape = (block.num_heads, "source_length", block.head_dim)
+        return [
+            StateEntry(f"source_{part}_{level}", "source", shape, self.compute_dtype)
+            for level in range(len(self.blocks))
+            for part in ("key", "value")
+        ]
+
+    def initial_cache(self, batch_size, cache_length):
+        """The state of `cache_entries` before any token, for one beam."""
+        return {
+            entry.name: ops.zeros(
+                (
+                    batch_size,
+                    1,
+                    *(cache_length if size == "cache_length" else size for size in entry.shape),
+                ),
+                entry.dtype,
+            )
+            for entry in self.cache_entries
+        }
+
+    def prepare(self, encoded):
+        """The state of `source_entries`: the source's keys and values, projected once."""
+        projected = [
+            each
+            for block in self.blocks
+            for each in block.cross_attention.prepare(encoded, encoded)
+        ]
+        return {
+            entry.name: each for entry, each in zip(self.source_entries, projected, strict=True)
+        }
+
+    def read(self, sequence, state, encoded_mask=None, lengths=None):
+        """T further tokens of each of K beams.
+
+        Args:
+            sequence: (B, K, T, D).
+            state: entries of `cache_entries`, and with cross-attention of `source_entries`.
+            encoded_mask: (B, S) booleans, True for real positions of the source, or None.
+            lengths: (B, K) integers, how many of the T tokens are real; None for all.
+
+        Returns:
+            (B, K, T, D); the last block's (B, K, T, S) attention to the source, the mean of its
+            heads, or None; and the new state.
+
+        Raises:
+            ValueError: if the cache is full; in a traced graph, where that is not known, tokens
+                that do not fit are not kept.
+        """
+        positions, after, weights = state["position"], dict(state), None
+        self._require_room(positions, sequence.shape[2], state["key_0"].shape[3])
+        for level, block in enumerate(self.blocks):
+            names = f"key_{level}", f"value_{level}"
+            prepared = None
+            if block.cross_attention is not None:
+                prepared = [state[f"source_{name}"] for name in names]
+            sequence, weights, cache = block.read(
+                sequence, positions, [state[name] for name in names], prepared, encoded_mask
+            )
+            after |= dict(zip(names, cache, strict=True))
+        if self.final_norm is not None:
+            sequence = self.final_norm(sequence)
+        taken = ops.shape(sequence)[2] if lengths is None else ops.cast(lengths, "int32")
+        after["position"] = positions + taken
+        return sequence, weights, after
+
+    def _require_room(self, positions, length, cache_length):
+        known = known_numbers(positions)
+        if None in (length, cache_length) or known is None:
+            return
+        if known.size and known.max() + length > cache_length:
+            raise ValueError(
+                f"{type(self).__name__}: the cache must have room for every token; it has "
+                f"{cache_length} places, and received {length} tokens behind {known.max()}."
+            )

@@ -1,0 +1,140 @@
+"""Transformer encoder: blocks of self-attention and feed-forward."""
+
+import keras
+
+from seqkeras.transformer.block import Block, build_once
+from seqkeras.transformer.layer_norm import LayerNorm
+
+
+@keras.saving.register_keras_serializable("seqkeras")
+class EncoderBlock(Block):
+    """One block of an encoder.
+
+        post-norm (the paper's):
+        a = norm(x + dropout(attention(x, x, x)))
+        y = norm(a + dropout(feed_forward(a)))
+
+        pre-norm: x + dropout(sublayer(norm(x))) in the place of each norm(x + dropout(sublayer(x)))
+
+    Args:
+        hidden_dim: D, the paper's d_model.
+        num_heads: N, which divides D.
+        feed_forward_dim: F.
+        activation: "relu", "gelu" or "gelu_tanh".
+        pre_norm: normalise what enters a sublayer, not the sum behind it.
+        dropout: of what each sublayer gives.
+        attention_dropout: of the attention weights.
+        activation_dropout: of what the activation gives.
+        epsilon: of layer normalisation.
+
+    Call arguments:
+        sequence: (B, T, D).
+        attention_mask: (B or 1, T or 1, T) booleans, True = may attend, or None. A padding mask
+            (B, T) enters as `mask[:, None]`.
+
+    Returns:
+        (B, T, D); numbers without a meaning at padded positions.
+
+    Raises:
+        ValueError: if num_heads does not divide hidden_dim, the activation is unknown, or the
+            sequence has another width.
+
+    Reference: Vaswani et al. 2017, section 3.1, https://arxiv.org/abs/1706.03762; pre-norm: Xiong
+    et al. 2020, figure 1, https://arxiv.org/abs/2002.04745
+    """
+
+    def build(self, sequence_shape):
+        self._require_width(sequence_shape)
+        self._build_shared(sequence_shape)
+
+    def call(self, sequence, attention_mask=None, training=False):
+        x = sequence
+        h = self._enter(self.attention_norm, x)
+        y = self.attention(h, h, h, attention_mask=attention_mask, training=training)
+        return self._feed(self._leave(self.attention_norm, x, y, training), training)
+
+
+@keras.saving.register_keras_serializable("seqkeras")
+class Encoder(keras.layers.Layer):
+    """Encoder blocks on top of each other; pre-norm blocks end with one more normalisation.
+
+        x_l = block_l(x_{l-1})        y = x_L, or norm(x_L)
+
+    Args:
+        num_layers: L.
+        hidden_dim, num_heads, feed_forward_dim, activation, pre_norm, dropout, attention_dropout,
+            activation_dropout, epsilon: see `EncoderBlock`.
+
+    Call arguments:
+        sequence: (B, T, D).
+        attention_mask: (B or 1, T or 1, T) booleans, True = may attend, or None.
+
+    Returns:
+        (B, T, D).
+
+    Raises:
+        ValueError: if num_layers is not positive; see also `EncoderBlock`.
+
+    Reference: Vaswani et al. 2017, section 3.1, https://arxiv.org/abs/1706.03762
+    """
+
+    def __init__(
+        self,
+        num_layers,
+        hidden_dim,
+        num_heads,
+        feed_forward_dim,
+        activation="relu",
+        pre_norm=False,
+        dropout=0.0,
+        attention_dropout=0.0,
+        activation_dropout=0.0,
+        epsilon=1e-5,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        require_layers(self, num_layers)
+        self.blocks = [
+            EncoderBlock(
+                hidden_dim,
+                num_heads,
+                feed_forward_dim,
+                activation,
+                pre_norm,
+                dropout,
+                attention_dropout,
+                activation_dropout,
+                epsilon,
+                dtype=self.dtype_policy,
+                name=f"block_{level}",
+            )
+            for level in range(num_layers)
+        ]
+        self.final_norm = LayerNorm(epsilon, dtype=self.dtype_policy) if pre_norm else None
+
+    def build(self, sequence_shape):
+        for block in self.blocks:
+            build_once(block, sequence_shape)
+        if self.final_norm is not None:
+            build_once(self.final_norm, sequence_shape)
+
+    def call(self, sequence, attention_mask=None, training=False):
+        return self.hidden_states(sequence, attention_mask, training)[-1]
+
+    def hidden_states(self, sequence, attention_mask=None, training=False):
+        """What enters the first block and what each block gives, the last one as `call` returns it:
+        a list of L + 1 tensors (B, T, D)."""
+        states = [sequence]
+        for block in self.blocks:
+            states.append(block(states[-1], attention_mask=attention_mask, training=training))
+        if self.final_norm is not None:
+            states[-1] = self.final_norm(states[-1])
+        return states
+
+
+def require_layers(layer, num_layers):
+    """Raise a ValueError unless there is a layer at least."""
+    if num_layers < 1:
+        raise ValueError(
+            f"{type(layer).__name__}: num_layers must be at least 1; received {num_layers}."
+        )

@@ -1,0 +1,71 @@
+"""The position-wise feed-forward network."""
+
+import functools
+
+import keras
+from keras import ops
+
+from seqkeras import composites
+
+ACTIVATIONS = {
+    "relu": ops.relu,
+    "gelu": composites.gelu,
+    "gelu_tanh": functools.partial(composites.gelu, approximate=True),
+}
+
+
+@keras.saving.register_keras_serializable("seqkeras")
+class FeedForward(keras.layers.Layer):
+    """Two linear maps with an activation between them, the same at every position.
+
+        y = g(x W_1 + b_1) W_2 + b_2
+
+    Args:
+        feed_forward_dim: F, the paper's d_ff.
+        activation: g, "relu", "gelu" or "gelu_tanh", its approximation.
+        dropout: of what the activation gives.
+
+    Call arguments:
+        inputs: (..., D).
+
+    Returns:
+        (..., D).
+
+    Raises:
+        ValueError: if feed_forward_dim is not positive, or the activation unknown.
+
+    Reference: Vaswani et al. 2017, section 3.3, https://arxiv.org/abs/1706.03762
+    """
+
+    def __init__(self, feed_forward_dim, activation="relu", dropout=0.0, **kwargs):
+        super().__init__(**kwargs)
+        if feed_forward_dim < 1:
+            raise ValueError(
+                f"FeedForward: feed_forward_dim must be at least 1; received {feed_forward_dim}."
+            )
+        require_activation(self, activation)
+        self.feed_forward_dim = feed_forward_dim
+        self.activation = activation
+        self.dropout = dropout
+        self.activation_dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
+
+    def build(self, inputs_shape):
+        dim = inputs_shape[-1]
+        policy = self.dtype_policy
+        self.inner = keras.layers.Dense(self.feed_forward_dim, dtype=policy, name="inner")
+        self.outer = keras.layers.Dense(dim, dtype=policy, name="outer")
+        self.inner.build(inputs_shape)
+        self.outer.build((*inputs_shape[:-1], self.feed_forward_dim))
+
+    def call(self, inputs, training=False):
+        hidden = ACTIVATIONS[self.activation](self.inner(inputs))  # (..., F)
+        return self.outer(self.activation_dropout(hidden, training=training))
+
+
+def require_activation(layer, activation):
+    """Raise a ValueError unless the activation is one of `ACTIVATIONS`."""
+    if activation not in ACTIVATIONS:
+        raise ValueError(
+            f"{type(layer).__name__}: activation must be one of {sorted(ACTIVATIONS)}; "
+            f"received {activation!r}."
+        )

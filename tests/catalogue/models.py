@@ -1,0 +1,116 @@
+"""Language models, BiDAF and the forecaster."""
+
+import numpy as np
+
+from seqkeras.models import BiDAF, BiLM, Forecaster, LayerMix, RNNLanguageModel
+from tests.arrays import floats
+from tests.catalogue.case import B, Case, D, S, T
+from tests.catalogue.embeddings import characters
+
+LENGTHS = np.array([5, 3])
+
+
+def ids(vocab_size, length, seed=0):
+    return np.random.default_rng([seed, length]).integers(1, vocab_size, (B, length))
+
+
+def language_case(cell, **options):
+    def make():
+        sizes = {"vocab_size": 17, "embedding_dim": 7, "units": 11} | options
+        return RNNLanguageModel(**sizes, num_layers=2, cell=cell, dropout=0.3)
+
+    name = f"RNNLanguageModel({', '.join([cell, *options])})"
+    inputs = {"token_ids": ids(17, S), "lengths": LENGTHS}
+    return Case(name, make, lambda: inputs, {"token_ids": 1}, past=("token_ids",))
+
+
+def bilm_case():
+    def make():
+        return BiLM(
+            vocab_size=19,
+            character_vocab_size=17,
+            character_dim=5,
+            widths=[1, 3],
+            filters=[7, 11],
+            units=17,
+            projection_dim=7,
+            num_layers=3,
+            num_highways=1,
+            activation="tanh",
+            dropout=0.3,
+        )
+
+    inputs = {"character_ids": characters(17), "lengths": LENGTHS}
+    return Case("BiLM", make, lambda: inputs, {"character_ids": 1})
+
+
+def mix_case():
+    inputs = {"layers": floats(B, 3, S, D)}
+    return Case(
+        "LayerMix", lambda: LayerMix(layer_norm=True, l2=0.1), lambda: inputs, {"layers": 2}
+    )
+
+
+def bidaf_case():
+    def make():
+        return BiDAF(
+            vocab_size=19,
+            embedding_dim=7,
+            character_vocab_size=17,
+            character_dim=5,
+            character_filters=13,
+            units=11,
+            character_width=2,
+            num_highways=1,
+            num_modelling_layers=3,
+            dropout=0.3,
+        )
+
+    inputs = {
+        "context_ids": ids(19, S),
+        "context_characters": characters(17, S),
+        "context_lengths": LENGTHS,
+        "query_ids": ids(19, T),
+        "query_characters": characters(17, T, seed=1),
+        "query_lengths": np.array([2, 3]),
+    }
+    lengths = {name: 1 for name in inputs if not name.endswith("lengths")}
+    return Case("BiDAF", make, lambda: inputs, lengths)
+
+
+def forecaster_case(decoder, cell, quantiles, num_known):
+    def make():
+        return Forecaster(
+            horizon=T,
+            units=11,
+            num_layers=2,
+            cell=cell,
+            decoder=decoder,
+            num_targets=2,
+            num_known=num_known,
+            quantiles=quantiles,
+            scale=bool(quantiles),
+            dropout=0.3,
+        )
+
+    inputs = {"window": floats(B, S, D), "lengths": LENGTHS}
+    if num_known:
+        inputs["known"] = floats(B, T, num_known)
+    name = f"Forecaster({decoder}, {cell}, {len(quantiles)} quantiles)"
+    return Case(name, make, lambda: inputs, {"window": 1})
+
+
+LANGUAGE = [
+    language_case("simple_rnn"),
+    language_case("gru", tie_weights=True),
+    language_case("lstm", tie_weights=True, embedding_dim=11),
+]
+BILM = [bilm_case()]
+FORECASTERS = [
+    forecaster_case("direct", "lstm", [], 0),
+    forecaster_case("direct", "simple_rnn", [0.1, 0.5, 0.7], 5),
+    forecaster_case("recurrent", "lstm", [0.2, 0.9], 5),
+    forecaster_case("recurrent", "simple_rnn", [], 0),
+]
+BIDAF = [bidaf_case()]
+CASES = [*LANGUAGE, *BILM, mix_case(), *BIDAF, *FORECASTERS]

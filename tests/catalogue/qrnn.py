@@ -1,0 +1,35 @@
+"""Quasi-recurrent networks."""
+
+from seqkeras.recurrent import QRNN
+from tests.arrays import floats, right_padded
+from tests.catalogue.case import B, Case, D, S, U
+
+
+def sequence_inputs():
+    return {"sequences": floats(B, S, D), "mask": right_padded([5, 3], S)}
+
+
+def qrnn_case(name, past=(), **options):
+    lengths = {"sequences": 1, "mask": 1}
+    return Case(name, lambda: QRNN(U, **options), sequence_inputs, lengths, mask="mask", past=past)
+
+
+# They return the outputs of all steps, in the order of the inputs, and the states.
+SEQUENCES = [
+    qrnn_case(
+        f"QRNN({pooling}, {window})",
+        window=window,
+        pooling=pooling,
+        zoneout=0.3,
+        seed=5,
+        return_sequences=True,
+        return_state=True,
+    )
+    for pooling, window in (("f", 1), ("fo", 2), ("ifo", 3))
+]
+CASES = [
+    *SEQUENCES,
+    qrnn_case("QRNN, forwards", past=("sequences",), pooling="ifo", return_sequences=True),
+    qrnn_case("QRNN, backwards", window=3, return_state=True, go_backwards=True),
+    qrnn_case("QRNN, last output"),
+]

@@ -1,0 +1,130 @@
+"""Positions, tied embeddings, and the blocks of a Transformer."""
+
+import numpy as np
+
+from seqkeras.embeddings import LearnedPositions, SinusoidalPositions, TokenEmbedding
+from seqkeras.transformer import (
+    Decoder,
+    DecoderBlock,
+    Encoder,
+    EncoderBlock,
+    FeedForward,
+    LayerNorm,
+)
+from tests.arrays import floats, right_padded
+from tests.catalogue.case import B, Case, D, S
+
+N, H, F = 3, 5, 11  # heads, their width, width of the feed-forward network
+HIDDEN = N * H
+LENGTH, LENGTHS = 7, np.array([7, 4])  # of the sequences
+SOURCE, ENCODED = 13, 17  # length and width of what an encoder gave
+
+
+def ids(vocab_size, length, seed=0):
+    return np.random.default_rng([seed, length]).integers(1, vocab_size, (B, length))
+
+
+def position_case(make, name):
+    positions = {"positions": np.array([[0, 1, 2, 3, 4], [3, 1, 4, 7, 5]])}
+    return Case(name, make, lambda: positions, {"positions": 1}, past=("positions",))
+
+
+def token_case(scale):
+    return Case(
+        f"TokenEmbedding({scale})",
+        lambda: TokenEmbedding(19, D, scale=scale, stddev=0.5),
+        lambda: {"token_ids": ids(19, S)},
+        {"token_ids": 1},
+        past=("token_ids",),
+    )
+
+
+def layer_case(make, name):
+    inputs = {"inputs": floats(B, S, D)}
+    return Case(name, make, lambda: inputs, {"inputs": 1}, past=("inputs",), scale=100)
+
+
+def options(activation, pre_norm):
+    return {
+        "hidden_dim": HIDDEN,
+        "num_heads": N,
+        "feed_forward_dim": F,
+        "activation": activation,
+        "pre_norm": pre_norm,
+        "dropout": 0.1,
+        "attention_dropout": 0.2,
+        "activation_dropout": 0.3,
+        # Padding is constant: with a small one its norm would be its rounding.
+        "epsilon": 7.0,
+    }
+
+
+def encoder_inputs():
+    mask = right_padded(LENGTHS, LENGTH)[:, None]
+    return {"sequence": floats(B, LENGTH, HIDDEN), "attention_mask": mask}
+
+
+def decoder_inputs():
+    return encoder_inputs() | {
+        "encoded": floats(B, SOURCE, ENCODED),
+        "encoded_mask": right_padded([13, 7], SOURCE),
+    }
+
+
+ENCODER_LENGTHS = {"sequence": 1, "attention_mask": 2}
+DECODER_LENGTHS = ENCODER_LENGTHS | {"encoded": 1, "encoded_mask": 1}
+
+
+def encoder_case(activation, pre_norm, num_layers=None):
+    def make():
+        if num_layers is None:
+            return EncoderBlock(**options(activation, pre_norm))
+        return Encoder(num_layers, **options(activation, pre_norm))
+
+    name = f"{'Encoder' if num_layers else 'EncoderBlock'}({activation}, {pre_norm})"
+    return Case(name, make, encoder_inputs, ENCODER_LENGTHS)
+
+
+def decoder_case(activation, pre_norm, cross_attention, num_layers=None):
+    extra = {"cross_attention": cross_attention}
+
+    def make():
+        if num_layers is None:
+            return DecoderBlock(**options(activation, pre_norm), **extra)
+        return Decoder(num_layers, **options(activation, pre_norm), **extra)
+
+    name = "Decoder" if num_layers else "DecoderBlock"
+    return Case(
+        f"{name}({activation}, {pre_norm}, {cross_attention})",
+        make,
+        decoder_inputs if cross_attention else encoder_inputs,
+        DECODER_LENGTHS if cross_attention else ENCODER_LENGTHS,
+        past=("sequence",),
+    )
+
+
+POSITIONS = [
+    position_case(lambda: SinusoidalPositions(D), "SinusoidalPositions(paper)"),
+    position_case(
+        lambda: SinusoidalPositions(D, "tensor2tensor"), "SinusoidalPositions(tensor2tensor)"
+    ),
+    position_case(lambda: SinusoidalPositions(11, "marian"), "SinusoidalPositions(marian)"),
+    position_case(lambda: LearnedPositions(17, D, stddev=0.5), "LearnedPositions"),
+]
+BLOCKS = [
+    encoder_case("gelu", True),
+    decoder_case("gelu_tanh", True, True),
+    decoder_case("gelu", False, False),
+]
+ENCODERS = [encoder_case("gelu_tanh", True, 2)]
+DECODERS = [decoder_case("gelu", True, False, 2)]
+CASES = [
+    *POSITIONS,
+    token_case(True),
+    token_case(False),
+    layer_case(lambda: LayerNorm(epsilon=1e-3), "LayerNorm"),
+    layer_case(lambda: FeedForward(F, activation="gelu", dropout=0.3), "FeedForward"),
+    *BLOCKS,
+    *ENCODERS,
+    *DECODERS,
+]

@@ -1,0 +1,155 @@
+"""Transformer, GPT, Bert, and what stands on Bert."""
+
+import numpy as np
+
+from seqkeras.models import (
+    GPT,
+    Bert,
+    ClassificationHead,
+    MaskedLMHead,
+    MultipleChoiceHead,
+    NextSentenceHead,
+    RegressionHead,
+    SpanHead,
+    TaggingHead,
+    Transformer,
+    WithHeads,
+)
+from tests.arrays import floats, right_padded
+from tests.catalogue.case import B, Case, D, S
+from tests.catalogue.transformer import HIDDEN, LENGTH, LENGTHS, F, N, ids
+
+SIZES = {"hidden_dim": HIDDEN, "num_layers": 2, "num_heads": N, "feed_forward_dim": F}
+C = 3  # choices
+
+
+def gpt_case(pre_norm, activation):
+    def make():
+        return GPT(
+            vocab_size=17,
+            **SIZES,
+            max_length=13,
+            activation=activation,
+            pre_norm=pre_norm,
+            dropout=0.3,
+            attention_dropout=0.2,
+            epsilon=1e-3,
+        )
+
+    inputs = {"token_ids": ids(17, LENGTH)}
+    name = f"GPT({activation}, {pre_norm})"
+    return Case(name, make, lambda: inputs, {"token_ids": 1}, past=("token_ids",))
+
+
+def transformer_case(positions, shared_embeddings, **options):
+    def make():
+        return Transformer(
+            source_vocab_size=17,
+            target_vocab_size=17 if shared_embeddings == "all" else 19,
+            **SIZES | {"num_layers": 1},
+            max_length=13,
+            positions=positions,
+            shared_embeddings=shared_embeddings,
+            dropout=0.3,
+            never_generated=[0, 5],
+            **options,
+        )
+
+    inputs = {"token_ids": ids(17, LENGTH), "lengths": LENGTHS, "target_ids": ids(17, S, seed=1)}
+    name = f"Transformer({positions}, {shared_embeddings})"
+    lengths = {"token_ids": 1, "target_ids": 1}
+    return Case(name, make, lambda: inputs, lengths, past=("target_ids",))
+
+
+def make_bert():
+    return Bert(
+        vocab_size=17,
+        **SIZES | {"num_layers": 1},
+        max_length=13,
+        num_segments=19,
+        activation="relu",
+        dropout=0.3,
+        attention_dropout=0.2,
+        epsilon=1e-3,
+    )
+
+
+def bert_inputs():
+    return {"token_ids": ids(17, LENGTH), "lengths": LENGTHS, "segment_ids": ids(3, LENGTH)}
+
+
+def choice_inputs():
+    random = np.random.default_rng(0)
+    return {
+        "token_ids": random.integers(1, 17, (B, C, LENGTH)),
+        "lengths": random.integers(1, LENGTH + 1, (B, C)),
+    }
+
+
+def heads_case(name, heads, frozen=False, inputs=bert_inputs, lengths=("token_ids", "segment_ids")):
+    return Case(
+        f"WithHeads({name})",
+        lambda: WithHeads(make_bert(), heads(), frozen=frozen),
+        inputs,
+        {each: len(inputs()[each].shape) - 1 for each in lengths},
+    )
+
+
+def head_case(make, *shape, **options):
+    takes = "hidden" if len(shape) == 3 else "pooled"
+    inputs = {takes: floats(*shape)}
+    lengths = {"hidden": 1} if takes == "hidden" else {}
+    return Case(type(make()).__name__, make, lambda: inputs, lengths, **options)
+
+
+def several_heads():
+    return {
+        "masked": MaskedLMHead(17, epsilon=1e-3),
+        "next": NextSentenceHead(),
+        "span": SpanHead(),
+    }
+
+
+GPTS = [gpt_case(True, "gelu"), gpt_case(False, "relu")]
+TRANSFORMERS = [
+    transformer_case(
+        "tensor2tensor", "all", scale_embeddings=False, activation="gelu", activation_dropout=0.2
+    ),
+    transformer_case("learned", "none", pre_norm=True, attention_dropout=0.2, epsilon=1e-3),
+]
+BERTS = [Case("Bert", make_bert, bert_inputs, {"token_ids": 1, "segment_ids": 1})]
+WITH_HEADS = [
+    heads_case("several", several_heads),
+    heads_case("frozen", lambda: {"tags": TaggingHead(7, 0.1)}, frozen=True),
+    heads_case(
+        "choice",
+        lambda: {"choice": MultipleChoiceHead(0.1)},
+        inputs=choice_inputs,
+        lengths=["token_ids"],
+    ),
+]
+HEADS = [
+    head_case(lambda: ClassificationHead(5, dropout=0.1), B, D),
+    head_case(lambda: RegressionHead(3, dropout=0.1), B, D),
+    head_case(lambda: NextSentenceHead(), B, D),
+    head_case(lambda: TaggingHead(11, dropout=0.1), B, S, D, past=("hidden",)),
+    Case(
+        "MultipleChoiceHead",
+        lambda: MultipleChoiceHead(dropout=0.1),
+        lambda: {"pooled": floats(B, C, D)},
+    ),
+    Case(
+        "SpanHead",
+        lambda: SpanHead(),
+        lambda: {"hidden": floats(B, S, D), "padding_mask": right_padded([5, 3], S)},
+        {"hidden": 1, "padding_mask": 1},
+    ),
+    head_case(lambda: MaskedLMHead(17, tied=False, epsilon=1e-3), B, S, D, past=("hidden",)),
+    Case(
+        "MaskedLMHead, some positions",
+        lambda: MaskedLMHead(17),
+        lambda: {"hidden": floats(B, S, D), "masked_positions": np.array([[0, 3, 1], [4, 2, 2]])},
+        {"hidden": 1},
+    ),
+]
+CASES = [*GPTS, *TRANSFORMERS, *BERTS, *WITH_HEADS, *HEADS]

@@ -1,0 +1,132 @@
+"""What the recurrent layers promise: to learn, to remember, to count."""
+
+import keras
+import numpy as np
+import pytest
+
+from seqkeras.recurrent import (
+    GRU,
+    LSTM,
+    RNN,
+    Bidirectional,
+    GRUCell,
+    LSTMCell,
+    SimpleRNN,
+    StackedCells,
+)
+from seqkeras.recurrent.qrnn import QRNN
+from tests.arrays import floats, right_padded
+from tests.learning import tasks
+
+
+def chrono_bias(layer, steps, random):
+    """Give gates biases that keep for up to so many steps: log u, u uniform in [1, steps - 1].
+
+    Reference: Tallec and Ollivier 2018, section 2, https://arxiv.org/abs/1804.11188
+    """
+    units = layer.units
+    keep = np.log(random.uniform(1, steps - 1, size=units))
+    if isinstance(layer, QRNN):  # z, f, o
+        layer.bias.assign(np.concatenate([np.zeros(units), keep, np.zeros(units)]))
+    if isinstance(layer, LSTM):  # i, f, c, o
+        layer.cell.bias.assign(np.concatenate([-keep, keep, np.zeros(2 * units)]))
+    if isinstance(layer, GRU):  # z, r, h
+        layer.cell.bias.assign([np.concatenate([keep, np.zeros(2 * units)]), np.zeros(3 * units)])
+
+
+def trained(layers, inputs, labels, loss, learning_rate=0.01, epochs=1, prepare=None):
+    """The layers as a model, trained on batches of 32."""
+    model = keras.Sequential([keras.Input(inputs.shape[1:]), *layers])
+    if prepare:
+        prepare()
+    optimizer = keras.optimizers.Adam(learning_rate, clipnorm=1.0)
+    model.compile(optimizer, loss, jit_compile=False)
+    model.fit(inputs, labels, batch_size=32, epochs=epochs, verbose=0, shuffle=False)
+    return model
+
+
+def share_right(model, inputs, labels):
+    return np.mean(np.argmax(model.predict(inputs, verbose=0), axis=-1) == labels)
+
+
+CROSS_ENTROPY = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+
+
+@pytest.fixture
+def random():
+    keras.utils.set_random_seed(1)
+    return np.random.default_rng(1)
+
+
+def share_remembered(layer, steps, random):
+    """Of 500 unseen sequences whose first symbol is asked for so many steps later."""
+    inputs, labels = tasks.recall(150 * 32, steps, random)
+    model = trained(
+        [layer, keras.layers.Dense(2)],
+        inputs,
+        labels,
+        CROSS_ENTROPY,
+        prepare=lambda: chrono_bias(layer, steps, random),
+    )
+    return share_right(model, *tasks.recall(500, steps, random))
+
+
+@pytest.mark.parametrize("layer_class", [GRU, LSTM])
+def test_gated_layers_remember_for_a_hundred_steps(layer_class, random):
+    assert share_remembered(layer_class(16), 100, random) > 0.9
+
+
+def test_simple_rnn_does_not_remember_for_a_hundred_steps(random):
+    assert share_remembered(SimpleRNN(16), 100, random) < 0.7
+
+
+def test_a_qrnn_remembers_for_thirty_steps(random):
+    assert share_remembered(QRNN(16), 30, random) > 0.9
+
+
+@pytest.mark.parametrize("layer_class", [GRU, LSTM])
+def test_gated_layers_add_the_marked_numbers(layer_class, random):
+    inputs, sums = tasks.adding(3200, 20, random)
+    model = trained([layer_class(32), keras.layers.Dense(1)], inputs, sums, "mse", epochs=4)
+    inputs, sums = tasks.adding(500, 20, random)
+    assert np.mean((model.predict(inputs, verbose=0)[:, 0] - sums) ** 2) < 0.03  # 1/6 for always 1
+
+
+def test_an_lstm_tells_balanced_brackets_it_has_not_seen(random):
+    token_ids, labels = tasks.brackets(3000, 16, random)
+    known = set(map(bytes, token_ids[:2000]))
+    unseen = np.array([bytes(row) not in known for row in token_ids])
+    model = trained(
+        [keras.layers.Embedding(2, 4), LSTM(24), keras.layers.Dense(2)],
+        token_ids[:2000],
+        labels[:2000],
+        CROSS_ENTROPY,
+        epochs=6,
+    )
+    assert share_right(model, token_ids[unseen], labels[unseen]) > 0.95
+    assert unseen.sum() > 100
+
+
+OVERFITTERS = {
+    "SimpleRNN": lambda: SimpleRNN(32),
+    "LSTM": lambda: LSTM(32),
+    "GRU": lambda: GRU(32),
+    "QRNN": lambda: QRNN(32),
+    "StackedCells": lambda: RNN(StackedCells([LSTMCell(32), GRUCell(32)])),
+    "Bidirectional": lambda: Bidirectional(LSTM(32, return_sequences=True)),
+}
+
+
+@pytest.mark.parametrize("name", OVERFITTERS)
+def test_a_layer_overfits_a_batch(name, random):
+    inputs, labels = floats(32, 13, 7), random.integers(5, size=32)
+    mask = right_padded(random.integers(3, 14, size=32), 13)
+    sequences, real = keras.Input((13, 7)), keras.Input((13,), dtype="bool")
+    outputs = OVERFITTERS[name]()(sequences, mask=real)
+    if len(outputs.shape) == 3:
+        outputs = keras.layers.GlobalAveragePooling1D()(outputs)
+    model = keras.Model([sequences, real], keras.layers.Dense(5)(outputs))
+    model.compile(keras.optimizers.Adam(0.02), CROSS_ENTROPY, jit_compile=False)
+    again = [np.concatenate([each] * 120) for each in (inputs, mask, labels)]
+    model.fit(again[:2], again[2], batch_size=32, shuffle=False, verbose=0)
+    assert model.evaluate([inputs, mask], labels, verbose=0) < 0.01

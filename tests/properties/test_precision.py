@@ -1,0 +1,59 @@
+import keras
+import numpy as np
+import pytest
+from keras import tree
+
+from tests.arrays import BACKEND, close, numbers
+from tests.catalogue import CASES, call
+
+
+@pytest.fixture
+def restored():
+    before, floatx = keras.config.dtype_policy(), keras.config.floatx()
+    yield
+    keras.config.set_dtype_policy(before)
+    keras.config.set_floatx(floatx)
+
+
+@pytest.fixture(params=["mixed_float16", "mixed_bfloat16"])
+def policy(request, restored):
+    keras.config.set_dtype_policy(request.param)
+    return request.param
+
+
+def scaled(inputs, factor):
+    def scale(each):
+        return factor * each if each.dtype == "float32" else each
+
+    return tree.map_structure(scale, inputs)
+
+
+def as_float32(outputs):
+    return tree.map_structure(lambda each: keras.ops.cast(each, "float32"), outputs)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_half_precision_stays_near_and_finite(case, policy):
+    layer, inputs = case.build(), case.inputs()
+    assert {weight.dtype for weight in layer.weights} <= {"float32"}
+    small = as_float32(call(layer, inputs))
+    large = numbers(as_float32(call(layer, scaled(inputs, case.scale))))
+    assert all(np.all(np.isfinite(each)) for each in tree.flatten(large))
+    keras.config.set_dtype_policy("float32")
+    close(small, call(case.build(), inputs), rtol=0.05, atol=0.1)
+
+
+@pytest.mark.skipif(BACKEND == "jax", reason="JAX computes in float64 only when told at its start")
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_float64_is_kept_from_the_inputs_to_the_outputs(case, restored):
+    expected = call(case.build(), case.inputs())
+    keras.config.set_floatx("float64")
+    keras.config.set_dtype_policy("float64")
+    inputs = tree.map_structure(
+        lambda each: each.astype("float64") if each.dtype == "float32" else each, case.inputs()
+    )
+    actual = call(case.build(), inputs)
+    close(actual, expected, rtol=1e-4, atol=1e-5)
+    for each, single in zip(tree.flatten(actual), tree.flatten(expected), strict=True):
+        if "float" in str(single.dtype):
+            assert "float64" in str(each.dtype)

@@ -1,0 +1,41 @@
+import pytest
+from keras import tree
+
+from tests.arrays import close, needs_tensorflow
+from tests.catalogue import CASES, call
+
+
+def open_axes(inputs, lengths):
+    """TensorFlow specs of the inputs, open in the batch and in the axes that may be padded."""
+    import tensorflow as tf
+
+    def spec(name, array):
+        axes = {0, lengths.get(name)}
+        shape = [None if axis in axes else size for axis, size in enumerate(array.shape)]
+        return tf.TensorSpec(shape, array.dtype, name=name)
+
+    return {
+        name: tree.map_structure(lambda each, name=name: spec(name, each), value)
+        for name, value in inputs.items()
+    }
+
+
+@needs_tensorflow
+@pytest.mark.parametrize("case", [case for case in CASES if case.lengths], ids=lambda c: c.name)
+def test_lengths_and_batches_of_any_size_share_one_trace(case):
+    import tensorflow as tf
+
+    layer, inputs = case.build(), case.inputs()
+    traces = []
+
+    @tf.function(input_signature=[open_axes(inputs, case.lengths)], autograph=False)
+    def graph(inputs):
+        traces.append(1)
+        return call(layer, inputs)
+
+    for steps in (0, 1, 3):
+        longer = case.padded(inputs, steps)
+        close(graph(tree.map_structure(tf.constant, longer)), call(layer, longer), atol=1e-5)
+        one = tree.map_structure(lambda each: each[:1], longer)
+        close(graph(tree.map_structure(tf.constant, one)), call(layer, one), atol=1e-5)
+    assert len(traces) == 1

@@ -1,0 +1,139 @@
+import itertools
+
+import matplotlib
+import numpy as np
+import pytest
+from keras import ops
+from matplotlib.image import imread
+
+from seqkeras.analysis import gradient_flow
+from seqkeras.analysis.gradient_flow_figure import gradient_flow_figure, plot_gradient_flow
+
+UNITS, STEPS = 11, 30
+
+
+@pytest.fixture(scope="module")
+def measurements():
+    return gradient_flow.measure(UNITS, STEPS, seed=3)
+
+
+@pytest.fixture(scope="module")
+def figure(measurements):
+    figure = gradient_flow_figure(measurements)
+    figure.canvas.draw()
+    return figure
+
+
+@pytest.mark.parametrize("radius", [0.5, 1.0, 1.25])
+def test_the_linear_recurrence_follows_its_eigenvalues(radius):
+    random = np.random.default_rng(0)
+    Q, eigenvalues = gradient_flow.symmetric_matrix(radius, UNITS, random)
+    W = Q.T @ np.diag(eigenvalues) @ Q
+    np.testing.assert_allclose(np.abs(np.linalg.eigvals(W)).max(), radius)
+    start = random.normal(size=UNITS)
+    for n, actual in enumerate(gradient_flow.linear_states(W, start, STEPS)):
+        expected = Q.T @ (eigenvalues**n * (Q @ start))
+        np.testing.assert_allclose(actual, expected, rtol=1e-9, atol=1e-12 * radius**n)
+
+
+def test_the_norms_are_powers_of_the_radius_and_tanh_only_takes_away(measurements):
+    assert list(measurements.radii) == [0.9, 1.0, 1.1]
+    for radius, each in measurements.radii.items():
+        power = radius ** np.arange(STEPS + 1.0)
+        np.testing.assert_allclose(each.closed, power, rtol=1e-9)
+        np.testing.assert_allclose(each.looped, power, rtol=1e-9)
+        assert np.all(each.tanh <= power * (1 + 1e-6))
+        assert np.all(each.tanh[1:] < power[1:])
+
+
+def test_the_norms_of_cells_start_at_one_and_an_lstm_keeps_most(measurements):
+    cells = measurements.cells
+    assert all(each.shape == (STEPS + 1,) and each[0] == 1 for each in cells.values())
+    assert cells["SimpleRNN, h"][-1] < cells["LSTM, c"][-1] < cells["chrono LSTM, c"][-1]
+    assert cells["chrono LSTM, c"][-1] > 0.1
+
+
+def test_overflow_comes_when_float64_says(measurements):
+    for dtype in ("float16", "float32"):
+        each = measurements.overflows[dtype]
+        # the same number of steps from 1 to the largest number, but for what h(0) and W add
+        power = np.log(float(np.finfo(dtype).max)) / np.log(each.radius)
+        assert power < each.expected < power + 15
+        assert abs(each.infinite - each.expected) <= 1
+        assert each.infinite < each.nan <= each.infinite + 3
+        assert np.isfinite(each.largest[: each.infinite]).all()
+    exact = measurements.overflows["float64"]
+    assert (exact.expected, exact.infinite, exact.nan) == (None, None, None)
+
+
+def test_keras_overflows_at_the_same_step(measurements):
+    random = np.random.default_rng(3)
+    Q, eigenvalues = gradient_flow.symmetric_matrix(1.5, UNITS, random)
+    W = ops.cast(Q.T @ np.diag(eigenvalues) @ Q, "float16")
+    h, infinite = ops.cast(np.full((UNITS, 1), UNITS**-0.5), "float16"), None
+    for n in range(1, 60):
+        h = ops.matmul(W, h)
+        if infinite is None and np.isinf(ops.convert_to_numpy(h)).any():
+            infinite = n
+    assert abs(infinite - measurements.overflows["float16"].infinite) <= 1
+    assert np.isnan(ops.convert_to_numpy(h)).any()
+
+
+def test_no_label_lies_on_another_or_outside(figure):
+    for axes in figure.axes:
+        boxes = [each.get_window_extent() for each in axes.texts]
+        boxes += [axes.get_legend().get_window_extent()] if axes.get_legend() else []
+        for one, other in itertools.combinations(boxes, 2):
+            assert not one.overlaps(other)
+        for box in boxes:
+            assert axes.bbox.x0 <= box.x0 and box.x1 <= axes.bbox.x1
+            assert axes.bbox.y0 <= box.y0 and box.y1 <= axes.bbox.y1
+    for one, other in itertools.combinations(figure.axes, 2):  # with titles and axis labels
+        assert not one.get_tightbbox().overlaps(other.get_tightbbox())
+
+
+def test_every_panel_says_what_it_shows(figure):
+    panels = [axes for axes in figure.axes if axes.get_label() != "<colorbar>"]
+    assert len(panels) == 4
+    for axes in panels:
+        assert axes.get_title(loc="left") and axes.get_xlabel() and axes.get_ylabel()
+        assert len(axes.get_legend().get_texts()) >= 3
+
+
+def test_lines_of_a_panel_differ_in_colour_and_style(figure):
+    lines = figure.axes[0].lines
+    assert len({line.get_color() for line in lines}) == len(lines) > 3
+    assert len({line.get_marker() for line in lines}) == len(lines)
+
+
+def test_the_png_does_not_heed_or_change_the_users_settings(measurements, tmp_path):
+    before = dict(matplotlib.rcParams)
+    plot_gradient_flow(measurements, tmp_path / "default.png")
+    assert dict(matplotlib.rcParams) == before
+    with matplotlib.rc_context({"font.size": 30, "savefig.bbox": "tight", "axes.grid": False}):
+        plot_gradient_flow(measurements, tmp_path / "settings.png")
+    default = imread(tmp_path / "default.png")
+    assert default.shape[0] > 900 and default.shape[1] > 1200
+    np.testing.assert_array_equal(imread(tmp_path / "settings.png"), default)
+
+
+def test_the_command_prints_its_figures_and_draws_them(tmp_path, capsys):
+    path = tmp_path / "flow.png"
+    arguments = ["--out", str(path), "--units", "5", "--steps", "20", "--seed", "1"]
+    assert gradient_flow.main(arguments) == 0
+    *table, last = capsys.readouterr().out.splitlines()
+    assert last.startswith(f"{path}: drawn; 20 steps back a gradient is ")
+    expected = gradient_flow.measure(5, 20, 1).cells["SimpleRNN, h"]
+    row = next(line for line in table if line.startswith("SimpleRNN, h"))
+    assert row.split()[2:] == [f"{expected[n]:.2g}" for n in (1, 2, 10, 20)]
+    assert any(line.startswith("float16") for line in table)
+    assert path.stat().st_size < 500_000
+
+
+def test_the_command_says_what_is_wrong(tmp_path, capsys):
+    path = tmp_path / "none" / "flow.png"
+    assert gradient_flow.main(["--out", str(path), "--units", "3", "--steps", "2"]) == 1
+    assert str(path) in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        gradient_flow.main(["--out", str(path), "--steps", "1"])
+    assert "expected a whole number from 2; received '1'" in capsys.readouterr().err

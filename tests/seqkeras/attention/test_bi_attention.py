@@ -1,0 +1,55 @@
+import numpy as np
+import pytest
+
+from seqkeras.attention import BiAttention
+from tests import references
+from tests.arrays import close, floats, numbers, randomize
+from tests.catalogue.attention import bi_attention_inputs
+from tests.seqkeras.attention.agreement import assert_gradients_agree, assert_outputs_agree
+
+
+def reference(weights, context, query, context_mask=None, query_mask=None):
+    return references.bi_attention(context, query, *weights, context_mask, query_mask)
+
+
+def built(inputs):
+    layer = BiAttention()
+    layer(**inputs)
+    return randomize(layer)
+
+
+def test_bi_attention_is_the_papers_formula():
+    inputs = bi_attention_inputs()
+    assert_outputs_agree(BiAttention, inputs, reference)
+    assert_outputs_agree(
+        BiAttention, {name: inputs[name] for name in ("context", "query")}, reference
+    )
+
+
+def test_the_gradients_of_bi_attention_are_right():
+    assert_gradients_agree(BiAttention, bi_attention_inputs(), reference)
+
+
+def test_without_a_query_the_context_is_alone():
+    inputs = bi_attention_inputs()
+    inputs["query_mask"][1] = False
+    outputs = numbers(built(inputs)(**inputs))
+    expected = reference(built(inputs).get_weights(), **inputs)
+    close(outputs, expected)
+    close(outputs[1, :3, :7], inputs["context"][1, :3])
+    assert np.all(outputs[1, :, 7:] == 0)
+
+
+def test_the_weights_of_both_directions_are_distributions():
+    inputs = bi_attention_inputs()
+    to_query, to_context = numbers(built(inputs).attention_weights(**inputs))
+    assert to_query.shape == (2, 5, 3) and to_context.shape == (2, 5)
+    close(to_query.sum(axis=-1), np.ones((2, 5)))
+    close(to_context.sum(axis=-1), np.ones(2))
+    assert np.all(to_query[0, :, 2] == 0) and np.all(to_context[1, 3:] == 0)
+
+
+def test_two_dims_are_refused():
+    message = r"^BiAttention: context and query must have the same dim; received 7 and 11\.$"
+    with pytest.raises(ValueError, match=message):
+        BiAttention()(floats(2, 5, 7), floats(2, 3, 11))

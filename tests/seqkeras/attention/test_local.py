@@ -1,0 +1,108 @@
+import numpy as np
+import pytest
+
+from seqkeras.attention import AdditiveScore, GeneralScore, LocalAttention
+from tests import references
+from tests.arrays import close, floats, numbers
+from tests.catalogue.attention import attention_inputs, padding_inputs, positioned_inputs
+from tests.seqkeras.attention.agreement import assert_gradients_agree, assert_outputs_agree
+
+
+def monotonic():
+    return LocalAttention(GeneralScore(), window=1)
+
+
+def monotonic_reference(weights, query, key, value, attention_mask=None, positions=None):
+    scores = references.general_score(query, key, *weights)
+    centers = np.broadcast_to(np.arange(3), (2, 3)) if positions is None else positions
+    return references.local_attention(scores, value, 1, centers, attention_mask)
+
+
+def predictive():
+    return LocalAttention(AdditiveScore(17), window=2, kind="predictive")
+
+
+def predictive_reference(weights, query, key, value, attention_mask=None):
+    *position_weights, query_kernel, key_kernel, scale = weights
+    scores = references.additive_score(query, key, query_kernel, key_kernel, scale)
+    real_keys = np.full((2, 3), 5) if attention_mask is None else attention_mask.sum(axis=-1)
+    centers = references.predicted_positions(query, real_keys, *position_weights)
+    return references.local_attention(scores, value, 2, centers, attention_mask, gaussian=True)
+
+
+def unmasked(inputs):
+    return {name: each for name, each in inputs.items() if name != "attention_mask"}
+
+
+CASES = {
+    "monotonic": (monotonic, attention_inputs, monotonic_reference),
+    "positions": (monotonic, positioned_inputs, monotonic_reference),
+    "predictive": (predictive, padding_inputs, predictive_reference),
+}
+every_case = pytest.mark.parametrize("name", CASES)
+
+
+@every_case
+def test_local_attention_is_the_papers_formula(name):
+    make, inputs, reference = CASES[name]
+    assert_outputs_agree(make, inputs(), reference)
+    assert_outputs_agree(make, unmasked(inputs()), reference)
+
+
+@every_case
+def test_the_gradients_of_local_attention_are_right(name):
+    make, inputs, reference = CASES[name]
+    assert_gradients_agree(make, inputs(), reference)
+
+
+def test_no_weight_lies_outside_of_the_window_or_the_mask():
+    layer, inputs = monotonic(), positioned_inputs()
+    _, weights = numbers(layer(**inputs))
+    for row, t in np.ndindex(2, 3):
+        near = np.abs(np.arange(5) - inputs["positions"][row, t]) <= 1
+        seen = near & inputs["attention_mask"][row, t]
+        assert np.all(weights[row, t, ~seen] == 0)
+        close(weights[row, t].sum(), float(seen.any()))
+
+
+@pytest.mark.parametrize("make", [monotonic, predictive])
+def test_one_query_at_a_time_is_all_at_once(make):
+    layer, inputs = make(), padding_inputs()
+    expected = layer(**inputs)
+    prepared = layer.score.prepare(inputs["key"])
+    for t in range(3):
+        query, mask = inputs["query"][:, t : t + 1], inputs["attention_mask"][:, :1]
+        one = layer.attend(query, prepared, inputs["value"], mask, positions=np.array([[t]]))
+        close(one, [each[:, t : t + 1] for each in expected])
+
+
+def test_predictive_attention_finds_its_place_by_the_real_keys_alone():
+    layer, inputs = predictive(), padding_inputs()
+    layer(**inputs)
+    short = {name: each[1:, :3] for name, each in inputs.items() if name in ("key", "value")}
+    alone = layer(query=inputs["query"][1:], **short)
+    context, weights = layer(**inputs)
+    close(alone, [context[1:], weights[1:, :, :3]])
+
+
+def test_a_query_past_the_end_of_the_source_gets_zeros():
+    layer = monotonic()
+    context, weights = numbers(layer(floats(1, 11, 7), floats(1, 5, 11), floats(1, 5, 13)))
+    assert np.all(weights[0, :6].sum(axis=-1) > 0.99)
+    assert np.all(context[0, 6:] == 0) and np.all(weights[0, 6:] == 0)
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ({"window": 0}, "window must be an integer of at least 1; received 0"),
+        ({"window": 1.5}, "window must be an integer of at least 1; received 1.5"),
+        (
+            {"window": 1, "kind": "global"},
+            r"kind must be one of \('monotonic', 'predictive'\); received 'global'",
+        ),
+    ],
+)
+def test_windows_and_kinds_that_make_no_sense_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=rf"^LocalAttention: {message}\.$"):
+        LocalAttention(GeneralScore(), **arguments)

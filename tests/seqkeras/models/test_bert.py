@@ -1,0 +1,73 @@
+import numpy as np
+import pytest
+
+from seqkeras.models import Bert, presets
+from tests import vectors
+from tests.arrays import close, numbers, randomize
+from tests.seqkeras.transformer.agreement import (
+    DTYPES,
+    arrays_of,
+    assert_agrees,
+    count_parameters,
+)
+
+SIZES = {"hidden_dim": 6, "num_layers": 2, "num_heads": 3, "feed_forward_dim": 11}
+TOKENS = {"token_ids": np.array([[3, 8, 16, 2, 5], [7, 1, 4, 0, 0]])}
+
+
+def built(**options):
+    model = Bert(17, **SIZES, max_length=13, **options)
+    model(TOKENS)
+    return randomize(model)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_bert_agrees_with_hugging_face(dtype):
+    def call(model, given):
+        return model({name: given[name] for name in ("token_ids", "segment_ids", "lengths")})
+
+    assert_agrees(
+        lambda: Bert(17, **SIZES, max_length=13),
+        arrays_of(vectors.load("transformer"), "bert", dtype),
+        dtype,
+        call,
+    )
+
+
+def test_published_sizes_have_the_published_number_of_parameters():
+    assert count_parameters(Bert(**presets.BERT_BASE)) == 109_482_240
+    assert count_parameters(Bert(**presets.BERT_LARGE)) == 335_141_888
+
+
+def test_what_is_counted_is_what_a_built_model_has():
+    assert count_parameters(Bert(17, **SIZES)) == built().count_params() + (512 - 13) * 6
+
+
+def test_one_text_without_padding_is_what_is_said_by_default():
+    model = built()
+    said = {"segment_ids": np.zeros((2, 5), int), "lengths": np.array([5, 5])}
+    close(list(model(TOKENS).values()), list(model(TOKENS | said).values()))
+    other = {"segment_ids": np.ones((2, 5), int)}
+    changed = numbers(model(TOKENS | other)["pooled"])
+    assert np.any(changed != numbers(model(TOKENS)["pooled"]))
+
+
+def test_hidden_states_begin_with_the_embeddings_and_end_with_the_output():
+    model = built()
+    states = model.hidden_states(TOKENS)
+    assert len(states) == 3
+    close(states[-1], model(TOKENS)["hidden"])
+    close(model.encoder.blocks[1](states[1]), states[2])
+
+
+def test_segments_and_positions_out_of_range_are_refused():
+    model = built()
+    message = r"Bert: segment_ids must be from 0 to 1, as num_segments is 2; received 2\."
+    with pytest.raises(ValueError, match=message):
+        model(TOKENS | {"segment_ids": np.full((2, 5), 2)})
+    message = r"LearnedPositions: a sequence must have at most max_length, 13, positions; rec.* 14"
+    with pytest.raises(ValueError, match=message):
+        model({"token_ids": np.ones((1, 14), "int32")})
+    message = r"^Bert: num_heads must divide hidden_dim; received num_heads=4, hidden_dim=6\.$"
+    with pytest.raises(ValueError, match=message):
+        Bert(17, **SIZES | {"num_heads": 4})

@@ -1,0 +1,160 @@
+import keras
+import numpy as np
+import pytest
+
+from seqkeras.decoding import beam, greedy
+from seqkeras.models import GPT, presets
+from tests import vectors
+from tests.arrays import close, needs_tensorflow, numbers, randomize
+from tests.catalogue import call
+from tests.catalogue.case import B
+from tests.catalogue.transformer_models import GPTS
+from tests.seqkeras.decoding import test_recompute as recompute
+from tests.seqkeras.models.support import losses_by_heart
+from tests.seqkeras.transformer.agreement import (
+    DTYPES,
+    arrays_of,
+    assert_agrees,
+    count_parameters,
+)
+
+SIZES = {"hidden_dim": 6, "num_layers": 2, "num_heads": 3, "feed_forward_dim": 11}
+STORED = vectors.load("transformer")
+every_model = pytest.mark.parametrize("case", GPTS, ids=lambda case: case.name)
+
+
+def logits_of(layer, given):
+    return layer({"token_ids": given["token_ids"]})
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_gpt2_agrees_with_hugging_face(dtype):
+    arrays = arrays_of(STORED, "gpt2", dtype)
+    assert_agrees(lambda: GPT(17, **SIZES, max_length=13), arrays, dtype, logits_of)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_gpt1_agrees_with_hugging_face(dtype):
+    sizes = SIZES | {"feed_forward_dim": 24}
+    arrays = arrays_of(STORED, "gpt1", dtype)
+    assert_agrees(lambda: GPT(17, **sizes, max_length=13, pre_norm=False), arrays, dtype, logits_of)
+
+
+def test_published_sizes_have_the_published_number_of_parameters():
+    assert count_parameters(GPT(**presets.GPT2_SMALL)) == 124_439_808
+    assert count_parameters(GPT(**presets.GPT2_XL)) == 1_557_611_200
+    assert count_parameters(GPT(**presets.GPT1)) == 116_534_784
+
+
+@every_model
+def test_step_by_step_is_all_at_once(case):
+    model, inputs = case.build(), case.inputs()
+    token_ids, logits = inputs["token_ids"], []
+    state = model.initial_state(B)
+    for t in range(token_ids.shape[1]):
+        (step_logits,), state = model.step(token_ids[:, t : t + 1], state)
+        logits.append(numbers(step_logits))
+    close(np.concatenate(logits, axis=1), call(model, inputs), rtol=1e-4, atol=1e-5)
+
+
+@every_model
+def test_text_is_read_in_pieces(case):
+    model, token_ids = case.build(), case.inputs()["token_ids"]
+    lengths = np.array([3, 2])
+    _, state = model.read(token_ids[:, :3], lengths)
+    logits, _ = model.read(token_ids[:, 3:5], state=state)
+    for row, length in enumerate(lengths):
+        text = np.concatenate([token_ids[row, :length], token_ids[row, 3:5]])[None]
+        close(logits[row], model({"token_ids": text})[0, length:], rtol=1e-4, atol=1e-5)
+
+
+@every_model
+def test_the_state_is_what_the_entries_say(case):
+    model = case.build()
+    state = model.initial_state(B, 11)
+    assert list(state) == [entry.name for entry in model.state_entries]
+    for entry in model.state_entries:
+        shape = tuple(11 if size == "cache_length" else size for size in entry.shape)
+        assert state[entry.name].shape == (B, 1, *shape)
+
+
+@pytest.mark.parametrize("pre_norm", [False, True])
+def test_decoding_with_the_cache_is_decoding_without_it(pre_norm):
+    vocab_size, max_length = recompute.VOCAB_SIZE, recompute.MAX_LENGTH
+    model = GPT(vocab_size, **SIZES, max_length=max_length, pre_norm=pre_norm)
+    model({"token_ids": recompute.SOURCES % vocab_size})
+    randomize(model)
+
+    def all_logits(rows, token_ids, sources):
+        return model({"token_ids": token_ids})
+
+    step, state, entries = recompute.recomputing(all_logits)
+    options = {"start_id": 1, "end_id": 2, "max_length": max_length, "prompt": recompute.PROMPT}
+    for search, extra in ((greedy, {}), (beam, {"num_beams": 3, "n_best": 2})):
+        cached = search(
+            model.step,
+            model.initial_state(3, max_length),
+            state_entries=model.state_entries,
+            **options,
+            **extra,
+        )
+        anew = search(step, state, state_entries=entries, **options, **extra)
+        for one, other in zip(cached[:2], anew[:2], strict=True):
+            np.testing.assert_array_equal(numbers(one), numbers(other))
+        close(cached[2], anew[2], rtol=1e-4, atol=1e-4)
+
+
+@needs_tensorflow
+def test_a_graph_decodes_batches_of_any_size():
+    import tensorflow as tf
+
+    model = GPTS[0].build()
+
+    @tf.function(input_signature=[tf.TensorSpec([None], "int32")], autograph=False)
+    def graph(start_id):
+        state = model.initial_state(tf.shape(start_id)[0], 7)
+        return greedy(model.step, state, start_id=start_id, end_id=2, max_length=7)
+
+    for size in (1, 3):
+        start_id = np.arange(3, 3 + size, dtype="int32")
+        state = model.initial_state(size, 7)
+        expected = greedy(model.step, state, start_id=start_id, end_id=2, max_length=7)
+        close(graph(start_id), expected, atol=1e-5)
+
+
+def test_a_line_is_learned_by_heart():
+    keras.utils.set_random_seed(0)
+    text = "the cat sat on the mat and the dog sat on the log\n"
+    letters = sorted(set(text))
+    token_ids = np.array([[letters.index(each) for each in text]])
+    model = GPT(len(letters), 24, 2, 3, 48, max_length=len(text))
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    inputs, targets = {"token_ids": token_ids[:, :-1]}, token_ids[:, 1:]
+    _, last = losses_by_heart(model, inputs, targets, loss, steps=120, learning_rate=1e-2)
+    assert last < 0.02
+    state = model.initial_state(1, len(text) - 1)
+    options = {"start_id": int(token_ids[0, 0]), "end_id": letters.index("\n")}
+    found, _, _ = greedy(model.step, state, **options, max_length=len(text) - 1)
+    assert text[0] + "".join(letters[each] for each in numbers(found)[0]) == text
+
+
+def test_a_sequence_beyond_the_learned_positions_is_refused():
+    model = GPT(17, **SIZES, max_length=5)
+    message = r"LearnedPositions: a sequence must have at most max_length, 5, positions; received 6"
+    with pytest.raises(ValueError, match=message):
+        model({"token_ids": np.ones((2, 6), "int32")})
+    message = r"^GPT: a sequence must have from 1 to max_length, 5, positions; received 6\.$"
+    with pytest.raises(ValueError, match=message):
+        model.initial_state(2, 6)
+
+
+def test_an_id_beyond_the_vocabulary_is_refused():
+    message = r"TokenEmbedding: token_ids must be from 0 to 16, as vocab_size is 17; received 17\."
+    with pytest.raises(ValueError, match=message):
+        GPT(17, **SIZES, max_length=5)({"token_ids": np.array([[3, 17]])})
+
+
+def test_heads_that_do_not_divide_the_width_are_refused():
+    message = r"^GPT: num_heads must divide hidden_dim; received num_heads=5, hidden_dim=6\.$"
+    with pytest.raises(ValueError, match=message):
+        GPT(17, **SIZES | {"num_heads": 5}, max_length=5)

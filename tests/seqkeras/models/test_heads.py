@@ -1,0 +1,240 @@
+import itertools
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from seqkeras.losses import HiddenStateLoss, SoftTargetLoss, span_loss
+from seqkeras.models import (
+    Bert,
+    ClassificationHead,
+    MaskedLMHead,
+    MultipleChoiceHead,
+    NextSentenceHead,
+    RegressionHead,
+    SpanHead,
+    TaggingHead,
+    WithHeads,
+    best_answers,
+)
+from tests.arrays import close, floats, gradients, numbers, randomize
+from tests.references.transformer import gelu, layer_norm
+from tests.seqkeras.models.support import compiled
+
+V, B, T = 17, 4, 5
+TOKENS = {
+    "token_ids": np.random.default_rng(0).integers(1, V, (B, T)),
+    "lengths": np.array([5, 3, 4, 2]),
+    "segment_ids": np.random.default_rng(1).integers(0, 2, (B, T)),
+}
+CROSS_ENTROPY = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+
+
+def bert(**options):
+    return Bert(V, hidden_dim=6, num_layers=1, num_heads=3, feed_forward_dim=11, **options)
+
+
+def built(heads, **options):
+    model = WithHeads(bert(dropout=0.1), heads, **options)
+    model(TOKENS)
+    return randomize(model)
+
+
+def train(model, inputs, targets, losses, steps):
+    """The loss of one batch before and after so many steps on it."""
+    compiled(model, inputs, losses, learning_rate=0.03)
+    found = [model.train_on_batch(inputs, targets, return_dict=True) for _ in range(steps)]
+    return float(found[0]["loss"]), float(found[-1]["loss"])
+
+
+def test_heads_are_linear_maps_of_what_the_encoder_gives():
+    model = built(
+        {
+            "classes": ClassificationHead(7),
+            "numbers": RegressionHead(2),
+            "tags": TaggingHead(11),
+            "next": NextSentenceHead(),
+        }
+    )
+    encoded, outputs = numbers(model.encoder(TOKENS)), numbers(model(TOKENS))
+    for name, source in (
+        ("classes", "pooled"),
+        ("numbers", "pooled"),
+        ("tags", "hidden"),
+        ("next", "pooled"),
+    ):
+        kernel, bias = model.heads[name].get_weights()
+        close(outputs[name], encoded[source] @ kernel + bias, rtol=1e-4, atol=1e-5)
+    assert outputs["next"].shape == (B, 2)
+
+
+def test_a_span_head_gives_two_logits_for_each_real_token():
+    model = built({"answer": SpanHead()})
+    hidden, outputs = numbers(model.encoder(TOKENS))["hidden"], numbers(model(TOKENS))["answer"]
+    kernel, bias = model.heads["answer"].get_weights()
+    real = np.arange(T) < TOKENS["lengths"][:, None]
+    for place, name in enumerate(("start_logits", "end_logits")):
+        expected = np.where(real, (hidden @ kernel + bias)[..., place], -1e9)
+        close(outputs[name], expected, rtol=1e-4, atol=1e-5)
+
+
+def test_masked_tokens_are_predicted_with_the_encoders_own_embeddings():
+    model = built({"masked": MaskedLMHead(V, epsilon=1e-3)})
+    hidden = numbers(model.encoder(TOKENS))["hidden"].astype("float64")
+    head = model.heads["masked"]
+    kernel, bias = head.transform.get_weights()
+    [E] = model.encoder.embedding.get_weights()
+    transformed = layer_norm(gelu(hidden @ kernel + bias), *head.norm.get_weights(), 1e-3)
+    expected = transformed @ E.T + numbers(head.bias)
+    close(model(TOKENS)["masked"], expected, rtol=1e-4, atol=1e-4)
+    places = np.array([[0, 3], [2, 2], [1, 0], [0, 1]])
+    some = numbers(model(TOKENS | {"masked_positions": places})["masked"])
+    close(
+        some, np.stack([row[place] for row, place in zip(expected, places)]), rtol=1e-4, atol=1e-4
+    )
+
+
+def test_tied_embeddings_are_one_matrix_and_others_are_two():
+    for tied, count in ((True, 1), (False, 2)):
+        model = built({"masked": MaskedLMHead(V, tied=tied)})
+        assert len([each for each in model.weights if each.shape == (V, 6)]) == count
+
+
+def test_tied_embeddings_are_one_matrix_after_loading(tmp_path):
+    model = built({"masked": MaskedLMHead(V)})
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    assert loaded.heads["masked"].embedding is loaded.encoder.embedding
+    assert len(loaded.weights) == len(model.weights)
+    close(loaded(TOKENS), model(TOKENS))
+
+
+def test_each_choice_is_read_alone():
+    model = WithHeads(bert(), {"choice": MultipleChoiceHead()})
+    choices = {name: np.stack([each, each[::-1]], axis=1) for name, each in TOKENS.items()}
+    model(choices)
+    randomize(model)
+    kernel, bias = model.heads["choice"].get_weights()
+    pooled = numbers(model.encoder(TOKENS)["pooled"])
+    expected = np.stack([pooled, pooled[::-1]], axis=1) @ kernel + bias
+    close(model(choices)["choice"], expected[..., 0], rtol=1e-4, atol=1e-5)
+
+
+def test_a_choice_among_nothing_is_refused():
+    message = r"MultipleChoiceHead: pooled must have shape \(batch, choices, dim\), .* \(None, 6\)"
+    with pytest.raises(ValueError, match=message):
+        WithHeads(bert(), {"choice": MultipleChoiceHead()})(TOKENS)
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_a_frozen_encoder_stays_bit_equal_through_training(frozen):
+    model = built({"classes": ClassificationHead(3, dropout=0.1)}, frozen=frozen)
+    compiled(model, TOKENS, {"classes": CROSS_ENTROPY}, learning_rate=0.03)
+    before = model.encoder.get_weights()
+    head = model.heads["classes"].get_weights()
+    model.fit(TOKENS, {"classes": np.array([0, 2, 1, 0])}, epochs=2, verbose=0)
+    same = [np.array_equal(one, two) for one, two in zip(before, model.encoder.get_weights())]
+    assert all(same) if frozen else not any(same)
+    assert not np.array_equal(head[0], model.heads["classes"].get_weights()[0])
+
+
+def test_a_frozen_encoder_drops_nothing_in_training():
+    model = built({"tags": TaggingHead(3)}, frozen=True)
+    close(model(TOKENS, training=True), model(TOKENS))
+    tuned = built({"tags": TaggingHead(3)})
+    dropped, kept = numbers([tuned(TOKENS, training=True), tuned(TOKENS)])
+    assert not np.allclose(dropped["tags"], kept["tags"], atol=1e-3)
+
+
+def test_several_heads_learn_at_once():
+    keras.utils.set_random_seed(0)
+    model = WithHeads(
+        Bert(V, hidden_dim=12, num_layers=1, num_heads=3, feed_forward_dim=24),
+        {"masked": MaskedLMHead(V), "next": NextSentenceHead(), "answer": SpanHead()},
+    )
+    inputs = TOKENS | {"masked_positions": np.array([[0, 1], [1, 2], [0, 3], [0, 1]])}
+    targets = {
+        "masked": np.array([[3, 4], [5, 6], [7, 8], [9, 10]]),
+        "next": np.array([0, 1, 1, 0]),
+        "answer": {"start_logits": np.array([1, 0, 2, 0]), "end_logits": np.array([3, 2, 3, 1])},
+    }
+    spans = {"start_logits": span_loss, "end_logits": span_loss}
+    losses = {"masked": CROSS_ENTROPY, "next": CROSS_ENTROPY, "answer": spans}
+    train(model, inputs, targets, losses, steps=60)
+    outputs = numbers(model(inputs))
+    np.testing.assert_array_equal(outputs["masked"].argmax(-1), targets["masked"])
+    np.testing.assert_array_equal(outputs["next"].argmax(-1), targets["next"])
+    for name, goal in targets["answer"].items():
+        np.testing.assert_array_equal(outputs["answer"][name].argmax(-1), goal)
+
+
+def test_a_student_learns_from_a_teachers_logits_and_hidden_states():
+    keras.utils.set_random_seed(0)
+    teacher = built({"classes": ClassificationHead(3)})
+    logits, hidden = numbers(teacher(TOKENS)["classes"]), numbers(teacher.encoder(TOKENS)["hidden"])
+    student = WithHeads(
+        Bert(V, hidden_dim=12, num_layers=1, num_heads=3, feed_forward_dim=24),
+        {
+            "classes": ClassificationHead(3),
+            "hidden": TaggingHead(6),
+        },  # mapped to the teacher's width
+    )
+    losses = {"classes": SoftTargetLoss(2.0), "hidden": HiddenStateLoss()}
+    targets = {"classes": logits, "hidden": hidden}
+    first, last = train(student, TOKENS, targets, losses, steps=80)
+    assert last < first
+    outputs = numbers(student(TOKENS))
+    assert np.mean((outputs["hidden"] - hidden) ** 2) < 0.05 * np.var(hidden)
+    probabilities, expected = numbers(ops.softmax(outputs["classes"])), numbers(ops.softmax(logits))
+    close(probabilities, expected, rtol=0, atol=0.1)
+
+
+def test_every_task_teaches_the_encoder():
+    model = built({"masked": MaskedLMHead(V), "next": NextSentenceHead(), "answer": SpanHead()})
+
+    def loss(each):
+        return sum(ops.mean(ops.tanh(one)) for one in keras.tree.flatten(each(TOKENS)))
+
+    for weight, gradient in zip(model.trainable_weights, gradients(model, loss), strict=True):
+        assert np.all(np.isfinite(gradient)) and np.any(gradient), weight.path
+
+
+def best_by_force(start, end, allowed, max_length):
+    spans = [
+        (start[i] + end[j], i, j)
+        for i, j in itertools.product(range(len(start)), repeat=2)
+        if allowed[i] and allowed[j] and i <= j < i + max_length
+    ]
+    return max(spans, default=(-np.inf, 0, 0))
+
+
+@pytest.mark.parametrize("threshold", [-2.0, 0.0, 1.5])
+def test_the_best_answer_is_found_or_that_there_is_none(threshold):
+    start, end = 2 * floats(31, 11), 2 * floats(31, 11, seed=1)
+    allowed = floats(31, 11, seed=2) > -0.3
+    allowed[:, 0] = False
+    allowed[5] = False
+    starts, ends, scores = numbers(best_answers(start, end, allowed, 3, threshold))
+    found = 0
+    for row in range(31):
+        best, i, j = best_by_force(start[row], end[row], allowed[row], 3)
+        score = best - start[row, 0] - end[row, 0]
+        if score > threshold:
+            found += 1
+            assert (starts[row], ends[row]) == (i, j)
+            assert scores[row] == pytest.approx(score, abs=1e-5)
+        else:
+            assert (starts[row], ends[row]) == (0, 0)
+    assert 0 < found < 31
+
+
+def test_arguments_out_of_range_are_refused():
+    with pytest.raises(ValueError, match=r"^WithHeads: there must be a head at least; received \{"):
+        WithHeads(bert(), {})
+    message = r"^TaggingHead: the number of outputs must be at least 1; received 0\.$"
+    with pytest.raises(ValueError, match=message):
+        TaggingHead(0)
+    message = r"^MaskedLMHead: vocab_size must be the encoder's; received 13 and 17\.$"
+    with pytest.raises(ValueError, match=message):
+        WithHeads(bert(), {"masked": MaskedLMHead(13)})

@@ -1,0 +1,201 @@
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from seqkeras.decoding import greedy
+from seqkeras.models import RNNLanguageModel
+from tests import references
+from tests.arrays import close, needs_tensorflow, numbers, right_padded
+from tests.catalogue import models
+from tests.catalogue.case import B, S
+from tests.references.language_models import rnn_language_model
+from tests.seqkeras.models.support import compiled, losses_by_heart, needs_float64
+
+SIZES = {"vocab_size": 17, "embedding_dim": 7, "units": 11}
+LOSS = keras.losses.SparseCategoricalCrossentropy(from_logits=True, ignore_class=0)
+every_model = pytest.mark.parametrize("case", models.LANGUAGE, ids=lambda case: case.name)
+
+
+def expected_logits(model, token_ids, lengths):
+    [E], *layers = [
+        [each.astype("float64") for each in layer.get_weights()]
+        for layer in (model.embedding, *model.stack.recurrent_layers)
+    ]
+    output = model.output_layer and model.output_layer.get_weights()
+    projection = model.projection and model.projection.get_weights()[0]
+    mask = right_padded(lengths, token_ids.shape[1])
+    return rnn_language_model(token_ids, mask, model.cell_name, E, layers, output, projection)
+
+
+@every_model
+def test_logits_are_the_papers_formula(case):
+    model, inputs = case.build(), case.inputs()
+    real = right_padded(inputs["lengths"], S)
+    close(numbers(model(inputs))[real], expected_logits(model, **inputs)[real], atol=1e-5)
+
+
+@needs_float64
+@pytest.mark.parametrize("tie_weights", [False, True])
+def test_logits_of_a_float64_model_are_the_papers_formula_to_nine_digits(tie_weights):
+    model = RNNLanguageModel(**SIZES, num_layers=3, tie_weights=tie_weights, dtype="float64")
+    inputs = models.LANGUAGE[0].inputs()
+    logits = numbers(model(inputs))
+    assert logits.dtype == "float64"
+    real = right_padded(inputs["lengths"], S)
+    close(logits[real], expected_logits(model, **inputs)[real], rtol=1e-9, atol=1e-12)
+
+
+@every_model
+def test_without_lengths_every_step_is_real(case):
+    model, inputs = case.build(), case.inputs()
+    token_ids = inputs["token_ids"]
+    lengths = np.array([S, S])
+    close(model({"token_ids": token_ids}), model({"token_ids": token_ids, "lengths": lengths}))
+
+
+def test_tied_weights_add_a_projection_only_where_sizes_differ():
+    def shapes(**options):
+        model = RNNLanguageModel(**SIZES | options, cell="simple_rnn")
+        model(models.LANGUAGE[0].inputs())
+        return [weight.shape for weight in model.weights[4:]]
+
+    assert shapes() == [(11, 17), (17,)]
+    assert shapes(tie_weights=True) == [(11, 7)]
+    assert shapes(tie_weights=True, units=7) == []
+
+
+@every_model
+def test_a_text_read_in_pieces_is_the_text_read_at_once(case):
+    model, inputs = case.build(), case.inputs()
+    token_ids, lengths = inputs["token_ids"], inputs["lengths"]
+    whole, end = model.read(token_ids, lengths)
+    first, state = model.read(token_ids[:, :3])
+    second, state = model.read(token_ids[:, 3:], lengths - 3, state)
+    close(ops.concatenate([first, second], axis=1), whole)
+    close(state, end)
+
+
+@every_model
+def test_the_state_is_that_behind_the_last_real_token(case):
+    model, inputs = case.build(), case.inputs()
+    _, state = model.read(**inputs)
+    for row, length in enumerate(inputs["lengths"]):
+        _, alone = model.read(inputs["token_ids"][row : row + 1, :length])
+        close({name: each[row : row + 1] for name, each in state.items()}, alone)
+
+
+@every_model
+def test_a_model_step_by_step_is_all_at_once(case):
+    model, inputs = case.build(), case.inputs()
+    state, logits = model.initial_state(B), []
+    for t in range(S):
+        (step_logits,), state = model.step(inputs["token_ids"][:, t : t + 1], state)
+        logits.append(step_logits)
+    close(ops.concatenate(logits, axis=1), model({"token_ids": inputs["token_ids"]}))
+
+
+@every_model
+def test_beams_do_not_meet(case):
+    model, token_ids = case.build(), case.inputs()["token_ids"][:, :3]
+    _, start = model.read(token_ids)
+    state = {name: ops.concatenate([each, 2 * each, -each], 1) for name, each in start.items()}
+    (logits,), new_state = model.step(token_ids, state)
+    for beam in range(3):
+        alone = {name: each[:, beam : beam + 1] for name, each in state.items()}
+        (one,), one_state = model.step(token_ids[:, beam : beam + 1], alone)
+        close(one, logits[:, beam : beam + 1])
+        close(one_state, {name: each[:, beam : beam + 1] for name, each in new_state.items()})
+
+
+@every_model
+@pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16"])
+def test_the_state_is_what_the_entries_say(case, policy):
+    model = RNNLanguageModel(**SIZES, num_layers=2, cell=case.make().cell_name, dtype=policy)
+    state = model.initial_state(B)
+    _, after = model.step(case.inputs()["token_ids"][:, :1], state)
+    _, read = model.read(**case.inputs())
+    for each in (state, after, read):
+        assert list(each) == [entry.name for entry in model.state_entries]
+        for entry in model.state_entries:
+            assert entry.per == "beam"
+            assert each[entry.name].shape == (B, 1, *entry.shape)
+            assert keras.backend.standardize_dtype(each[entry.name].dtype) == entry.dtype
+
+
+def test_greedy_decoding_is_the_arg_max_of_reading_everything_again():
+    model = models.LANGUAGE[2].build()
+
+    def logits(row, prefix):
+        return numbers(model({"token_ids": np.array([prefix])}))[0, -1]
+
+    token_ids, lengths, scores = greedy(
+        model.step, model.initial_state(1), start_id=1, end_id=2, max_length=7
+    )
+    expected_ids, expected_score = references.greedy(logits, 0, 1, 2, 7)
+    assert numbers(token_ids)[0, : len(expected_ids)].tolist() == expected_ids
+    assert numbers(lengths).tolist() == [len(expected_ids)]
+    close(scores, [expected_score])
+
+
+def test_dropout_drops_in_training_only_and_never_the_states():
+    model = RNNLanguageModel(**SIZES, dropout=0.5)
+    inputs = models.LANGUAGE[0].inputs()
+    close(model(inputs), model(inputs, training=False))
+    assert np.abs(numbers(model(inputs, training=True)) - numbers(model(inputs))).max() > 0.01
+    model.embedding.set_weights([np.zeros((17, 7))])  # then there is nothing else to drop
+    layer = model.stack.recurrent_layers[0]
+    layer.set_weights([weight + 0.1 for weight in layer.get_weights()])
+    close(model.read(**inputs, training=True)[1], model.read(**inputs)[1])
+
+
+@pytest.mark.parametrize("name", [*SIZES, "num_layers"])
+def test_a_size_under_one_is_refused(name):
+    message = rf"^RNNLanguageModel: every size must be at least 1; received .*'{name}': 0"
+    with pytest.raises(ValueError, match=message):
+        RNNLanguageModel(**{**SIZES, name: 0})
+
+
+def test_an_unknown_cell_is_refused():
+    message = r"^RNNLanguageModel: cell must be one of \['gru', 'lstm', 'simple_rnn'\]; rec.* 'q'"
+    with pytest.raises(ValueError, match=message):
+        RNNLanguageModel(**SIZES, cell="q")
+
+
+@needs_tensorflow
+def test_a_model_learns_a_batch_by_heart():
+    keras.utils.set_random_seed(0)
+    token_ids = models.ids(17, 7)
+    inputs = {"token_ids": token_ids[:, :-1], "lengths": np.array([6, 4])}
+    targets = np.where(right_padded([6, 4], 6), token_ids[:, 1:], 0)
+    model = RNNLanguageModel(17, 11, 11, cell="gru", tie_weights=True)
+    first, last = losses_by_heart(model, inputs, targets, LOSS, 60, 0.05)
+    assert first > 2 and last < 0.05
+
+
+def brackets(random, rows, length=23, kinds=3):
+    """(rows, length) balanced so far: 1 to 3 open, 4 to 6 close; at most four are open at once."""
+    token_ids = np.zeros((rows, length), int)
+    for row in token_ids:
+        opened = []
+        for t in range(length):
+            if opened and (len(opened) == 4 or random.random() < 0.5):
+                row[t] = opened.pop() + kinds
+            else:
+                opened.append(random.integers(1, kinds + 1))
+                row[t] = opened[-1]
+    return token_ids
+
+
+@needs_tensorflow
+def test_an_lstm_learns_which_bracket_closes():
+    keras.utils.set_random_seed(0)
+    random = np.random.default_rng(0)
+    seen, unseen = brackets(random, 2048), brackets(random, 256)
+    inputs = {"token_ids": seen[:, :-1]}
+    model = compiled(RNNLanguageModel(7, 16, 32), inputs, LOSS, 0.02)
+    model.fit(inputs, seen[:, 1:], batch_size=32, epochs=4, verbose=0)
+    logits = numbers(model({"token_ids": unseen[:, :-1]}))
+    closes = unseen[:, 1:] > 3
+    chosen = logits[..., 4:].argmax(axis=-1) + 4
+    assert np.mean(chosen[closes] == unseen[:, 1:][closes]) > 0.98

@@ -1,0 +1,233 @@
+import keras
+import numpy as np
+import pytest
+
+from seqkeras.decoding import beam, greedy
+from seqkeras.models import Transformer
+from seqkeras.models.transformer import NEVER
+from tests.arrays import close, floats, numbers, randomize
+from tests.catalogue import call
+from tests.catalogue.case import B
+from tests.catalogue.transformer_models import TRANSFORMERS
+from tests.references import transformer as references
+from tests.seqkeras.decoding import test_recompute as recompute
+from tests.seqkeras.models.support import losses_by_heart
+from tests.seqkeras.transformer.agreement import weights_of
+
+SIZES = {"hidden_dim": 6, "num_layers": 2, "num_heads": 3, "feed_forward_dim": 11}
+TOKENS = {
+    "token_ids": np.array([[3, 8, 16, 2, 5], [7, 1, 4, 0, 0]]),
+    "lengths": np.array([5, 3]),
+    "target_ids": np.array([[1, 9, 6], [1, 12, 3]]),
+}
+every_model = pytest.mark.parametrize("case", TRANSFORMERS, ids=lambda case: case.name)
+
+
+def built(**options):
+    model = Transformer(17, 13, **SIZES, max_length=7, **options)
+    model(TOKENS)
+    return randomize(model)
+
+
+def expected_logits(model, row, positions, scale, **options):
+    """One row without padding, in float64, from the references alone."""
+    length = TOKENS["lengths"][row]
+    source, target = (
+        TOKENS["token_ids"][row : row + 1, :length],
+        TOKENS["target_ids"][row : row + 1],
+    )
+
+    def embed(layer, token_ids):
+        E = layer.get_weights()[0].astype("float64")
+        return scale * E[token_ids] + positions(np.arange(token_ids.shape[1]))
+
+    def stack(layer, x, mask, **more):
+        norm = layer.final_norm and layer.final_norm.get_weights()
+        blocks = [weights_of(block) for block in layer.blocks]
+        return references.transformer_stack(x, mask, blocks, norm, **more, **options)
+
+    encoded = stack(model.encoder, embed(model.source_embedding, source), None)
+    hidden = stack(
+        model.decoder,
+        embed(model.target_embedding, target),
+        references.causal(target.shape[1]),
+        encoded=encoded,
+    )
+    logits = hidden @ model.output_embedding.get_weights()[0].T
+    logits[..., model.options["never_generated"]] = NEVER
+    return logits[0]
+
+
+@pytest.mark.parametrize("positions", ["paper", "tensor2tensor", "marian"])
+def test_the_transformer_is_the_papers_formula(positions):
+    model = built(positions=positions)
+
+    def vectors(places):
+        return references.sinusoids(places, 6, positions)
+
+    for row in range(2):
+        expected = expected_logits(
+            model, row, vectors, 6**0.5, activation="relu", pre_norm=False, epsilon=1e-5
+        )
+        close(model(TOKENS)[row], expected, rtol=1e-4, atol=1e-4)
+
+
+def test_the_pre_norm_transformer_of_learned_positions_is_its_formula():
+    options = {"activation": "gelu", "pre_norm": True, "epsilon": 1e-3}
+    model = built(positions="learned", scale_embeddings=False, shared_embeddings="none", **options)
+    table = model.positions.get_weights()[0]
+    for row in range(2):
+        expected = expected_logits(model, row, lambda places: table[places], 1, **options)
+        close(model(TOKENS)[row], expected, rtol=1e-4, atol=1e-4)
+
+
+def test_embeddings_are_shared_as_they_are_said_to_be():
+    counts = {}
+    for shared in ("none", "target", "all"):
+        model = Transformer(13, 13, **SIZES, shared_embeddings=shared)
+        model({name: each % 13 for name, each in TOKENS.items()})
+        matrices = [each for each in model.weights if each.shape == (13, 6)]
+        counts[shared] = len(matrices)
+    assert counts == {"none": 3, "target": 2, "all": 1}
+
+
+@every_model
+def test_step_by_step_is_all_at_once(case):
+    model, inputs = case.build(), case.inputs()
+    token_ids, target_ids = inputs["token_ids"], inputs["target_ids"]
+    state = model.encode(token_ids, inputs["lengths"])
+    logits = []
+    for t in range(target_ids.shape[1]):
+        (step_logits, weights), state = model.step(target_ids[:, t : t + 1], state)
+        logits.append(numbers(step_logits))
+        assert weights.shape == (B, 1, token_ids.shape[1])
+    close(np.concatenate(logits, axis=1), call(model, inputs), rtol=1e-4, atol=1e-4)
+
+
+@every_model
+def test_attention_to_the_source_sums_to_one_over_its_real_tokens(case):
+    model, inputs = case.build(), case.inputs()
+    state = model.encode(inputs["token_ids"], inputs["lengths"])
+    (_, weights), _ = model.step(inputs["target_ids"][:, :1], state)
+    for row, length in enumerate(inputs["lengths"]):
+        assert np.all(numbers(weights)[row, 0, length:] == 0)
+    close(numbers(weights).sum(axis=-1), np.ones((B, 1)))
+
+
+@every_model
+def test_the_state_is_what_the_entries_say(case):
+    model, inputs = case.build(), case.inputs()
+    state = numbers(model.encode(inputs["token_ids"], inputs["lengths"], max_length=11))
+    assert list(state) == [entry.name for entry in model.state_entries]
+    _, after = model.step(inputs["target_ids"][:, :1], state)
+    sizes = {"cache_length": 11, "source_length": inputs["token_ids"].shape[1]}
+    for each in (state, numbers(after)):
+        for entry in model.state_entries:
+            leading = (B, 1) if entry.per == "beam" else (B,)
+            shape = tuple(sizes.get(size, size) for size in entry.shape)
+            assert each[entry.name].shape == leading + shape
+            assert each[entry.name].dtype == entry.dtype
+
+
+@every_model
+def test_beams_do_not_meet(case):
+    model, inputs = case.build(), case.inputs()
+    state = numbers(model.encode(inputs["token_ids"], inputs["lengths"], max_length=11))
+    K, beams = 3, [entry.name for entry in model.state_entries if entry.per == "beam"]
+    for place, name in enumerate(beams[1:]):
+        state[name] = floats(B, K, *state[name].shape[2:], seed=place)
+    state["position"] = np.array([[3, 0, 5], [6, 6, 2]], "int32")
+    token_ids = np.array([[3, 4, 5], [6, 7, 8]])
+    (logits, weights), after = model.step(token_ids, state)
+    for one in (slice(0, 1), slice(1, 2), slice(2, 3)):
+        alone = state | {name: state[name][:, one] for name in beams}
+        (logits_alone, weights_alone), after_alone = model.step(token_ids[:, one], alone)
+        close(logits_alone, logits[:, one], rtol=1e-4, atol=1e-5)
+        close(weights_alone, weights[:, one], rtol=1e-4, atol=1e-5)
+        for name in beams:
+            close(after_alone[name], after[name][:, one], rtol=1e-4, atol=1e-5)
+
+
+def test_decoding_with_the_cache_is_decoding_without_it():
+    inputs = {"token_ids": recompute.SOURCES, "lengths": recompute.LENGTHS}
+    model = Transformer(recompute.SOURCE_VOCAB_SIZE, recompute.VOCAB_SIZE, **SIZES)
+    model(inputs | {"target_ids": recompute.SOURCES % recompute.VOCAB_SIZE})
+    randomize(model)
+
+    def all_logits(rows, token_ids, sources):
+        rows = {name: rows(each) for name, each in sources.items()}
+        return model(rows | {"target_ids": token_ids})
+
+    step, state, entries = recompute.recomputing(all_logits, **inputs)
+    max_length = recompute.MAX_LENGTH
+    options = {"start_id": 1, "end_id": 7, "max_length": max_length}
+    for search, extra in ((greedy, {}), (beam, {"num_beams": 3, "n_best": 2})):
+        cached = search(
+            model.step,
+            model.encode(**inputs, max_length=max_length),
+            state_entries=model.state_entries,
+            **options,
+            **extra,
+        )
+        anew = search(step, state, state_entries=entries, **options, **extra)
+        for one, other in zip(cached[:2], anew[:2], strict=True):
+            np.testing.assert_array_equal(numbers(one), numbers(other))
+        close(cached[2], anew[2], rtol=1e-4, atol=1e-4)
+
+
+def test_what_is_never_generated_has_no_probability():
+    model = built(never_generated=[0, 5])
+    logits = numbers(model(TOKENS))
+    assert np.all(logits[..., [0, 5]] == NEVER)
+    assert np.all(np.delete(logits, [0, 5], axis=-1) > NEVER / 2)
+
+
+@pytest.mark.parametrize("task", ["copy", "reverse"])
+def test_short_sequences_are_copied_and_reversed(task):
+    keras.utils.set_random_seed(0)
+    random = np.random.default_rng(0)
+    source = random.integers(3, 10, (16, 5))
+    goal = source if task == "copy" else source[:, ::-1]
+    ends = np.full((16, 1), 2)
+    targets = np.concatenate([goal, ends], axis=1)
+    inputs = {
+        "token_ids": source,
+        "lengths": np.full(16, 5),
+        "target_ids": np.concatenate([np.ones((16, 1), int), goal], axis=1),
+    }
+    model = Transformer(10, 10, 24, 1, 3, 48, shared_embeddings="all", never_generated=[0, 1])
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    first, last = losses_by_heart(model, inputs, targets, loss, steps=150, learning_rate=1e-2)
+    assert last < 0.05 < 1 < first
+    state = model.encode(source, inputs["lengths"], max_length=6)
+    found, _, _ = greedy(model.step, state, start_id=1, end_id=2, max_length=6)
+    np.testing.assert_array_equal(numbers(found), targets)
+
+
+def test_arguments_that_contradict_are_refused():
+    message = r"^Transformer: source_vocab_size and target_vocab_size must be equal to share all em"
+    with pytest.raises(ValueError, match=message):
+        Transformer(17, 13, **SIZES, shared_embeddings="all")
+    message = r"^Transformer: positions must be one of \('paper', .*\); received 'sinusoidal'\.$"
+    with pytest.raises(ValueError, match=message):
+        Transformer(17, 13, **SIZES, positions="sinusoidal")
+    message = r"^Transformer: shared_embeddings must be one of .*; received True\.$"
+    with pytest.raises(ValueError, match=message):
+        Transformer(17, 13, **SIZES, shared_embeddings=True)
+    message = r"^Transformer: every size must be at least 1; received .*'max_length': 0"
+    with pytest.raises(ValueError, match=message):
+        Transformer(17, 13, **SIZES, max_length=0)
+    message = r"^Transformer: num_heads must divide hidden_dim; received num_heads=4, hidden_dim=6"
+    with pytest.raises(ValueError, match=message):
+        Transformer(17, 13, **SIZES | {"num_heads": 4})
+
+
+def test_lengths_beyond_the_learned_positions_are_refused():
+    model = built(positions="learned")
+    message = r"^Transformer: a sequence must have from 1 to max_length, 7, positions; received 8\."
+    with pytest.raises(ValueError, match=message):
+        model.encode(TOKENS["token_ids"], TOKENS["lengths"], max_length=8)
+    message = r"LearnedPositions: a sequence must have at most max_length, 7, positions; received 9"
+    with pytest.raises(ValueError, match=message):
+        model.encode(np.ones((2, 9), "int32"), np.array([9, 9]))
+    assert built().encode(np.ones((2, 9), "int32"), np.array([9, 9]), max_length=8)

@@ -1,0 +1,129 @@
+"""Dropout over time: one mask for all steps of a sequence, in training only."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from seqkeras.recurrent import GRU, LSTM, RNN, Bidirectional, GRUCell, LSTMCell, StackedCells
+from tests.arrays import close, floats, numbers
+from tests.catalogue.case import B, D, S, U
+from tests.seqkeras.recurrent.rivals import LAYERS, built, every_layer
+
+RATE = 0.4
+
+
+def linear_sums(layer, length):
+    """Weights under which SimpleRNN nearly adds up what it reads: tanh of small numbers."""
+    layer.build((None, length, 1))
+    layer.set_weights([np.full((1, 1), 1e-3), np.eye(1), np.zeros(1)])
+    return layer
+
+
+@every_layer
+def test_nothing_is_dropped_but_in_training(name):
+    layer_class, *_ = LAYERS[name]
+    plain = built(layer_class(U, return_sequences=True))
+    dropping = built(layer_class(U, return_sequences=True, dropout=RATE, recurrent_dropout=RATE))
+    sequences = floats(B, S, D)
+    close(dropping(sequences), plain(sequences))
+    assert np.max(np.abs(numbers(dropping(sequences, training=True) - plain(sequences)))) > 0.01
+
+
+def rows_that_differ(layer, rows=5003):
+    """The outputs of many equal rows in training, (rows, S, units)."""
+    return numbers(layer(np.ones((rows, S, 1), "float32"), training=True))
+
+
+def test_inputs_are_dropped_at_all_steps_or_none_and_grow_to_the_same_mean():
+    layer_class = LAYERS["SimpleRNN"][0]
+    layer = linear_sums(layer_class(1, return_sequences=True, dropout=RATE, seed=3), S)
+    outputs = rows_that_differ(layer)[:, :, 0] * 1e3  # 1 for each step that was read
+    dropped = outputs[:, -1] == 0
+    assert np.all(outputs[dropped] == 0)
+    close(
+        outputs[~dropped],
+        np.broadcast_to(np.arange(1, S + 1) / (1 - RATE), (sum(~dropped), S)),
+        rtol=1e-3,
+    )
+    assert abs(np.mean(dropped) - RATE) < 0.03
+
+
+def test_states_are_dropped_at_all_steps_or_none_and_grow_to_the_same_mean():
+    layer_class = LAYERS["SimpleRNN"][0]
+    layer = linear_sums(layer_class(1, return_sequences=True, recurrent_dropout=RATE, seed=3), S)
+    outputs = rows_that_differ(layer)[:, :, 0] * 1e3
+    dropped = outputs[:, -1] < 1.5  # it never remembers: every step is the first
+    close(outputs[dropped], np.ones((sum(dropped), S)), rtol=1e-3)
+    kept = np.cumsum((1 - RATE) ** -np.arange(S))
+    close(outputs[~dropped], np.broadcast_to(kept, (sum(~dropped), S)), rtol=1e-3)
+    assert abs(np.mean(dropped) - RATE) < 0.03
+
+
+@every_layer
+def test_the_seed_decides_what_is_dropped_and_each_call_drops_anew(name):
+    layer_class, *_ = LAYERS[name]
+    options = {"dropout": RATE, "recurrent_dropout": RATE}
+    first, same, other = (built(layer_class(U, seed=seed, **options)) for seed in (7, 7, 8))
+    sequences = floats(B, S, D)
+    once = numbers(first(sequences, training=True))
+    close(same(sequences, training=True), once)
+    assert not np.allclose(numbers(other(sequences, training=True)), once)
+    assert not np.allclose(numbers(first(sequences, training=True)), once)
+
+
+def test_the_directions_of_a_bidirectional_layer_drop_apart():
+    layer = built(Bidirectional(LSTM(U, dropout=RATE, recurrent_dropout=RATE)))
+    sequences = floats(B, S, D)
+    expected = numbers(layer(sequences))
+    outputs = numbers(layer(sequences, training=True))
+    for half in (slice(U), slice(U, None)):
+        assert not np.allclose(outputs[:, half], expected[:, half])
+    plain = built(Bidirectional(LSTM(U)))
+    close(plain(sequences, training=True), expected)
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        lambda: [LSTMCell(U, dropout=RATE), GRUCell(U)],
+        lambda: [LSTMCell(U), GRUCell(U, recurrent_dropout=RATE)],
+        lambda: [keras.layers.LSTMCell(U, dropout=RATE), GRUCell(U)],
+        lambda: keras.layers.GRUCell(U, recurrent_dropout=RATE),
+    ],
+    ids=["lower", "upper", "Keras's in a stack", "Keras's"],
+)
+def test_every_cell_of_a_loop_drops(cells):
+    layer = built(RNN(cells()))
+    sequences = floats(B, S, D)
+    once = numbers(layer(sequences, training=True))
+    assert not np.allclose(once, numbers(layer(sequences)))
+    assert not np.allclose(once, numbers(layer(sequences, training=True)))
+
+
+def test_a_single_step_does_not_drop_in_silence():
+    cell = GRUCell(U, dropout=RATE)
+    message = (
+        r"GRUCell: a single step has no dropout; received training=True\. Loop with `run` or "
+        r"seqkeras\.recurrent\.RNN, which keep one mask for a sequence\."
+    )
+    with pytest.raises(ValueError, match=message):
+        cell(floats(B, D), [floats(B, U)], training=True)
+    StackedCells([GRUCell(U), GRUCell(U)])(floats(B, D), [floats(B, U)] * 2, training=True)
+
+
+@pytest.mark.parametrize("name", ["dropout", "recurrent_dropout"])
+@pytest.mark.parametrize("share", [-0.1, 1, 1.5])
+def test_a_share_that_is_none_is_refused(name, share):
+    message = rf"GRUCell: {name} must be at least 0 and below 1; received {share}\."
+    with pytest.raises(ValueError, match=message):
+        GRU(U, **{name: share})
+
+
+def test_dropout_trains_in_fit():
+    model = keras.Sequential([LSTM(U, dropout=0.1, recurrent_dropout=0.1), keras.layers.Dense(1)])
+    model.compile("adam", "mse")
+    inputs = floats(61, S, D)
+    targets = ops.sum(inputs, axis=(1, 2))
+    history = model.fit(inputs, targets, epochs=5, verbose=0)
+    assert history.history["loss"][-1] < history.history["loss"][0]

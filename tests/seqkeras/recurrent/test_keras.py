@@ -1,0 +1,196 @@
+"""The layers of Keras, live: ours stand in for them, weights and all."""
+
+import itertools
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from seqkeras.recurrent import (
+    GRU,
+    LSTM,
+    RNN,
+    Bidirectional,
+    GRUCell,
+    LSTMCell,
+    SimpleRNNCell,
+    StackedCells,
+)
+from tests.arrays import close, floats, right_padded
+from tests.catalogue.case import B, D, S, U
+from tests.seqkeras.recurrent.rivals import (
+    LAYERS,
+    MASKS,
+    assert_same,
+    built,
+    every_layer,
+    every_mask,
+    every_precision,
+    results_and_gradients,
+    states,
+)
+
+
+def beside(ours, theirs, shape=(None, S, D)):
+    """Both built, the second with the weights of the first."""
+    built(ours, shape[-1])
+    theirs.build(shape)
+    theirs.set_weights(ours.get_weights())
+    return ours, theirs
+
+
+@every_precision
+@every_mask
+@every_layer
+def test_outputs_and_gradients_are_those_of_keras(name, mask, dtype, limit):
+    layer_class, _, keras_class, num_states = LAYERS[name]
+    flags = {"return_sequences": True, "return_state": True, "dtype": dtype}
+    layers = beside(layer_class(U, **flags), keras_class(U, zero_output_for_mask=True, **flags))
+    sequences, initial = floats(B, S, D).astype(dtype), states(num_states, dtype)
+    assert_same(*(results_and_gradients(each, sequences, initial, mask) for each in layers), limit)
+
+
+@pytest.mark.parametrize(
+    "flags",
+    list(itertools.product([False, True], repeat=3)),
+    ids=lambda flags: "".join("-+"[flag] for flag in flags),
+)
+@every_layer
+def test_every_flag_of_keras_means_the_same(name, flags):
+    layer_class, _, keras_class, _ = LAYERS[name]
+    names = ["return_sequences", "return_state", "go_backwards"]
+    flags = dict(zip(names, flags, strict=True))
+    # A last output of Keras's that has zeros where it is masked would be one of them.
+    zeros = {"zero_output_for_mask": flags["return_sequences"]}
+    layers = beside(layer_class(U, **flags), keras_class(U, **zeros, **flags))
+    sequences, mask = floats(B, S, D), MASKS["right-padded"]
+    assert_same(*(results_and_gradients(each, sequences, None, mask) for each in layers), 1e-5)
+
+
+@every_layer
+def test_a_bidirectional_layer_is_that_of_keras(name):
+    layer_class, _, keras_class, num_states = LAYERS[name]
+    flags = {"return_sequences": True, "return_state": True}
+    layers = beside(
+        Bidirectional(layer_class(U, **flags)), keras.layers.Bidirectional(keras_class(U, **flags))
+    )
+    given = floats(B, S, D), states(2 * num_states), MASKS["right-padded"]
+    assert_same(*(results_and_gradients(each, *given) for each in layers), 1e-5)
+
+
+@pytest.mark.parametrize("return_sequences", [False, True])
+@every_layer
+def test_our_layers_run_in_kerass_bidirectional(name, return_sequences):
+    layer_class, _, keras_class, _ = LAYERS[name]
+    layers = beside(
+        keras.layers.Bidirectional(layer_class(U, return_sequences=return_sequences), "sum"),
+        keras.layers.Bidirectional(keras_class(U, return_sequences=return_sequences), "sum"),
+    )
+    given = floats(B, S, D), None, MASKS["right-padded"]
+    assert_same(*(results_and_gradients(each, *given) for each in layers), 1e-5)
+
+
+@every_layer
+def test_a_bidirectional_last_output_is_that_of_keras(name):
+    layer_class, _, keras_class, _ = LAYERS[name]
+    layers = beside(Bidirectional(layer_class(U)), keras.layers.Bidirectional(keras_class(U)))
+    given = floats(B, S, D), None, MASKS["right-padded"]
+    assert_same(*(results_and_gradients(each, *given) for each in layers), 1e-5)
+
+
+def stacks():
+    """The same three cells in one stack, ours and Keras's."""
+    kerass = keras.layers
+    return (
+        [LSTMCell(U), GRUCell(13), SimpleRNNCell(17)],
+        [kerass.LSTMCell(U), kerass.GRUCell(13), kerass.SimpleRNNCell(17)],
+    )
+
+
+def test_stacked_cells_are_those_of_keras():
+    ours, theirs = stacks()
+    layers = beside(
+        RNN(StackedCells(ours), return_sequences=True, return_state=True),
+        keras.layers.RNN(theirs, return_sequences=True, return_state=True),
+    )
+    assert_same(*(results_and_gradients(each, floats(B, S, D)) for each in layers), 1e-5)
+
+
+def test_stacked_cells_are_layers_on_top_of_each_other():
+    cells, _ = stacks()
+    stack = built(RNN(StackedCells(cells), return_sequences=True, go_backwards=True))
+    sequences, mask = floats(B, S, D), MASKS["holes and an empty row"]
+    x = sequences[:, ::-1]
+    for cell in cells:
+        x = RNN(cell, return_sequences=True)(x, mask=mask[:, ::-1])
+    close(stack(sequences, mask=mask), x)
+
+
+@pytest.mark.parametrize("mask", [None, MASKS["left-padded"]], ids=["no mask", "left-padded"])
+def test_the_loop_takes_kerass_cells(mask):
+    _, cells = stacks()
+    flags = {"return_sequences": True, "return_state": True, "go_backwards": True}
+    ours = RNN(cells, **flags)
+    theirs = keras.layers.RNN(cells, zero_output_for_mask=True, **flags)
+    close(built(ours)(floats(B, S, D), mask=mask), theirs(floats(B, S, D), mask=mask))
+
+
+def test_kerass_loop_takes_our_stack():
+    cells, _ = stacks()
+    ours = built(RNN(StackedCells(cells), return_sequences=True))
+    theirs = keras.layers.RNN(ours.cell, return_sequences=True)
+    close(theirs(floats(B, S, D)), ours(floats(B, S, D)))
+
+
+class Counter(keras.layers.Layer):
+    """A cell whose output is not its state: the number of steps, and twice it."""
+
+    state_size = 3
+
+    def call(self, inputs, states):
+        [count] = states
+        return 2 * count + 2, count + 1
+
+
+@pytest.mark.parametrize("mask", MASKS.values(), ids=MASKS)
+def test_a_last_output_is_the_cells_and_not_its_state(mask):
+    layer = RNN(Counter(), return_state=True)
+    last, count = layer(floats(B, S, D), mask=mask)
+    steps = [5, 5] if mask is None else mask.sum(axis=1)
+    close([last[:, 0], count[:, 0]], [2.0 * np.array(steps), np.array(steps)])
+
+
+@pytest.mark.parametrize("layer_class", [LSTM, keras.layers.LSTM], ids=["ours", "Keras's"])
+def test_a_stateful_layer_goes_on_where_the_last_batch_ended(layer_class):
+    stateful = layer_class(U, return_sequences=True, stateful=True)
+    whole = layer_class(U, return_sequences=True)
+    sequences = floats(B, 2 * S, D)
+    expected = whole(sequences)
+    stateful.build((B, S, D))
+    stateful.set_weights([*whole.get_weights(), *([np.zeros((B, U))] * 2)][: len(stateful.weights)])
+    for _ in range(2):
+        halves = [stateful(each) for each in np.split(sequences, 2, axis=1)]
+        close(ops.concatenate(halves, axis=1), expected)
+        stateful.reset_state()
+
+
+def test_a_stateful_layer_trains_in_fit():
+    keras.utils.set_random_seed(1)
+    inputs = keras.Input((S, D), batch_size=B)
+    model = keras.Model(inputs, GRU(U, stateful=True)(inputs))
+    model.compile(keras.optimizers.Adam(0.01), "mse")
+    history = model.fit(
+        floats(B, S, D), floats(B, U), batch_size=B, epochs=30, shuffle=False, verbose=0
+    )
+    assert history.history["loss"][-1] < 0.5 * history.history["loss"][0]
+
+
+def test_a_mask_leaves_in_the_order_of_the_outputs():
+    token_ids = np.array([[3, 1, 2, 4, 5], [6, 2, 3, 0, 0]])
+    embedded = keras.layers.Embedding(7, D, mask_zero=True)(token_ids)
+    outputs = GRU(U, return_sequences=True, go_backwards=True)(embedded)
+    mask = ops.convert_to_numpy(outputs._keras_mask)
+    np.testing.assert_array_equal(mask, right_padded([5, 3], S)[:, ::-1])
+    assert np.all(ops.convert_to_numpy(outputs)[~mask] == 0)
+    assert np.all(ops.convert_to_numpy(outputs)[mask] != 0)

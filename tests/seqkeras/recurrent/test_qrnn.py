@@ -1,0 +1,246 @@
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from seqkeras.recurrent import QRNN
+from tests import references
+from tests.arrays import BACKEND, close, floats, gradients, numbers, randomize, right_padded
+from tests.autodiff import gradients_of
+from tests.catalogue import qrnn
+from tests.catalogue.case import B, D, S, U
+from tests.references.qrnn import qrnn_row
+
+RIGHT = right_padded([5, 3], S)
+LEFT = RIGHT[:, ::-1]
+# The other backends make float32 of float64 arrays, but where they are told not to.
+DTYPE, TOLERANCE = ("float64", 1e-9) if BACKEND == "tensorflow" else ("float32", 1e-5)
+every_pooling = pytest.mark.parametrize("pooling", ["f", "fo", "ifo"])
+every_window = pytest.mark.parametrize("window", [1, 2, 3, S + 2])
+
+
+def make(window=2, pooling="fo", **options):
+    layer = QRNN(
+        U, window=window, pooling=pooling, return_sequences=True, return_state=True, **options
+    )
+    layer.build((None, None, D))
+    return randomize(layer)
+
+
+def states(window, dtype="float32"):
+    shapes = [(B, U), (B, window - 1, D)][: 1 if window == 1 else 2]
+    return [floats(*shape, seed=index).astype(dtype) for index, shape in enumerate(shapes)]
+
+
+def reference(layer, sequences, mask, initial):
+    c, *history = initial
+    history = history[0] if history else np.zeros((B, 0, D))
+    weights = layer.get_weights()
+    outputs, *final = references.qrnn(sequences, mask, [c, history], weights, layer.pooling)
+    return [outputs, *final[: layer.num_states]]
+
+
+@every_pooling
+@every_window
+@pytest.mark.parametrize("mask", [None, RIGHT], ids=["no mask", "right-padded"])
+def test_a_layer_is_the_papers_formula(pooling, window, mask):
+    layer, sequences, initial = make(window, pooling), floats(B, S, D), states(window)
+    actual = layer(sequences, mask=mask, initial_state=initial)
+    close(list(actual), reference(layer, sequences, mask, initial))
+
+
+@every_pooling
+def test_left_padding_is_the_zeros_before_the_sequence(pooling):
+    layer, sequences = make(3, pooling), floats(B, S, D)
+    zeros = [np.zeros_like(each) for each in states(3)]
+    close(list(layer(sequences, mask=LEFT)), reference(layer, sequences, LEFT, zeros))
+
+
+@every_pooling
+def test_outputs_and_gradients_are_those_of_the_loop(pooling):
+    layer = make(2, pooling, dtype=DTYPE)
+    values = [floats(B, S, D).astype(DTYPE), *states(2, DTYPE)]
+    mask = ops.convert_to_tensor(RIGHT)
+    close(
+        list(layer(values[0], mask=RIGHT, initial_state=values[1:])),
+        reference(layer, values[0], RIGHT, values[1:]),
+        rtol=TOLERANCE,
+        atol=TOLERANCE,
+    )
+
+    def loss(run):
+        def of(values):
+            sequences, *initial = values
+            return sum(ops.sum(ops.sin(each)) for each in run(sequences, initial))
+
+        return of
+
+    def at_once(sequences, initial):
+        return layer(sequences, mask=mask, initial_state=initial)
+
+    def step_by_step(sequences, initial):
+        return steps_of(layer, sequences, mask, initial)
+
+    def by_inputs_and_weights(run):
+        tensors = list(map(ops.convert_to_tensor, values))
+        return [
+            *gradients_of(loss(run), values),
+            *gradients(layer, lambda _: loss(run)(tensors)),
+        ]
+
+    close(
+        by_inputs_and_weights(at_once),
+        by_inputs_and_weights(step_by_step),
+        rtol=TOLERANCE,
+        atol=TOLERANCE,
+    )
+
+
+def steps_of(layer, sequences, mask, initial):
+    """The paper's formula one step after the other in keras.ops, for autodiff."""
+    c, history = initial
+    outputs = []
+    for t in range(S):
+        seen = ops.concatenate([history, sequences[:, t : t + 1]], axis=1)  # (B, k, D)
+        product = ops.einsum("bkd,kdu->bu", seen, layer.kernel) + layer.bias
+        z, *gates = ops.split(product, len(product[0]) // U, axis=-1)
+        gates = [ops.sigmoid(each) for each in gates]
+        f = gates[0]
+        i = gates[2] if layer.pooling == "ifo" else 1 - f
+        new = f * c + i * ops.tanh(z)
+        real = mask[:, t, None]
+        c = ops.where(real, new, c)
+        output = new if layer.pooling == "f" else gates[1] * new
+        outputs.append(ops.where(real, output, ops.zeros_like(output)))
+        history = ops.where(real[..., None], seen[:, 1:], history)
+    return [ops.stack(outputs, axis=1), c, history]
+
+
+def test_the_convolutions_are_kerass_causal_ones():
+    layer, sequences = make(3, "f"), floats(B, S, D)
+    convolution = keras.layers.Conv1D(2 * U, 3, padding="causal")
+    convolution.build((None, None, D))
+    convolution.set_weights(layer.get_weights())
+    z, f = np.split(numbers(convolution(sequences)).astype("float64"), 2, axis=-1)
+    z, f = np.tanh(z), 1 / (1 + np.exp(-f))
+    expected, _ = references.linear_recurrence(f, (1 - f) * z, None, np.zeros((B, U)))
+    close(layer(sequences)[0], expected)
+
+
+@pytest.mark.parametrize("case", qrnn.SEQUENCES, ids=lambda case: case.name)
+def test_one_step_at_a_time_is_all_at_once(case):
+    layer, sequences = case.build(), case.inputs()["sequences"]
+    state = layer.get_initial_state(B)
+    outputs = []
+    for t in range(S):
+        output, state = layer.step(sequences[:, t], state)
+        outputs.append(output)
+    close([ops.stack(outputs, axis=1), *state], list(layer(sequences)))
+
+
+@every_window
+def test_two_halves_are_the_whole(window):
+    layer, sequences = make(window, "ifo"), floats(B, S, D)
+    first, *between = layer(sequences[:, :3])
+    second, *final = layer(sequences[:, 3:], initial_state=between)
+    close([ops.concatenate([first, second], axis=1), *final], list(layer(sequences)))
+
+
+@pytest.mark.parametrize("mask", [None, RIGHT, LEFT], ids=["no mask", "right", "left"])
+def test_backwards_is_forwards_over_the_reversed_sequence(mask):
+    layer = make(2, "fo", go_backwards=True)
+    forwards = make(2, "fo")
+    sequences = floats(B, S, D)
+    turned = None if mask is None else mask[:, ::-1]
+    close(list(layer(sequences, mask=mask)), list(forwards(sequences[:, ::-1], mask=turned)))
+
+
+@pytest.mark.parametrize("mask", [None, RIGHT, LEFT], ids=["no mask", "right", "left"])
+def test_without_sequences_it_returns_the_last_real_output(mask):
+    layer, last = make(2, "ifo"), QRNN(U, pooling="ifo")
+    sequences = floats(B, S, D)
+    last.build(sequences.shape)
+    last.set_weights(layer.get_weights())
+    outputs = numbers(layer(sequences, mask=mask)[0])
+    place = [S - 1, S - 1] if mask is not RIGHT else [4, 2]
+    close(last(sequences, mask=mask), outputs[np.arange(B), place])
+
+
+def test_keras_makes_it_bidirectional():
+    forwards = make(2, "fo")
+    layer = keras.layers.Bidirectional(
+        QRNN(U, pooling="fo", return_sequences=True, return_state=True)
+    )
+    sequences = floats(B, S, D)
+    layer(sequences, mask=RIGHT)
+    randomize(layer)
+    outputs, *final = layer(sequences, mask=RIGHT)
+    forwards.set_weights(layer.forward_layer.get_weights())
+    backwards = make(2, "fo")
+    backwards.set_weights(layer.backward_layer.get_weights())
+    first, *first_states = forwards(sequences, mask=RIGHT)
+    second, *second_states = backwards(sequences[:, ::-1], mask=LEFT)
+    expected = np.concatenate([numbers(first), numbers(second)[:, ::-1]], axis=-1)
+    close([outputs, *final], [expected, *first_states, *second_states])
+
+
+@every_pooling
+def test_zoneout_is_the_papers_formula_in_training_only(pooling):
+    layer = make(2, pooling, zoneout=0.4, seed=3)
+    sequences = floats(B, S, D)
+    kernel, bias = (each.astype("float64") for each in layer.get_weights())
+    outputs = numbers(layer(sequences, training=True)[0])
+    draws = keras.random.SeedGenerator(3)
+    keep = numbers(keras.random.uniform((B, S, U), seed=draws)) >= 0.4
+    assert 0.4 < keep.mean() < 0.8
+    c, history = np.zeros(U), np.zeros((1, D))
+    for row in range(B):
+        expected, *_ = qrnn_row(sequences[row], kernel, bias, pooling, c, history, keep[row])
+        close(outputs[row], expected)
+    close(layer(sequences)[0], make(2, pooling)(sequences)[0])
+    assert np.abs(numbers(layer(sequences, training=True)[0]) - outputs).max() > 0.01
+
+
+def test_the_mask_that_leaves_is_in_the_order_of_the_outputs():
+    for go_backwards, expected in ((False, RIGHT), (True, LEFT)):
+        layer = make(2, "fo", go_backwards=go_backwards)
+        kept, *others = layer.compute_mask(None, ops.convert_to_tensor(RIGHT))
+        np.testing.assert_array_equal(numbers(kept), expected)
+        assert others == [None, None]
+    assert QRNN(U).compute_mask(None, RIGHT) is None
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"units": 0}, r"^QRNN: units must be a positive integer; received 0\.$"),
+        ({"window": 1.5}, r"^QRNN: window must be a positive integer; received 1\.5\.$"),
+        (
+            {"pooling": "of"},
+            r"^QRNN: pooling must be one of \['f', 'fo', 'ifo'\]; received 'of'\.$",
+        ),
+        ({"zoneout": 1}, r"^QRNN: zoneout must be at least 0 and below 1; received 1\.$"),
+    ],
+)
+def test_arguments_that_can_not_be_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        QRNN(**{"units": U} | options)
+
+
+def test_a_sequence_that_is_none_is_refused():
+    message = rf"QRNN: sequences must have shape \(batch, length, dim\); received \({B}, {D}\)\."
+    with pytest.raises(ValueError, match=message):
+        QRNN(U)(floats(B, D))
+
+
+def test_it_learns_to_recall_the_first_input():
+    random = np.random.default_rng(0)
+    first = random.integers(0, 2, 64)
+    sequences = random.normal(size=(64, 23, 3)).astype("float32")
+    sequences[:, 0, 0] = 4 * first - 2.0
+    sequences[:, 1:, 0] = 0
+    keras.utils.set_random_seed(0)
+    model = keras.Sequential([QRNN(16, pooling="fo"), keras.layers.Dense(1)])
+    model.compile(keras.optimizers.Adam(0.1), keras.losses.BinaryCrossentropy(from_logits=True))
+    history = model.fit(sequences, first[:, None], batch_size=64, epochs=45, verbose=0)
+    assert history.history["loss"][-1] < 0.02

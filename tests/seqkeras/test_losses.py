@@ -1,0 +1,175 @@
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from seqkeras.losses import (
+    HiddenStateLoss,
+    PinballLoss,
+    SmoothedCrossEntropy,
+    SoftTargetLoss,
+    span_loss,
+)
+from tests.arrays import close, floats, numbers
+from tests.autodiff import gradients_of
+from tests.references.forecaster import pinball
+
+
+def negative_log_probability(logits, place):
+    logits = logits.astype("float64")
+    return np.log(np.exp(logits - logits.max()).sum()) + logits.max() - logits[place]
+
+
+def test_the_masked_loss_that_we_name_is_the_mean_over_real_tokens():
+    logits, targets = floats(2, 5, 7), np.array([[3, 1, 6, 0, 0], [2, 0, 0, 0, 0]])
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True, ignore_class=0)
+    rows, steps = np.nonzero(targets)
+    expected = [
+        negative_log_probability(logits[row, t], targets[row, t]) for row, t in zip(rows, steps)
+    ]
+    close(loss(targets, logits), np.mean(expected))
+
+
+def test_the_loss_of_a_span_is_minus_the_log_probability_of_its_ends():
+    logits = floats(3, 11)
+    logits[1, 7:] = -1e9
+    positions = np.array([10, 3, 0])
+    expected = [negative_log_probability(row, place) for row, place in zip(logits, positions)]
+    close(span_loss(positions, logits), np.array(expected))
+
+
+def test_an_answer_that_is_not_there_costs_nothing():
+    logits = floats(2, 5)
+    losses = numbers(span_loss(np.array([-1, 3]), logits))
+    assert losses[0] == 0 and losses[1] > 0
+    [gradient] = gradients_of(lambda values: ops.sum(span_loss([-1, 3], values[0])), [logits])
+    assert np.all(gradient[0] == 0) and np.all(gradient[1] != 0)
+
+
+def test_a_span_loss_in_half_precision_is_computed_in_float32():
+    logits = floats(2, 5).astype("float16")
+    close(span_loss([1, 3], logits), span_loss([1, 3], logits.astype("float32")))
+
+
+def test_pinball_loss_is_the_papers_formula():
+    quantiles = [0.1, 0.5, 0.7]
+    targets, predictions = floats(2, 5, 3), floats(2, 5, 3, 3, seed=1)
+    close(PinballLoss(quantiles)(targets, predictions), pinball(targets, predictions, quantiles))
+
+
+def test_pinball_loss_is_smallest_at_the_quantile():
+    sample = np.sort(floats(101))
+    for q in (0.1, 0.5, 0.9):
+        losses = [
+            float(PinballLoss([q])(sample, np.full((101, 1), guess, "float32"))) for guess in sample
+        ]
+        assert np.argmin(losses) == int(q * 101)
+
+
+@pytest.mark.parametrize("quantiles", [[], [0.0], [0.5, 1.0], [-0.1]])
+def test_quantiles_outside_zero_and_one_are_refused(quantiles):
+    with pytest.raises(ValueError, match="^PinballLoss: quantiles must lie between 0 and 1; rec"):
+        PinballLoss(quantiles)
+
+
+def test_predictions_of_another_number_of_quantiles_are_refused():
+    message = r"^PinballLoss: y_pred must have 2 quantiles on its last axis; received \(3, 5\)\.$"
+    with pytest.raises(ValueError, match=message):
+        PinballLoss([0.1, 0.9])(floats(3), floats(3, 5))
+
+
+def test_a_pinball_loss_is_made_again_from_its_config():
+    loss = PinballLoss([0.1, 0.9], reduction="sum")
+    again = keras.losses.deserialize(keras.losses.serialize(loss))
+    targets, predictions = floats(5), floats(5, 2)
+    close(again(targets, predictions), loss(targets, predictions))
+    assert again.get_config() == loss.get_config()
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1, 1.0])
+def test_smoothed_cross_entropy_is_the_papers_formula(smoothing):
+    logits, targets = floats(2, 5, 7), np.array([[3, 1, 6, 0, 0], [2, 0, 0, 0, 0]])
+    expected = []
+    for row, t in zip(*np.nonzero(targets)):
+        q = np.full(7, smoothing / 7)
+        q[targets[row, t]] += 1 - smoothing
+        costs = [negative_log_probability(logits[row, t], place) for place in range(7)]
+        expected.append(q @ np.array(costs))
+    close(SmoothedCrossEntropy(smoothing, ignore_class=0)(targets, logits), np.mean(expected))
+
+
+def test_smoothed_cross_entropy_is_kerass_where_keras_has_it():
+    logits, targets = floats(3, 5, 7), np.random.default_rng(0).integers(0, 7, (3, 5))
+    rival = keras.losses.CategoricalCrossentropy(from_logits=True, label_smoothing=0.2)
+    close(SmoothedCrossEntropy(0.2)(targets, logits), rival(np.eye(7)[targets], logits))
+    weights = np.array([[1.0, 0, 2, 0, 1]] * 3, "float32")
+    per_token = SmoothedCrossEntropy(0.2, reduction="none")(targets, logits)
+    expected = np.sum(numbers(per_token) * weights) / np.sum(weights)
+    close(SmoothedCrossEntropy(0.2)(targets, logits, weights), expected)
+
+
+def test_smoothed_labels_are_best_met_by_the_smoothed_probabilities():
+    """The expectation that smoothing claims: q itself is the minimum, of V tokens and e."""
+    q = np.full(7, 0.1 / 7)
+    q[3] += 0.9
+    logits = np.log(q).astype("float32")[None]
+    loss, target = SmoothedCrossEntropy(0.1), np.array([3])
+    [gradient] = gradients_of(lambda values: loss(target, values[0]), [logits])
+    close(gradient, np.zeros((1, 7)), atol=1e-6)
+    close(loss(target, logits), -np.sum(q * np.log(q)))
+
+
+def test_soft_targets_are_the_papers_formula():
+    teacher, student = floats(3, 7), floats(3, 7, seed=1)
+
+    def softmax(logits):
+        exponentials = np.exp(logits.astype("float64") / 3.0)
+        return exponentials / exponentials.sum(axis=-1, keepdims=True)
+
+    expected = -9 * np.sum(softmax(teacher) * np.log(softmax(student)), axis=-1)
+    close(SoftTargetLoss(3.0)(teacher, student), expected.mean())
+
+
+def test_a_student_with_its_teachers_logits_has_nothing_to_learn():
+    teacher = floats(3, 7)
+    [gradient] = gradients_of(lambda values: SoftTargetLoss(2.0)(teacher, values[0]), [teacher])
+    close(gradient, np.zeros((3, 7)))
+
+
+def test_hidden_states_are_matched_by_distance_or_direction():
+    teacher, student = floats(3, 5, 7), floats(3, 5, 7, seed=1)
+    close(HiddenStateLoss()(teacher, student), np.mean((teacher - student) ** 2))
+    cosines = np.sum(teacher * student, -1) / (
+        np.linalg.norm(teacher, axis=-1) * np.linalg.norm(student, axis=-1)
+    )
+    close(HiddenStateLoss("cosine")(teacher, student), np.mean(1 - cosines))
+    mask = np.array([[1, 1, 0, 0, 0]] * 3, "float32")
+    close(HiddenStateLoss()(teacher, student, mask), np.mean((teacher - student)[:, :2] ** 2))
+
+
+@pytest.mark.parametrize(
+    "make, message",
+    [
+        (lambda: SmoothedCrossEntropy(1.5), "label_smoothing must be from 0 to 1; received 1.5"),
+        (lambda: SoftTargetLoss(0.0), "temperature must be positive; received 0.0"),
+        (lambda: HiddenStateLoss("l1"), "distance must be 'mse' or 'cosine'; received 'l1'"),
+        (
+            lambda: HiddenStateLoss()(floats(3, 5), floats(3, 7)),
+            "y_true and y_pred must have one width; received 5 and 7",
+        ),
+    ],
+)
+def test_losses_refuse_what_is_out_of_range(make, message):
+    with pytest.raises(ValueError, match=rf"^\w+: {message}\.$"):
+        make()
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [SmoothedCrossEntropy(0.2, ignore_class=3), SoftTargetLoss(3.0), HiddenStateLoss("cosine")],
+    ids=lambda loss: loss.name,
+)
+def test_these_losses_are_made_again_from_their_config(loss):
+    again = keras.losses.deserialize(keras.losses.serialize(loss))
+    assert type(again) is type(loss)
+    assert again.get_config() == loss.get_config()

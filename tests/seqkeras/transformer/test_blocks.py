@@ -1,0 +1,244 @@
+import numpy as np
+import pytest
+
+from seqkeras.transformer import (
+    Decoder,
+    DecoderBlock,
+    Encoder,
+    EncoderBlock,
+    FeedForward,
+    LayerNorm,
+)
+from tests import vectors
+from tests.arrays import close, floats, numbers, randomize, right_padded
+from tests.references import transformer as references
+from tests.seqkeras.attention.agreement import (
+    assert_gradients_agree,
+    assert_outputs_agree,
+    difference,
+)
+from tests.seqkeras.transformer.agreement import DTYPES, arrays_of, assert_agrees, weights_of
+
+OPTIONS = {"activation": "gelu", "epsilon": 1e-3}
+SIZES = {"hidden_dim": 6, "num_heads": 3, "feed_forward_dim": 11}
+MASK = right_padded([5, 3], 5)
+STORED = vectors.load("transformer")
+every_norm = pytest.mark.parametrize("pre_norm", [False, True], ids=["post_norm", "pre_norm"])
+every_dtype = pytest.mark.parametrize("dtype", DTYPES)
+
+
+def named(weights, cross=False):
+    """The list of a block's weights as the references name them."""
+    parts = {"attention": 8, "attention_norm": 2, "feed_forward": 4, "feed_forward_norm": 2}
+    if cross:
+        parts |= {"cross_attention": 8, "cross_norm": 2}
+    cuts = np.cumsum([0, *parts.values()])
+    return {name: weights[start:stop] for name, start, stop in zip(parts, cuts[:-1], cuts[1:])}
+
+
+def encoder_inputs():
+    mask = np.repeat(MASK[:, None], 5, axis=1)
+    return {"sequence": floats(2, 5, 6), "attention_mask": mask}
+
+
+def decoder_inputs():
+    encoded_mask = right_padded([7, 2], 7)
+    return {"sequence": floats(2, 5, 6), "encoded": floats(2, 7, 13), "encoded_mask": encoded_mask}
+
+
+def encoder_reference(pre_norm):
+    def reference(weights, sequence, attention_mask):
+        return references.transformer_block(
+            sequence.astype("float64"), attention_mask, named(weights), pre_norm=pre_norm, **OPTIONS
+        )
+
+    return reference
+
+
+def decoder_reference(pre_norm):
+    def reference(weights, sequence, encoded, encoded_mask):
+        return references.transformer_block(
+            sequence.astype("float64"),
+            np.repeat(references.causal(5), 2, axis=0),
+            named(weights, cross=True),
+            pre_norm=pre_norm,
+            encoded=encoded,
+            encoded_mask=np.repeat(encoded_mask[:, None], 5, axis=1),
+            **OPTIONS,
+        )
+
+    return reference
+
+
+@every_norm
+def test_an_encoder_block_is_the_papers_formula(pre_norm):
+    def make():
+        return EncoderBlock(**SIZES, **OPTIONS, pre_norm=pre_norm)
+
+    assert_outputs_agree(make, encoder_inputs(), encoder_reference(pre_norm))
+
+
+@every_norm
+def test_a_decoder_block_is_the_papers_formula(pre_norm):
+    def make():
+        return DecoderBlock(**SIZES, **OPTIONS, pre_norm=pre_norm)
+
+    assert_outputs_agree(make, decoder_inputs(), decoder_reference(pre_norm))
+
+
+def test_the_gradients_of_a_decoder_block_are_right():
+    def make():
+        return DecoderBlock(**SIZES, **OPTIONS, pre_norm=True)
+
+    assert_gradients_agree(make, decoder_inputs(), decoder_reference(True))
+
+
+@every_norm
+def test_an_encoder_is_its_blocks_and_one_more_norm_behind_pre_norm_ones(pre_norm):
+    inputs = encoder_inputs()
+    layer = Encoder(2, **SIZES, **OPTIONS, pre_norm=pre_norm)
+    layer(**inputs)
+    randomize(layer)
+    final_norm = layer.final_norm and layer.final_norm.get_weights()
+    blocks = [weights_of(block) for block in layer.blocks]
+    expected = references.transformer_stack(
+        inputs["sequence"],
+        inputs["attention_mask"],
+        blocks,
+        final_norm,
+        pre_norm=pre_norm,
+        **OPTIONS,
+    )
+    close(layer(**inputs), expected, rtol=1e-4, atol=1e-5)
+    states = layer.hidden_states(**inputs)
+    assert len(states) == 3
+    close(states[0], inputs["sequence"])
+    close(states[-1], layer(**inputs))
+    first = references.transformer_block(
+        inputs["sequence"], inputs["attention_mask"], blocks[0], pre_norm=pre_norm, **OPTIONS
+    )
+    close(states[1], first, rtol=1e-4, atol=1e-5)
+
+
+def test_a_decoder_without_cross_attention_is_a_causal_stack():
+    sequence = floats(2, 5, 6)
+    layer = Decoder(2, **SIZES, **OPTIONS, pre_norm=True, cross_attention=False)
+    layer(sequence)
+    randomize(layer)
+    expected = references.transformer_stack(
+        sequence,
+        np.repeat(references.causal(5), 2, axis=0),
+        [weights_of(block) for block in layer.blocks],
+        layer.final_norm.get_weights(),
+        pre_norm=True,
+        **OPTIONS,
+    )
+    close(layer(sequence), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_layer_norm_is_the_papers_formula():
+    assert_outputs_agree(
+        lambda: LayerNorm(epsilon=1e-3),
+        {"inputs": 100 + 3 * floats(2, 5, 7)},
+        lambda weights, inputs: references.layer_norm(inputs.astype("float64"), *weights, 1e-3),
+    )
+
+
+@pytest.mark.parametrize("activation", references.ACTIVATIONS)
+def test_a_feed_forward_network_is_the_papers_formula(activation):
+    def reference(weights, inputs):
+        return references.feed_forward(inputs.astype("float64"), *weights, activation)
+
+    assert_outputs_agree(
+        lambda: FeedForward(11, activation), {"inputs": floats(2, 5, 7)}, reference
+    )
+
+
+@every_dtype
+@every_norm
+def test_an_encoder_block_agrees_with_torch(pre_norm, dtype):
+    activation = "gelu" if pre_norm else "relu"
+    assert_agrees(
+        lambda: EncoderBlock(6, 3, 7, activation, pre_norm),
+        arrays_of(STORED, "encoder_pre_norm" if pre_norm else "encoder", dtype),
+        dtype,
+        lambda layer, given: layer(given["sequence"], attention_mask=given["mask"][:, None]),
+        ["sequence"],
+    )
+
+
+@every_dtype
+@every_norm
+def test_a_decoder_block_agrees_with_torch(pre_norm, dtype):
+    activation = "gelu" if pre_norm else "relu"
+    assert_agrees(
+        lambda: DecoderBlock(6, 3, 11, activation, pre_norm),
+        arrays_of(STORED, "decoder_pre_norm" if pre_norm else "decoder", dtype),
+        dtype,
+        lambda layer, given: layer(
+            given["sequence"], given["encoded"], encoded_mask=given["encoded_mask"]
+        ),
+        ["sequence", "encoded"],
+    )
+
+
+def test_dropout_drops_in_training_only_and_keeps_the_mean():
+    layer = EncoderBlock(**SIZES, pre_norm=True, dropout=0.3)
+    sequence = floats(1, 2, 6)
+    layer(sequence)
+    randomize(layer)
+    many = np.repeat(sequence, 5000, axis=0)
+    layer.feed_forward.outer.kernel.assign(np.zeros((11, 6)))  # the attention's dropout alone
+    layer.feed_forward.outer.bias.assign(np.zeros(6))
+    expected, dropped = numbers(layer(sequence))[0], numbers(layer(many, training=True))
+    assert np.any(dropped[0] != expected)
+    close(dropped.mean(axis=0), expected, rtol=0, atol=0.05)
+    close(layer(sequence, training=False)[0], expected)
+
+
+def test_attention_of_float16_stays_within_tolerance_at_length_2048():
+    sequence = floats(1, 2048, 14).astype("float16").astype("float32")
+    mask = right_padded([1999], 2048)[:, None]
+    outputs = {}
+    for policy in ("float32", "mixed_float16"):
+        layer = EncoderBlock(14, 2, 11, dtype=policy)
+        layer(sequence[:, :2])
+        layer.set_weights([floats(*each.shape) / 4 for each in layer.weights])
+        outputs[policy] = numbers(layer(sequence, attention_mask=mask)).astype("float32")
+    assert np.all(np.isfinite(outputs["mixed_float16"]))
+    assert difference(outputs["mixed_float16"], outputs["float32"]) < 5e-3
+
+
+def test_a_width_that_the_heads_do_not_divide_is_refused():
+    message = r"^EncoderBlock: num_heads must divide hidden_dim; received num_heads=5, hidden_dim=6"
+    with pytest.raises(ValueError, match=message):
+        EncoderBlock(6, 5, 7)
+    message = r"^DecoderBlock: hidden_dim and num_heads must be at least 1; received 6 and 0\.$"
+    with pytest.raises(ValueError, match=message):
+        DecoderBlock(6, 0, 7)
+
+
+def test_sizes_and_names_out_of_range_are_refused():
+    with pytest.raises(ValueError, match=r"^FeedForward: feed_forward_dim must be at least 1; rec"):
+        FeedForward(0)
+    message = r"^FeedForward: activation must be one of \['gelu', .*\]; received 'gelu_new'\.$"
+    with pytest.raises(ValueError, match=message):
+        EncoderBlock(6, 3, 7, activation="gelu_new")
+    for stack in (Encoder, Decoder):
+        message = rf"^{stack.__name__}: num_layers must be at least 1; received 0\.$"
+        with pytest.raises(ValueError, match=message):
+            stack(0, **SIZES)
+
+
+def test_a_sequence_of_another_width_is_refused():
+    message = r"EncoderBlock: sequence must have shape \(batch, length, 6\); received \(2, 5, 7\)"
+    with pytest.raises(ValueError, match=message):
+        EncoderBlock(**SIZES)(floats(2, 5, 7))
+
+
+def test_a_decoder_block_is_told_what_it_can_not_attend_to():
+    message = r"DecoderBlock: encoded must be given with cross_attention, and only then"
+    with pytest.raises(ValueError, match=message):
+        DecoderBlock(**SIZES)(floats(2, 5, 6))
+    with pytest.raises(ValueError, match=message):
+        DecoderBlock(**SIZES, cross_attention=False)(floats(2, 5, 6), floats(2, 7, 6))

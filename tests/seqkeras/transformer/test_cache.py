@@ -1,0 +1,133 @@
+import numpy as np
+import pytest
+
+from seqkeras.attention.cache import cache_mask, extend_cache
+from seqkeras.transformer import Decoder
+from tests.arrays import close, floats, numbers, randomize, right_padded
+
+SIZES = {"hidden_dim": 15, "num_heads": 3, "feed_forward_dim": 11}
+B, K, T, S, C, L = 2, 3, 5, 7, 13, 2  # C: places of the cache, L: blocks
+
+
+def decoder(**options):
+    layer = Decoder(L, **SIZES, activation="gelu", **options)
+    sequence = floats(1, 2, 15)
+    layer(
+        *([sequence] if options.get("cross_attention") is False else [sequence, floats(1, S, 17)])
+    )
+    return randomize(layer)
+
+
+def test_entries_are_written_behind_what_each_row_holds():
+    cache, entries = floats(B, 3, C, 5), floats(B, 3, 4, 5, seed=1)
+    positions = np.array([2, 7])
+    expected = cache.copy()
+    for row, position in enumerate(positions):
+        expected[row, :, position : position + 4] = entries[row]
+    close(extend_cache(cache, entries, positions), expected)
+
+
+def test_one_entry_is_written_where_it_belongs_or_left_out():
+    cache, entry = floats(B, 3, C, 5), floats(B, 3, 1, 5, seed=1)
+    expected = cache.copy()
+    expected[0, :, 0] = entry[0, :, 0]
+    close(extend_cache(cache, entry, np.array([0, C])), expected)
+
+
+def test_a_token_attends_to_itself_and_to_what_is_before():
+    mask = numbers(cache_mask(np.array([0, 3]), 2, 5))
+    expected = [[[1, 0, 0, 0, 0], [1, 1, 0, 0, 0]], [[1, 1, 1, 1, 0], [1, 1, 1, 1, 1]]]
+    np.testing.assert_array_equal(mask, np.array(expected, bool))
+
+
+@pytest.mark.parametrize("pre_norm", [False, True])
+@pytest.mark.parametrize("pieces", [[1] * T, [T], [2, 1, 2]], ids=str)
+def test_some_tokens_at_a_time_are_all_at_once(pieces, pre_norm):
+    layer = decoder(pre_norm=pre_norm)
+    sequence, encoded, mask = floats(B, T, 15), floats(B, S, 17), right_padded([7, 4], S)
+    state = layer.initial_cache(B, C) | layer.prepare(encoded)
+    outputs, start = [], 0
+    for length in pieces:
+        piece = sequence[:, None, start : start + length]
+        output, weights, state = layer.read(piece, state, mask)
+        assert weights.shape == (B, 1, length, S)
+        outputs.append(numbers(output)[:, 0])
+        start += length
+    close(
+        np.concatenate(outputs, axis=1),
+        layer(sequence, encoded, encoded_mask=mask),
+        rtol=1e-4,
+        atol=1e-5,
+    )
+    np.testing.assert_array_equal(numbers(state["position"]), [[T], [T]])
+
+
+def test_beams_share_the_source_and_do_not_meet():
+    layer = decoder()
+    sources = layer.prepare(floats(B, S, 17))
+    mask = right_padded([7, 4], S)
+    caches = {
+        name: floats(*(B, K, 3, C, 5), seed=place)
+        for place, name in enumerate(entry.name for entry in layer.cache_entries[1:])
+    }
+    positions = np.array([[3, 3, 0], [11, 12, 4]], "int32")
+    tokens = floats(B, K, 1, 15)
+    state = caches | sources | {"position": positions}
+    outputs, weights, after = numbers(layer.read(tokens, state, mask))
+    for beam in range(K):
+        one = slice(beam, beam + 1)
+        alone = {name: each[:, one] for name, each in caches.items()}
+        alone |= sources | {"position": positions[:, one]}
+        output, weight, later = numbers(layer.read(tokens[:, one], alone, mask))
+        close(output, outputs[:, one], rtol=1e-4, atol=1e-5)
+        close(weight, weights[:, one], rtol=1e-4, atol=1e-5)
+        for name in (*caches, "position"):
+            close(later[name], after[name][:, one], rtol=1e-4, atol=1e-5)
+
+
+def test_the_weights_are_the_last_blocks_over_what_is_real():
+    layer = decoder()
+    state = layer.initial_cache(B, C) | layer.prepare(floats(B, S, 17))
+    mask = right_padded([7, 4], S)
+    _, weights, _ = layer.read(floats(B, 1, 1, 15), state, mask)
+    weights = numbers(weights)[:, 0, 0]
+    assert np.all(weights[~mask] == 0)
+    close(weights.sum(axis=-1), np.ones(B))
+
+
+def test_the_state_is_what_the_entries_say():
+    layer = decoder()
+    state = layer.initial_cache(B, C) | layer.prepare(floats(B, S, 17))
+    entries = [*layer.cache_entries, *layer.source_entries]
+    assert list(state) == [entry.name for entry in entries]
+    assert len(entries) == 1 + 4 * L
+    _, _, after = layer.read(floats(B, 1, 1, 15), state)
+    for each in (numbers(state), numbers(after)):
+        for entry in entries:
+            leading = (B, 1) if entry.per == "beam" else (B,)
+            sizes = {"cache_length": C, "source_length": S}
+            shape = tuple(sizes.get(size, size) for size in entry.shape)
+            assert each[entry.name].shape == leading + shape
+            assert each[entry.name].dtype == entry.dtype
+
+
+def test_padded_tokens_leave_no_trace():
+    layer = decoder(cross_attention=False)
+    sequence, after = floats(B, T, 15), floats(B, 1, 1, 15, seed=1)
+    lengths = np.array([[5], [2]])
+    _, _, state = layer.read(sequence[:, None], layer.initial_cache(B, C), lengths=lengths)
+    output, _, _ = layer.read(after, state)
+    for row, length in enumerate(lengths[:, 0]):
+        whole = np.concatenate([sequence[row : row + 1, :length], after[row]], axis=1)
+        close(output[row, 0], layer(whole)[0, -1:], rtol=1e-4, atol=1e-5)
+
+
+def test_a_full_cache_is_refused():
+    layer = decoder(cross_attention=False)
+    _, _, state = layer.read(floats(B, 1, 4, 15), layer.initial_cache(B, 5))
+    message = (
+        r"^Decoder: the cache must have room for every token; it has 5 places, and received 2 "
+        r"tokens behind 4\.$"
+    )
+    with pytest.raises(ValueError, match=message):
+        layer.read(floats(B, 1, 2, 15), state)

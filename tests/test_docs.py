@@ -1,0 +1,34 @@
+"""docs/layers.md: a row for every public name, and every proof it names is there."""
+
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+CHECKOUT = Path(__file__).resolve().parents[1]
+PACKAGES = ["recurrent", "attention", "embeddings", "transformer", "models", "decoding", "analysis"]
+ROWS = {
+    cells[0].strip("`"): cells
+    for cells in (
+        [cell.strip() for cell in line.strip("|").split(" | ")]
+        for line in (CHECKOUT / "docs" / "layers.md").read_text(encoding="utf-8").splitlines()
+        if line.startswith("| `")
+    )
+}
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_public_name_has_a_row(package):
+    names = importlib.import_module(f"seqkeras.{package}").__all__
+    assert {f"seqkeras.{package}.{name}" for name in names} <= set(ROWS)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_a_row_names_what_exists_its_formula_its_source_and_its_proof(name):
+    module, _, attribute = name.rpartition(".")
+    assert hasattr(importlib.import_module(module), attribute)
+    _, formula, source, proof = ROWS[name]
+    assert formula and source
+    tests = re.findall(r"`(tests/[\w/.]+)`", proof)
+    assert tests and all((CHECKOUT / path).exists() for path in tests)
