@@ -1,7 +1,8 @@
 # Two commands: `make quickstart` (data, training, export, answers) and `make test` (lint, tests).
 # Each first makes .venv with what it needs; PYTHON chooses the interpreter (3.11 to 3.13).
-# `make test BACKEND=torch` tests the library on one backend of Keras; `make parity` compares it with
-# other libraries, live; `make vectors` writes anew what those say to tests/vectors/*.npz.
+# `make test` proves the properties of every layer on JAX too; `make test BACKEND=torch` (or jax) tests
+# the whole library on that backend; `make parity` compares it with other libraries, live;
+# `make vectors` writes anew what those say to tests/vectors/*.npz.
 
 PYTHON ?= $(firstword $(foreach name,python3 python3.13 python3.12 python3.11,\
 	$(shell $(name) -c 'import sys; (3, 11) <= sys.version_info[:2] <= (3, 13) and print("$(name)")' 2>/dev/null)))
@@ -29,7 +30,7 @@ test: lint $(if $(filter torch,$(BACKEND)),.venv/requirements-parity.done)
 else
 test: lint
 	KERAS_BACKEND=tensorflow $(BIN)/python -m pytest
-	KERAS_BACKEND=jax $(BIN)/python -m pytest
+	KERAS_BACKEND=jax $(BIN)/python -m pytest tests/properties
 endif
 
 parity: .venv/requirements-parity.done

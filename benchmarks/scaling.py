@@ -197,7 +197,7 @@ def main(arguments=None):
     """Run the benchmark, or one point of it; returns the exit status."""
     parser = harness.make_parser("scaling", __doc__.splitlines()[0])
     parser.add_argument("--png", type=Path, metavar="FILE", help="draw the figure here")
-    parser.add_argument("--rounds", type=harness.count, default=5, help="timed rounds; 5")
+    parser.add_argument("--rounds", type=harness.count, default=20, help="timed rounds; 20")
     parser.add_argument("--point", metavar="CASE", help="measure one point, and print it as JSON")
     parser.add_argument("--length", type=harness.count, help="of the one point")
     options = parser.parse_args(arguments)

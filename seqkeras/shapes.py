@@ -1,4 +1,4 @@
-"""Checks of tensor shapes, with one wording of the error."""
+"""Checks of tensor shapes and sizes, with one wording of the error."""
 
 
 def require_sequence(layer, **shapes):
@@ -8,4 +8,13 @@ def require_sequence(layer, **shapes):
             raise ValueError(
                 f"{type(layer).__name__}: {name} must have shape (batch, length, dim); "
                 f"received {tuple(shape)}."
+            )
+
+
+def require_positive(layer, **sizes):
+    """Raise a ValueError unless every named size is a positive integer; a boolean is none."""
+    for name, size in sizes.items():
+        if not isinstance(size, int) or isinstance(size, bool) or size < 1:
+            raise ValueError(
+                f"{type(layer).__name__}: {name} must be a positive integer; received {size!r}."
             )

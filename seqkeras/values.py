@@ -1,6 +1,8 @@
-"""The numbers of a tensor, where they are there before a graph runs."""
+"""Numbers that models share, and those of a tensor, where they are there before a graph runs."""
 
 from keras import ops
+
+NEVER = -1e9  # the logit of what may not be chosen: a token, or a position that is padding
 
 
 def known_numbers(tensor):

@@ -8,6 +8,7 @@ import pytest
 import seqkeras
 from tests.catalogue import CASES, recurrent
 
+MADE = {case: case.make() for case in [*CASES, *recurrent.STATEFUL]}
 WITHOUT_LAYERS = {"analysis", "data", "tokenizers"}  # and slow to import
 
 
@@ -22,19 +23,18 @@ def public_layers():
 
 
 def test_the_catalogue_holds_every_public_layer_and_model():
-    assert {type(case.make()) for case in CASES} == set(public_layers())
+    assert {type(MADE[case]) for case in CASES} == set(public_layers())
 
 
 def test_case_names_are_unique():
     assert len({case.name for case in CASES}) == len(CASES)
 
 
-@pytest.mark.parametrize("layer_class", {type(case.make()) for case in CASES}, ids=str)
+@pytest.mark.parametrize("layer_class", {type(layer) for layer in MADE.values()}, ids=str)
 def test_every_argument_is_given_a_value_that_is_not_its_default(layer_class):
     if layer_class.__init__ is keras.layers.Layer.__init__:
         return  # no argument of its own
-    cases = [*CASES, *recurrent.STATEFUL]
-    configs = [case.make().get_config() for case in cases if type(case.make()) is layer_class]
+    configs = [layer.get_config() for layer in MADE.values() if type(layer) is layer_class]
     for name, parameter in inspect.signature(layer_class.__init__).parameters.items():
         if name != "self" and parameter.kind is not parameter.VAR_KEYWORD:
             assert any(config[name] != parameter.default for config in configs), name
@@ -42,5 +42,6 @@ def test_every_argument_is_given_a_value_that_is_not_its_default(layer_class):
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_every_layer_is_registered_under_the_librarys_name(case):
-    registered = keras.saving.get_registered_name(type(case.make()))
-    assert registered == f"seqkeras>{type(case.make()).__name__}"
+    layer_class = type(MADE[case])
+    registered = keras.saving.get_registered_name(layer_class)
+    assert registered == f"seqkeras>{layer_class.__name__}"

@@ -46,6 +46,7 @@ TABLE = {
             "seqkeras.schedules",
             "seqkeras.shapes",
             "seqkeras.transformer",
+            "seqkeras.values",
         },
         NUMERIC,
     ),

@@ -1,6 +1,6 @@
 """How far a gradient flows back through time, as figures and as a PNG.
 
-    python -m seqkeras.analysis.gradient_flow --out docs/gradient_flow.png
+    python -m seqkeras.analysis.gradient_flow --out docs/gradient_flow.png --radii 0.9,1,1.1
 
 Four questions, one table and one panel each: how the norm of dh(T)/dh(t) falls with T - t in each
 cell as it is made; how it follows the spectral radius of W, beside the linear recurrence
@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from seqkeras.analysis.clipping import clip_by_norm, clip_by_value, descend
-from seqkeras.analysis.gradient_flow_figure import plot_gradient_flow
+from seqkeras.analysis.gradient_flow_figure import STYLES, plot_gradient_flow
 from seqkeras.analysis.jacobians import jacobian_norms, step_jacobians
 from seqkeras.quiet import import_tensorflow
 
@@ -30,6 +30,7 @@ __all__ = ["jacobian_norms", "measure", "plot_gradient_flow", "step_jacobians"]
 
 BATCH, WIDTH = 8, 8  # so many random sequences, so wide, are averaged over
 RADII = (0.9, 1.0, 1.1)
+LARGEST_POWER = 300  # of ten; norms up to there are float64 with room to spare
 SMALL_INPUTS = 0.1  # times a normal number: tanh is nearly linear, as the analysis assumes
 OVERFLOW_RADIUS, OVERFLOW_STEPS = 1.5, 260
 CLIPS = {
@@ -88,14 +89,40 @@ class Measurements:
     descents: dict
 
 
-def measure(units=32, steps=100, seed=0):
-    """Measure everything: random weights and inputs of this seed, states of so many units."""
+def measure(units=32, steps=100, seed=0, radii=RADII):
+    """Measure everything: random weights and inputs of this seed, states of so many units.
+
+    Args:
+        units: size of each state.
+        steps: how far back.
+        seed: of the weights and inputs.
+        radii: spectral radii of W to compare, positive numbers, as many as the figure has styles.
+
+    Raises:
+        ValueError: if there is no radius, too many, one that is not a positive number, or one so
+            large that its power `steps` is no float64.
+    """
+    require_radii(radii, steps)
     return Measurements(
         cells=cell_norms(units, steps, seed),
-        radii={radius: radius_norms(radius, units, steps, seed) for radius in RADII},
+        radii={radius: radius_norms(radius, units, steps, seed) for radius in radii},
         overflows=overflows(OVERFLOW_RADIUS, units, OVERFLOW_STEPS, seed),
         descents={name: descend(clip, **DESCENT) for name, clip in CLIPS.items()},
     )
+
+
+def require_radii(radii, steps):
+    """Raise a ValueError unless these radii can be measured so many steps back, and drawn."""
+    if not 1 <= len(radii) <= len(STYLES):
+        raise ValueError(
+            f"measure: radii must be from 1 to {len(STYLES)} numbers; received {len(radii)}."
+        )
+    for radius in radii:
+        if not (0 < radius < np.inf and steps * np.log10(radius) < LARGEST_POWER):
+            raise ValueError(
+                f"measure: radii must be positive numbers whose power {steps} is below "
+                f"1e{LARGEST_POWER}; received {radius:g}."
+            )
 
 
 def cell_norms(units, steps, seed):
@@ -105,8 +132,7 @@ def cell_norms(units, steps, seed):
 
     Reference: Tallec and Ollivier 2018, section 2, https://arxiv.org/abs/1804.11188
     """
-    from seqkeras.recurrent import GRUCell, LSTMCell, SimpleRNNCell
-    from seqkeras.recurrent.qrnn import QRNN
+    from seqkeras.recurrent import QRNN, GRUCell, LSTMCell, SimpleRNNCell
 
     random = np.random.default_rng(seed)
     inputs = random.normal(size=(BATCH, steps, WIDTH))
@@ -250,6 +276,16 @@ def whole_number(least):
     return parse
 
 
+def numbers(text):
+    """The type of a command-line option: numbers with commas between."""
+    try:
+        return tuple(float(each) for each in text.split(","))
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"expected numbers with commas between; received {text!r}"
+        ) from None
+
+
 def main(arguments=None):
     """Measure, print the tables, draw the PNG; returns the exit status."""
     parser = argparse.ArgumentParser(
@@ -260,10 +296,17 @@ def main(arguments=None):
     parser.add_argument("--units", type=whole_number(2), default=32, help="size of each state (32)")
     parser.add_argument("--steps", type=whole_number(2), default=100, help="how far back (100)")
     parser.add_argument("--seed", type=whole_number(0), default=0, help="of weights and inputs (0)")
+    parser.add_argument(
+        "--radii", type=numbers, default=RADII, help="spectral radii of W (0.9,1,1.1)"
+    )
     options = parser.parse_args(arguments)
+    try:
+        require_radii(options.radii, options.steps)
+    except ValueError as error:
+        parser.error(str(error).removeprefix("measure: "))
     if os.environ.get("KERAS_BACKEND", "tensorflow") == "tensorflow":
         import_tensorflow()
-    measurements = measure(options.units, options.steps, options.seed)
+    measurements = measure(options.units, options.steps, options.seed, options.radii)
     print(*report(measurements), sep="\n")
     try:
         plot_gradient_flow(measurements, options.out)

@@ -125,8 +125,7 @@ def qrnn_step(x, c, kernel, bias):
 def _formula(cell):
     """The names of a cell's states, and its step: (x, *states, *weights) -> states, J."""
     # Keras loads when it is needed.
-    from seqkeras.recurrent import GRUCell, LSTMCell, SimpleRNNCell
-    from seqkeras.recurrent.qrnn import QRNN
+    from seqkeras.recurrent import QRNN, GRUCell, LSTMCell, SimpleRNNCell
 
     for cell_class, formula in (
         (SimpleRNNCell, (["h"], simple_rnn_step)),

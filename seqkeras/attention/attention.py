@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from seqkeras.attention.masks import masked_softmax
+from seqkeras.attention.scores import Score
 
 
 class ScoreAttention(keras.layers.Layer):
@@ -16,14 +17,22 @@ class ScoreAttention(keras.layers.Layer):
         query: (B, T, Q), T queries at once.
         key: (B, S, K).
         value: (B, S, D).
-        attention_mask: booleans that broadcast to (B, T, S), True = may attend, or None.
+        attention_mask: (B or 1, T or 1, S) booleans, True = may attend, or None.
 
     Returns:
         context (B, T, D) and weights (B, T, S); both are zero where a query may attend to nothing.
+
+    Raises:
+        ValueError: if score is not a score, or attention_mask not of rank 3.
     """
 
     def __init__(self, score, **kwargs):
         super().__init__(**kwargs)
+        if not isinstance(score, Score):
+            raise ValueError(
+                f"{type(self).__name__}: score must be a layer of seqkeras.attention such as "
+                f"DotScore(); received {score!r}."
+            )
         self.score = score
 
     def build(self, query_shape, key_shape, value_shape):
@@ -36,6 +45,19 @@ class ScoreAttention(keras.layers.Layer):
     def attend(self, query, prepared_key, value, attention_mask=None):
         """Attention to a key that `score.prepare` has seen already."""
         raise NotImplementedError
+
+    def _checked(self, attention_mask):
+        """The mask as a tensor, or None; every use of a mask goes through here."""
+        if attention_mask is None:
+            return None
+        attention_mask = ops.convert_to_tensor(attention_mask)
+        if len(attention_mask.shape) != 3:
+            raise ValueError(
+                f"{type(self).__name__}: attention_mask must have shape (batch, target, source); "
+                f"received {tuple(attention_mask.shape)}. A padding mask (batch, source) becomes "
+                "one of attention by mask[:, None]."
+            )
+        return attention_mask
 
     def get_config(self):
         return {
@@ -66,10 +88,13 @@ class Attention(ScoreAttention):
         query: (B, T, Q), T queries at once.
         key: (B, S, K).
         value: (B, S, D).
-        attention_mask: booleans that broadcast to (B, T, S), True = may attend, or None.
+        attention_mask: (B or 1, T or 1, S) booleans, True = may attend, or None.
 
     Returns:
         context (B, T, D) and weights (B, T, S); both are zero where a query may attend to nothing.
+
+    Raises:
+        ValueError: if score is not a score, or attention_mask not of rank 3.
 
     Reference: Bahdanau et al. 2015, section 3.1, https://arxiv.org/abs/1409.0473
     """
@@ -77,5 +102,5 @@ class Attention(ScoreAttention):
     def attend(self, query, prepared_key, value, attention_mask=None):
         """Attention to a key that `score.prepare` has seen already."""
         scores = self.score.compare(query, prepared_key)  # (B, T, S)
-        weights = masked_softmax(scores, attention_mask)
+        weights = masked_softmax(scores, self._checked(attention_mask))
         return ops.matmul(weights, value), weights

@@ -17,7 +17,8 @@ class HardAttention(ScoreAttention):
 
     No gradient reaches the score through the choice. To train it, add the gradient of the expected
     loss by REINFORCE: `reinforce_loss` of each row's loss and the `log_probability` of its choices,
-    in a model's `compute_loss`.
+    in a model's `compute_loss`. The paper also replaces the sample by its expectation, the weights
+    of soft attention, with probability 1/2 for each image; this layer always samples.
 
     Args:
         score: a layer of `seqkeras.attention.scores`.
@@ -27,12 +28,15 @@ class HardAttention(ScoreAttention):
         query: (B, T, Q), T queries at once.
         key: (B, S, K).
         value: (B, S, D).
-        attention_mask: booleans that broadcast to (B, T, S), True = may attend, or None.
+        attention_mask: (B or 1, T or 1, S) booleans, True = may attend, or None.
         training: whether to sample.
 
     Returns:
         context (B, T, D) and weights (B, T, S), one of them one and the others zero; all are zero
         where a query may attend to nothing.
+
+    Raises:
+        ValueError: if score is not a score, or attention_mask not of rank 3.
 
     Reference: Xu et al. 2015, section 4.1, https://arxiv.org/abs/1502.03044
     """
@@ -47,6 +51,7 @@ class HardAttention(ScoreAttention):
 
     def attend(self, query, prepared_key, value, attention_mask=None, training=False):
         """Attention to a key that `score.prepare` has seen already."""
+        attention_mask = self._checked(attention_mask)
         scores = mask_scores(self.score.compare(query, prepared_key), attention_mask)
         position = self._sample(scores) if training else ops.argmax(scores, axis=-1)  # (B, T)
         source = ops.cast(ops.arange(ops.shape(scores)[-1]), position.dtype)
@@ -68,12 +73,14 @@ class HardAttention(ScoreAttention):
             query, key, attention_mask: as in the call.
             weights: (B, T, S), as the call returned them.
         """
+        attention_mask = self._checked(attention_mask)
         scores = mask_scores(self.score(query, key), attention_mask)
         weights = ops.stop_gradient(ops.cast(weights, scores.dtype))
         return ops.sum(weights * ops.log_softmax(scores, axis=-1), axis=-1)
 
     def entropy(self, query, key, attention_mask=None):
         """(B, T) entropies of the choices, a term that keeps them from settling too early."""
+        attention_mask = self._checked(attention_mask)
         scores = mask_scores(self.score(query, key), attention_mask)
         probabilities = masked_softmax(scores, attention_mask)
         return -ops.sum(probabilities * ops.log_softmax(scores, axis=-1), axis=-1)
@@ -135,6 +142,9 @@ def reinforce_loss(losses, log_probabilities, baseline=0.0, entropies=0.0):
 
     Notation: L is the paper's -log p(y | s, a), so its reward minus baseline is our -(L - b); H is
     its entropy, with its weight lambda_e. The number itself is no loss: look at `losses`.
+
+    Left out of the paper's section 4.1: the weight lambda_r on the reward term, (L - b) d log p,
+    which is 1 here; and the sample replaced by its expectation with probability 1/2.
 
     Args:
         losses: (B,) L, the loss of each row with the positions that were sampled.

@@ -31,8 +31,8 @@ class LocalAttention(ScoreAttention):
         query: (B, T, Q), T queries at once.
         key: (B, S, K).
         value: (B, S, D).
-        attention_mask: booleans that broadcast to (B, T, S), True = may attend, or None. It must
-            begin with the real keys: the number of them is the S of the formula.
+        attention_mask: (B or 1, T or 1, S) booleans, True = may attend, or None. It must begin
+            with the real keys: the number of them is the S of the formula.
         positions: (B or 1, T) the t of each query, or None for 0, 1, ... T - 1. Only the monotonic
             kind looks at them.
 
@@ -40,7 +40,8 @@ class LocalAttention(ScoreAttention):
         context (B, T, D) and weights (B, T, S); both are zero where the window holds no real key.
 
     Raises:
-        ValueError: if the window is under 1, or the kind is another.
+        ValueError: if score is not a score, the window is under 1, the kind is another, or
+            attention_mask not of rank 3.
 
     Reference: Luong et al. 2015, section 3.2, https://arxiv.org/abs/1508.04025
     """
@@ -68,6 +69,7 @@ class LocalAttention(ScoreAttention):
 
     def attend(self, query, prepared_key, value, attention_mask=None, positions=None):
         """Attention to a key that `score.prepare` has seen already."""
+        attention_mask = self._checked(attention_mask)
         scores = self.score.compare(query, prepared_key)  # (B, T, S)
         # Positions are counted in float32 at least: float16 tells integers apart up to 2,048 only.
         dtype = keras.backend.result_type(scores.dtype, "float32")

@@ -121,7 +121,8 @@ def combine_masks(*masks):
 def mask_scores(scores, mask=None):
     """Scores for a softmax, in float32 at least: `NEVER` where the mask does not allow.
 
-    Products of float16 overflow at 65,504; an infinite score becomes a very large one.
+    In float16, whose products overflow at 65,504, an infinite score becomes one of 1e21 or -1e21;
+    in every other dtype it stays infinite.
     """
     dtype = keras.backend.result_type(scores.dtype, "float32")
     if keras.backend.standardize_dtype(scores.dtype) == "float16":

@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from seqkeras import composites
-from seqkeras.shapes import require_sequence
+from seqkeras.shapes import require_positive, require_sequence
 
 
 class Heads(keras.layers.Layer):
@@ -23,7 +23,7 @@ class Heads(keras.layers.Layer):
         seed: of the dropout; None for another one in every process.
 
     Raises:
-        ValueError: if num_heads or head_dim is not positive.
+        ValueError: if num_heads, head_dim or output_dim is not a positive integer.
     """
 
     def __init__(
@@ -38,11 +38,9 @@ class Heads(keras.layers.Layer):
         **kwargs,
     ):
         super().__init__(**kwargs)
-        if min(num_heads, head_dim) < 1:
-            raise ValueError(
-                f"{type(self).__name__}: num_heads and head_dim must be at least 1; "
-                f"received {num_heads} and {head_dim}."
-            )
+        require_positive(self, num_heads=num_heads, head_dim=head_dim)
+        if output_dim is not None:
+            require_positive(self, output_dim=output_dim)
         self.num_heads = num_heads
         self.head_dim = head_dim
         self.output_dim = output_dim
@@ -138,8 +136,8 @@ class MultiHeadAttention(Heads):
         (B, T, D); where a query may attend to nothing the heads are zero, and the output its bias.
 
     Raises:
-        ValueError: if num_heads or head_dim is not positive, query, key or value is not of rank 3,
-            or the mask neither of rank 3 nor 4.
+        ValueError: if num_heads, head_dim or output_dim is not a positive integer, query, key or
+            value is not of rank 3, or the mask neither of rank 3 nor 4.
 
     Reference: Vaswani et al. 2017, section 3.2.2, https://arxiv.org/abs/1706.03762
     """

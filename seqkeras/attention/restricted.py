@@ -38,7 +38,8 @@ class RestrictedSelfAttention(Heads):
         (B, T, D); where a query may attend to nothing the heads are zero, and the output its bias.
 
     Raises:
-        ValueError: if num_heads, head_dim or window is not positive, or the sequence not of rank 3.
+        ValueError: if num_heads, head_dim, window or output_dim is not a positive integer, or the
+            sequence not of rank 3.
 
     Reference: Vaswani et al. 2017, section 4 and table 1, https://arxiv.org/abs/1706.03762
     """

@@ -8,7 +8,7 @@ A score is computed in two parts, so that a decoder can do the first one once pe
 import keras
 from keras import ops
 
-from seqkeras.shapes import require_sequence
+from seqkeras.shapes import require_positive, require_sequence
 
 
 class Score(keras.layers.Layer):
@@ -43,11 +43,15 @@ class AdditiveScore(Score):
     Args:
         units: size of the hidden layer.
 
+    Raises:
+        ValueError: if units is not a positive integer.
+
     Reference: Bahdanau et al. 2015, appendix A.1.2, https://arxiv.org/abs/1409.0473
     """
 
     def __init__(self, units, **kwargs):
         super().__init__(**kwargs)
+        require_positive(self, units=units)
         self.units = units
 
     def build(self, query_shape, key_shape):
@@ -79,11 +83,15 @@ class ConcatScore(Score):
     Args:
         units: size of the hidden layer.
 
+    Raises:
+        ValueError: if units is not a positive integer.
+
     Reference: Luong et al. 2015, section 3.1, https://arxiv.org/abs/1508.04025
     """
 
     def __init__(self, units, **kwargs):
         super().__init__(**kwargs)
+        require_positive(self, units=units)
         self.units = units
 
     def build(self, query_shape, key_shape):

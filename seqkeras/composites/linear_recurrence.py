@@ -78,7 +78,7 @@ def _scan(a, b, initial_state, reverse):
     batch_size, length, units = ops.shape(a)
     static = isinstance(length, int)
     chunk = min(length, CHUNK) if static else CHUNK
-    missing = (-length) % chunk
+    missing = chunk - 1 - (length - 1) % chunk  # -length % chunk, which ONNX takes the C way
     if not static or missing:
         behind = [(0, 0), (0, missing), (0, 0)]
         a, b = ops.pad(a, behind, constant_values=1), ops.pad(b, behind)

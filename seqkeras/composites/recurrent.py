@@ -147,12 +147,11 @@ def _network(equations, names):
 
 def _forward(equations, given, save=True):
     """h(1..T), (T, B, U); the final states; and what the steps saved, (T, B, U) each."""
-    columns, rows = [given["sequence"]], [given["kernel"]]
-    if "real" in given:
-        columns.append(1 - given["real"])
-        rows.append(_held(equations, given["recurrent_kernel"]))
-    kernel = ops.concatenate(rows, axis=0)
-    inputs = _affine(ops.concatenate(columns, axis=-1), kernel, given["bias"])  # (T, B, G U)
+    x, kernel = given["sequence"], given["kernel"]
+    if "real" in given and any(equations.held):
+        x = ops.concatenate([x, 1 - given["real"]], axis=-1)
+        kernel = ops.concatenate([kernel, _held(equations, given["recurrent_kernel"])], axis=0)
+    inputs = _affine(x, kernel, given["bias"])  # (T, B, G U)
 
     def step(now, states):
         inputs, *real = now
@@ -219,24 +218,26 @@ def _backward(equations, given, outputs, saved, d_outputs, d_states):
     recurrent = by_recurrent(gates, [_turned(each) for each in saved])
     da = dz if recurrent is gates else ops.concatenate(recurrent, axis=-1)
     before = ops.concatenate([given["state_0"][None], outputs[:-1]], axis=0)  # h(0..T-1)
-    d_kernel, d_bias = _products(_turned(x), dz)
-    d_recurrent_kernel, d_recurrent_bias = _products(_turned(_dropped(before, given)), da)
     d_x = ops.matmul(_rows(dz), ops.transpose(given["kernel"]))
-    return {
+    found = {
         "sequence": _turned(ops.reshape(d_x, ops.shape(x))),
         **{f"state_{index}": each for index, each in enumerate(d_states)},
-        "kernel": d_kernel,
-        "bias": d_bias,
-        "recurrent_kernel": d_recurrent_kernel,
-        "recurrent_bias": d_recurrent_bias,
+        "kernel": _product(_turned(x), dz),
+        "bias": _total(dz),
+        "recurrent_kernel": _product(_turned(_dropped(before, given)), da),
     }
+    return found | ({"recurrent_bias": _total(da)} if "recurrent_bias" in given else {})
 
 
-def _products(x, d):
-    """Over all steps and rows, the sum of x d^T and that of d: as one product of [x, 1]."""
-    x = ops.concatenate([x, ops.ones_like(x[..., :1])], axis=-1)
-    products = ops.matmul(ops.transpose(_rows(x)), _rows(d))
-    return products[:-1], products[-1]
+def _product(x, d):
+    """The sum of x d^T over all steps and rows."""
+    return ops.matmul(ops.transpose(_rows(x)), _rows(d))
+
+
+def _total(d):
+    """The sum over all steps and rows, as a product, which is faster than a sum."""
+    d = _rows(d)
+    return ops.matmul(ops.transpose(ops.ones_like(d[:, :1])), d)[0]
 
 
 def _over_time(step, sequences, states):

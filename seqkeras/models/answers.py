@@ -3,7 +3,7 @@
 from keras import ops
 
 from seqkeras.decoding import best_spans
-from seqkeras.models.heads import NEVER
+from seqkeras.values import NEVER
 
 
 def best_answers(start_logits, end_logits, context_mask, max_length, threshold=0.0):

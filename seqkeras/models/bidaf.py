@@ -8,8 +8,7 @@ from seqkeras.attention.masks import padding_mask
 from seqkeras.embeddings import CharacterCNN, Highway
 from seqkeras.models.recurrent_stack import build_once, require_sizes, values_dtype
 from seqkeras.recurrent import LSTM, Bidirectional
-
-NEVER = -1e9  # the logit of a position behind the context's end
+from seqkeras.values import NEVER
 
 
 @keras.saving.register_keras_serializable("seqkeras")
@@ -48,7 +47,7 @@ class BiDAF(keras.Model):
         behind the context's end.
 
     Raises:
-        ValueError: if a size is not positive.
+        ValueError: if a size is not positive, or num_highways is negative.
 
     Train it with `seqkeras.losses.span_loss` on both outputs; `seqkeras.decoding.best_spans` reads
     the answer from them.
@@ -82,6 +81,8 @@ class BiDAF(keras.Model):
             "num_modelling_layers": num_modelling_layers,
         }
         require_sizes(self, **self.sizes)
+        if num_highways < 0:
+            raise ValueError(f"BiDAF: num_highways must be at least 0; received {num_highways}.")
         policy = self.dtype_policy.name
 
         def bidirectional_lstm():

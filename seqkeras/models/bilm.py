@@ -21,6 +21,8 @@ class ProjectedLSTM(keras.layers.Layer):
         c(t) = f * c(t-1) + i * g
         h(t) = P (o * tanh(c(t)))
 
+    The bias of f starts at one, as in `LSTMCell`.
+
     Args:
         units: size of c.
         projection_dim: size of h.
@@ -55,7 +57,14 @@ class ProjectedLSTM(keras.layers.Layer):
             shape=(self.projection_dim, width),
             initializer="orthogonal",
         )
-        self.bias = self.add_weight(name="bias", shape=(width,), initializer="zeros")
+
+        def ones_for_the_forget_gate(shape, dtype=None):
+            gate = ops.arange(shape[0]) // self.units
+            return ops.cast(gate == 1, dtype)
+
+        self.bias = self.add_weight(
+            name="bias", shape=(width,), initializer=ones_for_the_forget_gate
+        )
         self.projection = self.add_weight(
             name="projection", shape=(self.units, self.projection_dim)
         )

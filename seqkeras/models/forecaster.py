@@ -59,8 +59,9 @@ class Forecaster(keras.Model):
         (B, horizon, C) or, with quantiles, (B, horizon, C, quantiles); in float32 at least.
 
     Raises:
-        ValueError: if a size is not positive, the cell or the decoder is unknown, the quantiles do
-            not increase between 0 and 1, or window or known have another shape.
+        ValueError: if a size is not positive, num_known is negative, the cell or the decoder is
+            unknown, the quantiles do not increase between 0 and 1, or window or known have another
+            shape.
 
     Train quantiles with `seqkeras.losses.PinballLoss`.
 
@@ -92,6 +93,8 @@ class Forecaster(keras.Model):
             "num_targets": num_targets,
         }
         require_sizes(self, cell, **self.sizes)
+        if num_known < 0:
+            raise ValueError(f"Forecaster: num_known must be at least 0; received {num_known}.")
         if decoder not in DECODERS:
             raise ValueError(
                 f"Forecaster: decoder must be one of {DECODERS}; received {decoder!r}."

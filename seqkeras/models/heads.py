@@ -7,8 +7,8 @@ from seqkeras import composites
 from seqkeras.embeddings import TokenEmbedding
 from seqkeras.transformer import LayerNorm
 from seqkeras.transformer.block import build_once
+from seqkeras.values import NEVER
 
-NEVER = -1e9  # the logit of a position that is padding
 STDDEV = 0.02  # of what weights start as
 
 

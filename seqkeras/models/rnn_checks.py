@@ -1,5 +1,6 @@
 """What the arguments of `RNNSeq2Seq` must be, and which of them go together."""
 
+from seqkeras.attention import Attention, HardAttention, LocalAttention
 from seqkeras.models.contexts import CONTEXTS
 from seqkeras.models.recurrent_stack import require_sizes
 from seqkeras.models.rnn_wirings import SCORES, WIRINGS
@@ -28,16 +29,28 @@ def check_arguments(model, sizes, options, attention, encoder_dim):
         for name, choices in CHOICES.items()
         if options[name] not in choices
     ]
-    if isinstance(attention, str) and attention not in SCORES:
-        problems.append(
-            f"attention must be None, an attention layer with a score, or one of {sorted(SCORES)}; "
-            f"received {attention!r}."
-        )
+    problems += _attention_problems(attention)
     if not problems:
         rules = _rules(sizes, options, attention, encoder_dim)
         problems = [message for holds, message in rules if not holds]
     if problems:
         raise ValueError(f"{type(model).__name__}: {' '.join(problems)}")
+
+
+def _attention_problems(attention):
+    if attention is None or (isinstance(attention, str) and attention in SCORES):
+        return []
+    if isinstance(attention, HardAttention):
+        return [
+            "attention must be soft: the gradient of hard attention needs a loss of its own, "
+            f"`reinforce_loss`; received {attention!r}."
+        ]
+    if not isinstance(attention, (Attention, LocalAttention)):
+        return [
+            "attention must be None, an Attention or LocalAttention, or one of "
+            f"{sorted(SCORES)}; received {attention!r}."
+        ]
+    return []
 
 
 def _rules(sizes, options, attention, encoder_dim):

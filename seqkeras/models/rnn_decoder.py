@@ -7,9 +7,9 @@ from seqkeras.composites import keras_rnn
 from seqkeras.decoding import StateEntry
 from seqkeras.models.recurrent_stack import STATE_NAMES, build_once
 from seqkeras.recurrent import RNN, GRUCell, LSTMCell, SimpleRNNCell, StackedCells
+from seqkeras.values import NEVER
 
 CELLS = {"gru": GRUCell, "lstm": LSTMCell, "simple_rnn": SimpleRNNCell}
-NEVER = -1e9  # the logit of a token that may not be generated
 
 
 class RNNDecoder(keras.layers.Layer):

@@ -1,7 +1,8 @@
 """Recurrent encoder-decoders: the three classical ones, and those with attention.
 
 It leaves out hard attention, whose gradient needs a loss of its own
-(`seqkeras.attention.HardAttention`), and the maxout layers of the papers.
+(`seqkeras.attention.HardAttention`), the maxout layers of the papers, cells other than "gru",
+"lstm" and "simple_rnn", and attention before the cell with wiring "initial_state".
 """
 
 import keras
@@ -32,10 +33,11 @@ class RNNSeq2Seq(keras.Model):
         logits(t) = V tanh(W_o [s(t); x(t)])
 
     With attention the context of a step is the attention's, c(t), and c is for s(0) alone.
-    `seqkeras.models.rnn_decoders` has the formula of each step.
+    `seqkeras.models.rnn_wirings` has the formula of each step.
 
     Notation: h, s, c, y are the papers'; the maxout layer before the logits is our tanh. Where both
-    directions are read, h(S) is the last state of each, side by side.
+    directions are read, h(S) is the last state of each, side by side. Bahdanau's readout reads
+    s(t-1), ours s(t); his s(0) comes from the backward state at the first word, ours from h(S).
 
     Args:
         source_vocab_size, target_vocab_size: numbers of token ids.
@@ -57,7 +59,7 @@ class RNNSeq2Seq(keras.Model):
             x(t) = [y(t-1); c].
         feed_output: False makes x(t) of "initial_state" a one, so that s(t) = RNN(s(t-1)).
         attention: None; "additive", "concat", "dot", "general", "scaled_dot", "local_monotonic",
-            "local_predictive"; or an attention with a score, as `Attention(GeneralScore())`.
+            "local_predictive"; or a layer, `Attention` or `LocalAttention`, with a score.
         attention_place: "before" the cell, s(t-1) asks and c(t) enters x(t) (Bahdanau); or "after"
             it, s(t) asks and h~(t) = tanh(W_c [c(t); s(t)]) goes to the logits (Luong).
         input_feeding: x(t) = [y(t-1); h~(t-1)].
@@ -129,7 +131,6 @@ class RNNSeq2Seq(keras.Model):
             "initial_cell": initial_cell,
             "wiring": wiring,
             "feed_output": feed_output,
-            "attention": keras.saving.serialize_keras_object(attention),
             "attention_place": attention_place,
             "input_feeding": input_feeding,
             "readout": readout,
@@ -138,6 +139,7 @@ class RNNSeq2Seq(keras.Model):
         }
         self.encoder_dim = units * (2 if bidirectional else 1)
         check_arguments(self, self.sizes, self.options, attention, self.encoder_dim)
+        self.options["attention"] = keras.saving.serialize_keras_object(attention)
         dtype = self.dtype_policy.name
         if isinstance(attention, str):
             attention = make_attention(attention, units, dtype)

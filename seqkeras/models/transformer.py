@@ -9,8 +9,8 @@ from seqkeras.embeddings import LearnedPositions, SinusoidalPositions, TokenEmbe
 from seqkeras.models.gpt import require_positions
 from seqkeras.transformer import Decoder, Encoder
 from seqkeras.transformer.block import build_once, require_heads
+from seqkeras.values import NEVER
 
-NEVER = -1e9  # the logit of a token that may not be generated
 POSITIONS = ("paper", "tensor2tensor", "marian", "learned")
 SHARED = ("none", "target", "all")
 

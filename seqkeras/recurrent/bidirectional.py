@@ -44,7 +44,8 @@ class Bidirectional(keras.layers.Layer):
         if not isinstance(layer, Recurrent) or layer.go_backwards or layer.stateful:
             raise ValueError(
                 "Bidirectional: layer must be a SimpleRNN, LSTM or GRU with go_backwards=False and "
-                f"stateful=False; received {layer!r}."
+                f"stateful=False; received {layer!r}. keras.layers.Bidirectional takes QRNN, "
+                "RNN(cell) and stateful layers."
             )
         self.forward_layer = layer
         config = {

@@ -26,8 +26,8 @@ class Cell(keras.layers.Layer):
         (B, U) output, and the list of new states.
 
     Raises:
-        ValueError: if units is not a positive integer, a share not from 0 to below 1, or a single
-            step in training would have to drop something.
+        ValueError: if units is not a positive integer, a share not from 0 to below 1, the inputs
+            are not of rank 2, or a single step in training would have to drop something.
 
     Reference: dropout: Gal and Ghahramani 2016, section 4, https://arxiv.org/abs/1512.05287
     """
@@ -62,6 +62,11 @@ class Cell(keras.layers.Layer):
         return self.units
 
     def build(self, input_shape):
+        if len(input_shape) != 2 or input_shape[-1] is None:
+            raise ValueError(
+                f"{type(self).__name__}: inputs must have shape (batch, dim), one step; received "
+                f"{tuple(input_shape)}. Loop over a sequence with seqkeras.recurrent.RNN."
+            )
         width = self.num_gates * self.units
         self.kernel = self.add_weight(
             name="kernel", shape=(input_shape[-1], width), initializer="glorot_uniform"

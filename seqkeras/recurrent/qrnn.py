@@ -1,6 +1,7 @@
 """Quasi-recurrent network: convolutions over time, then a pooling that recurs.
 
-Left out: dense connections between layers, and the attention of the paper's encoder-decoder.
+Left out: dense connections between layers, and the attention of the paper's encoder-decoder; of
+the arguments of `LSTM`, dropout, recurrent_dropout (zoneout is its form here) and stateful.
 """
 
 import keras
@@ -53,7 +54,8 @@ class QRNN(keras.layers.Layer):
 
     Raises:
         ValueError: if units or window is not a positive integer, the pooling is unknown, zoneout is
-            not from 0 to below 1, or the sequences are not of rank 3.
+            not from 0 to below 1, the sequences are not of rank 3, or there are more or fewer
+            initial states than the layer has.
 
     `step` computes one step. `keras.layers.Bidirectional` takes this layer.
 
@@ -113,6 +115,11 @@ class QRNN(keras.layers.Layer):
     def call(self, sequences, mask=None, initial_state=None, training=False):
         if initial_state is None:
             initial_state = self.get_initial_state(ops.shape(sequences)[0])
+        if len(initial_state) != self.num_states:
+            raise ValueError(
+                f"QRNN: initial_state must hold {self.num_states} tensors; "
+                f"received {len(initial_state)}."
+            )
         if self.go_backwards:
             sequences, mask = ops.flip(sequences, axis=1), _flipped(mask)
         outputs, states = self._run(sequences, mask, initial_state, training)

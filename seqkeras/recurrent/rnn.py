@@ -43,8 +43,8 @@ class RNN(keras.layers.RNN):
         `return_state` a tuple of that and each final state.
 
     Raises:
-        ValueError: if the sequences are not of rank 3, or there are more or fewer initial states
-            than the cell has.
+        ValueError: if the sequences are not of rank 3, there are more or fewer initial states than
+            the cell has, or one is not as wide as the cell's.
     """
 
     def __init__(
@@ -78,6 +78,13 @@ class RNN(keras.layers.RNN):
                 f"{type(self).__name__}: initial_state must hold {len(self.state_size)} tensors; "
                 f"received {len(initial_state)}."
             )
+        widths = [state.shape[-1] for state in initial_state]
+        for width, size in zip(widths, self.state_size, strict=True):
+            if isinstance(size, int) and width not in (size, None):
+                raise ValueError(
+                    f"{type(self).__name__}: initial_state must hold tensors of widths "
+                    f"{list(self.state_size)}; received {widths}."
+                )
         if self.stateful:  # PyTorch writes the new states over these, which its gradients need
             initial_state = tree.map_structure(ops.copy, initial_state)
         outputs, last, states = run_cell(

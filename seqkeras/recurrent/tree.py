@@ -31,8 +31,8 @@ class Recursive(keras.layers.Layer):
         (B, N, U), h of every node, zero where masked; with `return_state` a tuple of h and c.
 
     Raises:
-        ValueError: if units is not a positive integer, the features are not of rank 3, or the
-            children are not as many as the layer takes.
+        ValueError: if units is not a positive integer, the features, children or levels are not of
+            rank 3, or the children are not as many as the layer takes.
     """
 
     num_gates: int
@@ -49,6 +49,15 @@ class Recursive(keras.layers.Layer):
 
     def build(self, features_shape, children_shape, levels_shape):
         require_sequence(self, features=features_shape)
+        for name, axes, shape in (
+            ("children", "(batch, nodes, children)", children_shape),
+            ("levels", "(batch, heights, nodes)", levels_shape),
+        ):
+            if len(shape) != 3:
+                raise ValueError(
+                    f"{type(self).__name__}: {name} must have shape {axes}; "
+                    f"received {tuple(shape)}."
+                )
         width = self.num_gates * self.units
         self.kernel = self.add_weight(name="kernel", shape=(features_shape[-1], width))
         self.bias = self.add_weight(name="bias", shape=(width,), initializer="zeros")

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from benchmarks import cold_start, dates, harness, recurrent_export
+from benchmarks import cold_start, dates, harness, recurrent_export, trees
 
 FAST, SLOW = [0.002, 0.001, 0.004], [0.008, 0.002, 0.004]
 
@@ -76,6 +76,11 @@ def test_a_missing_rival_is_refused_with_the_way_to_get_it(dates_bundle, monkeyp
 def test_cold_start_says_where_the_time_goes(dates_bundle, capsys, tmp_path):
     rows = smoke_rows(cold_start, capsys, tmp_path / "rows.json", dates_bundle)
     assert set(rows) == {"cold start vs import numpy, onnxruntime", "cold start vs 1 s"}
+
+
+def test_trees_compares_levels_with_a_loop_over_nodes(capsys, tmp_path):
+    rows = smoke_rows(trees, capsys, tmp_path / "rows.json")
+    assert set(rows) == {"binary tree lstm b3 vs node by node"}
 
 
 @pytest.mark.parametrize("benchmark", [dates, cold_start], ids=["dates", "cold_start"])

@@ -12,12 +12,3 @@ def test_layers_compares_the_qrnn_with_lstms(capsys, tmp_path, monkeypatch):
         for lengths in ("static", "dynamic")
         for rival in ("our lstm", "keras lstm")
     }
-
-
-def test_the_qrnns_goals_are_at_length_512():
-    goals = {
-        (case.batch_sizes, case.lengths): case.goals["dynamic"]
-        for case in QRNN
-        if case.goals["dynamic"]
-    }
-    assert goals == {((8,), (512,)): 4, ((32,), (512,)): 1.5}

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from seqkeras.attention import DotScore, LocalAttention
+from seqkeras.attention import DotScore, GeneralScore, LocalAttention
 from seqkeras.models import RNNSeq2Seq
 from seqkeras.schedules import LinearDecay
 from tests.catalogue.case import B, Case, S, T
@@ -76,8 +76,8 @@ CLASSICAL = [
 ]
 LUONG = [
     seq2seq_case(
-        "local_monotonic",
-        attention="local_monotonic",
+        "LocalAttention(GeneralScore)",
+        attention=lambda: LocalAttention(GeneralScore(), 1),
         attention_place="after",
         wiring="initial_state",
         teacher_forcing=lambda: LinearDecay(0.7, 0.1),

@@ -7,6 +7,7 @@ import pytest
 from seqkeras.recurrent import (
     GRU,
     LSTM,
+    QRNN,
     RNN,
     Bidirectional,
     GRUCell,
@@ -14,7 +15,6 @@ from seqkeras.recurrent import (
     SimpleRNN,
     StackedCells,
 )
-from seqkeras.recurrent.qrnn import QRNN
 from tests.arrays import floats, right_padded
 from tests.learning import tasks
 
@@ -72,7 +72,8 @@ def share_remembered(layer, steps, random):
 
 
 @pytest.mark.parametrize("layer_class", [GRU, LSTM])
-def test_gated_layers_remember_for_a_hundred_steps(layer_class, random):
+def test_gates_with_chrono_biases_remember_for_a_hundred_steps(layer_class, random):
+    """Gates with chrono biases (`chrono_bias`), not with the biases that the layers start with."""
     assert share_remembered(layer_class(16), 100, random) > 0.9
 
 

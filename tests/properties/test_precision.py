@@ -7,14 +7,6 @@ from tests.arrays import BACKEND, close, numbers
 from tests.catalogue import CASES, call
 
 
-@pytest.fixture
-def restored():
-    before, floatx = keras.config.dtype_policy(), keras.config.floatx()
-    yield
-    keras.config.set_dtype_policy(before)
-    keras.config.set_floatx(floatx)
-
-
 @pytest.fixture(params=["mixed_float16", "mixed_bfloat16"])
 def policy(request, restored):
     keras.config.set_dtype_policy(request.param)
@@ -40,10 +32,14 @@ def test_half_precision_stays_near_and_finite(case, policy):
     large = numbers(as_float32(call(layer, scaled(inputs, case.scale))))
     assert all(np.all(np.isfinite(each)) for each in tree.flatten(large))
     keras.config.set_dtype_policy("float32")
-    close(small, call(case.build(), inputs), rtol=0.05, atol=0.1)
+    expected = numbers(call(case.build(), inputs))
+    for each, other in zip(tree.flatten(numbers(small)), tree.flatten(expected), strict=True):
+        told = np.abs(other) < 1e8  # not the logits of what may not be
+        assert np.array_equal(told, np.abs(each) < 1e8)
+        assert np.max(np.abs(each - other)[told]) < 0.05 * np.max(np.abs(other[told])) + 1e-3
 
 
-@pytest.mark.skipif(BACKEND == "jax", reason="JAX computes in float64 only when told at its start")
+@pytest.mark.skipif(BACKEND != "tensorflow", reason="elsewhere Keras rounds float64 to float32")
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_float64_is_kept_from_the_inputs_to_the_outputs(case, restored):
     expected = call(case.build(), case.inputs())

@@ -1,4 +1,5 @@
 import itertools
+import re
 
 import matplotlib
 import numpy as np
@@ -137,3 +138,38 @@ def test_the_command_says_what_is_wrong(tmp_path, capsys):
     with pytest.raises(SystemExit):
         gradient_flow.main(["--out", str(path), "--steps", "1"])
     assert "expected a whole number from 2; received '1'" in capsys.readouterr().err
+
+
+def test_radii_may_be_chosen(tmp_path, capsys):
+    assert list(gradient_flow.measure(3, 4, radii=(0.5, 2)).radii) == [0.5, 2]
+    arguments = ["--out", str(tmp_path / "flow.png"), "--units", "3", "--steps", "4"]
+    assert gradient_flow.main([*arguments, "--radii", "0.5,2"]) == 0
+    table = capsys.readouterr().out
+    assert "radius 0.5, SimpleRNN" in table and "radius 2, SimpleRNN" in table
+    assert "radius 1.1" not in table
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("1,a", r"argument --radii: expected numbers with commas between; received '1,a'$"),
+        ("", r"argument --radii: expected numbers with commas between; received ''$"),
+        ("1,0", r"radii must be positive numbers whose power 4 is below 1e300; received 0\.$"),
+        ("nan", r"radii must be positive numbers whose power 4 is below 1e300; received nan\.$"),
+        (
+            "1e80",
+            r"radii must be positive numbers whose power 4 is below 1e300; received 1e\+80\.$",
+        ),
+        (",".join("1" * 99), r"radii must be from 1 to \d+ numbers; received 99\.$"),
+    ],
+)
+def test_radii_that_can_not_be_are_refused(text, message, tmp_path, capsys):
+    with pytest.raises(SystemExit) as stop:
+        gradient_flow.main(["--out", str(tmp_path / "flow.png"), "--steps", "4", "--radii", text])
+    assert stop.value.code == 2
+    assert re.search(message, capsys.readouterr().err.strip())
+
+
+def test_measure_refuses_a_negative_radius():
+    with pytest.raises(ValueError, match="^measure: radii must be positive .*; received -1\\.$"):
+        gradient_flow.measure(3, 4, radii=(-1,))

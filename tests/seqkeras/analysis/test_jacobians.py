@@ -4,8 +4,7 @@ import pytest
 from keras import ops
 
 from seqkeras.analysis.jacobians import jacobian_norms, step_jacobians
-from seqkeras.recurrent import GRUCell, LSTMCell, SimpleRNNCell
-from seqkeras.recurrent.qrnn import QRNN
+from seqkeras.recurrent import QRNN, GRUCell, LSTMCell, SimpleRNNCell
 from tests.arrays import floats, numbers, randomize
 from tests.autodiff import gradients_of
 

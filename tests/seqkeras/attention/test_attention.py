@@ -1,3 +1,5 @@
+import re
+
 import keras
 import numpy as np
 import pytest
@@ -9,6 +11,8 @@ from seqkeras.attention import (
     ConcatScore,
     DotScore,
     GeneralScore,
+    HardAttention,
+    LocalAttention,
     ScaledDotScore,
 )
 from tests import references
@@ -122,3 +126,32 @@ def test_attention_is_that_of_keras(kind):
         results.append((layer(*inputs), by_inputs))
     assert difference(results[0][0], results[1][0]) < 1e-5
     assert difference(results[0][1], results[1][1]) < 1e-5
+
+
+@pytest.mark.parametrize("score", [5, "dot", DotScore])
+@pytest.mark.parametrize("make", [Attention, HardAttention, lambda score: LocalAttention(score, 1)])
+def test_what_is_no_score_is_refused(make, score):
+    message = (
+        r"^(Hard|Local)?Attention: score must be a layer of seqkeras\.attention such as "
+        rf"DotScore\(\); received {re.escape(repr(score))}\.$"
+    )
+    with pytest.raises(ValueError, match=message):
+        make(score)
+
+
+@pytest.mark.parametrize("make", [Attention, HardAttention, lambda score: LocalAttention(score, 1)])
+def test_a_padding_mask_that_would_serve_the_wrong_queries_is_refused(make):
+    layer, sequence, mask = make(DotScore()), floats(5, 5, 7), np.ones((5, 5), bool)
+    message = (
+        rf"^{type(layer).__name__}: attention_mask must have shape \(batch, target, source\); "
+        r"received \(5, 5\)\. A padding mask \(batch, source\) becomes one of attention by "
+        r"mask\[:, None\]\.$"
+    )
+    layer(sequence, sequence, sequence, mask[:, None])
+    with pytest.raises(ValueError, match=message):
+        layer.attend(sequence, layer.score.prepare(sequence), sequence, mask)
+    if isinstance(layer, HardAttention):
+        with pytest.raises(ValueError, match=message):
+            layer.log_probability(sequence, sequence, floats(5, 5, 5), mask)
+        with pytest.raises(ValueError, match=message):
+            layer.entropy(sequence, sequence, mask)

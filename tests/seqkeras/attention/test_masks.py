@@ -6,6 +6,7 @@ from seqkeras.attention.masks import (
     causal_mask,
     combine_masks,
     lengths_of,
+    mask_scores,
     masked_softmax,
     padding_mask,
     permutation_mask,
@@ -158,6 +159,14 @@ def test_a_score_over_the_range_of_float16_is_a_large_one():
     weights = masked_softmax(scores, mask)
     assert "float16" in str(weights.dtype)
     np.testing.assert_array_equal(ops.cast(weights, "float32"), [[1, 0, 0, 0], [0, 0, 0, 0]])
+
+
+@pytest.mark.parametrize(
+    "dtype, size", [("float16", 1e21), ("bfloat16", np.inf), ("float32", np.inf)]
+)
+def test_an_infinite_score_becomes_finite_in_float16_alone(dtype, size):
+    scores = mask_scores(ops.cast(np.array([np.inf, -np.inf, 1.0], "float32"), dtype))
+    np.testing.assert_allclose(numbers(scores), [size, -size, 1], rtol=1e-6)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])

@@ -183,13 +183,16 @@ def test_dropout_leaves_weights_out_in_training_and_keeps_their_mean():
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        ({"num_heads": 0, "head_dim": 2}, r"num_heads and head_dim must .* received 0 and 2\."),
-        ({"num_heads": 3, "head_dim": -1}, r"num_heads and head_dim must .* received 3 and -1\."),
+        ((0, 2), "num_heads must be a positive integer; received 0"),
+        ((1.5, 2), "num_heads must be a positive integer; received 1.5"),
+        ((3, -1), "head_dim must be a positive integer; received -1"),
+        ((3, 2, 0), "output_dim must be a positive integer; received 0"),
+        ((3, 2, True), "output_dim must be a positive integer; received True"),
     ],
 )
-def test_sizes_under_one_are_refused(arguments, message):
-    with pytest.raises(ValueError, match=rf"^MultiHeadAttention: {message}$"):
-        MultiHeadAttention(**arguments)
+def test_sizes_that_are_no_positive_integers_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=rf"^MultiHeadAttention: {message}\.$"):
+        MultiHeadAttention(*arguments)
 
 
 def test_a_mask_and_inputs_of_a_wrong_rank_are_refused():

@@ -160,5 +160,8 @@ def test_windows_and_shapes_that_make_no_sense_are_refused():
         RestrictedSelfAttention(3, 2, window=0)
     with pytest.raises(ValueError, match=r"^RestrictedSelfAttention: sequence must have shape"):
         RestrictedSelfAttention(3, 2, window=2).build((5, 7))
-    with pytest.raises(ValueError, match=r"^RestrictedSelfAttention: num_heads and head_dim must"):
-        RestrictedSelfAttention(0, 2, window=2)
+    sizes = {"num_heads": 3, "head_dim": 2, "output_dim": 5}
+    for name in sizes:
+        message = rf"^RestrictedSelfAttention: {name} must be a positive integer; received 0\.$"
+        with pytest.raises(ValueError, match=message):
+            RestrictedSelfAttention(**sizes | {name: 0}, window=2)

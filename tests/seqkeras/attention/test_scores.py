@@ -87,3 +87,11 @@ def test_the_scaled_dot_product_of_normal_numbers_is_of_size_one():
     query, key = floats(1, 97, 401), floats(1, 89, 401)
     scores = np.asarray(ScaledDotScore()(query, key))
     assert 0.9 < scores.std() < 1.1
+
+
+@pytest.mark.parametrize("units", [0, -3, 2.0, True, None, "17"])
+@pytest.mark.parametrize("score_class", [AdditiveScore, ConcatScore])
+def test_units_that_are_no_positive_integer_are_refused(score_class, units):
+    message = rf"^{score_class.__name__}: units must be a positive integer; received {units!r}\.$"
+    with pytest.raises(ValueError, match=message):
+        score_class(units)

@@ -131,6 +131,37 @@ def test_lengths_that_no_graph_knows_share_one_trace(reverse):
     assert len(traces) == 1
 
 
+@needs_tensorflow
+def test_it_exports_op_by_op():
+    onnxruntime = pytest.importorskip("onnxruntime")
+    from export import onnx_graphs
+    from serving.manifest import TensorSpec
+
+    def outputs(a, b, lengths):
+        mask = ops.arange(ops.shape(a)[1]) < ops.cast(lengths, "int32")[:, None]
+        zeros = ops.zeros_like(a[:, 0])
+        return {"outputs": linear_recurrence(a, b, mask, zeros, reverse=True)[0]}
+
+    sequence = ("batch", "length", U)
+    model = onnx_graphs.convert(
+        outputs,
+        [
+            TensorSpec("a", "float32", sequence),
+            TensorSpec("b", "float32", sequence),
+            TensorSpec("lengths", "int64", ("batch",)),
+        ],
+        [TensorSpec("outputs", "float32", sequence)],
+        "linear_recurrence",
+    )
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    for length in LENGTHS:
+        a, b, _ = (each.astype("float32") for each in tensors(length))
+        lengths = np.array([length, (length + 1) // 2])
+        [actual] = session.run(None, {"a": a, "b": b, "lengths": lengths})
+        mask = np.arange(length) < lengths[:, None]
+        close(actual, references.linear_recurrence(a, b, mask, np.zeros((B, U)), reverse=True)[0])
+
+
 def test_factors_of_zero_and_one_and_products_that_vanish_stay_exact():
     length = 5 * CHUNK
     a = np.zeros((1, length, 3), "float32")

@@ -5,7 +5,7 @@ import pytest
 from seqkeras.decoding import best_spans
 from seqkeras.losses import span_loss
 from seqkeras.models import BiDAF
-from seqkeras.models.bidaf import NEVER
+from seqkeras.values import NEVER
 from tests.arrays import close, needs_tensorflow, numbers, randomize, right_padded
 from tests.catalogue import models
 from tests.catalogue.case import S
@@ -100,6 +100,11 @@ def test_a_size_under_one_is_refused(name):
     message = rf"^BiDAF: every size must be at least 1; received .*'{name}': 0"
     with pytest.raises(ValueError, match=message):
         BiDAF(**SIZES | {name: 0})
+
+
+def test_a_negative_number_of_highways_is_refused():
+    with pytest.raises(ValueError, match=r"^BiDAF: num_highways must be .* 0; received -1\.$"):
+        BiDAF(**SIZES, num_highways=-1)
 
 
 def questions(random, rows, length=13):

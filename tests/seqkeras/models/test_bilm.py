@@ -142,6 +142,12 @@ def test_a_projected_lstm_is_the_papers_formula(reverse):
     close(actual, projected_lstm(x, REAL, weights, reverse))
 
 
+def test_the_forget_gate_of_a_projected_lstm_begins_open():
+    layer = ProjectedLSTM(3, 2)
+    layer.build((None, None, 5))
+    close(layer.bias, [0, 0, 0, 1, 1, 1, 0, 0, 0, 0, 0, 0])
+
+
 def test_a_projected_lstm_and_its_gradients_are_what_torch_says():
     stored = vectors.load("models")
     names = ["kernel", "recurrent_kernel", "bias", "projection"]

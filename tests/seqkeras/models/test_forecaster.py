@@ -128,6 +128,7 @@ def test_dropout_drops_in_training_only():
     [
         ({"horizon": 0}, r"every size must be at least 1; received .*'horizon': 0"),
         ({"num_layers": 0}, r"every size must be at least 1; received .*'num_layers': 0"),
+        ({"num_known": -1}, r"num_known must be at least 0; received -1\.$"),
         ({"cell": "q"}, r"cell must be one of \['gru', 'lstm', 'simple_rnn'\]; received 'q'\.$"),
         ({"decoder": "q"}, r"decoder must be one of \('direct', 'recurrent'\); received 'q'\.$"),
         ({"quantiles": [0.5, 0.5]}, r"quantiles must increase between 0 and 1; received \[0\.5, "),

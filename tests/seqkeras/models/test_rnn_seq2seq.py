@@ -4,11 +4,18 @@ import numpy as np
 import pytest
 from keras import ops, tree
 
-from seqkeras.attention import Attention, DotScore, GeneralScore, LocalAttention
+from seqkeras.attention import (
+    Attention,
+    DotScore,
+    GeneralScore,
+    HardAttention,
+    LocalAttention,
+    MultiHeadAttention,
+)
 from seqkeras.models import RNNSeq2Seq
-from seqkeras.models.rnn_decoder import NEVER
 from seqkeras.models.rnn_wirings import SCORES
 from seqkeras.schedules import LinearDecay
+from seqkeras.values import NEVER
 from tests import references
 from tests.arrays import BACKEND, close, floats, gradients, numbers, randomize
 from tests.catalogue import seq2seq
@@ -46,9 +53,9 @@ FORMULAS = {
     "luong concat": LUONG | {"attention": "concat", "encoder_layers": 2, "decoder_layers": 3},
     "luong dot, fed": LUONG | SAME_DIM | {"attention": "dot", "input_feeding": True},
     "luong scaled dot": LUONG | SAME_DIM | {"attention": "scaled_dot", "cell": "lstm"},
-    "luong local-m, fed": LUONG
-    | {"attention": "local_monotonic", "input_feeding": True, "cell": "lstm"},
-    "luong local-p": LUONG | {"attention": "local_predictive", "context": "combination"},
+    "luong local-m": LUONG | {"attention": "local_monotonic", "cell": "lstm"},
+    "luong local-p, fed": LUONG
+    | {"attention": "local_predictive", "input_feeding": True, "context": "combination"},
 }
 every_formula = pytest.mark.parametrize("arguments", FORMULAS.values(), ids=FORMULAS)
 
@@ -245,6 +252,21 @@ def test_every_unknown_name_is_named_at_once():
 )
 def test_arguments_that_do_not_go_together_are_refused(message, arguments):
     refused(message, **arguments)
+
+
+@pytest.mark.parametrize(
+    "message, make_attention",
+    [
+        (r"be soft: .* needs a loss of its own, .*<HardA", lambda: HardAttention(DotScore())),
+        (r"be None, an Attention or LocalAttention, or one of .*; received 3\.$", lambda: 3),
+        (r"be None, an Attention or .*; received <MultiHead", lambda: MultiHeadAttention(2, 6)),
+        (r"be None, an Attention or .*; received <DotScore", DotScore),
+        (r"be None, an Attention or .*; received <class .*DotScore'>\.$", lambda: DotScore),
+        (r"be None, an Attention or .*; received <object", object),
+    ],
+)
+def test_an_attention_that_no_decoder_can_use_is_refused(message, make_attention):
+    refused(rf"^RNNSeq2Seq: attention must {message}", attention=make_attention())
 
 
 @pytest.mark.parametrize("name", sorted(SCORES))

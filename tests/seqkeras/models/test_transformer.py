@@ -4,7 +4,7 @@ import pytest
 
 from seqkeras.decoding import beam, greedy
 from seqkeras.models import Transformer
-from seqkeras.models.transformer import NEVER
+from seqkeras.values import NEVER
 from tests.arrays import close, floats, numbers, randomize
 from tests.catalogue import call
 from tests.catalogue.case import B

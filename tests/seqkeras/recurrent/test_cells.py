@@ -1,3 +1,5 @@
+import re
+
 import keras
 import numpy as np
 import pytest
@@ -46,6 +48,18 @@ def test_units_that_are_no_positive_integer_are_refused(cell_class, units):
     message = rf"^{cell_class.__name__}: units must be a positive integer; received {units!r}\.$"
     with pytest.raises(ValueError, match=message):
         cell_class(units)
+
+
+@pytest.mark.parametrize("shape", [(B, 5, D), (D,)])
+@pytest.mark.parametrize("cell_class", [SimpleRNNCell, LSTMCell, GRUCell])
+def test_inputs_that_are_no_step_are_refused(cell_class, shape):
+    cell = cell_class(U)
+    message = (
+        f"{cell_class.__name__}: inputs must have shape (batch, dim), one step; received {shape}. "
+        "Loop over a sequence with seqkeras.recurrent.RNN."
+    )
+    with pytest.raises(ValueError, match=re.escape(message)):
+        cell(floats(*shape), cell.get_initial_state(B))
 
 
 def test_a_cell_runs_in_keras_own_loop():

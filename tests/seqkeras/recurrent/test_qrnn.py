@@ -233,6 +233,13 @@ def test_a_sequence_that_is_none_is_refused():
         QRNN(U)(floats(B, D))
 
 
+@pytest.mark.parametrize("window, count", [(1, 1), (2, 2)])
+def test_the_number_of_initial_states_must_be_right(window, count):
+    message = rf"QRNN: initial_state must hold {count} tensors; received 3\."
+    with pytest.raises(ValueError, match=message):
+        QRNN(U, window)(floats(B, S, D), initial_state=[floats(B, U)] * 3)
+
+
 def test_it_learns_to_recall_the_first_input():
     random = np.random.default_rng(0)
     first = random.integers(0, 2, 64)

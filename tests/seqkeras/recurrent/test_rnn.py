@@ -1,3 +1,5 @@
+import re
+
 import keras
 import numpy as np
 import pytest
@@ -236,6 +238,26 @@ def test_the_number_of_initial_states_must_be_right(layer, count):
 
 
 @pytest.mark.parametrize(
+    "layer, sizes",
+    [
+        (lambda: LSTM(U), [U, U]),
+        (lambda: SimpleRNN(U), [U]),
+        (lambda: RNN([GRUCell(U), GRUCell(U + 2)]), [U, U + 2]),
+        (lambda: RNN(keras.layers.GRUCell(U)), [U]),
+    ],
+    ids=["LSTM", "SimpleRNN", "stack", "Keras's cell"],
+)
+def test_the_width_of_initial_states_must_be_right(layer, sizes):
+    layer, wrong = layer(), [*sizes[:-1], sizes[-1] + 1]
+    message = (
+        f"{type(layer).__name__}: initial_state must hold tensors of widths {sizes}; "
+        f"received {wrong}."
+    )
+    with pytest.raises(ValueError, match=re.escape(message)):
+        layer(floats(B, S, D), initial_state=[floats(B, width) for width in wrong])
+
+
+@pytest.mark.parametrize(
     "layer",
     [
         lambda: LSTM(U, stateful=True),
@@ -249,7 +271,8 @@ def test_the_number_of_initial_states_must_be_right(layer, count):
 def test_bidirectional_refuses_what_it_can_not_turn_round(layer):
     message = (
         r"^Bidirectional: layer must be a SimpleRNN, LSTM or GRU with go_backwards=False and "
-        r"stateful=False; received <"
+        r"stateful=False; received <.*>\. keras\.layers\.Bidirectional takes QRNN, RNN\(cell\) and "
+        r"stateful layers\.$"
     )
     with pytest.raises(ValueError, match=message):
         Bidirectional(layer())

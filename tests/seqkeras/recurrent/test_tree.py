@@ -1,3 +1,5 @@
+import re
+
 import numpy as np
 import pytest
 from keras import ops
@@ -77,3 +79,15 @@ def test_the_order_of_children_matters_to_binary_and_not_to_child_sum():
 def test_what_can_not_be_a_recursive_layer_is_refused(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+@pytest.mark.parametrize(
+    "name, axes", [("children", "(batch, nodes, children)"), ("levels", "(batch, heights, nodes)")]
+)
+@pytest.mark.parametrize("layer_class", [TreeRNN, TreeLSTM])
+def test_places_that_are_not_of_rank_3_are_refused(layer_class, name, axes):
+    inputs = inputs_of(BINARY)
+    inputs[name] = inputs[name][0]
+    message = f"{layer_class.__name__}: {name} must have shape {axes}; received "
+    with pytest.raises(ValueError, match=re.escape(message + f"{inputs[name].shape}.")):
+        layer_class(11)(**inputs)
