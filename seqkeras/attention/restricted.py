@@ -82,7 +82,7 @@ class RestrictedSelfAttention(Heads):
     def _blocks(self, sequence):
         """(B, T, ·) to (B, n, r, ·), the last block filled with zeros."""
         batch_size, length = ops.shape(sequence)[:2]
-        shape = (batch_size, -length % self.window, sequence.shape[-1])
+        shape = (batch_size, self.window - 1 - (length - 1) % self.window, sequence.shape[-1])
         padded = ops.concatenate([sequence, ops.zeros(shape, sequence.dtype)], axis=1)
         return ops.reshape(padded, (batch_size, -1, self.window, sequence.shape[-1]))
 

@@ -10,8 +10,11 @@ LENGTHS = [61, 17, 53, 1, 31, 47, 61]
 
 
 @every_precision
-@pytest.mark.parametrize("lengths", [LENGTHS, None], ids=["packed", "whole"])
-@pytest.mark.parametrize("network", recurrent.NETWORKS)
+@pytest.mark.parametrize(
+    "network, lengths",
+    [("one layer", None), *((network, LENGTHS) for network in recurrent.NETWORKS)],
+    ids=["one layer, not padded", *recurrent.NETWORKS],
+)
 @pytest.mark.parametrize("cell", CLASSES)
 def test_large_networks_are_those_of_torch(cell, network, lengths, dtype, limit):
     options = recurrent.NETWORKS[network]

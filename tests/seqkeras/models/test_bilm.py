@@ -145,7 +145,7 @@ def test_a_projected_lstm_is_the_papers_formula(reverse):
 def test_the_forget_gate_of_a_projected_lstm_begins_open():
     layer = ProjectedLSTM(3, 2)
     layer.build((None, None, 5))
-    close(layer.bias, [0, 0, 0, 1, 1, 1, 0, 0, 0, 0, 0, 0])
+    close(layer.bias, np.repeat([0.0, 1.0, 0.0, 0.0], 3))
 
 
 def test_a_projected_lstm_and_its_gradients_are_what_torch_says():
