@@ -12,7 +12,7 @@ import tensorflow as tf
 from keras import ops
 
 import serving
-from seqkeras.models.rnn_decoder import NEVER
+from seqkeras.values import NEVER
 from seqkeras.tokenizers import BOS, pad
 from serving.manifest import read_manifest
 from serving.session import EncoderDecoder
