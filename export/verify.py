@@ -12,8 +12,8 @@ import tensorflow as tf
 from keras import ops
 
 import serving
-from seqkeras.values import NEVER
 from seqkeras.tokenizers import BOS, pad
+from seqkeras.values import NEVER
 from serving.manifest import read_manifest
 from serving.session import EncoderDecoder
 
