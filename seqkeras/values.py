@@ -1,4 +1,4 @@
-"""Numbers that models share, and those of a tensor, where they are there before a graph runs."""
+"""Small pieces that blocks and models share: a number, the numbers of a tensor, building once."""
 
 from keras import ops
 
@@ -11,3 +11,9 @@ def known_numbers(tensor):
         return ops.convert_to_numpy(tensor)
     except (NotImplementedError, TypeError, ValueError):  # as each backend's symbols say no
         return None
+
+
+def build_once(layer, *shapes):
+    """Build a layer unless it is built already, as one from a file is."""
+    if not layer.built:
+        layer.build(*shapes)

@@ -11,6 +11,7 @@ import numpy as np
 
 TOKEN = re.compile(r"[()]|[^() \t\r\n]+")  # a word may hold a no-break space: "8 1\/2"
 ESCAPES = {"-LRB-": "(", "-RRB-": ")", r"\/": "/", r"\*": "*"}
+ESCAPED = re.compile("|".join(map(re.escape, ESCAPES)))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,7 +83,7 @@ def _label(tokens, place):
 
 def _closed(label, content):
     if len(content) == 1 and isinstance(content[0], str):
-        word = re.sub(r"-LRB-|-RRB-|\\/|\\\*", lambda found: ESCAPES[found[0]], content[0])
+        word = ESCAPED.sub(lambda found: ESCAPES[found[0]], content[0])
         return Tree(label, word=word)
     if not content or not all(isinstance(each, Tree) for each in content):
         raise ValueError(f"expected one word, or trees, under a node; received {content}")
@@ -112,19 +113,13 @@ def tree_arrays(trees, ids, unknown_id=1):
     if not trees:
         raise ValueError("tree_arrays: needs one tree at least; received none.")
     rows = [_Row(tree) for tree in trees]
-
-    def padded(name, fill):
-        ragged = [getattr(row, name) for row in rows]
-        depth = 3 if name in ("children", "levels") else 2
-        return _padded(ragged, depth, fill)
-
     token_ids = [[ids.get(word, unknown_id) if word else 0 for word in row.words] for row in rows]
     return {
         "token_ids": _padded(token_ids, 2, 0),
         "lengths": np.array([len(row.labels) for row in rows], np.int32),
-        "children": padded("children", -1),
-        "levels": padded("levels", -1),
-        "labels": padded("labels", -1),
+        "children": _padded([row.children for row in rows], 3, -1),
+        "levels": _padded([row.levels for row in rows], 3, -1),
+        "labels": _padded([row.labels for row in rows], 2, -1),
     }
 
 

@@ -7,7 +7,8 @@ from seqkeras.attention.masks import padding_mask
 from seqkeras.embeddings import LearnedPositions, TokenEmbedding
 from seqkeras.embeddings.ids import require_ids
 from seqkeras.transformer import Encoder, LayerNorm
-from seqkeras.transformer.block import build_once, require_heads
+from seqkeras.transformer.block import require_heads
+from seqkeras.values import build_once
 
 STDDEV = 0.02  # of what weights start as
 

@@ -6,9 +6,9 @@ from keras import ops
 from seqkeras.attention import BiAttention
 from seqkeras.attention.masks import padding_mask
 from seqkeras.embeddings import CharacterCNN, Highway
-from seqkeras.models.recurrent_stack import build_once, require_sizes, values_dtype
+from seqkeras.models.recurrent_stack import require_sizes, values_dtype
 from seqkeras.recurrent import LSTM, Bidirectional
-from seqkeras.values import NEVER
+from seqkeras.values import NEVER, build_once
 
 
 @keras.saving.register_keras_serializable("seqkeras")

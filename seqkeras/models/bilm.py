@@ -9,8 +9,9 @@ from keras import ops
 from seqkeras.attention.masks import padding_mask
 from seqkeras.composites import keras_rnn
 from seqkeras.embeddings import CharacterCNN, Highway
-from seqkeras.models.recurrent_stack import build_once, require_sizes, values_dtype
+from seqkeras.models.recurrent_stack import require_sizes, values_dtype
 from seqkeras.shapes import require_sequence
+from seqkeras.values import build_once
 
 
 class ProjectedLSTM(keras.layers.Layer):

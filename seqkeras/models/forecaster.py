@@ -11,10 +11,10 @@ from seqkeras.composites import keras_rnn
 from seqkeras.models.recurrent_stack import (
     STATE_NAMES,
     RecurrentStack,
-    build_once,
     require_sizes,
     values_dtype,
 )
+from seqkeras.values import build_once
 
 DECODERS = ("direct", "recurrent")
 EPSILON = 1e-6  # beside the variance of a window, which may be zero

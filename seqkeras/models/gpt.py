@@ -8,7 +8,8 @@ from keras import ops
 
 from seqkeras.embeddings import LearnedPositions, TokenEmbedding
 from seqkeras.transformer import Decoder
-from seqkeras.transformer.block import build_once, require_heads
+from seqkeras.transformer.block import require_heads
+from seqkeras.values import build_once
 
 
 @keras.saving.register_keras_serializable("seqkeras")

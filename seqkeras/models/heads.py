@@ -6,8 +6,7 @@ from keras import ops
 from seqkeras import composites
 from seqkeras.embeddings import TokenEmbedding
 from seqkeras.transformer import LayerNorm
-from seqkeras.transformer.block import build_once
-from seqkeras.values import NEVER
+from seqkeras.values import NEVER, build_once
 
 STDDEV = 0.02  # of what weights start as
 

@@ -3,6 +3,7 @@
 import keras
 
 from seqkeras.recurrent import GRU, LSTM, SimpleRNN
+from seqkeras.values import build_once
 
 LAYERS = {"gru": GRU, "lstm": LSTM, "simple_rnn": SimpleRNN}
 STATE_NAMES = {"gru": ["hidden"], "lstm": ["hidden", "cell"], "simple_rnn": ["hidden"]}
@@ -20,12 +21,6 @@ def require_sizes(model, cell=None, **sizes):
 def values_dtype(model):
     """The dtype of what leaves a model: float64 where it computes in that, else float32."""
     return "float64" if model.compute_dtype == "float64" else "float32"
-
-
-def build_once(layer, *shapes):
-    """Build a layer unless it is built already, as one from a file is."""
-    if not layer.built:
-        layer.build(*shapes)
 
 
 class RecurrentStack(keras.layers.Layer):

@@ -5,9 +5,9 @@ from keras import ops
 
 from seqkeras.composites import keras_rnn
 from seqkeras.decoding import StateEntry
-from seqkeras.models.recurrent_stack import STATE_NAMES, build_once
+from seqkeras.models.recurrent_stack import STATE_NAMES
 from seqkeras.recurrent import RNN, GRUCell, LSTMCell, SimpleRNNCell, StackedCells
-from seqkeras.values import NEVER
+from seqkeras.values import NEVER, build_once
 
 CELLS = {"gru": GRUCell, "lstm": LSTMCell, "simple_rnn": SimpleRNNCell}
 

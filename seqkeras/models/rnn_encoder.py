@@ -3,8 +3,9 @@
 import keras
 from keras import ops
 
-from seqkeras.models.recurrent_stack import LAYERS, build_once
+from seqkeras.models.recurrent_stack import LAYERS
 from seqkeras.recurrent import Bidirectional
+from seqkeras.values import build_once
 
 
 def make_encoder(cell, units, num_layers, bidirectional, dropout, dtype):

@@ -6,7 +6,8 @@ from keras import ops
 from seqkeras.attention.masks import padding_mask
 from seqkeras.decoding import StateEntry
 from seqkeras.embeddings import TokenEmbedding
-from seqkeras.models.recurrent_stack import RecurrentStack, build_once, require_sizes, values_dtype
+from seqkeras.models.recurrent_stack import RecurrentStack, require_sizes, values_dtype
+from seqkeras.values import build_once
 
 
 @keras.saving.register_keras_serializable("seqkeras")

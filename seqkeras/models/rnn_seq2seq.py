@@ -10,7 +10,7 @@ from keras import ops
 
 from seqkeras.attention.masks import padding_mask
 from seqkeras.models.contexts import CONTEXTS, Bridge
-from seqkeras.models.recurrent_stack import STATE_NAMES, build_once
+from seqkeras.models.recurrent_stack import STATE_NAMES
 from seqkeras.models.rnn_checks import check_arguments
 from seqkeras.models.rnn_encoder import last_states, make_encoder
 from seqkeras.models.rnn_wirings import (
@@ -20,6 +20,7 @@ from seqkeras.models.rnn_wirings import (
     make_attention,
 )
 from seqkeras.models.teacher_forcing import TeacherForcing
+from seqkeras.values import build_once
 
 
 @keras.saving.register_keras_serializable("seqkeras")

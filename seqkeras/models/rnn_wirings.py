@@ -13,8 +13,8 @@ from seqkeras.attention import (
     ScaledDotScore,
 )
 from seqkeras.decoding import StateEntry
-from seqkeras.models.recurrent_stack import build_once
 from seqkeras.models.rnn_decoder import RNNDecoder
+from seqkeras.values import build_once
 
 # What the cell is given at each step: the previous output y, the context c, or both.
 WIRINGS = {"initial_state": "y", "context": "c", "context_and_output": "yc"}

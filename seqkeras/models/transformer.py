@@ -8,8 +8,8 @@ from seqkeras.decoding import StateEntry
 from seqkeras.embeddings import LearnedPositions, SinusoidalPositions, TokenEmbedding
 from seqkeras.models.gpt import require_positions
 from seqkeras.transformer import Decoder, Encoder
-from seqkeras.transformer.block import build_once, require_heads
-from seqkeras.values import NEVER
+from seqkeras.transformer.block import require_heads
+from seqkeras.values import NEVER, build_once
 
 POSITIONS = ("paper", "tensor2tensor", "marian", "learned")
 SHARED = ("none", "target", "all")

@@ -4,8 +4,9 @@ import keras
 from keras import ops
 
 from seqkeras.attention.masks import padding_mask
-from seqkeras.models.recurrent_stack import build_once, require_sizes, values_dtype
+from seqkeras.models.recurrent_stack import require_sizes, values_dtype
 from seqkeras.recurrent import TreeLSTM, TreeRNN
+from seqkeras.values import build_once
 
 CELLS = ("tree_rnn", "child_sum", "binary")
 

@@ -5,7 +5,7 @@ from keras import ops
 
 from seqkeras.attention.masks import padding_mask
 from seqkeras.models.heads import MaskedLMHead
-from seqkeras.transformer.block import build_once
+from seqkeras.values import build_once
 
 
 @keras.saving.register_keras_serializable("seqkeras")

@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from seqkeras import composites
+from seqkeras.shapes import require_positive
 
 
 class Cell(keras.layers.Layer):
@@ -38,8 +39,7 @@ class Cell(keras.layers.Layer):
     def __init__(self, units, dropout=0.0, recurrent_dropout=0.0, seed=None, **kwargs):
         super().__init__(**kwargs)
         who = type(self).__name__
-        if not isinstance(units, int) or units < 1:
-            raise ValueError(f"{who}: units must be a positive integer; received {units!r}.")
+        require_positive(self, units=units)
         for name, share in (("dropout", dropout), ("recurrent_dropout", recurrent_dropout)):
             if not 0 <= share < 1:
                 raise ValueError(

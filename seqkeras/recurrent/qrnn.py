@@ -8,7 +8,7 @@ import keras
 from keras import ops
 
 from seqkeras.composites import linear_recurrence
-from seqkeras.shapes import require_sequence
+from seqkeras.shapes import require_positive, require_sequence
 
 BANKS = {"f": "zf", "fo": "zfo", "ifo": "zfoi"}  # the convolutions of each pooling
 
@@ -78,9 +78,7 @@ class QRNN(keras.layers.Layer):
         **kwargs,
     ):
         super().__init__(**kwargs)
-        for name, value in (("units", units), ("window", window)):
-            if not isinstance(value, int) or value < 1:
-                raise ValueError(f"QRNN: {name} must be a positive integer; received {value!r}.")
+        require_positive(self, units=units, window=window)
         if pooling not in BANKS:
             raise ValueError(f"QRNN: pooling must be one of {list(BANKS)}; received {pooling!r}.")
         if not 0 <= zoneout < 1:

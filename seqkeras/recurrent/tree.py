@@ -7,7 +7,7 @@ makes the arrays.
 import keras
 from keras import ops
 
-from seqkeras.shapes import require_sequence
+from seqkeras.shapes import require_positive, require_sequence
 
 KINDS = ("child_sum", "binary")
 
@@ -40,10 +40,7 @@ class Recursive(keras.layers.Layer):
 
     def __init__(self, units, return_state=False, **kwargs):
         super().__init__(**kwargs)
-        if not isinstance(units, int) or units < 1:
-            raise ValueError(
-                f"{type(self).__name__}: units must be a positive integer; received {units!r}."
-            )
+        require_positive(self, units=units)
         self.units = units
         self.return_state = return_state
 

@@ -5,12 +5,7 @@ import keras
 from seqkeras.attention import MultiHeadAttention
 from seqkeras.transformer.feed_forward import FeedForward
 from seqkeras.transformer.layer_norm import LayerNorm
-
-
-def build_once(layer, *shapes):
-    """Build a layer unless it is built already, as one from a file is."""
-    if not layer.built:
-        layer.build(*shapes)
+from seqkeras.values import build_once
 
 
 def require_heads(layer, hidden_dim, num_heads):

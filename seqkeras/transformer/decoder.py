@@ -5,10 +5,10 @@ from keras import ops
 
 from seqkeras.attention.cache import cache_mask, extend_cache
 from seqkeras.decoding import StateEntry
-from seqkeras.transformer.block import Block, build_once
+from seqkeras.transformer.block import Block
 from seqkeras.transformer.encoder import require_layers
 from seqkeras.transformer.layer_norm import LayerNorm
-from seqkeras.values import known_numbers
+from seqkeras.values import build_once, known_numbers
 
 
 @keras.saving.register_keras_serializable("seqkeras")

@@ -2,8 +2,9 @@
 
 import keras
 
-from seqkeras.transformer.block import Block, build_once
+from seqkeras.transformer.block import Block
 from seqkeras.transformer.layer_norm import LayerNorm
+from seqkeras.values import build_once
 
 
 @keras.saving.register_keras_serializable("seqkeras")
