@@ -24,6 +24,9 @@ __all__ = ["Equations", "keras_gru", "keras_lstm", "keras_rnn", "recurrence"]
 # the batch in a sequence that is time-major.
 LONGEST = 2**31 - 1
 
+# Steps in one turn of TensorFlow's loop, whose turn takes as long as a small step's products.
+UNROLLED = 8
+
 
 @dataclasses.dataclass(frozen=True)
 class Equations:
@@ -241,13 +244,34 @@ def _total(d):
 
 
 def _over_time(step, sequences, states):
-    """Keras's loop over time-major sequences: the tuple of (T, B, ·) outputs, the final states."""
+    """A loop over time-major sequences: the (T, B, ·) outputs, and the list of final states."""
+    length = sequences[0].shape[0]
+    whole = length - length % UNROLLED if keras.backend.backend() == "tensorflow" and length else 0
+    if not whole:
+        return _loop(step, sequences, states, length)
+
+    def several_steps(now, states):
+        outputs = []
+        for each in zip(*(ops.unstack(rows, UNROLLED) for rows in now), strict=True):
+            made, states = step(each, states)
+            outputs.append(made)
+        return tuple(ops.stack(each) for each in zip(*outputs, strict=True)), states
+
+    shape = (whole // UNROLLED, UNROLLED)
+    turns = [ops.reshape(each[:whole], (*shape, *ops.shape(each)[1:])) for each in sequences]
+    outputs, states = _loop(several_steps, turns, states, shape[0])
+    outputs = [ops.reshape(each, (whole, *ops.shape(each)[2:])) for each in outputs]
+    if whole < length:
+        rest = [each[whole:] for each in sequences]
+        others, states = _loop(step, rest, states, length - whole)
+        outputs = [ops.concatenate(pair, axis=0) for pair in zip(outputs, others, strict=True)]
+    return outputs, states
+
+
+def _loop(step, sequences, states, length):
+    """Keras's loop over so many steps; None if the number is not known yet."""
     _, outputs, states = keras_rnn(
-        step,
-        sequences,
-        list(states),
-        time_major=True,
-        input_length=sequences[0].shape[0] or LONGEST,
+        step, tuple(sequences), list(states), time_major=True, input_length=length or LONGEST
     )
     return outputs, list(states)
 
