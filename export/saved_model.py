@@ -12,6 +12,7 @@ import unicodedata
 import tensorflow as tf
 
 from export.signatures import Signature, tensorflow_specs
+from seqkeras import composites
 from seqkeras.tokenizers import EOS, PAD, UNK
 from serving.manifest import TensorSpec
 
@@ -35,7 +36,8 @@ def _traced(signature):
 
     @tf.function(input_signature=tensorflow_specs(signature.inputs), autograph=False)
     def function(*tensors):
-        return signature.function(**dict(zip(names, tensors, strict=True)))
+        with composites.as_nodes(()):  # a graph to keep: no operator of the GPU that traces it
+            return signature.function(**dict(zip(names, tensors, strict=True)))
 
     return function
 

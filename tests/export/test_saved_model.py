@@ -9,10 +9,14 @@ import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
 import serving
+from export import saved_model
 from export.saved_model import _Encoder
+from export.signatures import Signature
+from seqkeras.composites import cudnn, recurrent_lstm
 from seqkeras.data import dates
+from seqkeras.recurrent import LSTM
 from seqkeras.tokenizers import CharacterTable, pad
-from serving.manifest import read_manifest
+from serving.manifest import TensorSpec, read_manifest
 from tests.conftest import run_python
 
 FOREIGN = ("Cudnn", "Xla", "MklNative", "_Fused", "PyFunc", "EagerPyFunc")
@@ -57,6 +61,25 @@ def test_a_saved_model_holds_core_tensorflow_operators_only(dates_bundle, path):
     for name in found - {"StatefulPartitionedCall", "PartitionedCall"}:
         assert name in registered, name
         assert not name.startswith(FOREIGN), name
+
+
+def test_a_saved_model_made_on_a_gpu_holds_none_of_its_operators(tmp_path, monkeypatch):
+    def fused(*args, **options):
+        raise AssertionError("asked for a fused function")
+
+    monkeypatch.setattr(cudnn, "on_gpu", lambda tensor=None: True)
+    monkeypatch.setattr(recurrent_lstm, "keras_lstm", fused)
+    model = LSTM(5)
+    model.build((None, None, 3))
+    read = Signature(
+        lambda sequence: {"state": model(sequence)},
+        [TensorSpec("sequence", "float32", ("batch", "length", 3))],
+        [TensorSpec("state", "float32", ("batch", 5))],
+    )
+    with pytest.raises(AssertionError, match="fused"):  # which a plain call does
+        model(np.ones((2, 4, 3), np.float32))
+    saved_model.write(model, {"read": read}, tmp_path)
+    assert not [name for name in operators(tmp_path) if name.startswith(FOREIGN)]
 
 
 def test_saved_models_answer_where_seqkeras_can_not_be_imported(dates_bundle, tmp_path):
