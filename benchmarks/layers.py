@@ -12,16 +12,13 @@ compute is compared before it is timed.
 
 import dataclasses
 import functools
-import importlib.metadata
-import os
 import sys
 from collections.abc import Callable
 
 import numpy as np
 
-from benchmarks import harness
+from benchmarks import harness, training_steps
 
-TOLERANCE = 1e-4  # of the largest value
 FEATURES, UNITS = 128, 256
 
 
@@ -109,7 +106,7 @@ def cases():
 
 def measure(options):
     """Check and time the training steps of the cases; returns the rows."""
-    quiet_tensorflow()
+    training_steps.quiet_tensorflow()
     rows = []
     for case in cases():
         if options.only not in case.name:
@@ -124,13 +121,13 @@ def measure(options):
                 rows += _compare(case, batch_size, length, 1 if options.quick else options.rounds)
     if not rows:
         raise ValueError(f"no case has {options.only!r} in its name.")
-    print(f"measured on {machine()}; medians of {options.rounds} rounds")
+    print(f"measured on {training_steps.machine()}; medians of {options.rounds} rounds")
     return rows
 
 
 def _compare(case, batch_size, length, rounds):
     """The rows of one case at one size: every kind of lengths, every rival."""
-    batch = _batch(batch_size, length, case.features)
+    batch = training_steps.padded_batch(batch_size, length, case.features)
     layers = {"ours": case.ours(case.units)}
     layers |= {rival: make(case.units) for rival, make in case.rivals.items()}
     for layer in layers.values():
@@ -141,11 +138,13 @@ def _compare(case, batch_size, length, rounds):
     for lengths in _kinds_of_lengths():
         label = f"{case.name} b{batch_size} t{length} {lengths}"
         steps = {
-            name: training_step(layer, batch if lengths == "static" else None, case.features)
+            name: training_steps.training_step(
+                layer, batch if lengths == "static" else None, case.features
+            )
             for name, layer in layers.items()
         }
         if case.same:
-            _check(label, steps, batch)
+            training_steps.check_agreement(label, steps, batch)
         times = harness.times_in_turn(
             {name: lambda number, step=step: step(*batch) for name, step in steps.items()}, rounds
         )
@@ -157,15 +156,6 @@ def _compare(case, batch_size, length, rounds):
             for rival in case.rivals
         ]
     return rows
-
-
-def _batch(batch_size, length, features):
-    """(B, T, D) float32 sequences and a (B, T) mask of T / 2 to T steps; the first row is full."""
-    rng = np.random.default_rng(batch_size)
-    lengths = rng.integers(length // 2, length, batch_size, endpoint=True)
-    lengths[0] = length
-    sequences = rng.normal(size=(batch_size, length, features)).astype(np.float32)
-    return sequences, np.arange(length) < lengths[:, np.newaxis]
 
 
 def _share_weights(layers):
@@ -183,113 +173,6 @@ def _kinds_of_lengths():
     import keras
 
     return ("static", "dynamic") if keras.backend.backend() == "tensorflow" else ("static",)
-
-
-def training_step(layer, batch, features):
-    """(sequences, mask) -> [loss, gradients ...] of a layer, and nothing of it left to be computed.
-
-    Args:
-        layer: of a sequence and a mask, built.
-        batch: of the shapes to trace for; None: any.
-        features: the sequences' last axis.
-    """
-    import keras
-
-    makers = {"tensorflow": _tensorflow_step, "jax": _jax_step, "torch": _torch_step}
-    return makers[keras.backend.backend()](layer, batch, features)
-
-
-def _loss(outputs, mask):
-    """Of the real steps; what a layer gives at the others differs."""
-    from keras import ops
-
-    return ops.sum(ops.square(outputs) * ops.cast(mask, outputs.dtype)[..., None])
-
-
-def _tensorflow_step(layer, batch, features):
-    import tensorflow as tf
-
-    shape = (None, None) if batch is None else batch[1].shape
-    weights = [each.value for each in layer.trainable_variables]
-
-    @tf.function(
-        input_signature=[tf.TensorSpec((*shape, features)), tf.TensorSpec(shape, tf.bool)],
-        jit_compile=False,
-        autograph=False,
-    )
-    def step(sequences, mask):
-        with tf.GradientTape() as tape:
-            tape.watch(sequences)
-            loss = _loss(layer(sequences, mask=mask, training=True), mask)
-        return [loss, *tape.gradient(loss, [sequences, *weights])]
-
-    return lambda sequences, mask: [each.numpy() for each in step(sequences, mask)]
-
-
-def _jax_step(layer, batch, features):
-    import jax
-
-    fixed = [each.value for each in layer.non_trainable_variables]
-
-    def loss(weights, sequences, mask):
-        outputs, _ = layer.stateless_call(weights, fixed, sequences, mask=mask, training=True)
-        return _loss(outputs, mask)
-
-    both = jax.jit(jax.value_and_grad(loss, argnums=(0, 1)))
-    weights = [each.value for each in layer.trainable_variables]
-
-    def step(sequences, mask):
-        value, (by_weights, by_sequences) = jax.block_until_ready(both(weights, sequences, mask))
-        return [value, by_sequences, *by_weights]
-
-    return step
-
-
-def _torch_step(layer, batch, features):
-    import torch
-    from keras import ops
-
-    weights = [each.value for each in layer.trainable_variables]
-
-    def step(sequences, mask):
-        sequences, mask = ops.convert_to_tensor(sequences), ops.convert_to_tensor(mask)
-        sequences.requires_grad_()
-        value = _loss(layer(sequences, mask=mask, training=True), mask)
-        gradients = torch.autograd.grad(value, [sequences, *weights])
-        return [each.detach().cpu() for each in (value, *gradients)]
-
-    return step
-
-
-def _check(label, steps, batch):
-    """Compare loss and gradients, largest difference over largest value."""
-    ours, *rivals = ([np.asarray(each) for each in step(*batch)] for step in steps.values())
-    for rival, arrays in zip(list(steps)[1:], rivals, strict=True):
-        pairs = list(zip(ours, arrays, strict=True))
-        worst = max(np.max(np.abs(own - other)) / np.max(np.abs(other)) for own, other in pairs)
-        if not worst <= TOLERANCE:
-            raise ValueError(
-                f"{label}: loss and gradients do not agree: ours differ by {worst:.1e} of the "
-                f"largest value from {rival}"
-            )
-        print(f"{label}: loss and gradients agree; ours differ by {worst:.1e} from {rival}")
-
-
-def quiet_tensorflow():
-    """Import TensorFlow quietly where it is the backend."""
-    if os.environ.get("KERAS_BACKEND", "tensorflow") == "tensorflow":
-        from seqkeras.quiet import import_tensorflow
-
-        import_tensorflow()
-
-
-def machine():
-    """What the figures were measured on, and with which backend, in words."""
-    import keras
-
-    backend = keras.backend.backend()
-    versions = {name: importlib.metadata.version(name) for name in ("keras", backend)}
-    return harness.machine(**versions)
 
 
 def main(arguments=None):

@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks import harness, layers, scaling_figure
+from benchmarks import harness, scaling_figure, training_steps
 
 LENGTHS = (64, 128, 256, 512, 1024, 2048, 4096)
 FITTED_FROM = 512  # under it, the overhead of a call is most of its time
@@ -89,7 +89,7 @@ def measure(options):
     lengths = (8, 16, 32) if options.quick else LENGTHS
     point = measure_point if options.quick else _point_in_a_process
     points = []
-    layers.quiet_tensorflow()
+    training_steps.quiet_tensorflow()
     for case in cases():
         for length in lengths:
             points.append(point(case, length, 1 if options.quick else options.rounds))
@@ -102,7 +102,8 @@ def measure(options):
     if options.png:
         scaling_figure.plot_scaling(points, slopes, options.png)
         print(f"figure written to {options.png}")
-    print(f"measured on {layers.machine()}; one sequence, {FEATURES} features, window {WINDOW}")
+    told = f"one sequence, {FEATURES} features, window {WINDOW}"
+    print(f"measured on {training_steps.machine()}; {told}")
     return rows_of(points, slopes)
 
 
@@ -110,7 +111,7 @@ def measure_point(case, length, rounds):
     """One point, in this process: its memory says nothing where larger ones came before."""
     layer = cases()[case]()
     layer.build((None, None, FEATURES))
-    step = layers.training_step(layer, None, FEATURES)
+    step = training_steps.training_step(layer, None, FEATURES)
     for _ in range(2):
         step(*_batch(SHORT))
     batch, seconds = _batch(length), []
@@ -203,7 +204,7 @@ def main(arguments=None):
     options = parser.parse_args(arguments)
     if options.point is None:
         return harness.run(parser, measure, arguments)
-    layers.quiet_tensorflow()
+    training_steps.quiet_tensorflow()
     point = measure_point(options.point, options.length, options.rounds)
     print(json.dumps(dataclasses.asdict(point)))
     return 0

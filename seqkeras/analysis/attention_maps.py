@@ -16,6 +16,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 
+from seqkeras.analysis.figure_style import INK, QUIET, RULE
 from seqkeras.analysis.labels import (
     SPACE,
     best_font,
@@ -34,7 +35,6 @@ from seqkeras.analysis.labels import (
 CELL_INCHES, DPI = 0.2, 160
 MARGIN, GAP, HEADER, HEADER_WIDTH, ABOVE, BELOW, LEFT = 2, 3, 4, 33, 2, 2.5, 1
 
-INK, QUIET, RULE = "#1f2328", "#6e7781", "#d0d7de"
 COLOUR_MAP = "Blues"  # one hue, light to dark: the order survives every kind of colour blindness
 
 

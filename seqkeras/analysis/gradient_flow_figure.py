@@ -1,22 +1,18 @@
 """The PNG of `seqkeras.analysis.gradient_flow`: one panel for each of its four questions."""
 
-import matplotlib
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 
 from seqkeras.analysis.clipping import wall
-
-INK, QUIET, RULE = "#1f2328", "#6e7781", "#d0d7de"
-# Okabe and Ito 2008: told apart in every kind of colour blindness; a style each, for print in grey.
-STYLES = (
-    {"color": "#0072B2", "linestyle": "-", "marker": "o"},
-    {"color": "#D55E00", "linestyle": "--", "marker": "s"},
-    {"color": "#009E73", "linestyle": "-.", "marker": "^"},
-    {"color": "#CC79A7", "linestyle": ":", "marker": "D"},
-    {"color": "#E69F00", "linestyle": (0, (5, 1, 1, 1, 1, 1)), "marker": "v"},
-    {"color": "#56B4E9", "linestyle": (0, (1, 2)), "marker": "P"},
+from seqkeras.analysis.figure_style import (
+    INK,
+    QUIET,
+    RULE,
+    STYLES,
+    frame,
+    new_figure,
+    write_png,
 )
+
 WALL_W, WALL_B = (3.6, 5.3), (-2.75, -1.65)
 
 
@@ -27,16 +23,12 @@ def plot_gradient_flow(measurements, path):
         measurements: as `measure` returns them.
         path: the file to write, replaced if it exists; its folder must exist.
     """
-    with matplotlib.rc_context():
-        matplotlib.rcdefaults()  # the user's settings are not heeded
-        gradient_flow_figure(measurements).canvas.print_png(path)
+    write_png(lambda: gradient_flow_figure(measurements), path)
 
 
 def gradient_flow_figure(measurements):
     """The matplotlib Figure of `plot_gradient_flow`."""
-    figure = Figure(figsize=(11, 8.6), dpi=120, facecolor="white", layout="constrained")
-    figure.get_layout_engine().set(w_pad=0.12, h_pad=0.12)
-    FigureCanvasAgg(figure)
+    figure = new_figure(11, 8.6)
     panels = figure.subplots(2, 2).flat
     draw_cells(panels[0], measurements.cells)
     draw_radii(panels[1], measurements.radii)
@@ -128,14 +120,8 @@ def draw_descents(axes, descents):
 
 
 def finish(axes, heading, across, up, log=True, **legend):
-    """The words around a panel, and its frame."""
-    axes.set_title(heading, loc="left", color=INK, fontsize=11, fontweight="bold")
-    axes.set_xlabel(across, color=INK)
-    axes.set_ylabel(up, color=INK)
-    axes.tick_params(colors=QUIET)
-    axes.spines[:].set_color(RULE)
-    axes.set_axisbelow(True)
-    axes.legend(fontsize=9, title_fontsize=9, framealpha=0.9, edgecolor=RULE, **legend)
+    """The frame of a panel, its norms on a logarithmic axis."""
+    frame(axes, heading, across, up, **legend)
     if log:
         axes.set_yscale("log")
         axes.set_xlim(left=0)

@@ -5,7 +5,15 @@ import sys
 
 import pytest
 
-from benchmarks import cold_start, dates, harness, recurrent_export, trees
+from benchmarks import (
+    cached_generation,
+    cold_start,
+    dates,
+    harness,
+    recurrent_export,
+    transformer_layers,
+    trees,
+)
 
 FAST, SLOW = [0.002, 0.001, 0.004], [0.008, 0.002, 0.004]
 
@@ -81,6 +89,31 @@ def test_cold_start_says_where_the_time_goes(dates_bundle, capsys, tmp_path):
 def test_trees_compares_levels_with_a_loop_over_nodes(capsys, tmp_path):
     rows = smoke_rows(trees, capsys, tmp_path / "rows.json")
     assert set(rows) == {"binary tree lstm b3 vs node by node"}
+
+
+def test_transformer_blocks_are_compared_with_those_of_keras_and_keras_nlp(capsys, tmp_path):
+    rows = smoke_rows(transformer_layers, capsys, tmp_path / "rows.json", "--only", "attention")
+    assert set(rows) == {"attention b2 t5 vs keras", "attention b2 t5 XLA vs keras"}
+    rows = smoke_rows(transformer_layers, capsys, tmp_path / "rows.json", "--only", "decoder")
+    assert set(rows) == {
+        "decoder block 512 b2 t5 vs keras_nlp",
+        "decoder block 512 b2 t5 XLA vs keras_nlp",
+    }
+
+
+def test_encoders_are_compared_with_transformers(capsys, tmp_path):
+    pytest.importorskip("transformers", reason="needs benchmarks/requirements.txt")
+    rows = smoke_rows(transformer_layers, capsys, tmp_path / "rows.json", "--only", "minilm")
+    assert set(rows) == {"minilm b2 t5 vs transformers", "minilm b2 t5 XLA vs transformers"}
+
+
+def test_generation_is_compared_with_a_sampler_of_keras_nlp(capsys, tmp_path):
+    rows = smoke_rows(cached_generation, capsys, tmp_path / "rows.json")
+    assert set(rows) == {
+        "gpt2 step 256 vs step 16",
+        "gpt2 greedy b1 t32+64 vs keras_nlp",
+        "gpt2 greedy b8 t32+64 vs keras_nlp",
+    }
 
 
 @pytest.mark.parametrize("benchmark", [dates, cold_start], ids=["dates", "cold_start"])
