@@ -17,7 +17,8 @@ from tensorflow.python.framework.convert_to_constants import (
     convert_variables_to_constants_v2,
 )
 
-from export.composites import LOWERINGS, op_handlers
+from export.composites import LOWERINGS, MICROSOFT, op_handlers
+from export.graph import infer_shapes
 from export.rewrites import simplify
 from export.signatures import tensorflow_specs
 from seqkeras import composites
@@ -80,13 +81,22 @@ def _to_onnx(frozen, by_name, name):
             input_names=[tensor.name for tensor in frozen.inputs],
             output_names=[tensor.name for tensor in frozen.outputs],
             tensors_to_rename=by_name,
+            extra_opset=[onnx.helper.make_opsetid(MICROSOFT, 1)],
             custom_op_handlers=op_handlers(frozen.graph.as_graph_def()),
         )
         model = tf2onnx.optimizer.optimize_graph(graph).make_model(name)
     if errors:
         raise ValueError(f"{name}: not every part has an ONNX operator: {'; '.join(errors)}")
     model.ir_version = IR_VERSION
+    if MICROSOFT not in {node.domain for node in model.graph.node}:
+        _remove_opset(model, MICROSOFT)
     return model
+
+
+def _remove_opset(model, domain):
+    kept = [opset for opset in model.opset_import if opset.domain != domain]
+    del model.opset_import[:]
+    model.opset_import.extend(kept)
 
 
 @contextlib.contextmanager
@@ -130,7 +140,7 @@ def _check(model, name):
     """Prove the graph: the checker, shapes for every tensor, and a session that opens."""
     try:
         onnx.checker.check_model(model, full_check=True)
-        inferred = onnx.shape_inference.infer_shapes(model, strict_mode=True)
+        inferred = infer_shapes(model)
         _open(model)
     except Exception as error:  # onnx and onnxruntime have no exception in common
         raise ValueError(f"{name}: not a graph that can run: {error}") from error

@@ -1,23 +1,37 @@
 """Rewrites of what tf2onnx makes of common Keras code into the one ONNX operator that does it.
 
-    x[:, None]        Unsqueeze, then a Slice that keeps everything    ->  Unsqueeze
-    table[indices]    Gather of where(indices < 0, indices + n, ...)   ->  Gather, which does that
-    x W, x of rank 3  Reshape to rows, MatMul, Reshape back            ->  MatMul
+    x[:, None]         Unsqueeze, then a Slice that keeps everything    ->  Unsqueeze
+    table[indices]     Gather of where(indices < 0, indices + n, ...)   ->  Gather, which does that
+    a shape and back   Reshapes whose result has the first one's shape  ->  nothing
+    x W, x of rank 3   Reshape to rows, MatMul, Reshape back            ->  MatMul
+    heads of keys      Reshape, Transpose, into MultiHeadAttention      ->  what was reshaped
+    self-attention     three products of one tensor into the same       ->  Attention
 
-A rule matches exactly the nodes it replaces; whatever looks different stays as it is.
+A rule matches exactly the nodes it replaces; whatever looks different stays as it is. Sizes are
+compared as symbols ("batch", "length"): equal symbols are equal sizes.
 """
 
 import numpy as np
-from onnx import numpy_helper, shape_inference
+
+from export.composites import MICROSOFT
+from export.graph import Graph, attributes_of, become
 
 WHOLE = 10**9  # tf2onnx's end of a slice that has no end
 
 
 def simplify(model):
     """Apply the rewrites to an `onnx.ModelProto`, in place."""
-    graph = _Graph(model)
-    for node in model.graph.node:
-        for rewrite in (_pass_whole_slice, _gather_any_sign, _multiply_any_rank):
+    graph = Graph(model)
+    rewrites = (
+        _pass_whole_slice,
+        _gather_any_sign,
+        _pass_reshape,
+        _multiply_any_rank,
+        _attend_by_rows,
+        _attend_to_itself,
+    )
+    for node in list(model.graph.node):
+        for rewrite in rewrites:
             rewrite(graph, node)
     graph.remove_unused()
 
@@ -29,7 +43,7 @@ def _pass_whole_slice(graph, node):
     if starts is None or ends is None or (steps is None and len(node.input) > 4):
         return
     if not starts.any() and (ends >= WHOLE).all() and (steps is None or (steps == 1).all()):
-        _become(node, "Identity", node.input[:1])
+        become(node, "Identity", node.input[:1])
 
 
 def _gather_any_sign(graph, node):
@@ -38,7 +52,7 @@ def _gather_any_sign(graph, node):
         return
     condition, shifted, indices = where.input
     less, add = graph.maker(condition, "Less"), graph.maker(shifted, "Add")
-    axis = next((each.i for each in node.attribute if each.name == "axis"), 0)
+    axis = attributes_of(node).get("axis", 0)
     if (
         less
         and add
@@ -50,101 +64,70 @@ def _gather_any_sign(graph, node):
         node.input[1] = indices
 
 
+def _pass_reshape(graph, node):
+    if node.op_type != "Reshape":
+        return
+    source = graph.reshaped_from(node.input[0], graph.shape(node.output[0]))
+    if source is not None:
+        become(node, "Identity", [source])
+
+
 def _multiply_any_rank(graph, node):
     product = node.op_type == "Reshape" and graph.maker(node.input[0], "MatMul")
-    rows = product and graph.maker(product.input[0], "Reshape")
-    shape = rows and graph.maker(graph.uncast(node.input[1]), "Concat")
-    leading = shape and len(shape.input) == 2 and graph.maker(shape.input[0], "Gather")
-    source = leading and graph.maker(graph.uncast(leading.input[0]), "Shape")
-    if not source or source.input[0] != rows.input[0]:
+    shape = product and graph.shape(node.output[0])
+    if not shape or product.input[1] not in graph.constants:
         return
-    kernel = graph.constant(product.input[1])
-    rank = graph.ranks.get(rows.input[0])
-    if (
-        kernel is not None
-        and rank is not None
-        and graph.is_constant(rows.input[1], [-1, kernel.shape[0]])
-        and graph.is_constant(leading.input[1], range(rank - 1))
-        and graph.is_constant(shape.input[1], [kernel.shape[1]])
-    ):
-        _become(node, "MatMul", [rows.input[0], product.input[1]])
+    inputs, outputs = graph.shape(product.input[1])
+    # Rows of as many numbers as the kernel takes are the source's own rows.
+    source = graph.reshaped_from(product.input[0], (*shape[:-1], inputs))
+    if source is not None and shape[-1] == outputs:
+        become(node, "MatMul", [source, product.input[1]])
 
 
-def _become(node, op_type, inputs):
-    """Another operator in a node's place, with the same output."""
-    inputs = list(inputs)
-    node.op_type = op_type
-    del node.input[:]
-    del node.attribute[:]
-    node.input.extend(inputs)
+def _attend_by_rows(graph, node):
+    """Keys and values (B, S, N H) as they were before their heads were set apart."""
+    if node.op_type != "MultiHeadAttention":
+        return
+    heads = attributes_of(node)["num_heads"]
+    rows = [_without_heads(graph, name, heads) for name in node.input[1:3]]
+    if all(rows):
+        node.input[1], node.input[2] = rows
 
 
-def _read_by(node):
-    """The tensors that a node reads, and those that its subgraphs read."""
-    yield from node.input
-    for attribute in node.attribute:
-        for inner in attribute.g.node:
-            yield from _read_by(inner)
-        yield from (output.name for output in attribute.g.output)
+def _without_heads(graph, name, heads):
+    transpose = graph.maker(graph.unmoved(name)[-1], "Transpose")
+    if not transpose or attributes_of(transpose)["perm"] != [0, 2, 1, 3]:
+        return None
+    apart = graph.shape(transpose.input[0])
+    if not apart or apart[2] != heads or not isinstance(apart[3], int):
+        return None
+    return graph.reshaped_from(transpose.input[0], (*apart[:2], heads * apart[3]))
 
 
-class _Graph:
-    """Who makes each tensor, which tensors are constant, and their ranks."""
+def _attend_to_itself(graph, node):
+    """Query, key and value projected from one tensor, by one product."""
+    if node.op_type != "MultiHeadAttention" or len(node.input) < 3:
+        return
+    parts = [_projection(graph, name) for name in node.input[:3]]
+    if not all(parts) or len({source for source, _, _ in parts}) > 1:
+        return
+    padding, bias = [*node.input[4:], "", ""][:2]
+    name = node.output[0]
+    graph.add_constant(f"{name}/kernel", np.concatenate([each[1] for each in parts], axis=1))
+    graph.add_constant(f"{name}/bias", np.concatenate([each[2] for each in parts]))
+    inputs = [parts[0][0], f"{name}/kernel", f"{name}/bias", padding, "", bias]
+    become(node, "Attention", inputs, MICROSOFT, **attributes_of(node))
 
-    def __init__(self, model):
-        self.graph = model.graph
-        self.makers = {output: node for node in self.graph.node for output in node.output}
-        self.constants = {each.name: each for each in self.graph.initializer}
-        inferred = shape_inference.infer_shapes(model).graph
-        self.ranks = {
-            value.name: len(value.type.tensor_type.shape.dim)
-            for value in [*inferred.input, *inferred.value_info, *inferred.output]
-            if value.type.tensor_type.HasField("shape")
-        }
 
-    def maker(self, name, op_type):
-        """The node that makes a tensor if it is of that type, else None."""
-        node = self.makers.get(name)
-        return node if node is not None and node.op_type == op_type else None
-
-    def constant(self, name):
-        """The value of a constant tensor, else None."""
-        return numpy_helper.to_array(self.constants[name]) if name in self.constants else None
-
-    def is_constant(self, name, value):
-        found = self.constant(name)
-        return found is not None and np.array_equal(found, np.array(value))
-
-    def uncast(self, name):
-        """The tensor behind any Casts."""
-        while node := self.maker(name, "Cast"):
-            name = node.input[0]
-        return name
-
-    def is_size(self, name, tensor, axis):
-        """Whether a scalar is the size of a tensor along an axis."""
-        if tensor in self.constants:
-            return self.is_constant(name, self.constants[tensor].dims[axis])
-        squeeze = self.maker(self.uncast(name), "Squeeze")
-        part = squeeze and self.maker(squeeze.input[0], "Slice")
-        shape = part and self.maker(self.uncast(part.input[0]), "Shape")
-        return bool(
-            shape
-            and shape.input[0] == tensor
-            and self.is_constant(part.input[1], [axis])
-            and self.is_constant(part.input[2], [axis + 1])
-        )
-
-    def remove_unused(self):
-        """Remove nodes and constants that no output needs."""
-        needed = {output.name for output in self.graph.output}
-        kept = []
-        for node in reversed(self.graph.node):
-            if needed & set(node.output):
-                kept.append(node)
-                needed.update(_read_by(node))
-        del self.graph.node[:]
-        self.graph.node.extend(reversed(kept))
-        constants = [each for each in self.graph.initializer if each.name in needed]
-        del self.graph.initializer[:]
-        self.graph.initializer.extend(constants)
+def _projection(graph, name):
+    """(x, W, b) of a tensor x W + b with constant W and b, else None."""
+    name = graph.unmoved(name)[-1]
+    add = graph.maker(name, "Add")
+    product = graph.maker(graph.unmoved(add.input[0] if add else name)[-1], "MatMul")
+    kernel = product and graph.constant(product.input[1])
+    if kernel is None or kernel is False:
+        return None
+    bias = graph.constant(add.input[1]) if add else np.zeros(kernel.shape[1], kernel.dtype)
+    if bias is None or bias.shape != kernel.shape[1:]:
+        return None
+    return graph.unmoved(product.input[0])[-1], kernel, bias

@@ -9,7 +9,7 @@ lowering still exports, op by op.
 from seqkeras.composites.activations import gelu
 from seqkeras.composites.attention import attention, attention_weights
 from seqkeras.composites.linear_recurrence import linear_recurrence
-from seqkeras.composites.nodes import as_nodes, composite
+from seqkeras.composites.nodes import as_nodes, composite, tracing_nodes
 from seqkeras.composites.normalization import layer_norm
 from seqkeras.composites.recurrent import keras_rnn
 from seqkeras.composites.recurrent_bidirectional import bidirectional
@@ -30,4 +30,5 @@ __all__ = [
     "linear_recurrence",
     "lstm",
     "rnn",
+    "tracing_nodes",
 ]

@@ -3,7 +3,6 @@ import itertools
 
 import keras
 import numpy as np
-import onnxruntime
 import pytest
 import tensorflow as tf
 from onnxruntime.capi.onnxruntime_pybind11_state import InvalidArgument
@@ -13,6 +12,7 @@ from seqkeras import composites
 from seqkeras.recurrent import GRU, LSTM, Bidirectional
 from serving.manifest import TensorSpec
 from tests.arrays import close, floats, randomize, right_padded
+from tests.export.running import run
 
 B, T, D, U = 5, 7, 3, 11
 CELLS = {"rnn": ("LSTM", 1, 1), "lstm": ("LSTM", 4, 2), "gru": ("GRU", 3, 1)}
@@ -77,16 +77,6 @@ def exported(cell, direction, masked=True):
     network = Network(cell, direction)
     specs = network.input_specs(masked), network.output_specs()
     return network, convert(network, *specs, name="network")
-
-
-def run(model, inputs):
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
-    session = onnxruntime.InferenceSession(
-        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-    )
-    names = [output.name for output in session.get_outputs()]
-    return dict(zip(names, session.run(names, inputs), strict=True))
 
 
 def agree(model, network, inputs):

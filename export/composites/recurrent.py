@@ -1,8 +1,4 @@
-"""Lowering of composites to the fused ONNX operators.
-
-A composite (`seqkeras.composites`) is a function node of the frozen graph that carries its name and
-options. tf2onnx calls `lower_function_node` for each; what has a lowering here becomes one fused
-node, between transposes from batch-major to the operators' time-major.
+"""Recurrent composites as the fused ONNX operators, between transposes from batch-major to theirs.
 
 Gate orders: ONNX LSTM i, o, f, c against Keras i, f, c, o; GRU z, r, h in both.
 
@@ -11,96 +7,11 @@ second tanh. ONNX Runtime's RNN node computes its activations one number at a ti
 steps, 256 units, two cores: 4.1 ms against 3.0; batch 1: 0.8 against 1.2).
 """
 
-import json
-
 import numpy as np
 from onnx import TensorProto
 from tf2onnx import utils
 
 LSTM_GATES = [0, 3, 1, 2]  # Keras's place of ONNX's i, o, f, c
-
-
-def op_handlers(graph_def):
-    """The `custom_op_handlers` of tf2onnx for a frozen graph and its composites."""
-    functions = {
-        function.signature.name: function
-        for function in graph_def.library.function
-        if "_implements" in function.attr
-    }
-
-    def lower_function_node(graph, node, name, args):
-        function = functions.get(node.get_attr_str("f"))
-        if function is None:
-            raise ValueError(f"{node.name}: a call of a function that is no composite.")
-        options = json.loads(function.attr["_implements"].s)
-        lowering = LOWERINGS[options.pop("composite")]
-        input_names = [argument.name for argument in function.signature.input_arg]
-        inputs = dict(zip(input_names, node.input, strict=True))
-        # By their names: freezing drops the outputs that nobody uses.
-        places = [_output_index(argument.name) for argument in function.signature.output_arg]
-        outputs = dict(zip(places, node.output, strict=True))
-        graph.remove_node(node.name)
-        lowering(Builder(graph, node), inputs, outputs, **options)
-
-    return {"PartitionedCall": (lower_function_node, []), "SelectV2": (_lower_select, [])}
-
-
-def _lower_select(graph, node, name, args):
-    """`where` as ONNX's Where; tf2onnx would multiply by the condition and its inverse."""
-    Builder(graph, node).replace(node, "Where")
-
-
-def _output_index(name):
-    """Which result of a traced function an output is: they are named identity, identity_1, ..."""
-    return int(name.removeprefix("identity").removeprefix("_") or 0)
-
-
-class Builder:
-    """Adds ONNX nodes to a tf2onnx graph in place of a function node."""
-
-    def __init__(self, graph, node):
-        self.graph = graph
-        self.name = node.name
-
-    def replace(self, node, op_type):
-        """Another operator in place of a node, with the same inputs and outputs."""
-        shapes, dtypes = node.output_shapes, node.output_dtypes
-        self.graph.remove_node(node.name)
-        self.graph.make_node(
-            op_type,
-            node.input,
-            name=node.name,
-            outputs=node.output,
-            shapes=shapes,
-            dtypes=dtypes,
-        )
-
-    def add(self, op_type, inputs, outputs=None, **attributes):
-        """A node with one output, or with the named ones; returns the names of its outputs."""
-        node = self.graph.make_node(
-            op_type,
-            inputs,
-            attr=attributes,
-            name=utils.make_name(f"{self.name}/{op_type}"),
-            **({} if outputs is None else {"outputs": outputs}),
-        )
-        return node.output if outputs else node.output[0]
-
-    def constant(self, value):
-        return self.graph.make_const(utils.make_name(f"{self.name}/constant"), value).output[0]
-
-    def integers(self, *values):
-        return self.constant(np.array(values, np.int64))
-
-    def value(self, name, what):
-        """The value of a constant tensor, such as a weight."""
-        node = self.graph.get_node_by_output(name)
-        if not node.is_const():
-            raise ValueError(
-                f"{self.name}: {what} must be a weight of the model to become part of a fused "
-                "ONNX node; received a computed tensor."
-            )
-        return node.get_tensor_value(as_list=False)
 
 
 def _rnn(weights):

@@ -1,0 +1,51 @@
+"""Lowering of composites to the fused ONNX operators.
+
+A composite (`seqkeras.composites`) is a function node of the frozen graph that carries its name and
+options. tf2onnx calls `lower_function_node` for each; what has a lowering here becomes one fused
+node, of the standard operators where they have it and of ONNX Runtime's own (com.microsoft) where
+they do not.
+"""
+
+import json
+
+from export.composites import attention, recurrent
+from export.composites.builder import MICROSOFT, Builder
+
+__all__ = ["LOWERINGS", "MICROSOFT", "op_handlers"]
+
+LOWERINGS = recurrent.LOWERINGS | attention.LOWERINGS
+
+
+def op_handlers(graph_def):
+    """The `custom_op_handlers` of tf2onnx for a frozen graph and its composites."""
+    functions = {
+        function.signature.name: function
+        for function in graph_def.library.function
+        if "_implements" in function.attr
+    }
+
+    def lower_function_node(graph, node, name, args):
+        function = functions.get(node.get_attr_str("f"))
+        if function is None:
+            raise ValueError(f"{node.name}: a call of a function that is no composite.")
+        options = json.loads(function.attr["_implements"].s)
+        lowering = LOWERINGS[options.pop("composite")]
+        input_names = [argument.name for argument in function.signature.input_arg]
+        inputs = dict(zip(input_names, node.input, strict=True))
+        # By their names: freezing drops the outputs that nobody uses.
+        places = [_output_index(argument.name) for argument in function.signature.output_arg]
+        outputs = dict(zip(places, node.output, strict=True))
+        graph.remove_node(node.name)
+        lowering(Builder(graph, node), inputs, outputs, **options)
+
+    return {"PartitionedCall": (lower_function_node, []), "SelectV2": (_lower_select, [])}
+
+
+def _lower_select(graph, node, name, args):
+    """`where` as ONNX's Where; tf2onnx would multiply by the condition and its inverse."""
+    Builder(graph, node).replace(node, "Where")
+
+
+def _output_index(name):
+    """Which result of a traced function an output is: they are named identity, identity_1, ..."""
+    return int(name.removeprefix("identity").removeprefix("_") or 0)

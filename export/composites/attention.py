@@ -1,0 +1,106 @@
+"""Attention, layer normalisation and GELU as one ONNX operator each.
+
+ONNX Runtime's MultiHeadAttention takes queries of shape (B, T, N H), and keys and values as the
+composite has them. What is masked gets a score so low that no weight is left; a row that may attend
+to nothing would then attend to everything, so its context is multiplied by zero.
+"""
+
+import numpy as np
+from onnx import TensorProto
+
+from export.composites.builder import MICROSOFT
+
+LOW = -1e30
+
+
+def _lower_attention(builder, inputs, outputs, causal, scale):
+    query, mask = inputs["query"], inputs.get("mask")
+    _, heads, _, head_dim = builder.shape(query)
+    if causal:
+        mask = _with_causality(builder, mask, query, inputs["key"])
+    padding, bias = "", ""
+    padded = mask is not None and not causal and builder.shape(mask)[1:3] == [1, 1]
+    if padded and builder.shape(mask)[0] != 1:
+        rows = builder.add("Reshape", [mask, builder.integers(0, -1)])  # (B, S)
+        padding = builder.add("Cast", [rows], to=TensorProto.INT32)
+    elif mask is not None:
+        bias = builder.add(
+            "Where",
+            [mask, builder.constant(np.float32(0)), builder.constant(np.float32(LOW))],
+        )
+        one, length = builder.integers(1), _length(builder, query)
+        shape = builder.add("Concat", [one, one, length, one], axis=0)
+        bias = builder.add("Expand", [bias, shape])  # (B, N, T, S), the first two maybe 1
+    rows = builder.add("Transpose", [query], perm=[0, 2, 1, 3])
+    context = builder.add(
+        "MultiHeadAttention",
+        [
+            builder.add("Reshape", [rows, builder.integers(0, 0, heads * head_dim)]),
+            inputs["key"],
+            inputs["value"],
+            "",
+            padding,
+            bias,
+        ],
+        domain=MICROSOFT,
+        num_heads=heads,
+        mask_filter_value=LOW,
+        scale=head_dim**-0.5 if scale is None else scale,
+    )
+    if mask is not None and builder.shape(mask)[1] == 1:
+        context = builder.add("Mul", [context, _some(builder, mask, axis=1)])  # (B, T, N H)
+    rows = builder.add("Reshape", [context, builder.integers(0, 0, heads, head_dim)])
+    if mask is None or builder.shape(mask)[1] == 1:
+        builder.add("Transpose", [rows], outputs=[outputs[0]], perm=[0, 2, 1, 3])
+    else:
+        contexts = builder.add("Transpose", [rows], perm=[0, 2, 1, 3])  # (B, N, T, H)
+        builder.add("Mul", [contexts, _some(builder, mask)], outputs=[outputs[0]])
+
+
+def _some(builder, mask, axis=None):
+    """One where a query may attend to something and else zero, (B, N, T, 1), less an axis of 1."""
+    steps = builder.add("Cast", [mask], to=TensorProto.FLOAT)
+    some = builder.add("ReduceMax", [steps], axes=[-1], keepdims=1)
+    return some if axis is None else builder.add("Squeeze", [some, builder.integers(axis)])
+
+
+def _length(builder, tensor):
+    """[T] of a (B, N, T, H) tensor."""
+    shape = builder.add("Shape", [tensor])
+    return builder.add("Slice", [shape, builder.integers(2), builder.integers(3)])
+
+
+def _with_causality(builder, mask, query, key):
+    """The mask, or none, and that no query sees a later key; the last ones stand together."""
+    lengths = [builder.add("Squeeze", [_length(builder, each)]) for each in (query, key)]
+    zero, one = builder.constant(np.int64(0)), builder.constant(np.int64(1))
+    first = builder.add("Sub", lengths[::-1])
+    queries = builder.add("Range", [first, lengths[1], one])
+    keys = builder.add("Range", [zero, lengths[1], one])
+    seen = builder.add(
+        "LessOrEqual", [keys, builder.add("Unsqueeze", [queries, builder.integers(1)])]
+    )
+    seen = builder.add("Unsqueeze", [seen, builder.integers(0, 1)])  # (1, 1, T, S)
+    return seen if mask is None else builder.add("And", [mask, seen])
+
+
+def _lower_layer_norm(builder, inputs, outputs, epsilon):
+    builder.add(
+        "LayerNormalization",
+        [inputs["inputs"], inputs["gamma"], inputs["beta"]],
+        outputs=[outputs[0]],
+        axis=-1,
+        epsilon=epsilon,
+    )
+
+
+def _lower_gelu(builder, inputs, outputs, approximate):
+    operator = "FastGelu" if approximate else "Gelu"
+    builder.add(operator, [inputs["inputs"]], outputs=[outputs[0]], domain=MICROSOFT)
+
+
+LOWERINGS = {
+    "attention": _lower_attention,
+    "layer_norm": _lower_layer_norm,
+    "gelu": _lower_gelu,
+}

@@ -1,0 +1,61 @@
+"""Adding ONNX nodes to a graph of tf2onnx."""
+
+import numpy as np
+from tf2onnx import utils
+
+MICROSOFT = "com.microsoft"  # the domain of ONNX Runtime's own operators
+
+
+class Builder:
+    """Adds ONNX nodes to a tf2onnx graph in place of a function node."""
+
+    def __init__(self, graph, node):
+        self.graph = graph
+        self.name = node.name
+
+    def replace(self, node, op_type):
+        """Another operator in place of a node, with the same inputs and outputs."""
+        shapes, dtypes = node.output_shapes, node.output_dtypes
+        self.graph.remove_node(node.name)
+        self.graph.make_node(
+            op_type,
+            node.input,
+            name=node.name,
+            outputs=node.output,
+            shapes=shapes,
+            dtypes=dtypes,
+        )
+
+    def add(self, op_type, inputs, outputs=None, domain="", **attributes):
+        """A node with one output, or with the named ones; returns the names of its outputs."""
+        node = self.graph.make_node(
+            op_type,
+            inputs,
+            attr=attributes,
+            domain=domain,
+            name=utils.make_name(f"{self.name}/{op_type}"),
+            **({} if outputs is None else {"outputs": outputs}),
+        )
+        if domain == MICROSOFT:  # of which ONNX infers nothing
+            self.graph.set_dtype(node.output[0], self.graph.get_dtype(inputs[0]))
+        return node.output if outputs else node.output[0]
+
+    def shape(self, name):
+        """The list of a tensor's sizes, -1 for those that are not known."""
+        return self.graph.get_shape(name)
+
+    def constant(self, value):
+        return self.graph.make_const(utils.make_name(f"{self.name}/constant"), value).output[0]
+
+    def integers(self, *values):
+        return self.constant(np.array(values, np.int64))
+
+    def value(self, name, what):
+        """The value of a constant tensor, such as a weight."""
+        node = self.graph.get_node_by_output(name)
+        if not node.is_const():
+            raise ValueError(
+                f"{self.name}: {what} must be a weight of the model to become part of a fused "
+                "ONNX node; received a computed tensor."
+            )
+        return node.get_tensor_value(as_list=False)
