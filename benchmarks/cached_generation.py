@@ -45,7 +45,7 @@ def measure(options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import keras_nlp
-    from seqkeras.pretrained.keras_nlp_backbones import load_keras_nlp
+    from seqkeras.pretrained import load_keras_nlp
 
     rounds = 1 if options.quick else options.rounds
     backbone = keras_nlp.models.GPT2Backbone(**(QUICK if options.quick else SIZES), dropout=0.0)

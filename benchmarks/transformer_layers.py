@@ -246,6 +246,7 @@ def _compare_encoders(name, quick, rounds):
     token_ids = np.random.default_rng(0).integers(1, vocab_size, mask.shape)
     model = Bert(vocab_size, **sizes, pooler=None)
     model.build()
+    transformers.utils.logging.disable_progress_bar()
     with tempfile.TemporaryDirectory() as folder:
         save_hugging_face(model, Path(folder) / "model")
         rival = transformers.BertModel.from_pretrained(

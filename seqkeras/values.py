@@ -1,5 +1,6 @@
-"""Small pieces that blocks and models share: a number, the numbers of a tensor, building once."""
+"""Small pieces that layers and models share."""
 
+import keras
 from keras import ops
 
 NEVER = -1e9  # the logit of what may not be chosen: a token, or a position that is padding
@@ -17,3 +18,22 @@ def build_once(layer, *shapes):
     """Build a layer unless it is built already, as one from a file is."""
     if not layer.built:
         layer.build(*shapes)
+
+
+def normal_or_glorot(stddev):
+    """What a kernel starts as: normal numbers, or with None Glorot's uniform ones."""
+    return "glorot_uniform" if stddev is None else keras.initializers.RandomNormal(stddev=stddev)
+
+
+def without_padding(mask, *sequences):
+    """The sequences, with zeros at their padding, which then may hold anything.
+
+    A weight of zero does not keep a NaN out, nor out of a gradient: zero times NaN is NaN.
+
+    Args:
+        mask: (B or 1, S) booleans, True for what is real, or None.
+        sequences: (B, S, ·) each.
+    """
+    if mask is None:
+        return list(sequences)
+    return [ops.where(mask[..., None], each, ops.zeros_like(each)) for each in sequences]

@@ -61,4 +61,4 @@ def gradients(layer, function):
         with keras.StatelessScope(state_mapping=list(pairs)):
             return function(layer)
 
-    return numbers(jax.grad(loss_of)([each.value for each in layer.trainable_variables]))
+    return numbers(jax.jit(jax.grad(loss_of))([each.value for each in layer.trainable_variables]))

@@ -35,6 +35,20 @@ if BACKEND == "jax":  # compiles every small operation; the same one only once, 
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
     os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 
+
+def pytest_collection_modifyitems(items):
+    """Under `pytest -n`, tests that share something costly run in one process."""
+    for item in items:
+        case = getattr(item, "callspec", None) and item.callspec.params.get("case")
+        if {"dates_run", "dates_bundle"} & set(item.fixturenames):
+            group = "dates"
+        elif "properties" in item.path.parts and case is not None:
+            group = case.name
+        else:
+            group = item.path.name
+        item.add_marker(pytest.mark.xdist_group(group))
+
+
 SMALL = (
     "--cell gru --locales de,ja --examples 8000 --passes 3 --batch-size 64 --units 32 "
     "--decoder-units 32 --embedding-dim 16 --learning-rate 0.01 --test-examples 50 "

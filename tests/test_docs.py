@@ -7,7 +7,17 @@ from pathlib import Path
 import pytest
 
 CHECKOUT = Path(__file__).resolve().parents[1]
-PACKAGES = ["recurrent", "attention", "embeddings", "transformer", "models", "decoding", "analysis"]
+PACKAGES = [
+    "recurrent",
+    "attention",
+    "embeddings",
+    "transformer",
+    "models",
+    "decoding",
+    "analysis",
+    "tokenizers",
+    "pretrained",
+]
 ROWS = {
     cells[0].strip("`"): cells
     for cells in (

@@ -24,12 +24,12 @@ TABLE = {
     "seqkeras/tokenizers/": ({"seqkeras.tokenizers", "serving.text"}, NUMERIC),
     "seqkeras/composites/": ({"seqkeras.composites", "seqkeras.attention.masks"}, NUMERIC),
     "seqkeras/recurrent/": (
-        {"seqkeras.recurrent", "seqkeras.composites", "seqkeras.shapes"},
+        {"seqkeras.recurrent", "seqkeras.composites", "seqkeras.shapes", "seqkeras.values"},
         NUMERIC,
     ),
     "seqkeras/attention/masks.py": (set(), NUMERIC),
     "seqkeras/attention/": (
-        {"seqkeras.attention", "seqkeras.composites", "seqkeras.shapes"},
+        {"seqkeras.attention", "seqkeras.composites", "seqkeras.shapes", "seqkeras.values"},
         NUMERIC,
     ),
     "seqkeras/decoding/": ({"seqkeras.decoding"}, NUMERIC),
@@ -50,6 +50,11 @@ TABLE = {
         },
         NUMERIC,
     ),
+    "seqkeras/pretrained/folders.py": (
+        {"seqkeras.pretrained", "seqkeras.files"},
+        {*NUMERIC, "safetensors"},
+    ),
+    "seqkeras/pretrained/": ({"seqkeras.pretrained", "seqkeras.models"}, NUMERIC),
     "seqkeras/transformer/": (
         {
             "seqkeras.transformer",

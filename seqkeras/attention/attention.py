@@ -3,8 +3,9 @@
 import keras
 from keras import ops
 
-from seqkeras.attention.masks import masked_softmax
+from seqkeras.attention.masks import attended, masked_softmax
 from seqkeras.attention.scores import Score
+from seqkeras.values import without_padding
 
 
 class ScoreAttention(keras.layers.Layer):
@@ -16,7 +17,7 @@ class ScoreAttention(keras.layers.Layer):
     Call arguments:
         query: (B, T, Q), T queries at once.
         key: (B, S, K).
-        value: (B, S, D).
+        value: (B, S, D); it and the key may hold anything where no query may attend.
         attention_mask: (B or 1, T or 1, S) booleans, True = may attend, or None.
 
     Returns:
@@ -40,11 +41,16 @@ class ScoreAttention(keras.layers.Layer):
             self.score.build(query_shape, key_shape)
 
     def call(self, query, key, value, attention_mask=None):
+        key, value = self._real(attention_mask, key, value)
         return self.attend(query, self.score.prepare(key), value, attention_mask)
 
     def attend(self, query, prepared_key, value, attention_mask=None):
         """Attention to a key that `score.prepare` has seen already."""
         raise NotImplementedError
+
+    def _real(self, attention_mask, *sequences):
+        """Keys and values, with zeros where no query may attend."""
+        return without_padding(attended(self._checked(attention_mask)), *sequences)
 
     def _checked(self, attention_mask):
         """The mask as a tensor, or None; every use of a mask goes through here."""
@@ -87,7 +93,7 @@ class Attention(ScoreAttention):
     Call arguments:
         query: (B, T, Q), T queries at once.
         key: (B, S, K).
-        value: (B, S, D).
+        value: (B, S, D); it and the key may hold anything where no query may attend.
         attention_mask: (B or 1, T or 1, S) booleans, True = may attend, or None.
 
     Returns:

@@ -5,6 +5,7 @@ from keras import ops
 
 from seqkeras.attention.masks import combine_masks, mask_scores, masked_softmax
 from seqkeras.shapes import require_sequence
+from seqkeras.values import without_padding
 
 
 @keras.saving.register_keras_serializable("seqkeras")
@@ -50,6 +51,8 @@ class BiAttention(keras.layers.Layer):
         self.kernel = self.add_weight(name="kernel", shape=(3 * context_shape[-1], 1))  # w
 
     def call(self, context, query, context_mask=None, query_mask=None):
+        (context,) = without_padding(context_mask, context)
+        (query,) = without_padding(query_mask, query)
         to_query, to_context = self.attention_weights(context, query, context_mask, query_mask)
         attended_query = ops.matmul(to_query, query)  # (B, T, D) u~
         attended_context = ops.matmul(to_context[:, None], context)  # (B, 1, D) h~
@@ -57,7 +60,8 @@ class BiAttention(keras.layers.Layer):
             [context, attended_query, context * attended_query, context * attended_context],
             axis=-1,
         )
-        return g if context_mask is None else ops.where(context_mask[..., None], g, 0.0)
+        (g,) = without_padding(context_mask, g)
+        return g
 
     def attention_weights(self, context, query, context_mask=None, query_mask=None):
         """a (B, T, J), context-to-query, and b (B, T), query-to-context, for the same arguments."""

@@ -6,12 +6,15 @@ from keras import ops
 from seqkeras.attention.attention import ScoreAttention
 from seqkeras.attention.masks import mask_scores, masked_softmax
 
+TINY = 1e-30  # log 0 is none
+
 
 @keras.saving.register_keras_serializable("seqkeras")
 class HardAttention(ScoreAttention):
     """Each query attends to a single position.
 
-        training    s ~ Categorical(softmax(score(query, key)))
+        training    s ~ Categorical(softmax(score(query, key))), drawn as
+                    s = argmax over s of score(query, key) + g,  g = -log(-log u),  u uniform
         inference   s = argmax over s of score(query, key)
         context     value(s)
 
@@ -27,7 +30,7 @@ class HardAttention(ScoreAttention):
     Call arguments:
         query: (B, T, Q), T queries at once.
         key: (B, S, K).
-        value: (B, S, D).
+        value: (B, S, D); it and the key may hold anything where no query may attend.
         attention_mask: (B or 1, T or 1, S) booleans, True = may attend, or None.
         training: whether to sample.
 
@@ -38,7 +41,8 @@ class HardAttention(ScoreAttention):
     Raises:
         ValueError: if score is not a score, or attention_mask not of rank 3.
 
-    Reference: Xu et al. 2015, section 4.1, https://arxiv.org/abs/1502.03044
+    Reference: Xu et al. 2015, section 4.1, https://arxiv.org/abs/1502.03044; the draw: Maddison et
+    al. 2014, section 2, https://arxiv.org/abs/1411.0030
     """
 
     def __init__(self, score, seed=None, **kwargs):
@@ -47,24 +51,34 @@ class HardAttention(ScoreAttention):
         self.seed_generator = keras.random.SeedGenerator(seed)
 
     def call(self, query, key, value, attention_mask=None, training=False):
+        key, value = self._real(attention_mask, key, value)
         return self.attend(query, self.score.prepare(key), value, attention_mask, training)
 
-    def attend(self, query, prepared_key, value, attention_mask=None, training=False):
-        """Attention to a key that `score.prepare` has seen already."""
+    def attend(self, query, prepared_key, value, attention_mask=None, training=False, noise=None):
+        """Attention to a key that `score.prepare` has seen already.
+
+        With `noise`, (B, T, S) of `draw_noise`, positions are sampled by it: a step of a loop takes
+        its part of what was drawn before.
+        """
         attention_mask = self._checked(attention_mask)
         scores = mask_scores(self.score.compare(query, prepared_key), attention_mask)
-        position = self._sample(scores) if training else ops.argmax(scores, axis=-1)  # (B, T)
+        if training and noise is None:
+            noise = self.draw_noise(ops.shape(scores))
+        if noise is not None:
+            scores = scores + ops.cast(noise, scores.dtype)
+        _, position = ops.top_k(scores, k=1)  # (B, T, 1); Keras's argmax has no ONNX operator
         source = ops.cast(ops.arange(ops.shape(scores)[-1]), position.dtype)
-        chosen = position[..., None] == source  # (B, T, S)
+        chosen = position == source  # (B, T, S)
         if attention_mask is not None:
             chosen = ops.logical_and(chosen, attention_mask)
         weights = ops.cast(chosen, value.dtype)
         return ops.matmul(weights, value), weights
 
-    def _sample(self, scores):
-        rows = ops.reshape(scores, (-1, ops.shape(scores)[-1]))  # (B T, S)
-        position = keras.random.categorical(rows, 1, seed=self.seed_generator)
-        return ops.reshape(position, ops.shape(scores)[:2])
+    def draw_noise(self, shape):
+        """g of the formula, one for each score (B, T, S)."""
+        dtype = keras.backend.result_type(self.compute_dtype, "float32")
+        u = keras.random.uniform(shape, minval=TINY, dtype=dtype, seed=self.seed_generator)
+        return -ops.log(-ops.log(u))
 
     def log_probability(self, query, key, weights, attention_mask=None):
         """(B, T) log-probabilities of choices; zero where a query may attend to nothing.
@@ -73,17 +87,20 @@ class HardAttention(ScoreAttention):
             query, key, attention_mask: as in the call.
             weights: (B, T, S), as the call returned them.
         """
-        attention_mask = self._checked(attention_mask)
-        scores = mask_scores(self.score(query, key), attention_mask)
+        scores, _ = self._masked_scores(query, key, attention_mask)
         weights = ops.stop_gradient(ops.cast(weights, scores.dtype))
         return ops.sum(weights * ops.log_softmax(scores, axis=-1), axis=-1)
 
     def entropy(self, query, key, attention_mask=None):
         """(B, T) entropies of the choices, a term that keeps them from settling too early."""
-        attention_mask = self._checked(attention_mask)
-        scores = mask_scores(self.score(query, key), attention_mask)
+        scores, attention_mask = self._masked_scores(query, key, attention_mask)
         probabilities = masked_softmax(scores, attention_mask)
         return -ops.sum(probabilities * ops.log_softmax(scores, axis=-1), axis=-1)
+
+    def _masked_scores(self, query, key, attention_mask):
+        attention_mask = self._checked(attention_mask)
+        (key,) = self._real(attention_mask, key)
+        return mask_scores(self.score(query, key), attention_mask), attention_mask
 
     def get_config(self):
         return {**super().get_config(), "seed": self.seed}
@@ -123,7 +140,11 @@ class MovingAverageBaseline(keras.layers.Layer):
 
     def build(self, losses_shape):
         self.average = self.add_weight(
-            name="average", shape=(), initializer="zeros", trainable=False
+            name="average",
+            shape=(),
+            initializer="zeros",
+            trainable=False,
+            aggregation="mean",
         )
 
     def call(self, losses, training=False):

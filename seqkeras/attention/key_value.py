@@ -9,6 +9,7 @@ from keras import ops
 
 from seqkeras.attention.masks import masked_softmax
 from seqkeras.shapes import require_sequence
+from seqkeras.values import without_padding
 
 
 class PastAttention(keras.layers.Layer):
@@ -60,6 +61,7 @@ class PastAttention(keras.layers.Layer):
 
     def call(self, sequence, mask=None):
         real = ops.ones(ops.shape(sequence)[:2], "bool") if mask is None else mask
+        (sequence,) = without_padding(mask, sequence)
         key, value, predict = self._parts(sequence)
         output, weights = self._attend(
             key,

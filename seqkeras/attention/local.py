@@ -19,8 +19,9 @@ class LocalAttention(ScoreAttention):
                                 weights = softmax(score(query, key)) gaussian within the window
                                 gaussian = exp(-(s - p(t))^2 / (2 sigma^2)), sigma = D / 2
 
-    Notation: q is the paper's h_t; v and W are its v_p and W_p, W square; S counts the real keys.
-    Positions count from 0, as t and s do. The predictive weights of a query sum to less than one.
+    Notation: q is the paper's h_t; v and W are its v_p and W_p, W square. Positions count from 0,
+    as t and s do. S and s count the keys that a query may attend to, as if the others were not
+    there: padding may be at the start too. The predictive weights of a query sum to less than one.
 
     Args:
         score: a layer of `seqkeras.attention.scores`.
@@ -30,9 +31,8 @@ class LocalAttention(ScoreAttention):
     Call arguments:
         query: (B, T, Q), T queries at once.
         key: (B, S, K).
-        value: (B, S, D).
-        attention_mask: (B or 1, T or 1, S) booleans, True = may attend, or None. It must begin
-            with the real keys: the number of them is the S of the formula.
+        value: (B, S, D); it and the key may hold anything where no query may attend.
+        attention_mask: (B or 1, T or 1, S) booleans, True = may attend, or None.
         positions: (B or 1, T) the t of each query, or None for 0, 1, ... T - 1. Only the monotonic
             kind looks at them.
 
@@ -65,6 +65,7 @@ class LocalAttention(ScoreAttention):
             self.position_scale = self.add_weight(name="position_scale", shape=(dim, 1))
 
     def call(self, query, key, value, attention_mask=None, positions=None):
+        key, value = self._real(attention_mask, key, value)
         return self.attend(query, self.score.prepare(key), value, attention_mask, positions)
 
     def attend(self, query, prepared_key, value, attention_mask=None, positions=None):
@@ -73,13 +74,13 @@ class LocalAttention(ScoreAttention):
         scores = self.score.compare(query, prepared_key)  # (B, T, S)
         # Positions are counted in float32 at least: float16 tells integers apart up to 2,048 only.
         dtype = keras.backend.result_type(scores.dtype, "float32")
+        steps, num_keys = self._places(attention_mask, ops.shape(scores)[-1], dtype)
         if self.kind == "predictive":
-            centers = self._predicted(query, attention_mask, ops.shape(scores)[-1], dtype)
+            centers = self._predicted(query, num_keys)
         elif positions is None:
             centers = ops.cast(ops.arange(ops.shape(scores)[1])[None], dtype)
         else:
             centers = ops.cast(positions, dtype)
-        steps = ops.cast(ops.arange(ops.shape(scores)[-1]), dtype)
         distances = steps - centers[..., None]  # (B or 1, T, S)
         near = ops.abs(distances) <= self.window
         weights = masked_softmax(scores, combine_masks(attention_mask, near))
@@ -89,15 +90,19 @@ class LocalAttention(ScoreAttention):
             weights = weights * ops.cast(gaussian, weights.dtype)
         return ops.matmul(weights, value), weights
 
-    def _predicted(self, query, attention_mask, source_length, dtype):
+    def _places(self, attention_mask, source_length, dtype):
+        """s of each key, (B or 1, T or 1, S), and S, (B or 1, T or 1)."""
+        if attention_mask is None:
+            steps = ops.cast(ops.arange(source_length), dtype)[None, None]
+        else:
+            steps = ops.cumsum(ops.cast(attention_mask, dtype), axis=-1) - 1
+        return steps, steps[..., -1] + 1
+
+    def _predicted(self, query, num_keys):
         """(B, T) positions p(t)."""
         hidden = ops.tanh(ops.matmul(query, self.position_kernel))
         share = ops.sigmoid(ops.matmul(hidden, self.position_scale))[..., 0]
-        if attention_mask is None:
-            real_keys = source_length
-        else:
-            real_keys = ops.sum(ops.cast(attention_mask, dtype), axis=-1)  # (B, T or 1)
-        return ops.cast(share, dtype) * ops.cast(real_keys, dtype)
+        return ops.cast(share, num_keys.dtype) * num_keys
 
     def get_config(self):
         return {**super().get_config(), "window": self.window, "kind": self.kind}

@@ -118,6 +118,17 @@ def combine_masks(*masks):
     return functools.reduce(ops.logical_and, masks) if masks else None
 
 
+def attended(attention_mask):
+    """(B or 1, S) mask: the keys that some query may attend to; None where the mask is None.
+
+    Args:
+        attention_mask: (B or 1, T or 1, S), or with an axis of heads (B or 1, N or 1, T or 1, S).
+    """
+    if attention_mask is None:
+        return None
+    return ops.any(attention_mask, axis=tuple(range(1, len(attention_mask.shape) - 1)))
+
+
 def mask_scores(scores, mask=None):
     """Scores for a softmax, in float32 at least: `NEVER` where the mask does not allow.
 

@@ -4,7 +4,9 @@ import keras
 from keras import ops
 
 from seqkeras import composites
+from seqkeras.attention.masks import attended
 from seqkeras.shapes import require_positive, require_sequence
+from seqkeras.values import normal_or_glorot, without_padding
 
 
 class Heads(keras.layers.Layer):
@@ -21,6 +23,8 @@ class Heads(keras.layers.Layer):
         dropout: of the weights, in training.
         causal: attend to no later position.
         seed: of the dropout; None for another one in every process.
+        output_stddev: of the normal numbers that the output's kernel starts as; None for Glorot's
+            uniform ones.
 
     Raises:
         ValueError: if num_heads, head_dim or output_dim is not a positive integer.
@@ -35,6 +39,7 @@ class Heads(keras.layers.Layer):
         dropout=0.0,
         causal=False,
         seed=None,
+        output_stddev=None,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -48,6 +53,7 @@ class Heads(keras.layers.Layer):
         self.dropout = dropout
         self.causal = causal
         self.seed = seed
+        self.output_stddev = output_stddev
         self.weights_dropout = keras.layers.Dropout(dropout, seed=seed, dtype=self.dtype_policy)
 
     def _add_projections(self, query_dim, key_dim, value_dim):
@@ -57,11 +63,11 @@ class Heads(keras.layers.Layer):
         self.key_kernel, self.key_bias = self._add_projection("key", (key_dim, *heads), 1)
         self.value_kernel, self.value_bias = self._add_projection("value", (value_dim, *heads), 1)
         self.output_kernel, self.output_bias = self._add_projection(
-            "output", (*heads, output_dim), 2
+            "output", (*heads, output_dim), 2, normal_or_glorot(self.output_stddev)
         )
 
-    def _add_projection(self, name, shape, bias_axis):
-        kernel = self.add_weight(name=f"{name}_kernel", shape=shape, initializer="glorot_uniform")
+    def _add_projection(self, name, shape, bias_axis, initializer="glorot_uniform"):
+        kernel = self.add_weight(name=f"{name}_kernel", shape=shape, initializer=initializer)
         if not self.use_bias:
             return kernel, None
         bias = self.add_weight(name=f"{name}_bias", shape=shape[bias_axis:], initializer="zeros")
@@ -124,11 +130,13 @@ class MultiHeadAttention(Heads):
         dropout: of the weights, in training.
         causal: attend to no later position; the last query stands at the last key.
         seed: of the dropout; None for another one in every process.
+        output_stddev: of the normal numbers that the output's kernel starts as; None for Glorot's
+            uniform ones.
 
     Call arguments:
         query: (B, T, ·).
         key: (B, S, ·).
-        value: (B, S, ·).
+        value: (B, S, ·); it and the key may hold anything where no query may attend.
         attention_mask: (B or 1, T or 1, S) or (B or 1, N or 1, T or 1, S) booleans, True = may
             attend, or None.
 
@@ -147,7 +155,10 @@ class MultiHeadAttention(Heads):
         self._add_projections(query_shape[-1], key_shape[-1], value_shape[-1])
 
     def call(self, query, key, value, attention_mask=None, training=False):
-        return self.attend(query, *self.prepare(key, value), attention_mask, training)
+        mask = self._mask_of_heads(attention_mask)
+        if not composites.tracing_nodes():  # a graph for export holds numbers everywhere
+            key, value = without_padding(attended(mask), key, value)
+        return self.attend(query, *self.prepare(key, value), mask, training)
 
     def prepare(self, key, value):
         """Projected keys and values, (B, N, S, H) each: what a decoder computes once, or caches."""

@@ -5,6 +5,7 @@ from keras import ops
 
 from seqkeras.attention.multi_head import Heads
 from seqkeras.shapes import require_sequence
+from seqkeras.values import without_padding
 
 
 @keras.saving.register_keras_serializable("seqkeras")
@@ -32,7 +33,8 @@ class RestrictedSelfAttention(Heads):
 
     Call arguments:
         sequence: (B, T, ·).
-        mask: (B, T) booleans, True for positions that may be attended to, or None.
+        mask: (B, T) booleans, True for real positions, or None. The others are not attended to,
+            and what they attend with is zeros.
 
     Returns:
         (B, T, D); where a query may attend to nothing the heads are zero, and the output its bias.
@@ -59,6 +61,7 @@ class RestrictedSelfAttention(Heads):
         self._add_projections(*[sequence_shape[-1]] * 3)
 
     def call(self, sequence, mask=None, training=False):
+        (sequence,) = without_padding(mask, sequence)
         batch_size, length = ops.shape(sequence)[:2]
         real = ops.ones((batch_size, length), "bool") if mask is None else mask
         query = self._project(sequence, self.query_kernel, self.query_bias)

@@ -1,14 +1,19 @@
 """Integers that index a table."""
 
+import keras
+
 from seqkeras.values import known_numbers
 
 
 def require_ids(layer, name, ids, limit_name, limit):
-    """Raise a ValueError if numbers that are known already do not index a table of `limit` rows.
+    """Raise a ValueError unless these are integers that index a table of `limit` rows.
 
-    While a graph is traced they are not known; what a lookup beyond the table gives there differs
-    from backend to backend.
+    While a graph is traced the numbers are not known; what a lookup beyond the table gives there
+    differs from backend to backend.
     """
+    dtype = keras.backend.standardize_dtype(ids.dtype)
+    if not keras.backend.is_int_dtype(dtype):
+        raise ValueError(f"{type(layer).__name__}: {name} must be integers; received {dtype}.")
     known = known_numbers(ids)
     if known is not None and known.size and (known.min() < 0 or known.max() >= limit):
         wrong = known.min() if known.min() < 0 else known.max()

@@ -90,14 +90,15 @@ class SinusoidalPositions(keras.layers.Layer):
 class LearnedPositions(keras.layers.Layer):
     """A vector for each position, learned.
 
-        y(p) = W_p
+        y(p) = W_(first + p)
 
-    Notation: W_p is GPT's position embedding matrix.
+    Notation: W is GPT's position embedding matrix W_p.
 
     Args:
         max_length: the number of positions there are vectors for.
         dim: D.
         stddev: of the normal numbers that the vectors start as.
+        first_position: first, how many rows stand before the one of position 0, as in RoBERTa.
 
     Call arguments:
         positions: (..., T) integers, from 0.
@@ -106,28 +107,33 @@ class LearnedPositions(keras.layers.Layer):
         (..., T, D).
 
     Raises:
-        ValueError: if a size is not positive, T is more than max_length, or a position that is
-            known before the graph runs is not under it.
+        ValueError: if a size is not positive, first_position is negative, T is more than
+            max_length, or a position that is known before the graph runs is not under it.
 
     Reference: Gehring et al. 2017, section 3.1, https://arxiv.org/abs/1705.03122; Radford et al.
     2018, section 3.1
     """
 
-    def __init__(self, max_length, dim, stddev=0.02, **kwargs):
+    def __init__(self, max_length, dim, stddev=0.02, first_position=0, **kwargs):
         super().__init__(**kwargs)
         if min(max_length, dim) < 1:
             raise ValueError(
                 "LearnedPositions: every size must be at least 1; "
                 f"received max_length={max_length}, dim={dim}."
             )
+        if first_position < 0:
+            raise ValueError(
+                f"LearnedPositions: first_position must be at least 0; received {first_position}."
+            )
         self.max_length = max_length
         self.dim = dim
         self.stddev = stddev
+        self.first_position = first_position
 
     def build(self, positions_shape):
         self.embeddings = self.add_weight(
             name="embeddings",
-            shape=(self.max_length, self.dim),
+            shape=(self.first_position + self.max_length, self.dim),
             initializer=keras.initializers.RandomNormal(stddev=self.stddev),
         )
 
@@ -139,7 +145,7 @@ class LearnedPositions(keras.layers.Layer):
                 f"positions; received {length}."
             )
         require_ids(self, "positions", positions, "max_length", self.max_length)
-        return ops.take(self.embeddings, positions, axis=0)
+        return ops.take(self.embeddings, positions + self.first_position, axis=0)
 
     def compute_output_shape(self, positions_shape):
         return (*positions_shape, self.dim)

@@ -17,6 +17,7 @@ from seqkeras.models.heads import (
 )
 from seqkeras.models.rnn_lm import RNNLanguageModel
 from seqkeras.models.rnn_seq2seq import RNNSeq2Seq
+from seqkeras.models.sentence_encoder import SentenceEncoder
 from seqkeras.models.transformer import Transformer
 from seqkeras.models.tree_classifier import TreeClassifier
 from seqkeras.models.with_heads import WithHeads
@@ -35,6 +36,7 @@ __all__ = [
     "RNNLanguageModel",
     "RNNSeq2Seq",
     "RegressionHead",
+    "SentenceEncoder",
     "SpanHead",
     "TaggingHead",
     "Transformer",

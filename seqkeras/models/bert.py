@@ -11,6 +11,7 @@ from seqkeras.transformer.block import require_heads
 from seqkeras.values import build_once
 
 STDDEV = 0.02  # of what weights start as
+POOLERS = ("tanh", "relu", None)
 
 
 @keras.saving.register_keras_serializable("seqkeras")
@@ -21,6 +22,9 @@ class Bert(keras.Model):
         hidden = encoder(x(1..T)), post-norm blocks
         pooled = tanh(W hidden(1) + b)
 
+    RoBERTa has one segment, and rows before that of its first position; DistilBERT has no segments,
+    and pools, where it does, by ReLU.
+
     Args:
         vocab_size: V, the number of token ids.
         hidden_dim: D, the paper's H.
@@ -28,11 +32,13 @@ class Bert(keras.Model):
         num_heads: N, which divides D; the paper's A.
         feed_forward_dim: F; 4 D in the paper.
         max_length: the number of learned positions.
-        num_segments: how many texts a sequence may consist of.
-        activation: "gelu", "gelu_tanh" or "relu".
+        num_segments: how many texts a sequence may consist of; with 0, S is left out.
+        activation: "gelu", "gelu_tanh", "relu" or "silu".
         dropout: of the embeddings and of what each sublayer gives.
         attention_dropout: of the attention weights.
         epsilon: of layer normalisation.
+        pooler: the activation of pooled, "tanh" or "relu"; None leaves it out.
+        first_position: how many rows P has before that of the first token.
 
     Call arguments (one dictionary):
         token_ids: (B, T) integers, padded on the right.
@@ -41,15 +47,18 @@ class Bert(keras.Model):
 
     Returns:
         A dictionary of "hidden", (B, T, D), without a meaning at padded positions, and "pooled",
-        (B, D), made of the first position.
+        (B, D), made of the first position, if there is a pooler.
 
     Raises:
-        ValueError: if a size is not positive, num_heads does not divide hidden_dim, the activation
-            is unknown, T is more than max_length, or an id known already is out of range.
+        ValueError: if a size is not positive, num_heads does not divide hidden_dim, an activation
+            is unknown, there are segment_ids and no segments, T is more than max_length, or an id
+            known already is out of range.
 
     `seqkeras.models.WithHeads` puts tasks on it; `seqkeras.models.presets` has the paper's sizes.
 
-    Reference: Devlin et al. 2019, section 3, https://arxiv.org/abs/1810.04805
+    Reference: Devlin et al. 2019, section 3, https://arxiv.org/abs/1810.04805; Liu et al. 2019,
+    "RoBERTa", https://arxiv.org/abs/1907.11692; Sanh et al. 2019, "DistilBERT", section 3,
+    https://arxiv.org/abs/1910.01108
     """
 
     def __init__(
@@ -65,10 +74,17 @@ class Bert(keras.Model):
         dropout=0.0,
         attention_dropout=0.0,
         epsilon=1e-12,
+        pooler="tanh",
+        first_position=0,
         **kwargs,
     ):
         super().__init__(**kwargs)
         require_heads(self, hidden_dim, num_heads)
+        if num_segments < 0 or pooler not in POOLERS:
+            raise ValueError(
+                f"Bert: num_segments must be at least 0 and pooler one of {POOLERS}; "
+                f"received {num_segments} and {pooler!r}."
+            )
         self.config = {
             "vocab_size": vocab_size,
             "hidden_dim": hidden_dim,
@@ -81,14 +97,20 @@ class Bert(keras.Model):
             "dropout": dropout,
             "attention_dropout": attention_dropout,
             "epsilon": epsilon,
+            "pooler": pooler,
+            "first_position": first_position,
         }
         policy = self.dtype_policy
         self.hidden_dim = hidden_dim
         self.embedding = TokenEmbedding(vocab_size, hidden_dim, stddev=STDDEV, dtype=policy)
-        self.segment_embedding = TokenEmbedding(
-            num_segments, hidden_dim, stddev=STDDEV, dtype=policy, name="segment_embedding"
+        self.segment_embedding = self.pooler = None
+        if num_segments:
+            self.segment_embedding = TokenEmbedding(
+                num_segments, hidden_dim, stddev=STDDEV, dtype=policy, name="segment_embedding"
+            )
+        self.positions = LearnedPositions(
+            max_length, hidden_dim, STDDEV, first_position, dtype=policy
         )
-        self.positions = LearnedPositions(max_length, hidden_dim, STDDEV, dtype=policy)
         self.embedding_norm = LayerNorm(epsilon, dtype=policy)
         self.dropout = keras.layers.Dropout(dropout, dtype=policy)
         self.encoder = Encoder(
@@ -102,43 +124,54 @@ class Bert(keras.Model):
             epsilon=epsilon,
             dtype=policy,
         )
-        self.pooler = keras.layers.Dense(
-            hidden_dim,
-            "tanh",
-            kernel_initializer=keras.initializers.RandomNormal(stddev=STDDEV),
-            dtype=policy,
-            name="pooler",
-        )
+        if pooler is not None:
+            self.pooler = keras.layers.Dense(
+                hidden_dim,
+                pooler,
+                kernel_initializer=keras.initializers.RandomNormal(stddev=STDDEV),
+                dtype=policy,
+                name="pooler",
+            )
 
     def build(self, inputs_shape=None):
         sequence = (None, None, self.hidden_dim)
         for layer in (self.embedding, self.segment_embedding, self.positions):
-            build_once(layer, (None, None))
+            if layer is not None:
+                build_once(layer, (None, None))
         for layer in (self.embedding_norm, self.encoder):
             build_once(layer, sequence)
-        build_once(self.pooler, (None, self.hidden_dim))
+        if self.pooler is not None:
+            build_once(self.pooler, (None, self.hidden_dim))
 
     def call(self, inputs, training=False):
         hidden = self.hidden_states(inputs, training)[-1]
-        return {"hidden": hidden, "pooled": self.pooler(hidden[:, 0])}
+        pooled = {} if self.pooler is None else {"pooled": self.pooler(hidden[:, 0])}
+        return {"hidden": hidden, **pooled}
 
     def hidden_states(self, inputs, training=False):
         """The embeddings and what each block gives: a list of L + 1 tensors (B, T, D)."""
         token_ids, lengths = inputs["token_ids"], inputs.get("lengths")
-        segment_ids = inputs.get("segment_ids")
         length = ops.shape(token_ids)[1]
-        if segment_ids is None:
-            segment_ids = ops.zeros_like(token_ids)
-        num_segments = self.config["num_segments"]
-        require_ids(self, "segment_ids", segment_ids, "num_segments", num_segments)
-        x = (
-            self.embedding(token_ids)
-            + self.segment_embedding(segment_ids)
-            + self.positions(ops.arange(length)[None])
-        )
-        x = self.dropout(self.embedding_norm(x), training=training)  # (B, T, D)
+        x = self.embedding(token_ids) + self.positions(ops.arange(length)[None])  # (B, T, D)
+        segments = self._segments(token_ids, inputs.get("segment_ids"))
+        x = x if segments is None else x + segments
+        x = self.dropout(self.embedding_norm(x), training=training)
         mask = None if lengths is None else padding_mask(lengths, length)[:, None]
         return self.encoder.hidden_states(x, mask, training)
+
+    def _segments(self, token_ids, segment_ids):
+        """S segment_id(t), (B, T, D), or None."""
+        num_segments = self.config["num_segments"]
+        if segment_ids is None:
+            segment_ids = ops.zeros_like(token_ids)
+        elif not num_segments:
+            raise ValueError(
+                "Bert: segment_ids must be left out, as num_segments is 0; received some."
+            )
+        if not num_segments:
+            return None
+        require_ids(self, "segment_ids", segment_ids, "num_segments", num_segments)
+        return self.segment_embedding(segment_ids)
 
     def get_config(self):
         return {**super().get_config(), **self.config}

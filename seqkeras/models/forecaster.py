@@ -3,17 +3,15 @@
 It leaves out probabilistic outputs other than quantiles, and attention over the window.
 """
 
+import functools
+
 import keras
 from keras import ops
 
 from seqkeras.attention.masks import padding_mask
 from seqkeras.composites import keras_rnn
-from seqkeras.models.recurrent_stack import (
-    STATE_NAMES,
-    RecurrentStack,
-    require_sizes,
-    values_dtype,
-)
+from seqkeras.models.recurrent_stack import RecurrentStack, require_sizes, values_dtype
+from seqkeras.models.rnn_cells import config_of, with_objects
 from seqkeras.values import build_once
 
 DECODERS = ("direct", "recurrent")
@@ -41,7 +39,8 @@ class Forecaster(keras.Model):
         horizon: the number of steps to predict.
         units: U, size of each layer's state, in the encoder and in a recurrent decoder.
         num_layers: of both.
-        cell: "gru", "lstm" or "simple_rnn".
+        cell: "gru", "lstm", "simple_rnn", or a cell of whatever size, ours, Keras's or your own, as
+            a pattern of each layer's (`seqkeras.models.rnn_cells`).
         decoder: "direct" or "recurrent".
         num_targets: C, how many of the window's features, the first ones, are predicted.
         num_known: K, the number of covariates whose future is known (calendar, plans).
@@ -104,7 +103,7 @@ class Forecaster(keras.Model):
             raise ValueError(
                 f"Forecaster: quantiles must increase between 0 and 1; received {quantiles}."
             )
-        self.cell_name = cell
+        self.cell_config = functools.partial(config_of, cell)  # a pattern is no layer of ours
         self.decoder_name = decoder
         self.num_known = num_known
         self.quantiles = list(quantiles)
@@ -191,7 +190,7 @@ class Forecaster(keras.Model):
     def _direct(self, states, known):
         """(B, horizon, C quantiles), all steps at once."""
         batch_size, horizon, num_known = ops.shape(known)
-        hidden = ops.cast(states[-len(STATE_NAMES[self.cell_name])], self.values_dtype)
+        hidden = ops.cast(states[-self.encoder.num_states], self.values_dtype)
         known = ops.reshape(known, (batch_size, horizon * num_known))
         outputs = self.output_layer(ops.concatenate([hidden, known], axis=-1))
         return ops.reshape(outputs, (batch_size, horizon, -1))
@@ -233,10 +232,14 @@ class Forecaster(keras.Model):
         return {
             **super().get_config(),
             **self.sizes,
-            "cell": self.cell_name,
+            "cell": self.cell_config(),
             "decoder": self.decoder_name,
             "num_known": self.num_known,
             "quantiles": self.quantiles,
             "scale": self.scale,
             "dropout": self.encoder.dropout.rate,
         }
+
+    @classmethod
+    def from_config(cls, config):
+        return cls(**with_objects(config, "cell"))

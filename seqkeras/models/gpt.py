@@ -1,7 +1,4 @@
-"""GPT: a Transformer decoder as a language model.
-
-It leaves out GPT-2's scaled first weights of the residual layers and GPT-1's auxiliary losses.
-"""
+"""GPT: a Transformer decoder as a language model. GPT-1's auxiliary losses are left out."""
 
 import keras
 from keras import ops
@@ -11,6 +8,8 @@ from seqkeras.transformer import Decoder
 from seqkeras.transformer.block import require_heads
 from seqkeras.values import build_once
 
+STDDEV = 0.02  # of what weights start as
+
 
 @keras.saving.register_keras_serializable("seqkeras")
 class GPT(keras.Model):
@@ -19,7 +18,8 @@ class GPT(keras.Model):
         h_0(t) = E y(t) + P(t)        h_l(1..T) = block_l(h_{l-1}(1..T))
         logits(t) = E h_L(t), for y(t + 1)
 
-    GPT-2's blocks are pre-norm, with one more normalisation behind the last; GPT-1's post-norm.
+    GPT-2's blocks are pre-norm, with one more normalisation behind the last; the last kernel of
+    each of their 2 L sublayers starts as normal numbers of 0.02 / sqrt(2 L). GPT-1's are post-norm.
 
     Notation: E and P are the paper's W_e and W_p.
 
@@ -30,7 +30,7 @@ class GPT(keras.Model):
         num_heads: N, which divides D.
         feed_forward_dim: F; 4 D in the papers.
         max_length: the number of learned positions.
-        activation: "gelu_tanh", "gelu" or "relu".
+        activation: "gelu_tanh", "gelu", "relu" or "silu".
         pre_norm: True for GPT-2, False for GPT-1.
         dropout: of the embeddings and of what each sublayer gives.
         attention_dropout: of the attention weights.
@@ -87,8 +87,8 @@ class GPT(keras.Model):
         }
         self.max_length = max_length
         policy = self.dtype_policy
-        self.embedding = TokenEmbedding(vocab_size, hidden_dim, stddev=0.02, dtype=policy)
-        self.positions = LearnedPositions(max_length, hidden_dim, dtype=policy)
+        self.embedding = TokenEmbedding(vocab_size, hidden_dim, stddev=STDDEV, dtype=policy)
+        self.positions = LearnedPositions(max_length, hidden_dim, STDDEV, dtype=policy)
         self.dropout = keras.layers.Dropout(dropout, dtype=policy)
         self.decoder = Decoder(
             num_layers,
@@ -101,6 +101,7 @@ class GPT(keras.Model):
             attention_dropout,
             epsilon=epsilon,
             cross_attention=False,
+            residual_stddev=STDDEV / (2 * num_layers) ** 0.5 if pre_norm else None,
             dtype=policy,
         )
 

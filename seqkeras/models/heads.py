@@ -3,10 +3,11 @@
 import keras
 from keras import ops
 
-from seqkeras import composites
 from seqkeras.embeddings import TokenEmbedding
+from seqkeras.embeddings.ids import require_ids
 from seqkeras.transformer import LayerNorm
-from seqkeras.values import NEVER, build_once
+from seqkeras.transformer.feed_forward import ACTIVATIONS, require_activation
+from seqkeras.values import NEVER, build_once, without_padding
 
 STDDEV = 0.02  # of what weights start as
 
@@ -236,6 +237,7 @@ class SpanHead(Head):
         build_once(self.output_layer, hidden_shape)
 
     def call(self, hidden, padding_mask=None, training=False):
+        (hidden,) = without_padding(padding_mask, hidden)
         logits = self.output_layer(hidden)  # (B, T, 2)
         if padding_mask is not None:
             logits = ops.where(padding_mask[..., None], logits, ops.cast(NEVER, logits.dtype))
@@ -246,7 +248,7 @@ class SpanHead(Head):
 class MaskedLMHead(Head):
     """The token that stood where a mask stands now.
 
-        logits(t) = E norm(gelu(W hidden(t) + b)) + c
+        logits(t) = E norm(g(W hidden(t) + b)) + c
 
     Notation: E is a row for each token: the encoder's token embeddings where `WithHeads` ties them,
     and a matrix of the head's own where it stands alone or is not tied.
@@ -255,6 +257,7 @@ class MaskedLMHead(Head):
         vocab_size: V.
         tied: whether `WithHeads` gives it the encoder's embeddings.
         epsilon: of layer normalisation.
+        activation: g, "gelu", "gelu_tanh", "relu" or "silu".
 
     Call arguments:
         hidden: (B, T, D).
@@ -264,15 +267,18 @@ class MaskedLMHead(Head):
         (B, M, V) logits, or (B, T, V), in float32 at least.
 
     Raises:
-        ValueError: if the embeddings it is given are of another vocabulary.
+        ValueError: if the activation is unknown, the embeddings it is given are of another
+            vocabulary, or a masked position known already is not under T.
 
     Reference: Devlin et al. 2019, section 3.1, task 1, https://arxiv.org/abs/1810.04805
     """
 
     takes = ("hidden", "masked_positions")
 
-    def __init__(self, vocab_size, tied=True, epsilon=1e-12, **kwargs):
+    def __init__(self, vocab_size, tied=True, epsilon=1e-12, activation="gelu", **kwargs):
         super().__init__(**kwargs)
+        require_activation(self, activation)
+        self.activation = activation
         self.vocab_size = vocab_size
         self.tied = tied
         self.epsilon = epsilon
@@ -305,6 +311,8 @@ class MaskedLMHead(Head):
 
     def call(self, hidden, masked_positions=None, training=False):
         if masked_positions is not None:
+            length = ops.shape(hidden)[1]
+            require_ids(self, "masked_positions", masked_positions, "the length", length)
             hidden = ops.take_along_axis(hidden, masked_positions[..., None], axis=1)  # (B, M, D)
-        transformed = self.norm(composites.gelu(self.transform(hidden)))
+        transformed = self.norm(ACTIVATIONS[self.activation](self.transform(hidden)))
         return self.embedding.logits(transformed) + self.bias

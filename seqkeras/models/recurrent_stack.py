@@ -1,21 +1,21 @@
 """Recurrent layers on top of each other: what several models are made of."""
 
 import keras
+from keras import ops
 
-from seqkeras.recurrent import GRU, LSTM, SimpleRNN
+from seqkeras.models.rnn_cells import cell_problems, make_layer, state_names
+from seqkeras.recurrent import Bidirectional
 from seqkeras.values import build_once
-
-LAYERS = {"gru": GRU, "lstm": LSTM, "simple_rnn": SimpleRNN}
-STATE_NAMES = {"gru": ["hidden"], "lstm": ["hidden", "cell"], "simple_rnn": ["hidden"]}
 
 
 def require_sizes(model, cell=None, **sizes):
-    """Raise a ValueError unless every named size is at least 1 and the cell, if given, is known."""
+    """Raise a ValueError unless every named size is at least 1 and the cell, if given, fits."""
     who = type(model).__name__
     if min(sizes.values()) < 1:
         raise ValueError(f"{who}: every size must be at least 1; received {sizes}.")
-    if cell is not None and cell not in LAYERS:
-        raise ValueError(f"{who}: cell must be one of {sorted(LAYERS)}; received {cell!r}.")
+    problems = [] if cell is None else cell_problems(cell)
+    if problems:
+        raise ValueError(f"{who}: {' '.join(problems)}")
 
 
 def values_dtype(model):
@@ -29,56 +29,68 @@ class RecurrentStack(keras.layers.Layer):
         h_0 = x        h_l(1..T) = cell_l(dropout(h_{l-1}(1..T)))
 
     Args:
-        cell: "gru", "lstm" or "simple_rnn".
-        units: U, of every layer.
+        cell: "gru", "lstm", "simple_rnn", or a pattern of another (`seqkeras.models.rnn_cells`).
+        units: U, of every layer, in each direction.
         num_layers: L.
         dropout: of the inputs of every layer.
+        bidirectional: whether every layer reads both ways.
 
     Call arguments:
         sequences: (B, T, D).
         mask: (B, T) booleans, True for real steps, or None.
-        initial_state: the states of the lowest layer, then of the next, (B, U) each; None for
-            zeros.
+        initial_state: the states of the lowest layer, then of the next, (B, U) each, those of the
+            forward direction first; None for zeros.
 
     Returns:
-        (B, T, U) outputs of the highest layer, and the list of final states, in the same order.
+        (B, T, E) outputs of the highest layer, E = U or in both directions 2U, and the list of
+        final states, in the same order.
 
     Reference: Zaremba et al. 2014, section 3.2, https://arxiv.org/abs/1409.2329
     """
 
-    def __init__(self, cell, units, num_layers, dropout=0.0, **kwargs):
+    def __init__(self, cell, units, num_layers, dropout=0.0, bidirectional=False, **kwargs):
         super().__init__(**kwargs)
-        self.units = units
+        self.output_dim = units * (2 if bidirectional else 1)
         self.supports_masking = True
-        self.recurrent_layers = [
-            LAYERS[cell](
-                units,
-                return_sequences=True,
-                return_state=True,
-                dtype=self.dtype_policy,
-                name=f"layer_{level}",
-            )
-            for level in range(num_layers)
-        ]
-        self.dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
-        self.state_names = [
-            f"{name}_{level}" for level in range(num_layers) for name in STATE_NAMES[cell]
-        ]
+        names, levels = state_names(cell), range(num_layers)
+        self.num_states = len(names)  # of a layer, in each direction
+        self.state_names = [f"{name}_{level}" for level in levels for name in names]
+        dtype = self.dtype_policy.name  # a copy is made by config, which takes no object
+        layers = [make_layer(cell, units, dtype, f"layer_{level}") for level in levels]
+        if bidirectional:
+            layers = [Bidirectional(each, dtype=dtype) for each in layers]
+        self.recurrent_layers = layers
+        self.dropout = keras.layers.Dropout(dropout, dtype=dtype)
 
     def build(self, sequences_shape):
         dim = sequences_shape[-1]
         for layer in self.recurrent_layers:
             build_once(layer, (None, None, dim))
-            dim = self.units
+            dim = self.output_dim
 
     def call(self, sequences, mask=None, initial_state=None, training=False):
         outputs, states = sequences, []
-        per_layer = len(self.state_names) // len(self.recurrent_layers)
-        for level, layer in enumerate(self.recurrent_layers):
-            first = level * per_layer
-            given = initial_state and list(initial_state[first : first + per_layer])
+        starts = [None] * len(self.recurrent_layers)
+        if initial_state is not None:
+            starts = self._of_each_layer(initial_state)
+        for layer, start in zip(self.recurrent_layers, starts, strict=True):
             outputs, *final = layer(
-                self.dropout(outputs, training=training), mask=mask, initial_state=given
+                self.dropout(outputs, training=training), mask=mask, initial_state=start
             )
             states += final
         return outputs, states
+
+    def last_states(self, states):
+        """For each layer the list of its last states (B, E), h first, both directions side by side.
+
+        Args:
+            states: the final ones, as the call returned them.
+        """
+        return [
+            [ops.concatenate(own[kind :: self.num_states], -1) for kind in range(self.num_states)]
+            for own in self._of_each_layer(states)
+        ]
+
+    def _of_each_layer(self, states):
+        size = len(states) // len(self.recurrent_layers)
+        return [list(states[first : first + size]) for first in range(0, len(states), size)]

@@ -3,6 +3,7 @@
 from seqkeras.attention import Attention, HardAttention, LocalAttention
 from seqkeras.models.contexts import CONTEXTS
 from seqkeras.models.recurrent_stack import require_sizes
+from seqkeras.models.rnn_cells import cell_problems
 from seqkeras.models.rnn_wirings import SCORES, WIRINGS
 
 CHOICES = {
@@ -14,17 +15,18 @@ CHOICES = {
 SAME_DIM = ("dot", "scaled_dot")  # scores of vectors of one size
 
 
-def check_arguments(model, sizes, options, attention, encoder_dim):
+def check_arguments(model, sizes, options, cell, attention, encoder_dim):
     """Raise a ValueError that gives every reason why no model can be made of the arguments.
 
     Args:
         model: for its name.
         sizes, options: the arguments by name.
+        cell: a name, or a layer.
         attention: None, a name, or a layer.
         encoder_dim: size of the encoder's states, both directions.
     """
-    require_sizes(model, cell=options["cell"], **sizes)
-    problems = [
+    require_sizes(model, **sizes)
+    problems = cell_problems(cell) + [
         f"{name} must be one of {sorted(choices)}; received {options[name]!r}."
         for name, choices in CHOICES.items()
         if options[name] not in choices
@@ -37,20 +39,19 @@ def check_arguments(model, sizes, options, attention, encoder_dim):
         raise ValueError(f"{type(model).__name__}: {' '.join(problems)}")
 
 
+def is_hard(attention):
+    """Whether an attention, a name or a layer, takes one position."""
+    return isinstance(attention, HardAttention) or attention == "hard"
+
+
 def _attention_problems(attention):
-    if attention is None or (isinstance(attention, str) and attention in SCORES):
+    known = attention is None or (isinstance(attention, str) and attention in SCORES)
+    if known or isinstance(attention, (Attention, HardAttention, LocalAttention)):
         return []
-    if isinstance(attention, HardAttention):
-        return [
-            "attention must be soft: the gradient of hard attention needs a loss of its own, "
-            f"`reinforce_loss`; received {attention!r}."
-        ]
-    if not isinstance(attention, (Attention, LocalAttention)):
-        return [
-            "attention must be None, an Attention or LocalAttention, or one of "
-            f"{sorted(SCORES)}; received {attention!r}."
-        ]
-    return []
+    return [
+        "attention must be None, an Attention, HardAttention or LocalAttention, or one of "
+        f"{sorted(SCORES)}; received {attention!r}."
+    ]
 
 
 def _rules(sizes, options, attention, encoder_dim):
@@ -100,5 +101,18 @@ def _rules(sizes, options, attention, encoder_dim):
             fed or options["teacher_forcing"] == 1,
             "a decoder that is not fed the output has nothing to force: teacher_forcing must be 1; "
             f"received {options['teacher_forcing']!r}.",
+        ),
+        (
+            not is_hard(attention) or options["teacher_forcing"] == 1,
+            "hard attention is trained on the tokens given: teacher_forcing must be 1; "
+            f"received {options['teacher_forcing']!r}.",
+        ),
+        (
+            options["entropy_weight"] >= 0,
+            f"entropy_weight must be at least 0; received {options['entropy_weight']}.",
+        ),
+        (
+            is_hard(attention) or options["entropy_weight"] == 0,
+            f"entropy_weight needs a hard attention; received {options['entropy_weight']}.",
         ),
     ]

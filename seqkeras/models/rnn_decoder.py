@@ -5,11 +5,9 @@ from keras import ops
 
 from seqkeras.composites import keras_rnn
 from seqkeras.decoding import StateEntry
-from seqkeras.models.recurrent_stack import STATE_NAMES
-from seqkeras.recurrent import RNN, GRUCell, LSTMCell, SimpleRNNCell, StackedCells
+from seqkeras.models.rnn_cells import make_cell, state_names
+from seqkeras.recurrent import RNN, StackedCells
 from seqkeras.values import NEVER, build_once
-
-CELLS = {"gru": GRUCell, "lstm": LSTMCell, "simple_rnn": SimpleRNNCell}
 
 
 class RNNDecoder(keras.layers.Layer):
@@ -24,7 +22,7 @@ class RNNDecoder(keras.layers.Layer):
         vocab_size: V.
         embedding_dim: E, or 0 where the previous output is not fed.
         units: U, size of each state.
-        cell: "gru", "lstm" or "simple_rnn".
+        cell: "gru", "lstm", "simple_rnn", or a pattern of another (`seqkeras.models.rnn_cells`).
         num_layers: of the decoder.
         reads_out: whether there is a hidden layer between features and logits.
         dropout: of the embeddings and before the logits.
@@ -64,10 +62,10 @@ class RNNDecoder(keras.layers.Layer):
         self.embedding = (
             keras.layers.Embedding(vocab_size, embedding_dim, **policy) if fed else None
         )
-        cells = [CELLS[cell](units, **policy) for _ in range(num_layers)]
+        cells = [make_cell(cell, units, **policy) for _ in range(num_layers)]
         self.cell = StackedCells(cells, **policy)
         self.rnn = RNN(self.cell, return_sequences=True, **policy)
-        names, levels = STATE_NAMES[cell], range(num_layers)
+        names, levels = state_names(cell), range(num_layers)
         self.recurrent_names = (  # the states of each layer, h first
             [names]
             if num_layers == 1
@@ -190,7 +188,8 @@ class RNNDecoder(keras.layers.Layer):
         """The features (B, T, F) of a target (B, T, E), one step after the other."""
 
         def step(y, carried):
-            return self._advance_one(y, carried, state)
+            features, _, after = self._advance_one(y, carried, state)
+            return features, self._carried(after)
 
         _, features, _ = keras_rnn(step, embedded, self._carried(state))
         return features
@@ -206,9 +205,10 @@ class RNNDecoder(keras.layers.Layer):
             *carried, predicted = carried
             y, own = ops.split(inputs, 2, axis=-1)
             y = y + own * self.embedding(predicted)[:, 0]
-            features, carried = self._advance_one(y, carried, state)
+            features, _, after = self._advance_one(y, carried, state)
             logits = self._logits(features[:, None], training=False)
-            return features, [*carried, ops.cast(ops.argmax(logits, axis=-1), "int32")]
+            predicted = ops.cast(ops.argmax(logits, axis=-1), "int32")
+            return features, [*self._carried(after), predicted]
 
         nothing = ops.zeros((ops.shape(target_ids)[0], 1), "int32")
         _, features, _ = keras_rnn(step, inputs, [*self._carried(state), nothing])
@@ -218,8 +218,8 @@ class RNNDecoder(keras.layers.Layer):
         return [state[entry.name] for entry in self.state_entries if entry.per == "beam"]
 
     def _advance_one(self, y, carried, state):
-        """One step of one beam, from y (B, E) to features (B, F) and what is carried on."""
+        """One step of one beam, from y (B, E): features (B, F), weights (B, 1, S), the state."""
         names = [entry.name for entry in self.state_entries if entry.per == "beam"]
         state = {**state, **dict(zip(names, carried, strict=True))}
-        features, _, state = self.advance(y[:, None], state, self._run_beams)
-        return features[:, 0], [state[name] for name in names]
+        features, weights, state = self.advance(y[:, None], state, self._run_beams)
+        return features[:, 0], weights, state

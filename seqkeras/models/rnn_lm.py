@@ -1,5 +1,7 @@
 """Recurrent language model: the next token from all tokens before it."""
 
+import functools
+
 import keras
 from keras import ops
 
@@ -7,6 +9,7 @@ from seqkeras.attention.masks import padding_mask
 from seqkeras.decoding import StateEntry
 from seqkeras.embeddings import TokenEmbedding
 from seqkeras.models.recurrent_stack import RecurrentStack, require_sizes, values_dtype
+from seqkeras.models.rnn_cells import config_of, with_objects
 from seqkeras.values import build_once
 
 
@@ -27,7 +30,8 @@ class RNNLanguageModel(keras.Model):
         embedding_dim: size of the embeddings.
         units: U, size of each layer's state.
         num_layers: L.
-        cell: "gru", "lstm" or "simple_rnn".
+        cell: "gru", "lstm", "simple_rnn", or a cell of whatever size, ours, Keras's or your own, as
+            a pattern of each layer's (`seqkeras.models.rnn_cells`).
         dropout: of the embeddings, between the layers and before the logits; never of the states.
         tie_weights: take the embeddings as the matrix of the logits.
 
@@ -39,7 +43,7 @@ class RNNLanguageModel(keras.Model):
         logits: (B, T, V), in float32 at least.
 
     Raises:
-        ValueError: if a size is not positive, or the cell is unknown.
+        ValueError: if a size is not positive, or the cell is unknown or does not fit.
 
     Train it with the masked cross-entropy named in `seqkeras.losses`. `read` takes the state of the
     piece of text before, so that long text is read in pieces (truncated back-propagation through
@@ -69,7 +73,7 @@ class RNNLanguageModel(keras.Model):
             "num_layers": num_layers,
         }
         require_sizes(self, cell, **self.sizes)
-        self.cell_name = cell
+        self.cell_config = functools.partial(config_of, cell)  # a pattern is no layer of ours
         self.tie_weights = tie_weights
         policy = self.dtype_policy.name
         self.embedding = TokenEmbedding(vocab_size, embedding_dim, dtype=policy)
@@ -157,7 +161,11 @@ class RNNLanguageModel(keras.Model):
         return {
             **super().get_config(),
             **self.sizes,
-            "cell": self.cell_name,
+            "cell": self.cell_config(),
             "dropout": self.dropout.rate,
             "tie_weights": self.tie_weights,
         }
+
+    @classmethod
+    def from_config(cls, config):
+        return cls(**with_objects(config, "cell"))

@@ -1,18 +1,21 @@
 """Recurrent encoder-decoders: the three classical ones, and those with attention.
 
-It leaves out hard attention, whose gradient needs a loss of its own
-(`seqkeras.attention.HardAttention`), the maxout layers of the papers, cells other than "gru",
-"lstm" and "simple_rnn", and attention before the cell with wiring "initial_state".
+It leaves out the maxout layers of the papers, attention before the cell with wiring
+"initial_state", and hard attention together with scheduled sampling.
 """
+
+import functools
 
 import keras
 from keras import ops
 
+from seqkeras.attention import MovingAverageBaseline
 from seqkeras.attention.masks import padding_mask
 from seqkeras.models.contexts import CONTEXTS, Bridge
-from seqkeras.models.recurrent_stack import STATE_NAMES
-from seqkeras.models.rnn_checks import check_arguments
-from seqkeras.models.rnn_encoder import last_states, make_encoder
+from seqkeras.models.recurrent_stack import RecurrentStack, values_dtype
+from seqkeras.models.rnn_cells import config_of, with_objects
+from seqkeras.models.rnn_checks import check_arguments, is_hard
+from seqkeras.models.rnn_reinforce import reinforce_term
 from seqkeras.models.rnn_wirings import (
     BahdanauDecoder,
     ClassicalDecoder,
@@ -45,7 +48,8 @@ class RNNSeq2Seq(keras.Model):
         embedding_dim: size of the embeddings of both sides.
         units: size of the encoder's state in each direction, and of the hidden layer of scores.
         decoder_units: size of the decoder's state.
-        cell: "gru", "lstm" or "simple_rnn".
+        cell: "gru", "lstm", "simple_rnn", or a cell of whatever size, ours, Keras's or your own, as
+            a pattern of each layer's (`seqkeras.models.rnn_cells`).
         dropout: of the embeddings, between the layers of the encoder, and before the logits.
         never_generated: target ids whose logit is always `NEVER`: padding, unknown, begin.
         encoder_layers, decoder_layers: how many. A decoder's layer starts from the encoder's at the
@@ -55,12 +59,14 @@ class RNNSeq2Seq(keras.Model):
             corresponds to; "map", c = q(h(S)); or "combination", c = q(h(1) ... h(S)).
         bridge_layers: how many layers map c to each of the decoder's first states; with 0 it is
             that state, and the sizes must match.
-        initial_cell: "zeros" or "bridge", where the cell states of an LSTM decoder start.
+        initial_cell: "zeros" or "bridge", where the states behind the first of each cell of the
+            decoder start, as the cell state of an LSTM.
         wiring: "initial_state", x(t) = y(t-1); "context", x(t) = c; or "context_and_output",
             x(t) = [y(t-1); c].
         feed_output: False makes x(t) of "initial_state" a one, so that s(t) = RNN(s(t-1)).
         attention: None; "additive", "concat", "dot", "general", "scaled_dot", "local_monotonic",
-            "local_predictive"; or a layer, `Attention` or `LocalAttention`, with a score.
+            "local_predictive", "hard"; or a layer, `Attention`, `LocalAttention` or
+            `HardAttention`, with a score.
         attention_place: "before" the cell, s(t-1) asks and c(t) enters x(t) (Bahdanau); or "after"
             it, s(t) asks and h~(t) = tanh(W_c [c(t); s(t)]) goes to the logits (Luong).
         input_feeding: x(t) = [y(t-1); h~(t-1)].
@@ -68,6 +74,7 @@ class RNNSeq2Seq(keras.Model):
         teacher_forcing: how often, while training, y(t-1) is the given token and not the one
             predicted: a number from 0 to 1, or a `seqkeras.schedules` schedule.
         teacher_forcing_per: "token" or "batch", for which of them one draw decides.
+        entropy_weight: of hard attention, how much training values positions that stay open.
 
     Call arguments (one dictionary):
         token_ids: (B, S) integers, padded on the right.
@@ -78,12 +85,18 @@ class RNNSeq2Seq(keras.Model):
         logits: (B, T, V).
 
     Raises:
-        ValueError: if a size is out of range, a name unknown, or two arguments do not go together.
+        ValueError: if a size is out of range, a name unknown, the cell does not fit, or two
+            arguments do not go together.
+
+    Hard attention takes the best position at inference. In training it samples one, which no
+    gradient goes through, and `fit` adds the gradient of the expected loss by REINFORCE
+    (`compute_loss`); the metrics then look at another sample.
 
     Reference: Bahdanau et al. 2015, appendix A.2, https://arxiv.org/abs/1409.0473, by default;
     Sutskever et al. 2014, https://arxiv.org/abs/1409.3215; Cho et al. 2014,
     https://arxiv.org/abs/1406.1078; Luong et al. 2015, https://arxiv.org/abs/1508.04025; teacher
-    forcing: Bengio et al. 2015, https://arxiv.org/abs/1506.03099
+    forcing: Bengio et al. 2015, https://arxiv.org/abs/1506.03099; hard attention: Xu et al. 2015,
+    section 4.1, https://arxiv.org/abs/1502.03044
     """
 
     def __init__(
@@ -110,6 +123,7 @@ class RNNSeq2Seq(keras.Model):
         readout=True,
         teacher_forcing=1.0,
         teacher_forcing_per="token",
+        entropy_weight=0.0,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -123,7 +137,6 @@ class RNNSeq2Seq(keras.Model):
             "decoder_layers": decoder_layers,
         }
         self.options = {
-            "cell": cell,
             "dropout": dropout,
             "never_generated": list(never_generated),
             "bidirectional": bidirectional,
@@ -137,9 +150,11 @@ class RNNSeq2Seq(keras.Model):
             "readout": readout,
             "teacher_forcing": keras.saving.serialize_keras_object(teacher_forcing),
             "teacher_forcing_per": teacher_forcing_per,
+            "entropy_weight": entropy_weight,
         }
+        self.cell_config = functools.partial(config_of, cell)  # a pattern is no layer of ours
         self.encoder_dim = units * (2 if bidirectional else 1)
-        check_arguments(self, self.sizes, self.options, attention, self.encoder_dim)
+        check_arguments(self, self.sizes, self.options, cell, attention, self.encoder_dim)
         self.options["attention"] = keras.saving.serialize_keras_object(attention)
         dtype = self.dtype_policy.name
         if isinstance(attention, str):
@@ -147,14 +162,18 @@ class RNNSeq2Seq(keras.Model):
         self.source_embedding = keras.layers.Embedding(
             source_vocab_size, embedding_dim, dtype=dtype
         )
-        self.dropout = keras.layers.Dropout(dropout, dtype=dtype)
-        self.encoder = make_encoder(cell, units, encoder_layers, bidirectional, dropout, dtype)
+        self.encoder = RecurrentStack(
+            cell, units, encoder_layers, dropout, bidirectional, dtype=dtype
+        )
         self.context_layer = CONTEXTS[context](dtype=dtype) if CONTEXTS[context] else None
         self.bridge = Bridge(decoder_units, bridge_layers, dtype=dtype)
         teacher_forcing = TeacherForcing(teacher_forcing, teacher_forcing_per, dtype=dtype)
-        self.decoder = self._make_decoder(attention, teacher_forcing)
+        self.decoder = self._make_decoder(cell, attention, teacher_forcing)
+        self.baseline = None
+        if is_hard(attention):
+            self.baseline = MovingAverageBaseline(dtype=values_dtype(self))
 
-    def _make_decoder(self, attention, teacher_forcing):
+    def _make_decoder(self, cell, attention, teacher_forcing):
         sizes, options, dtype = self.sizes, self.options, self.dtype_policy.name
         after = options["attention_place"] == "after"
         feeds = options["feed_output"] and options["wiring"] != "context"
@@ -162,7 +181,7 @@ class RNNSeq2Seq(keras.Model):
             "vocab_size": sizes["target_vocab_size"],
             "embedding_dim": sizes["embedding_dim"] if feeds else 0,
             "units": sizes["decoder_units"],
-            "cell": options["cell"],
+            "cell": cell,
             "num_layers": sizes["decoder_layers"],
             "reads_out": options["readout"] and not after,
             "dropout": options["dropout"],
@@ -175,10 +194,6 @@ class RNNSeq2Seq(keras.Model):
         if after:
             return LuongDecoder(options["input_feeding"], attention=attention, **common)
         return BahdanauDecoder(options["wiring"], attention=attention, **common)
-
-    @property
-    def cell_name(self):
-        return self.options["cell"]
 
     @property
     def never_generated(self):
@@ -207,13 +222,17 @@ class RNNSeq2Seq(keras.Model):
             build_once(self.context_layer, values, last)
         build_once(self.bridge, [last] * self.num_bridged * self.sizes["decoder_layers"])
         build_once(self.decoder, values)
+        if self.baseline is not None:
+            build_once(self.baseline, (None,))
 
     @property
     def num_bridged(self):
         """How many states of each layer of the decoder start from c; the others are zero."""
-        return len(STATE_NAMES[self.cell_name]) if self.options["initial_cell"] == "bridge" else 1
+        return self.encoder.num_states if self.options["initial_cell"] == "bridge" else 1
 
     def call(self, inputs, training=False):
+        if training and self.baseline is not None:
+            return self._sample(inputs)[0]
         state = self.encode(inputs["token_ids"], inputs["lengths"], training=training)
         return self.decoder(inputs["target_ids"], state, training=training)
 
@@ -223,14 +242,13 @@ class RNNSeq2Seq(keras.Model):
         Per-beam entries have shape (B, 1, ...), one beam; per-source entries (B, ...).
         """
         mask = padding_mask(lengths, ops.shape(token_ids)[1])
-        embedded = self.dropout(self.source_embedding(token_ids), training=training)
-        values, *states = self.encoder(embedded, mask=mask, training=training)  # (B, S, E)
-        num_states = len(STATE_NAMES[self.cell_name])
-        last = last_states(states, self.sizes["encoder_layers"], num_states)
+        embedded = self.source_embedding(token_ids)
+        values, states = self.encoder(embedded, mask=mask, training=training)  # (B, S, E)
+        last = self.encoder.last_states(states)
         context = last[-1][0]
         if self.context_layer is not None:
             context = self.context_layer(values, context, mask)
-            last = [[context] * num_states]  # everything starts from it
+            last = [[context] * self.encoder.num_states]  # everything starts from it
         return {
             **self._first_states(last),
             **self.decoder.first_state(context, values, mask),
@@ -264,14 +282,39 @@ class RNNSeq2Seq(keras.Model):
         """
         return self.decoder.step(token_ids, state)
 
+    def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
+        """The loss that `compile` names; with hard attention training adds REINFORCE's gradient.
+
+        The loss is then that of a sample drawn here, by a second pass over the batch: what was
+        sampled in `call` is not kept. The targets' padding is 0.
+        """
+        if not training or self.baseline is None:
+            return super().compute_loss(x, y, y_pred, sample_weight, training)
+        logits, log_probabilities, entropies = self._sample(x)
+        loss = super().compute_loss(x, y, logits, sample_weight, training)
+        term = reinforce_term(
+            y,
+            logits,
+            log_probabilities,
+            self.options["entropy_weight"] * entropies,
+            self.baseline,
+            sample_weight,
+        )
+        return loss + ops.cast(term, loss.dtype)
+
+    def _sample(self, inputs):
+        """The decoder's `sample`, in training."""
+        state = self.encode(inputs["token_ids"], inputs["lengths"], training=True)
+        return self.decoder.sample(inputs["target_ids"], state)
+
     def get_config(self):
-        return {**super().get_config(), **self.sizes, **self.options}
+        return {
+            **super().get_config(),
+            **self.sizes,
+            **self.options,
+            "cell": self.cell_config(),
+        }
 
     @classmethod
     def from_config(cls, config):
-        objects = {
-            name: keras.saving.deserialize_keras_object(config[name])
-            for name in ("attention", "teacher_forcing")
-            if isinstance(config.get(name), dict)
-        }
-        return cls(**{**config, **objects})
+        return cls(**with_objects(config, "cell", "attention", "teacher_forcing"))

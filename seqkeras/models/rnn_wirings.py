@@ -9,9 +9,11 @@ from seqkeras.attention import (
     ConcatScore,
     DotScore,
     GeneralScore,
+    HardAttention,
     LocalAttention,
     ScaledDotScore,
 )
+from seqkeras.composites import keras_rnn
 from seqkeras.decoding import StateEntry
 from seqkeras.models.rnn_decoder import RNNDecoder
 from seqkeras.values import build_once
@@ -23,6 +25,7 @@ SCORES = {
     "concat": ConcatScore,
     "dot": DotScore,
     "general": GeneralScore,
+    "hard": AdditiveScore,  # as in the paper
     "local_monotonic": GeneralScore,  # as in the best local models of the paper
     "local_predictive": GeneralScore,
     "scaled_dot": ScaledDotScore,
@@ -37,6 +40,8 @@ def make_attention(name, units, dtype):
     score = score_class(*sizes, dtype=dtype)
     if name.startswith("local_"):
         return LocalAttention(score, WINDOW, kind=name.removeprefix("local_"), dtype=dtype)
+    if name == "hard":
+        return HardAttention(score, dtype=dtype)
     return Attention(score, dtype=dtype)
 
 
@@ -78,7 +83,8 @@ class ClassicalDecoder(RNNDecoder):
 class AttentionDecoder(RNNDecoder):
     """Base of the decoders that look at the source at every step.
 
-    A local attention needs the number of the step: the state counts it, as `position`.
+    A local attention needs the number of the step: the state counts it, as `position`. A hard one
+    takes the best position, but samples in `sample`, with noise that the state brings.
 
     Args:
         attention: a layer with a score, as `seqkeras.attention.Attention`.
@@ -112,6 +118,9 @@ class AttentionDecoder(RNNDecoder):
     def attend(self, query, state):
         """Context (B, K, D), weights (B, K, S), and the state, one step on."""
         options = {"positions": state["position"]} if self.counts else {}
+        if "noise" in state:
+            options["noise"] = state["noise"]
+            state = {**state, "query": query}
         context, weights = self.attention.attend(
             query,
             state["keys"],
@@ -122,6 +131,47 @@ class AttentionDecoder(RNNDecoder):
         if self.counts:
             state = {**state, "position": state["position"] + 1}
         return context, weights, state
+
+    def sample(self, target_ids, state):
+        """A training step of hard attention: as `call`, with positions drawn from its softmax.
+
+        Args:
+            target_ids, state: as in the call.
+
+        Returns:
+            logits (B, T, V), the log-probabilities (B, T) of the positions, and the entropies
+            (B, T) of what they were drawn from.
+        """
+        embedded = self._embed(target_ids, training=True)
+        # Drawn outside of the loop, where JAX keeps no seed.
+        noise = self.attention.draw_noise((*ops.shape(target_ids), ops.shape(state["values"])[1]))
+        if self.parallel:
+            noisy = {**state, "noise": noise}
+            features, weights, after = self.advance(embedded, noisy, self._run_steps)
+            query = after["query"]
+        else:
+            features, weights, query = self._unroll_samples(embedded, noise, state)
+        given = {
+            "query": query,
+            "key": state["values"],
+            "attention_mask": state["source_mask"][:, None],
+        }
+        log_probabilities = self.attention.log_probability(weights=weights, **given)
+        entropies = self.attention.entropy(**given)
+        return self._logits(features, training=True), log_probabilities, entropies
+
+    def _unroll_samples(self, embedded, noise, state):
+        """Features (B, T, F), weights (B, T, S) and queries (B, T, U), one step after the other."""
+
+        def step(now, carried):
+            y = ops.cast(now[:, : self.output_dim], embedded.dtype)
+            noisy = {**state, "noise": now[:, None, self.output_dim :]}
+            features, weights, after = self._advance_one(y, carried, noisy)
+            return (features, weights[:, 0], after["query"][:, 0]), self._carried(after)
+
+        inputs = ops.concatenate([ops.cast(embedded, noise.dtype), noise], axis=-1)
+        _, outputs, _ = keras_rnn(step, inputs, self._carried(state))
+        return outputs
 
 
 class BahdanauDecoder(AttentionDecoder):

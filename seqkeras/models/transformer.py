@@ -21,10 +21,10 @@ class Transformer(keras.Model):
 
         encoded   = encoder(sqrt(D) E_x x(1..S) + P)
         hidden    = decoder(sqrt(D) E_y y(0..T-1) + P, encoded)
-        logits(t) = E_o hidden(t)
+        logits(t) = E_o hidden(t) + b
 
     Notation: E_x, E_y and E_o, a row for each token, are one matrix in the paper, as with
-    shared_embeddings "all" here; P are the positions.
+    shared_embeddings "all" here; P are the positions. The paper has no b.
 
     Args:
         source_vocab_size, target_vocab_size: numbers of token ids.
@@ -38,13 +38,14 @@ class Transformer(keras.Model):
             "learned".
         shared_embeddings: "all", E_x = E_y = E_o; "target", E_y = E_o; or "none".
         scale_embeddings: False leaves out sqrt(D).
-        activation: "relu", "gelu" or "gelu_tanh".
+        activation: "relu", "gelu", "gelu_tanh" or "silu".
         pre_norm: normalise what enters a sublayer, not the sum behind it.
         dropout: of the embeddings and of what each sublayer gives.
         attention_dropout: of the attention weights.
         activation_dropout: of what the activation gives.
         epsilon: of layer normalisation.
         never_generated: target ids whose logit is always `NEVER`: padding, unknown, begin.
+        output_bias: whether there is b.
 
     Call arguments (one dictionary):
         token_ids: (B, S) integers, padded on the right.
@@ -81,6 +82,7 @@ class Transformer(keras.Model):
         activation_dropout=0.0,
         epsilon=1e-5,
         never_generated=(0, 1, 2),
+        output_bias=False,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -94,6 +96,7 @@ class Transformer(keras.Model):
             "shared_embeddings": shared_embeddings,
             "scale_embeddings": scale_embeddings,
             "never_generated": list(never_generated),
+            "output_bias": output_bias,
         }
         self.stack_options = {
             "num_layers": num_layers,
@@ -163,6 +166,14 @@ class Transformer(keras.Model):
             self.positions,
         ):
             build_once(layer, (None, None))
+        self.output_bias = None
+        if self.options["output_bias"]:
+            self.output_bias = self.add_weight(
+                name="output_bias",
+                shape=(self.sizes["target_vocab_size"],),
+                initializer="zeros",
+                autocast=False,  # as logits
+            )
         build_once(self.encoder, sequence)
         build_once(self.decoder, sequence, sequence)
 
@@ -229,6 +240,7 @@ class Transformer(keras.Model):
 
     def _logits(self, hidden):
         logits = self.output_embedding.logits(hidden)
+        logits = logits if self.output_bias is None else logits + self.output_bias
         return ops.where(ops.convert_to_tensor(self.allowed), logits, ops.cast(NEVER, logits.dtype))
 
     def get_config(self):

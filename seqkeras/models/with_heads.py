@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from seqkeras.attention.masks import padding_mask
-from seqkeras.models.heads import MaskedLMHead
+from seqkeras.models.heads import MaskedLMHead, MultipleChoiceHead
 from seqkeras.values import build_once
 
 
@@ -15,7 +15,8 @@ class WithHeads(keras.Model):
         outputs(name) = heads(name)(encoder(inputs))
 
     Args:
-        encoder: a model that returns "hidden" (B, T, D) and "pooled" (B, D), as `Bert`.
+        encoder: a model that returns "hidden" (B, T, D) and, unless its `pooler` is None, "pooled"
+            (B, D), as `Bert`.
         heads: a dictionary of heads by name, as {"classes": ClassificationHead(3)}.
         frozen: True for feature extraction, where the heads alone learn and the encoder runs
             without dropout; False for fine-tuning.
@@ -29,7 +30,7 @@ class WithHeads(keras.Model):
         A dictionary of what the heads return, by name; the losses of `compile` go by it.
 
     Raises:
-        ValueError: if there is no head.
+        ValueError: if there is no head, or one that takes what the encoder does not pool.
 
     Reference: Devlin et al. 2019, sections 3.2, 4 and 5.3, https://arxiv.org/abs/1810.04805
     """
@@ -38,6 +39,12 @@ class WithHeads(keras.Model):
         super().__init__(**kwargs)
         if not heads:
             raise ValueError(f"WithHeads: there must be a head at least; received {heads}.")
+        unpooled = [name for name, head in heads.items() if "pooled" in head.takes]
+        if unpooled and encoder.pooler is None:
+            raise ValueError(
+                f"WithHeads: the encoder must have a pooler for the heads {unpooled}; "
+                "received one without."
+            )
         self.encoder = encoder
         self.heads = dict(heads)
         self.frozen = frozen
@@ -50,7 +57,9 @@ class WithHeads(keras.Model):
         if self.frozen:  # not earlier: layers that are built later would learn
             self.encoder.trainable = False
         dim = self.encoder.hidden_dim
-        choices = inputs_shape is not None and len(inputs_shape["token_ids"]) == 3
+        choices = any(isinstance(head, MultipleChoiceHead) for head in self.heads.values())
+        if inputs_shape is not None:
+            choices = len(inputs_shape["token_ids"]) == 3
         shapes = {
             "hidden": (None, None, None, dim) if choices else (None, None, dim),
             "pooled": (None, None, dim) if choices else (None, dim),
@@ -91,8 +100,8 @@ class WithHeads(keras.Model):
     def get_config(self):
         return {
             **super().get_config(),
-            "encoder": _serialize(self.encoder),
-            "heads": {name: _serialize(head) for name, head in self.heads.items()},
+            "encoder": serialize(self.encoder),
+            "heads": {name: serialize(head) for name, head in self.heads.items()},
             "frozen": self.frozen,
         }
 
@@ -103,7 +112,7 @@ class WithHeads(keras.Model):
         return cls(**{**config, "encoder": deserialize(config["encoder"]), "heads": heads})
 
 
-def _serialize(layer):
-    """A layer's config. It is built by `WithHeads`, which ties embeddings before."""
+def serialize(layer):
+    """A layer's config. It is built by the model that holds it, which may tie embeddings before."""
     config = keras.saving.serialize_keras_object(layer)
     return {name: value for name, value in config.items() if name != "build_config"}

@@ -4,8 +4,10 @@ import keras
 from keras import ops
 
 from seqkeras import composites
+from seqkeras.recurrent.qrnn import QRNN
 from seqkeras.recurrent.rnn import Recurrent
 from seqkeras.shapes import require_sequence
+from seqkeras.values import build_once
 
 
 @keras.saving.register_keras_serializable("seqkeras")
@@ -14,38 +16,40 @@ class Bidirectional(keras.layers.Layer):
 
         output(t) = [forward h(t); backward h(t)]
 
-    Both directions are one composite, and one node of an exported graph; `keras.layers
-    .Bidirectional` takes our layers too, and merges in other ways.
+    Both directions of a `SimpleRNN`, `LSTM` or `GRU` are one composite, and one node of an exported
+    graph, unless it is stateful or training makes it drop: then, as with every other layer, two
+    layers run, and the outputs of the second are turned round. `keras.layers.Bidirectional` takes
+    our layers too, and merges in other ways.
 
     Args:
-        layer: a `SimpleRNN`, `LSTM` or `GRU` that goes forwards and keeps no state between batches;
-            its copy is made by config.
+        layer: a recurrent layer that goes forwards: one of `seqkeras.recurrent`, `RNN` of any cell
+            among them, or one of Keras's. Its copy is made by config.
 
     Call arguments:
         sequences: (B, T, D).
-        initial_state: list of (B, U), the forward layer's first, or None for zeros.
-        mask: (B, T) booleans, True for real steps, or None.
+        initial_state: list of the layer's states (B, U), the forward ones first, or None for what
+            the layer begins with.
+        mask: (B, T) booleans, True for real steps, or None. The backward layer reads padding first.
         training: whether dropout drops.
 
     Returns:
-        (B, T, 2U) outputs in the order of the inputs; without the layer's `return_sequences` its
-        (B, 2U) last outputs, [after the last real step; after the first]. With `return_state` a
-        tuple of that and the final states, the forward layer's first.
+        (B, T, 2U) outputs in the order of the inputs, zero at masked steps; without the layer's
+        `return_sequences` its (B, 2U) last outputs, [after the last real step; after the first].
+        With `return_state` a tuple of that and the final states, the forward layer's first.
 
     Raises:
-        ValueError: if the layer is of another kind, goes backwards or is stateful, or there are
-            more or fewer initial states than both layers have.
+        ValueError: if the layer is not recurrent or goes backwards, or there are more or fewer
+            initial states than both layers have.
 
     Reference: Schuster and Paliwal 1997, https://doi.org/10.1109/78.650093
     """
 
     def __init__(self, layer, **kwargs):
         super().__init__(**kwargs)
-        if not isinstance(layer, Recurrent) or layer.go_backwards or layer.stateful:
+        if not isinstance(layer, (keras.layers.RNN, QRNN)) or layer.go_backwards:
             raise ValueError(
-                "Bidirectional: layer must be a SimpleRNN, LSTM or GRU with go_backwards=False and "
-                f"stateful=False; received {layer!r}. keras.layers.Bidirectional takes QRNN, "
-                "RNN(cell) and stateful layers."
+                "Bidirectional: layer must be a recurrent layer, such as LSTM, QRNN or RNN(cell), "
+                f"with go_backwards=False; received {layer!r}."
             )
         self.forward_layer = layer
         config = {
@@ -54,51 +58,87 @@ class Bidirectional(keras.layers.Layer):
             "go_backwards": True,
         }
         self.backward_layer = type(layer).from_config(config)
+        for each in self._layers_of_both_ways():
+            if isinstance(each, keras.layers.RNN):  # Keras's own may repeat the output before
+                each.zero_output_for_mask = each.return_sequences
+        self.num_states = 2 * _num_states(layer)
         self.supports_masking = True
         self.supports_jit = layer.supports_jit
 
+    @property
+    def stateful(self):
+        return self.forward_layer.stateful
+
     def build(self, sequences_shape, initial_state_shape=None):
         require_sequence(self, sequences=sequences_shape)
-        for layer in (self.forward_layer, self.backward_layer):
-            if not layer.built:  # as a layer from a file is
-                layer.build(sequences_shape)
+        for layer in self._layers_of_both_ways():
+            build_once(layer, sequences_shape)
 
     def call(self, sequences, initial_state=None, mask=None, training=False):
-        cells = [self.forward_layer.cell, self.backward_layer.cell]
-        count = cells[0].num_states
+        if initial_state is not None and len(initial_state) != self.num_states:
+            raise ValueError(
+                f"Bidirectional: initial_state must hold {self.num_states} tensors; "
+                f"received {len(initial_state)}."
+            )
+        run = self._as_one_composite if self._is_one(training) else self._as_two_layers
+        outputs, states = run(sequences, initial_state, mask, training)
+        return (outputs, *states) if self.forward_layer.return_state else outputs
+
+    def _is_one(self, training):
+        layer = self.forward_layer
+        return isinstance(layer, Recurrent) and not (
+            layer.stateful or (training and layer.cell.drops)
+        )
+
+    def _as_one_composite(self, sequences, initial_state, mask, training):
+        cells = [layer.cell for layer in self._layers_of_both_ways()]
         if initial_state is None:
             batch_size = ops.shape(sequences)[0]
             initial_state = [each for cell in cells for each in cell.get_initial_state(batch_size)]
-        if len(initial_state) != 2 * count:
-            raise ValueError(
-                f"Bidirectional: initial_state must hold {2 * count} tensors; "
-                f"received {len(initial_state)}."
-            )
-        states = [initial_state[:count], initial_state[count:]]
-        if training and cells[0].drops:
-            outputs, states = self._run_apart(cells, sequences, mask, states)
-        else:
-            tensors = [[*own, *cell.weights_of_step()] for own, cell in zip(states, cells)]
-            outputs, *states = composites.bidirectional(
-                sequences, mask, *tensors, cell=cells[0].composite.__name__
-            )
-        if not self.forward_layer.return_sequences:
-            outputs = ops.concatenate([states[0], states[count]], axis=-1)
-        return (outputs, *states) if self.forward_layer.return_state else outputs
-
-    def _run_apart(self, cells, sequences, mask, states):
-        """Each direction by itself, since each drops other inputs."""
-        halves = [
-            cell.run(sequences, mask, own, reverse=reverse, training=True)
-            for cell, own, reverse in zip(cells, states, (False, True), strict=True)
+        tensors = [
+            [*own, *cell.weights_of_step()]
+            for own, cell in zip(self._of_each(initial_state), cells, strict=True)
         ]
-        outputs = ops.concatenate([half for half, _ in halves], axis=-1)
-        return outputs, [state for _, final in halves for state in final]
+        outputs, *states = composites.bidirectional(
+            sequences, mask, *tensors, cell=cells[0].composite.__name__
+        )
+        if not self.forward_layer.return_sequences:
+            last = [own[0] for own in self._of_each(states)]
+            outputs = ops.concatenate(last, axis=-1)
+        return outputs, states
+
+    def _as_two_layers(self, sequences, initial_state, mask, training):
+        starts = [None, None] if initial_state is None else self._of_each(initial_state)
+        results = [
+            layer(sequences, initial_state=start, mask=mask, training=training)
+            for layer, start in zip(self._layers_of_both_ways(), starts, strict=True)
+        ]
+        states = []
+        if self.forward_layer.return_state:
+            states = [state for _, *own in results for state in own]
+            results = [outputs for outputs, *_ in results]
+        forward, backward = results
+        if self.forward_layer.return_sequences:
+            backward = ops.flip(backward, axis=1)
+        return ops.concatenate([forward, backward], axis=-1), states
+
+    def _layers_of_both_ways(self):
+        return [self.forward_layer, self.backward_layer]
+
+    def _of_each(self, states):
+        """Two lists of states, the forward layer's and the backward one's."""
+        half = self.num_states // 2
+        return [list(states[:half]), list(states[half:])]
+
+    def reset_state(self):
+        """Begin the next batch at zeros, where the layer is stateful."""
+        for layer in self._layers_of_both_ways():
+            layer.reset_state()
 
     def compute_mask(self, sequences, mask=None):
         layer = self.forward_layer
         kept = mask if layer.return_sequences else None
-        return (kept, *[None] * (2 * layer.cell.num_states)) if layer.return_state else kept
+        return (kept, *[None] * self.num_states) if layer.return_state else kept
 
     def get_config(self):
         layer = keras.saving.serialize_keras_object(self.forward_layer)
@@ -108,3 +148,7 @@ class Bidirectional(keras.layers.Layer):
     def from_config(cls, config):
         layer = keras.saving.deserialize_keras_object(config["layer"])
         return cls(**{**config, "layer": layer})
+
+
+def _num_states(layer):
+    return layer.num_states if isinstance(layer, QRNN) else len(layer.state_size)

@@ -1,7 +1,7 @@
 """Quasi-recurrent network: convolutions over time, then a pooling that recurs.
 
 Left out: dense connections between layers, and the attention of the paper's encoder-decoder; of
-the arguments of `LSTM`, dropout, recurrent_dropout (zoneout is its form here) and stateful.
+the arguments of `LSTM`, recurrent_dropout, whose form here is zoneout: no product reads h(t-1).
 """
 
 import keras
@@ -9,6 +9,7 @@ from keras import ops
 
 from seqkeras.composites import linear_recurrence
 from seqkeras.shapes import require_positive, require_sequence
+from seqkeras.values import without_padding
 
 BANKS = {"f": "zf", "fo": "zfo", "ifo": "zfoi"}  # the convolutions of each pooling
 
@@ -38,32 +39,36 @@ class QRNN(keras.layers.Layer):
         return_state: return the final states behind the outputs.
         go_backwards: read from the last step to the first; as in Keras, the outputs (and the mask
             that leaves) are then in the order in which they were read.
-        seed: of the zoneout, an integer or None.
+        stateful: begin where the last batch ended; `reset_state()` begins at zeros again. The batch
+            size must be fixed. The states are weights: a saved model goes on where it was.
+        dropout: share of the inputs that training sets to zero, the same ones at every step.
+        seed: of zoneout and dropout, an integer or None.
 
     Call arguments:
         sequences: (B, T, D).
         mask: (B, T) booleans, True for real steps, or None. A masked step keeps c, its output is
             zero, and a window that reaches it sees zeros.
         initial_state: [c (B, U), the last k-1 inputs (B, k-1, D)], the second for k > 1 only; None
-            for zeros.
-        training: whether there is zoneout.
+            for zeros, or for the states kept.
+        training: whether there is zoneout, and dropout drops.
 
     Returns:
         (B, T, U) with `return_sequences`, else (B, U), the output of the last real step; with
         `return_state` a tuple of that and the final states, as `initial_state` takes them.
 
     Raises:
-        ValueError: if units or window is not a positive integer, the pooling is unknown, zoneout is
-            not from 0 to below 1, the sequences are not of rank 3, or there are more or fewer
-            initial states than the layer has.
+        ValueError: if units or window is not a positive integer, the pooling is unknown, zoneout or
+            dropout is not from 0 to below 1, the sequences are not of rank 3, there are more or
+            fewer initial states than the layer has, or a stateful layer gets a batch whose size is
+            open or not that of the first one.
 
-    `step` computes one step. `keras.layers.Bidirectional` takes this layer.
+    `step` computes one step. `Bidirectional` takes this layer, and Keras's takes it too.
 
-    Reference: Bradbury et al. 2017, sections 2 and 2.1, https://arxiv.org/abs/1611.01576
+    Reference: Bradbury et al. 2017, sections 2 and 2.1, https://arxiv.org/abs/1611.01576; dropout:
+    Gal and Ghahramani 2016, section 4, https://arxiv.org/abs/1512.05287
     """
 
-    stateful = False  # `keras.layers.Bidirectional` asks for these
-    states = None
+    states = None  # `keras.layers.Bidirectional` asks for it; a list once a stateful layer is built
 
     def __init__(
         self,
@@ -74,6 +79,8 @@ class QRNN(keras.layers.Layer):
         return_sequences=False,
         return_state=False,
         go_backwards=False,
+        stateful=False,
+        dropout=0.0,
         seed=None,
         **kwargs,
     ):
@@ -81,8 +88,11 @@ class QRNN(keras.layers.Layer):
         require_positive(self, units=units, window=window)
         if pooling not in BANKS:
             raise ValueError(f"QRNN: pooling must be one of {list(BANKS)}; received {pooling!r}.")
-        if not 0 <= zoneout < 1:
-            raise ValueError(f"QRNN: zoneout must be at least 0 and below 1; received {zoneout!r}.")
+        for name, share in (("zoneout", zoneout), ("dropout", dropout)):
+            if not 0 <= share < 1:
+                raise ValueError(
+                    f"QRNN: {name} must be at least 0 and below 1; received {share!r}."
+                )
         self.units = units
         self.window = window
         self.pooling = pooling
@@ -90,8 +100,10 @@ class QRNN(keras.layers.Layer):
         self.return_sequences = return_sequences
         self.return_state = return_state
         self.go_backwards = go_backwards
+        self.stateful = stateful
+        self.dropout = dropout
         self.seed = seed
-        if zoneout:
+        if zoneout or dropout:
             self.seed_generator = keras.random.SeedGenerator(seed)
         self.supports_masking = True
 
@@ -109,10 +121,20 @@ class QRNN(keras.layers.Layer):
             initializer="glorot_uniform",
         )
         self.bias = self.add_weight(name="bias", shape=(width,), initializer="zeros")
+        if self.stateful:
+            if sequences_shape[0] is None:
+                raise ValueError(
+                    "QRNN: a stateful layer must be built with a fixed batch size; received "
+                    f"sequences of shape {tuple(sequences_shape)}."
+                )
+            self.states = [
+                self.add_weight(name=name, shape=shape, initializer="zeros", trainable=False)
+                for name, shape in zip(("c", "history"), self._state_shapes(sequences_shape[0]))
+            ]
 
     def call(self, sequences, mask=None, initial_state=None, training=False):
         if initial_state is None:
-            initial_state = self.get_initial_state(ops.shape(sequences)[0])
+            initial_state = self._first_state(sequences)
         if len(initial_state) != self.num_states:
             raise ValueError(
                 f"QRNN: initial_state must hold {self.num_states} tensors; "
@@ -120,7 +142,14 @@ class QRNN(keras.layers.Layer):
             )
         if self.go_backwards:
             sequences, mask = ops.flip(sequences, axis=1), _flipped(mask)
+        if training and self.dropout:
+            kept = ops.ones_like(sequences[:, :1])
+            factors = keras.random.dropout(kept, self.dropout, seed=self.seed_generator)
+            sequences = sequences * factors
         outputs, states = self._run(sequences, mask, initial_state, training)
+        if self.stateful:
+            for kept, state in zip(self.states, states, strict=True):
+                kept.assign(state)
         result = outputs if self.return_sequences else _last(outputs, mask)
         return (result, *states) if self.return_state else result
 
@@ -131,14 +160,33 @@ class QRNN(keras.layers.Layer):
 
     def get_initial_state(self, batch_size):
         """Zeros for each state; the layer must be built."""
+        return [ops.zeros(shape, self.compute_dtype) for shape in self._state_shapes(batch_size)]
+
+    def _state_shapes(self, batch_size):
         shapes = [(batch_size, self.units), (batch_size, self.window - 1, self.input_dim)]
-        return [ops.zeros(shape, self.compute_dtype) for shape in shapes[: self.num_states]]
+        return shapes[: self.num_states]
+
+    def _first_state(self, sequences):
+        if not self.stateful:
+            return self.get_initial_state(ops.shape(sequences)[0])
+        size = self.states[0].shape[0]
+        if sequences.shape[0] not in (size, None):
+            raise ValueError(
+                f"QRNN: a stateful layer must be given batches of one size, {size}; received "
+                f"{sequences.shape[0]} rows."
+            )
+        # A copy: PyTorch writes the new states over these, which its gradients need.
+        return [ops.copy(ops.cast(each, self.compute_dtype)) for each in self.states]
+
+    def reset_state(self):
+        """Begin the next batch at zeros, where the layer is stateful."""
+        for each in self.states or []:
+            each.assign(ops.zeros_like(each.value))
 
     def _run(self, sequences, mask, states, training):
         """Outputs (B, T, U), and the list of final states."""
         c, *before = states
-        if mask is not None:
-            sequences = ops.where(mask[..., None], sequences, ops.zeros_like(sequences))
+        (sequences,) = without_padding(mask, sequences)
         seen = ops.concatenate([*before, sequences], axis=1)  # (B, k-1 + T, D)
         z, f, o, i = self._convolve(seen, ops.shape(sequences)[1])
         if training and self.zoneout:

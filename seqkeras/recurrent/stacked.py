@@ -7,6 +7,7 @@ from keras import ops
 
 from seqkeras.composites import keras_rnn
 from seqkeras.recurrent.cells import Cell
+from seqkeras.values import without_padding
 
 
 @keras.saving.register_keras_serializable("seqkeras")
@@ -121,6 +122,7 @@ def run_cell(cell, sequence, mask, states, reverse, training):
 
 
 def _run_in_keras_loop(cell, sequence, mask, states, reverse, training):
+    (sequence,) = without_padding(mask, sequence)
     options = training_option(cell, training)
     last = ops.zeros((ops.shape(sequence)[0], output_size_of(cell)), sequence.dtype)
     _draw_dropout_masks(cell, sequence[:, 0], states[0])

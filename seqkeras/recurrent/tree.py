@@ -8,6 +8,7 @@ import keras
 from keras import ops
 
 from seqkeras.shapes import require_positive, require_sequence
+from seqkeras.values import without_padding
 
 KINDS = ("child_sum", "binary")
 
@@ -61,6 +62,7 @@ class Recursive(keras.layers.Layer):
         self.add_recurrent_weights(children_shape[-1])
 
     def call(self, features, children, levels, node_mask=None):
+        (features,) = without_padding(node_mask, features)
         # Two places more in every row: one stands for a child that is not there, and stays zero;
         # in the other, levels put what is there only to make them equally wide.
         batch_size, length = ops.shape(features)[0], ops.shape(features)[1]
@@ -89,9 +91,7 @@ class Recursive(keras.layers.Layer):
         states = [ops.reshape(each, (batch_size, length + 2, self.units)) for each in states]
         states = [each[:, :length] for each in states]
         if node_mask is not None:
-            states = [
-                ops.where(node_mask[..., None], each, ops.zeros_like(each)) for each in states
-            ]
+            states = without_padding(node_mask, *states)
         return tuple(states) if self.return_state else states[0]
 
 

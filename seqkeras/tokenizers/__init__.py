@@ -1,6 +1,39 @@
-"""The one tokenizer, that of `serving.text`, under the library's name."""
+"""The one tokenizer, that of `serving.text`, under the library's name; vocabularies are learned."""
 
-from serving.text.packing import pad
-from serving.text.vocabularies import BOS, EOS, PAD, UNK, CharacterTable
+from seqkeras.tokenizers.learn import learn_byte_pairs, learn_sentence_pieces, learn_word_piece
+from serving.text import (
+    BOS,
+    EOS,
+    PAD,
+    UNK,
+    CharacterTable,
+    Encoding,
+    SentencePieces,
+    Subwords,
+    byte_pairs,
+    pad,
+    read_byte_pairs,
+    read_tokenizer,
+    read_vocabulary,
+    word_piece,
+)
 
-__all__ = ["BOS", "EOS", "PAD", "UNK", "CharacterTable", "pad"]
+__all__ = [
+    "BOS",
+    "EOS",
+    "PAD",
+    "UNK",
+    "CharacterTable",
+    "Encoding",
+    "SentencePieces",
+    "Subwords",
+    "byte_pairs",
+    "learn_byte_pairs",
+    "learn_sentence_pieces",
+    "learn_word_piece",
+    "pad",
+    "read_byte_pairs",
+    "read_tokenizer",
+    "read_vocabulary",
+    "word_piece",
+]

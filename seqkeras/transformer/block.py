@@ -33,12 +33,14 @@ class Block(keras.layers.Layer):
         hidden_dim: D.
         num_heads: N, which divides D.
         feed_forward_dim: F.
-        activation: "relu", "gelu" or "gelu_tanh".
+        activation: "relu", "gelu", "gelu_tanh" or "silu".
         pre_norm: normalise what enters a sublayer, not the sum behind it.
         dropout: of what each sublayer gives.
         attention_dropout: of the attention weights.
         activation_dropout: of what the activation gives.
         epsilon: of layer normalisation.
+        residual_stddev: of the normal numbers that the last kernel of each sublayer starts as; None
+            for Glorot's uniform ones.
     """
 
     causal = False
@@ -54,6 +56,7 @@ class Block(keras.layers.Layer):
         attention_dropout=0.0,
         activation_dropout=0.0,
         epsilon=1e-5,
+        residual_stddev=None,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -64,12 +67,14 @@ class Block(keras.layers.Layer):
         self.pre_norm = pre_norm
         self.attention_dropout = attention_dropout
         self.epsilon = epsilon
+        self.residual_stddev = residual_stddev
         self.attention = self._make_attention("attention", causal=self.causal)
         self.attention_norm = self._make_norm("attention_norm")
         self.feed_forward = FeedForward(
             feed_forward_dim,
             activation,
             activation_dropout,
+            residual_stddev,
             dtype=self.dtype_policy,
             name="feed_forward",
         )
@@ -83,6 +88,7 @@ class Block(keras.layers.Layer):
             output_dim=self.hidden_dim,
             dropout=self.attention_dropout,
             causal=causal,
+            output_stddev=self.residual_stddev,
             dtype=self.dtype_policy,
             name=name,
         )

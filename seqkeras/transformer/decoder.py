@@ -26,13 +26,15 @@ class DecoderBlock(Block):
         hidden_dim: D, the paper's d_model.
         num_heads: N, which divides D.
         feed_forward_dim: F.
-        activation: "relu", "gelu" or "gelu_tanh".
+        activation: "relu", "gelu", "gelu_tanh" or "silu".
         pre_norm: normalise what enters a sublayer, not the sum behind it.
         dropout: of what each sublayer gives.
         attention_dropout: of the attention weights.
         activation_dropout: of what the activation gives.
         epsilon: of layer normalisation.
         cross_attention: whether there is an encoder to attend to.
+        residual_stddev: of the normal numbers that the last kernel of each sublayer starts as; None
+            for Glorot's uniform ones.
 
     Call arguments:
         sequence: (B, T, D).
@@ -65,6 +67,7 @@ class DecoderBlock(Block):
         activation_dropout=0.0,
         epsilon=1e-5,
         cross_attention=True,
+        residual_stddev=None,
         **kwargs,
     ):
         super().__init__(
@@ -77,6 +80,7 @@ class DecoderBlock(Block):
             attention_dropout,
             activation_dropout,
             epsilon,
+            residual_stddev,
             **kwargs,
         )
         self.cross_attention = self.cross_norm = None
@@ -162,7 +166,7 @@ class Decoder(keras.layers.Layer):
     Args:
         num_layers: L.
         hidden_dim, num_heads, feed_forward_dim, activation, pre_norm, dropout, attention_dropout,
-            activation_dropout, epsilon, cross_attention: see `DecoderBlock`.
+            activation_dropout, epsilon, cross_attention, residual_stddev: see `DecoderBlock`.
 
     Call arguments:
         sequence: (B, T, D).
@@ -192,6 +196,7 @@ class Decoder(keras.layers.Layer):
         activation_dropout=0.0,
         epsilon=1e-5,
         cross_attention=True,
+        residual_stddev=None,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -208,6 +213,7 @@ class Decoder(keras.layers.Layer):
                 activation_dropout,
                 epsilon,
                 cross_attention,
+                residual_stddev,
                 dtype=self.dtype_policy,
                 name=f"block_{level}",
             )

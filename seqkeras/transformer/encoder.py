@@ -21,12 +21,14 @@ class EncoderBlock(Block):
         hidden_dim: D, the paper's d_model.
         num_heads: N, which divides D.
         feed_forward_dim: F.
-        activation: "relu", "gelu" or "gelu_tanh".
+        activation: "relu", "gelu", "gelu_tanh" or "silu".
         pre_norm: normalise what enters a sublayer, not the sum behind it.
         dropout: of what each sublayer gives.
         attention_dropout: of the attention weights.
         activation_dropout: of what the activation gives.
         epsilon: of layer normalisation.
+        residual_stddev: of the normal numbers that the last kernel of each sublayer starts as; None
+            for Glorot's uniform ones.
 
     Call arguments:
         sequence: (B, T, D).

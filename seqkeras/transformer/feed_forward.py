@@ -6,11 +6,13 @@ import keras
 from keras import ops
 
 from seqkeras import composites
+from seqkeras.values import normal_or_glorot
 
 ACTIVATIONS = {
     "relu": ops.relu,
     "gelu": composites.gelu,
     "gelu_tanh": functools.partial(composites.gelu, approximate=True),
+    "silu": ops.silu,
 }
 
 
@@ -22,8 +24,9 @@ class FeedForward(keras.layers.Layer):
 
     Args:
         feed_forward_dim: F, the paper's d_ff.
-        activation: g, "relu", "gelu" or "gelu_tanh", its approximation.
+        activation: g, "relu", "gelu", "gelu_tanh", its approximation, or "silu".
         dropout: of what the activation gives.
+        output_stddev: of the normal numbers that W_2 starts as; None for Glorot's uniform ones.
 
     Call arguments:
         inputs: (..., D).
@@ -37,7 +40,9 @@ class FeedForward(keras.layers.Layer):
     Reference: Vaswani et al. 2017, section 3.3, https://arxiv.org/abs/1706.03762
     """
 
-    def __init__(self, feed_forward_dim, activation="relu", dropout=0.0, **kwargs):
+    def __init__(
+        self, feed_forward_dim, activation="relu", dropout=0.0, output_stddev=None, **kwargs
+    ):
         super().__init__(**kwargs)
         if feed_forward_dim < 1:
             raise ValueError(
@@ -47,13 +52,19 @@ class FeedForward(keras.layers.Layer):
         self.feed_forward_dim = feed_forward_dim
         self.activation = activation
         self.dropout = dropout
+        self.output_stddev = output_stddev
         self.activation_dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
 
     def build(self, inputs_shape):
         dim = inputs_shape[-1]
         policy = self.dtype_policy
         self.inner = keras.layers.Dense(self.feed_forward_dim, dtype=policy, name="inner")
-        self.outer = keras.layers.Dense(dim, dtype=policy, name="outer")
+        self.outer = keras.layers.Dense(
+            dim,
+            kernel_initializer=normal_or_glorot(self.output_stddev),
+            dtype=policy,
+            name="outer",
+        )
         self.inner.build(inputs_shape)
         self.outer.build((*inputs_shape[:-1], self.feed_forward_dim))
 

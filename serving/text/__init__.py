@@ -1,6 +1,32 @@
-"""Strings to token ids and back: the one tokenizer of training, export and serving."""
+"""Strings to token ids and back: the one tokenizer of training, export and serving.
 
+The libraries `tokenizers` and `sentencepiece` are imported when a tokenizer of theirs is made.
+"""
+
+from .byte_pairs import byte_pairs, read_byte_pairs
+from .encoding import Encoding
+from .files import read_tokenizer
 from .packing import pad
+from .sentence_pieces import SentencePieces
+from .subwords import Subwords, tidy
 from .vocabularies import BOS, EOS, PAD, SPECIAL_TOKENS, UNK, CharacterTable
+from .word_piece import read_vocabulary, word_piece
 
-__all__ = ["BOS", "EOS", "PAD", "SPECIAL_TOKENS", "UNK", "CharacterTable", "pad"]
+__all__ = [
+    "BOS",
+    "EOS",
+    "PAD",
+    "SPECIAL_TOKENS",
+    "UNK",
+    "CharacterTable",
+    "Encoding",
+    "SentencePieces",
+    "Subwords",
+    "byte_pairs",
+    "pad",
+    "read_byte_pairs",
+    "read_tokenizer",
+    "read_vocabulary",
+    "tidy",
+    "word_piece",
+]

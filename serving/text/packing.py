@@ -5,18 +5,19 @@ import numpy as np
 from .vocabularies import PAD
 
 
-def pad(rows):
+def pad(rows, pad_id=PAD):
     """Pad rows on the right, as far as the longest.
 
     Args:
         rows: B sequences of token ids.
+        pad_id: the id of padding.
 
     Returns:
-        token_ids: (B, T) int64, with <pad> behind each row's end.
+        token_ids: (B, T) int64, with pad_id behind each row's end.
         lengths: (B,) int64, how many ids of each row are its own.
     """
     lengths = np.array([len(row) for row in rows], dtype=np.int64)
-    token_ids = np.full((len(rows), lengths.max(initial=0)), PAD, dtype=np.int64)
+    token_ids = np.full((len(rows), lengths.max(initial=0)), pad_id, dtype=np.int64)
     for padded, row in zip(token_ids, rows):
         padded[: len(row)] = row
     return token_ids, lengths

@@ -10,6 +10,7 @@ from benchmarks import (
     cold_start,
     dates,
     harness,
+    loading,
     recurrent_export,
     transformer_layers,
     trees,
@@ -89,6 +90,17 @@ def test_cold_start_says_where_the_time_goes(dates_bundle, capsys, tmp_path):
 def test_trees_compares_levels_with_a_loop_over_nodes(capsys, tmp_path):
     rows = smoke_rows(trees, capsys, tmp_path / "rows.json")
     assert set(rows) == {"binary tree lstm b3 vs node by node"}
+
+
+def test_loading_is_compared_with_a_plain_read_and_with_the_size(capsys, tmp_path):
+    rows = smoke_rows(loading, capsys, tmp_path / "rows.json")
+    assert {"load 0 MB vs a plain read", "load 0 MB vs the file's size"} <= set(rows)
+
+
+def test_loading_is_timed_only_where_it_is_right(monkeypatch, capsys):
+    monkeypatch.setattr(loading.np, "array_equal", lambda *arrays: False)
+    assert loading.main(["--quick"]) == 1
+    assert "what was loaded is not what was saved." in capsys.readouterr().err
 
 
 def test_transformer_blocks_are_compared_with_those_of_keras_and_keras_nlp(capsys, tmp_path):

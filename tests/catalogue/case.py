@@ -1,14 +1,24 @@
 """What a case of the catalogue is, and the sizes that all of them share."""
 
+import contextlib
 import dataclasses
+import functools
 from collections.abc import Callable
+from unittest import mock
 
 import keras
 import numpy as np
+from keras import tree
 
-from tests.arrays import randomize
+from tests.arrays import BACKEND, randomize
 
 B, T, S, D, U = 2, 3, 5, 7, 11  # batch, target and source length, width of the input, units
+
+INITIALIZERS = [
+    each
+    for each in vars(keras.initializers).values()
+    if isinstance(each, type) and "__call__" in vars(each)
+]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -38,23 +48,89 @@ class Case:
     def build(self):
         """The layer with random weights."""
         layer = self.make()
-        call(layer, self.inputs())
+        build(layer, self.inputs())
         return randomize(layer)
 
-    def padded(self, inputs, steps):
-        """The inputs with padding added: masked where there is a mask, and full of numbers."""
+    def built(self):
+        """The layer of `build`, but the same one every time: who asks must not change it."""
+        return _built(self, keras.config.dtype_policy().name)
+
+    def padded(self, inputs, steps, number=13):
+        """The inputs with padding added: masked where there is a mask, full of a number elsewhere.
+
+        Integers are padded with 13, whatever the number.
+        """
+        values = {"b": False, "f": number}
         return inputs | {
             name: np.pad(
                 inputs[name],
                 [(0, steps if each == axis else 0) for each in range(inputs[name].ndim)],
-                constant_values=False if inputs[name].dtype == bool else 13,
+                constant_values=values.get(inputs[name].dtype.kind, 13),
             )
             for name, axis in self.lengths.items()
         }
 
 
+@functools.cache
+def _built(case, policy):
+    return case.build()
+
+
 def call(layer, inputs, **options):
-    """The outputs, as a layer takes its inputs or as a model does."""
+    """The outputs, as a layer takes its inputs or as a model does.
+
+    JAX, which compiles every small operation by itself, compiles a whole layer in less time.
+    """
+    if BACKEND != "jax" or options or _symbolic(inputs):
+        return _call(layer, inputs, **options)
+    build(layer, inputs)
+    return _compiled(layer)([each.value for each in layer.variables], inputs)
+
+
+def build(layer, inputs):
+    """Make the weights of a layer that has none."""
+    if BACKEND != "jax":
+        _call(layer, inputs)
+    elif not layer.built:
+        with _without_first_numbers():
+            _call(layer, tree.map_structure(_symbol, inputs))
+
+
+def _call(layer, inputs, **options):
     if isinstance(layer, keras.Model):
         return layer(inputs, **options)
     return layer(**inputs, **options)
+
+
+def _symbolic(inputs):
+    return any(isinstance(each, keras.KerasTensor) for each in tree.flatten(inputs))
+
+
+def _symbol(array):
+    return keras.KerasTensor(array.shape, array.dtype.name)
+
+
+@contextlib.contextmanager
+def _without_first_numbers():
+    """Weights begin as zeros: to make a random one JAX compiles, and tests give them numbers."""
+    with contextlib.ExitStack() as stack:
+        for each in INITIALIZERS:
+            stack.enter_context(mock.patch.object(each, "__call__", _zeros))
+        yield
+
+
+def _zeros(self, shape, dtype=None, **options):
+    return np.zeros(shape, dtype)
+
+
+@functools.cache
+def _compiled(layer):
+    """(values of its variables, inputs) -> outputs, as one function of XLA."""
+    import jax
+
+    def function(values, inputs):
+        pairs = zip(layer.variables, values, strict=True)
+        with keras.StatelessScope(state_mapping=list(pairs)):
+            return _call(layer, inputs)
+
+    return jax.jit(function)

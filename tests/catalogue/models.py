@@ -1,10 +1,12 @@
 """Language models, BiDAF and the forecaster."""
 
+import keras
 import numpy as np
 
 from seqkeras.models import BiDAF, BiLM, Forecaster, LayerMix, RNNLanguageModel
 from tests.arrays import floats
 from tests.catalogue.case import B, Case, D, S, T
+from tests.catalogue.cells import MinimalGatedCell
 from tests.catalogue.embeddings import characters
 
 LENGTHS = np.array([5, 3])
@@ -14,10 +16,13 @@ def ids(vocab_size, length, seed=0):
     return np.random.default_rng([seed, length]).integers(1, vocab_size, (B, length))
 
 
-def language_case(cell, **options):
+def language_case(cell, make_cell=None, **options):
+    """A case whose cell is the one named, or with `make_cell` another."""
+
     def make():
         sizes = {"vocab_size": 17, "embedding_dim": 7, "units": 11} | options
-        return RNNLanguageModel(**sizes, num_layers=2, cell=cell, dropout=0.3)
+        own = make_cell() if make_cell else cell
+        return RNNLanguageModel(**sizes, num_layers=2, cell=own, dropout=0.3)
 
     name = f"RNNLanguageModel({', '.join([cell, *options])})"
     inputs = {"token_ids": ids(17, S), "lengths": LENGTHS}
@@ -78,13 +83,15 @@ def bidaf_case():
     return Case("BiDAF", make, lambda: inputs, lengths)
 
 
-def forecaster_case(decoder, cell, quantiles, num_known):
+def forecaster_case(decoder, cell, quantiles, num_known, make_cell=None):
+    """A case whose cell is the one named, or with `make_cell` another."""
+
     def make():
         return Forecaster(
             horizon=T,
             units=11,
             num_layers=2,
-            cell=cell,
+            cell=make_cell() if make_cell else cell,
             decoder=decoder,
             num_targets=2,
             num_known=num_known,
@@ -113,4 +120,20 @@ FORECASTERS = [
     forecaster_case("recurrent", "simple_rnn", [], 0),
 ]
 BIDAF = [bidaf_case()]
-CASES = [*LANGUAGE, *BILM, mix_case(), *BIDAF, *FORECASTERS]
+ANY_CELL_LANGUAGE = [
+    language_case("Keras's GRUCell", lambda: keras.layers.GRUCell(3, reset_after=False)),
+    language_case("a cell of the user's", lambda: MinimalGatedCell(3), tie_weights=True),
+]
+ANY_CELL_FORECASTERS = [
+    forecaster_case("direct", "Keras's LSTMCell", [0.3], 0, lambda: keras.layers.LSTMCell(3)),
+    forecaster_case("recurrent", "a cell of the user's", [], 5, lambda: MinimalGatedCell(3)),
+]
+CASES = [
+    *LANGUAGE,
+    *BILM,
+    mix_case(),
+    *BIDAF,
+    *FORECASTERS,
+    *ANY_CELL_LANGUAGE,
+    *ANY_CELL_FORECASTERS,
+]

@@ -1,6 +1,6 @@
 """Quasi-recurrent networks."""
 
-from seqkeras.recurrent import QRNN
+from seqkeras.recurrent import QRNN, Bidirectional
 from tests.arrays import floats, right_padded
 from tests.catalogue.case import B, Case, D, S, U
 
@@ -9,9 +9,13 @@ def sequence_inputs():
     return {"sequences": floats(B, S, D), "mask": right_padded([5, 3], S)}
 
 
-def qrnn_case(name, past=(), **options):
+def sequence_case(name, make, past=()):
     lengths = {"sequences": 1, "mask": 1}
-    return Case(name, lambda: QRNN(U, **options), sequence_inputs, lengths, mask="mask", past=past)
+    return Case(name, make, sequence_inputs, lengths, mask="mask", past=past)
+
+
+def qrnn_case(name, past=(), **options):
+    return sequence_case(name, lambda: QRNN(U, **options), past)
 
 
 # They return the outputs of all steps, in the order of the inputs, and the states.
@@ -21,6 +25,7 @@ SEQUENCES = [
         window=window,
         pooling=pooling,
         zoneout=0.3,
+        dropout=0.2,
         seed=5,
         return_sequences=True,
         return_state=True,
@@ -32,4 +37,9 @@ CASES = [
     qrnn_case("QRNN, forwards", past=("sequences",), pooling="ifo", return_sequences=True),
     qrnn_case("QRNN, backwards", window=3, return_state=True, go_backwards=True),
     qrnn_case("QRNN, last output"),
+    sequence_case(
+        "Bidirectional(QRNN)",
+        lambda: Bidirectional(QRNN(U, 3, "ifo", return_sequences=True, return_state=True)),
+    ),
+    sequence_case("Bidirectional(QRNN), last outputs", lambda: Bidirectional(QRNN(U))),
 ]

@@ -5,6 +5,7 @@ import keras
 from seqkeras.recurrent import (
     GRU,
     LSTM,
+    QRNN,
     RNN,
     Bidirectional,
     GRUCell,
@@ -84,7 +85,13 @@ RECURRENT = [
         lambda: RNN(stacked_cells(), return_sequences=True, return_state=True),
     ),
 ]
-BIDIRECTIONAL = [bidirectional_case(each) for each in LAYER_CLASSES]
+BIDIRECTIONAL = [
+    *(bidirectional_case(each) for each in LAYER_CLASSES),
+    sequence_case(
+        "Bidirectional(RNN(StackedCells))",
+        lambda: Bidirectional(RNN(stacked_cells(), return_sequences=True, return_state=True)),
+    ),
+]
 CASES = [
     *CELLS,
     STACKED,
@@ -100,6 +107,10 @@ CASES = [
     ),
     *BIDIRECTIONAL,
     sequence_case("Bidirectional, last outputs", lambda: Bidirectional(GRU(U))),
+    sequence_case(
+        "Bidirectional(Keras's cell), last outputs",
+        lambda: Bidirectional(RNN(keras.layers.GRUCell(U), return_state=True)),
+    ),
 ]
 # What they give depends on the call before, so that no property can be asked of them.
 STATEFUL = [
@@ -108,4 +119,6 @@ STATEFUL = [
         for each in LAYER_CLASSES
     ),
     sequence_case("RNN, stateful", lambda: RNN(GRUCell(U), stateful=True)),
+    sequence_case("QRNN, stateful", lambda: QRNN(U, stateful=True)),
+    sequence_case("Bidirectional, stateful", lambda: Bidirectional(GRU(U, stateful=True))),
 ]

@@ -1,11 +1,19 @@
 """Encoder-decoders: `encode` a source, then `step` through the target."""
 
+import keras
 import numpy as np
 
-from seqkeras.attention import DotScore, GeneralScore, LocalAttention
+from seqkeras.attention import (
+    DotScore,
+    GeneralScore,
+    HardAttention,
+    LocalAttention,
+    ScaledDotScore,
+)
 from seqkeras.models import RNNSeq2Seq
 from seqkeras.schedules import LinearDecay
 from tests.catalogue.case import B, Case, S, T
+from tests.catalogue.cells import MinimalGatedCell
 
 SIZES = {
     "source_vocab_size": 17,
@@ -94,4 +102,47 @@ LUONG = [
         decoder_units=14,
     ),
 ]
-CASES = [*BAHDANAU, *CLASSICAL, *LUONG]
+# Scores without weights: at inference nothing teaches a hard attention where to look.
+HARD = [
+    seq2seq_case(
+        "HardAttention, before",
+        attention=lambda: HardAttention(DotScore(), seed=3),
+        entropy_weight=0.1,
+        decoder_units=22,
+        decoder_layers=3,
+    ),
+    seq2seq_case(
+        "HardAttention, after",
+        attention=lambda: HardAttention(ScaledDotScore(), seed=3),
+        attention_place="after",
+        wiring="initial_state",
+        decoder_units=22,
+    ),
+    seq2seq_case(
+        "HardAttention, fed",
+        attention=lambda: HardAttention(ScaledDotScore(), seed=3),
+        attention_place="after",
+        wiring="initial_state",
+        input_feeding=True,
+        cell="lstm",
+        decoder_units=22,
+    ),
+]
+ANY_CELL = [
+    seq2seq_case(
+        "Keras's LSTMCell",
+        cell=lambda: keras.layers.LSTMCell(3, unit_forget_bias=False),
+        initial_cell="bridge",
+        encoder_layers=2,
+        decoder_layers=2,
+    ),
+    seq2seq_case("a cell of the user's", cell=lambda: MinimalGatedCell(3), bidirectional=False),
+    seq2seq_case(
+        "a cell of the user's, after",
+        cell=lambda: MinimalGatedCell(3),
+        attention="general",
+        attention_place="after",
+        wiring="initial_state",
+    ),
+]
+CASES = [*BAHDANAU, *CLASSICAL, *LUONG, *HARD, *ANY_CELL]

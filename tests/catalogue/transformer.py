@@ -78,7 +78,7 @@ DECODER_LENGTHS = ENCODER_LENGTHS | {"encoded": 1, "encoded_mask": 1}
 def encoder_case(activation, pre_norm, num_layers=None):
     def make():
         if num_layers is None:
-            return EncoderBlock(**options(activation, pre_norm))
+            return EncoderBlock(**options(activation, pre_norm), residual_stddev=0.3)
         return Encoder(num_layers, **options(activation, pre_norm))
 
     name = f"{'Encoder' if num_layers else 'EncoderBlock'}({activation}, {pre_norm})"
@@ -86,7 +86,7 @@ def encoder_case(activation, pre_norm, num_layers=None):
 
 
 def decoder_case(activation, pre_norm, cross_attention, num_layers=None):
-    extra = {"cross_attention": cross_attention}
+    extra = {"cross_attention": cross_attention, "residual_stddev": 0.3}
 
     def make():
         if num_layers is None:
@@ -109,7 +109,9 @@ POSITIONS = [
         lambda: SinusoidalPositions(D, "tensor2tensor"), "SinusoidalPositions(tensor2tensor)"
     ),
     position_case(lambda: SinusoidalPositions(11, "marian"), "SinusoidalPositions(marian)"),
-    position_case(lambda: LearnedPositions(17, D, stddev=0.5), "LearnedPositions"),
+    position_case(
+        lambda: LearnedPositions(17, D, stddev=0.5, first_position=2), "LearnedPositions"
+    ),
 ]
 BLOCKS = [
     encoder_case("gelu", True),
@@ -123,7 +125,7 @@ CASES = [
     token_case(True),
     token_case(False),
     layer_case(lambda: LayerNorm(epsilon=1e-3), "LayerNorm"),
-    layer_case(lambda: FeedForward(F, activation="gelu", dropout=0.3), "FeedForward"),
+    layer_case(lambda: FeedForward(F, "gelu", 0.3, output_stddev=0.3), "FeedForward"),
     *BLOCKS,
     *ENCODERS,
     *DECODERS,

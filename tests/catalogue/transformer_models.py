@@ -10,6 +10,7 @@ from seqkeras.models import (
     MultipleChoiceHead,
     NextSentenceHead,
     RegressionHead,
+    SentenceEncoder,
     SpanHead,
     TaggingHead,
     Transformer,
@@ -61,21 +62,34 @@ def transformer_case(positions, shared_embeddings, **options):
     return Case(name, make, lambda: inputs, lengths, past=("target_ids",))
 
 
-def make_bert():
-    return Bert(
-        vocab_size=17,
-        **SIZES | {"num_layers": 1},
-        max_length=13,
-        num_segments=19,
-        activation="relu",
-        dropout=0.3,
-        attention_dropout=0.2,
-        epsilon=1e-3,
-    )
+def make_bert(**options):
+    arguments = {
+        **SIZES,
+        "num_layers": 1,
+        "max_length": 13,
+        "num_segments": 19,
+        "activation": "relu",
+        "dropout": 0.3,
+        "attention_dropout": 0.2,
+        "epsilon": 1e-3,
+    }
+    return Bert(17, **arguments | options)
+
+
+def make_distilbert():
+    return make_bert(num_segments=0, pooler=None)
+
+
+def make_roberta():
+    return make_bert(activation="silu", pooler="relu", first_position=2)
 
 
 def bert_inputs():
     return {"token_ids": ids(17, LENGTH), "lengths": LENGTHS, "segment_ids": ids(3, LENGTH)}
+
+
+def text_inputs():
+    return {"token_ids": ids(17, LENGTH), "lengths": LENGTHS}
 
 
 def choice_inputs():
@@ -115,9 +129,24 @@ TRANSFORMERS = [
     transformer_case(
         "tensor2tensor", "all", scale_embeddings=False, activation="gelu", activation_dropout=0.2
     ),
-    transformer_case("learned", "none", pre_norm=True, attention_dropout=0.2, epsilon=1e-3),
+    transformer_case(
+        "learned", "none", pre_norm=True, attention_dropout=0.2, epsilon=1e-3, output_bias=True
+    ),
 ]
-BERTS = [Case("Bert", make_bert, bert_inputs, {"token_ids": 1, "segment_ids": 1})]
+BERTS = [
+    Case("Bert", make_bert, bert_inputs, {"token_ids": 1, "segment_ids": 1}),
+    Case("Bert, first position", make_roberta, bert_inputs, {"token_ids": 1, "segment_ids": 1}),
+    Case("Bert, tokens alone", make_distilbert, text_inputs, {"token_ids": 1}),
+]
+SENTENCES = [
+    Case(
+        f"SentenceEncoder({pooling})",
+        lambda pooling=pooling, make=make: SentenceEncoder(make(), pooling, pooling == "mean"),
+        text_inputs,
+        {"token_ids": 1},
+    )
+    for pooling, make in (("mean", make_distilbert), ("cls", make_roberta))
+]
 WITH_HEADS = [
     heads_case("several", several_heads),
     heads_case("frozen", lambda: {"tags": TaggingHead(7, 0.1)}, frozen=True),
@@ -144,7 +173,7 @@ HEADS = [
         lambda: {"hidden": floats(B, S, D), "padding_mask": right_padded([5, 3], S)},
         {"hidden": 1, "padding_mask": 1},
     ),
-    head_case(lambda: MaskedLMHead(17, tied=False, epsilon=1e-3), B, S, D, past=("hidden",)),
+    head_case(lambda: MaskedLMHead(17, False, 1e-3, "silu"), B, S, D, past=("hidden",)),
     Case(
         "MaskedLMHead, some positions",
         lambda: MaskedLMHead(17),
@@ -152,4 +181,4 @@ HEADS = [
         {"hidden": 1},
     ),
 ]
-CASES = [*GPTS, *TRANSFORMERS, *BERTS, *WITH_HEADS, *HEADS]
+CASES = [*GPTS, *TRANSFORMERS, *BERTS, *SENTENCES, *WITH_HEADS, *HEADS]

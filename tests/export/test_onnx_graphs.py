@@ -92,7 +92,13 @@ def graphs(case):
     }
 
 
-EXPORTED = [*seq2seq.BAHDANAU, seq2seq.CLASSICAL[0], seq2seq.CLASSICAL[3], *seq2seq.LUONG]
+EXPORTED = [
+    *seq2seq.BAHDANAU,
+    seq2seq.CLASSICAL[0],
+    seq2seq.CLASSICAL[3],
+    *seq2seq.LUONG,
+    seq2seq.HARD[1],
+]
 every_model = pytest.mark.parametrize("case", EXPORTED, ids=lambda case: case.name)
 # What runs: nodes after ONNX Runtime's basic optimizations, and those of them that multiply.
 COUNTS = {

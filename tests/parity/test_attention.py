@@ -4,9 +4,9 @@ import torch
 from keras import ops
 
 from seqkeras import composites
+from tests.agreement import DOUBLE, assert_equals_torch, difference
 from tests.arrays import floats, right_padded
 from tests.autodiff import gradients_of
-from tests.seqkeras.attention.agreement import DOUBLE, assert_equals_torch, difference
 from tests.vectors.attention import outputs_and_gradients
 
 SIZES = {"dim": 256, "num_heads": 8, "batch_size": 8, "target_length": 61}

@@ -8,7 +8,7 @@ from tests.catalogue import CASES, call
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_every_weight_has_a_gradient_and_it_is_finite(case):
-    layer, inputs = case.build(), case.inputs()
+    layer, inputs = case.built(), case.inputs()
     if not layer.trainable_weights:
         pytest.skip("has no weights")
 

@@ -1,9 +1,10 @@
 import keras
 import numpy as np
 import pytest
-from keras import tree
+from keras import ops, tree
 
-from tests.arrays import close, numbers, right_padded
+from tests.arrays import close, gradients, numbers, right_padded
+from tests.autodiff import gradients_of
 from tests.catalogue import CASES, call, seq2seq
 from tests.catalogue.attention import ATTENTIONS
 from tests.catalogue.case import S
@@ -28,17 +29,67 @@ def by_name(cases):
 
 @by_name(PADDED)
 def test_padding_changes_nothing(case):
-    layer, inputs = case.build(), case.inputs()
+    layer, inputs = case.built(), case.inputs()
     expected = numbers(call(layer, inputs))
     actual = numbers(call(layer, case.padded(inputs, steps=2)))
     close(tree.map_structure(cut, actual, expected), expected)
+
+
+def in_numbers(case):
+    return any(case.inputs()[name].dtype.kind == "f" for name in case.lengths)
+
+
+@by_name([case for case in PADDED if in_numbers(case)])  # integers are always numbers
+def test_padding_may_hold_no_numbers(case):
+    layer, inputs = case.built(), case.inputs()
+    expected = numbers(call(layer, inputs))
+    actual = numbers(call(layer, case.padded(inputs, steps=2, number=np.nan)))
+    close(tree.map_structure(cut, actual, expected), expected)
+
+
+def told(case):
+    """Whether the layer is told what is padding: an attention mask tells it of keys alone."""
+    inputs = case.inputs()
+    if "attention_mask" in inputs:
+        return "key" in inputs
+    return "lengths" in inputs or any(inputs[name].dtype == bool for name in case.lengths)
+
+
+@by_name([case for case in PADDED if in_numbers(case) and told(case)])
+def test_padding_that_is_no_number_has_no_gradient(case):
+    layer, inputs = case.built(), case.inputs()
+    padded = case.padded(inputs, steps=2, number=np.nan)
+    names = [name for name in case.lengths if inputs[name].dtype.kind == "f"]
+    like = numbers(call(layer, inputs))
+
+    def loss(given):
+        outputs = tree.map_structure(cut, call(layer, given), like)
+        return sum(
+            ops.mean(ops.sin(each))
+            for each in tree.flatten(outputs)
+            if "float" in keras.backend.standardize_dtype(each.dtype)
+        )
+
+    def of(given):
+        by_inputs = gradients_of(
+            lambda values: loss(given | dict(zip(names, values, strict=True))),
+            [given[name] for name in names],
+        )
+        by_weights = gradients(layer, lambda _: loss(given)) if layer.trainable_weights else []
+        return by_inputs, by_weights
+
+    (expected, expected_by_weights), (actual, by_weights) = of(inputs), of(padded)
+    close(by_weights, expected_by_weights)
+    for each, other in zip(actual, expected, strict=True):
+        close(cut(each, other), other)
+        assert np.sum(each != 0) == np.sum(other != 0)
 
 
 @by_name(MASKED)
 @pytest.mark.parametrize("policy", ["float32", "mixed_float16"])
 def test_a_fully_masked_row_gives_zeros(case, policy, restored):
     keras.config.set_dtype_policy(policy)
-    layer, inputs = case.build(), case.inputs()
+    layer, inputs = case.built(), case.inputs()
     mask = inputs[case.mask].copy()
     mask[1] = False
     outputs = numbers(call(layer, inputs | {case.mask: mask}))
@@ -50,7 +101,7 @@ def test_a_fully_masked_row_gives_zeros(case, policy, restored):
 
 @by_name(seq2seq.CASES)
 def test_a_source_without_a_token_gives_numbers(case):
-    layer, inputs = case.build(), case.inputs()
+    layer, inputs = case.built(), case.inputs()
     inputs["lengths"] = np.array([5, 0])
     assert np.all(np.isfinite(numbers(call(layer, inputs))))
 
@@ -58,18 +109,18 @@ def test_a_source_without_a_token_gives_numbers(case):
 @pytest.mark.parametrize("mask", MASKS.values(), ids=MASKS)
 @by_name(RECURRENT + BIDIRECTIONAL)
 def test_masked_steps_give_zeros_and_keep_the_state(case, mask):
-    layer, sequence = case.build(), case.inputs()["sequences"]
-    outputs, *states = numbers(layer(sequence, mask=mask))
+    layer, sequence = case.built(), case.inputs()["sequences"]
+    outputs, *states = numbers(call(layer, {"sequences": sequence, "mask": mask}))
     assert np.all(outputs[~mask] == 0)
     for row, kept in enumerate(mask):
-        alone, *final = numbers(layer(sequence[row : row + 1, kept]))
+        alone, *final = numbers(call(layer, {"sequences": sequence[row : row + 1, kept]}))
         close(outputs[row, kept], alone[0])
         close([state[row] for state in states], [state[0] for state in final])
 
 
 @by_name(ATTENTIONS)
 def test_no_weight_lies_where_attention_is_not_allowed(case):
-    layer, inputs = case.build(), case.inputs()
+    layer, inputs = case.built(), case.inputs()
     mask = inputs["attention_mask"]
     _, weights = numbers(call(layer, inputs))
     assert np.all(weights[~mask] == 0)

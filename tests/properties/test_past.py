@@ -18,7 +18,7 @@ def changed_from(array, t):
 
 @pytest.mark.parametrize("case, name", CAUSAL, ids=[f"{case.name}-{name}" for case, name in CAUSAL])
 def test_the_future_does_not_change_the_past(case, name):
-    layer, inputs = case.build(), case.inputs()
+    layer, inputs = case.built(), case.inputs()
     expected = numbers(call(layer, inputs))
     changes = False
     for t in range(1, inputs[name].shape[1]):

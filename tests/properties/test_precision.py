@@ -26,13 +26,13 @@ def as_float32(outputs):
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_half_precision_stays_near_and_finite(case, policy):
-    layer, inputs = case.build(), case.inputs()
+    layer, inputs = case.built(), case.inputs()
     assert {weight.dtype for weight in layer.weights} <= {"float32"}
     small = as_float32(call(layer, inputs))
     large = numbers(as_float32(call(layer, scaled(inputs, case.scale))))
     assert all(np.all(np.isfinite(each)) for each in tree.flatten(large))
     keras.config.set_dtype_policy("float32")
-    expected = numbers(call(case.build(), inputs))
+    expected = numbers(call(case.built(), inputs))
     for each, other in zip(tree.flatten(numbers(small)), tree.flatten(expected), strict=True):
         told = np.abs(other) < 1e8  # not the logits of what may not be
         assert np.array_equal(told, np.abs(each) < 1e8)
@@ -42,13 +42,13 @@ def test_half_precision_stays_near_and_finite(case, policy):
 @pytest.mark.skipif(BACKEND != "tensorflow", reason="elsewhere Keras rounds float64 to float32")
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_float64_is_kept_from_the_inputs_to_the_outputs(case, restored):
-    expected = call(case.build(), case.inputs())
+    expected = call(case.built(), case.inputs())
     keras.config.set_floatx("float64")
     keras.config.set_dtype_policy("float64")
     inputs = tree.map_structure(
         lambda each: each.astype("float64") if each.dtype == "float32" else each, case.inputs()
     )
-    actual = call(case.build(), inputs)
+    actual = call(case.built(), inputs)
     close(actual, expected, rtol=1e-4, atol=1e-5)
     for each, single in zip(tree.flatten(actual), tree.flatten(expected), strict=True):
         if "float" in str(single.dtype):

@@ -12,7 +12,7 @@ def only(row, batch):
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_rows_of_a_batch_do_not_meet(case):
-    layer, inputs = case.build(), case.inputs()
+    layer, inputs = case.built(), case.inputs()
     together = numbers(call(layer, inputs))
     for row in range(B):
         close(call(layer, only(row, inputs)), only(row, together))

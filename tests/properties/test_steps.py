@@ -21,28 +21,28 @@ def steps_of(cell, sequences, mask, states, backwards=False):
 
 @pytest.mark.parametrize("case", RECURRENT, ids=lambda case: case.name)
 def test_a_layer_is_its_cell_step_by_step(case):
-    layer, inputs = case.build(), case.inputs()
+    layer, inputs = case.built(), case.inputs()
     states = [floats(B, size, seed=index) for index, size in enumerate(layer.cell.state_size)]
-    outputs, *final_states = layer(**inputs, initial_state=states)
+    outputs, *final_states = call(layer, inputs | {"initial_state": states})
     expected, expected_states = steps_of(layer.cell, **inputs, states=states)
     close([outputs, *final_states], [expected, *expected_states])
 
 
 @pytest.mark.parametrize("case", BIDIRECTIONAL, ids=lambda case: case.name)
 def test_a_bidirectional_layer_is_two_cells_step_by_step(case):
-    layer, inputs = case.build(), case.inputs()
+    layer, inputs = case.built(), case.inputs()
     halves, states = [], []
     for one, backwards in ((layer.forward_layer, False), (layer.backward_layer, True)):
         start = one.cell.get_initial_state(B)
         half, final = steps_of(one.cell, **inputs, states=start, backwards=backwards)
         halves.append(half)
         states += final
-    close(list(layer(**inputs)), [ops.concatenate(halves, axis=-1), *states])
+    close(list(call(layer, inputs)), [ops.concatenate(halves, axis=-1), *states])
 
 
 @pytest.mark.parametrize("case", seq2seq.CASES, ids=lambda case: case.name)
 def test_a_model_step_by_step_is_all_at_once(case):
-    model, inputs = case.build(), case.inputs()
+    model, inputs = case.built(), case.inputs()
     state = model.encode(inputs["token_ids"], inputs["lengths"])
     logits = []
     for t in range(T):
@@ -53,7 +53,7 @@ def test_a_model_step_by_step_is_all_at_once(case):
 
 @pytest.mark.parametrize("case", seq2seq.CASES, ids=lambda case: case.name)
 def test_beams_do_not_meet(case):
-    model, inputs = case.build(), case.inputs()
+    model, inputs = case.built(), case.inputs()
     start = numbers(model.encode(inputs["token_ids"], inputs["lengths"]))
     K = 3
     beams = {
@@ -74,7 +74,7 @@ def test_beams_do_not_meet(case):
 
 @pytest.mark.parametrize("case", seq2seq.CASES, ids=lambda case: case.name)
 def test_the_state_is_what_the_entries_say(case):
-    model, inputs = case.build(), case.inputs()
+    model, inputs = case.built(), case.inputs()
     state = numbers(model.encode(inputs["token_ids"], inputs["lengths"]))
     assert list(state) == [entry.name for entry in model.state_entries]
     _, after = model.step(inputs["target_ids"][:, :1], state)

@@ -28,7 +28,7 @@ def open_axes(inputs, lengths):
 def test_one_graph_takes_lengths_and_batches_of_any_size(case):
     import tensorflow as tf
 
-    layer, inputs = case.build(), case.inputs()
+    layer, inputs = case.built(), case.inputs()
 
     @tf.function(input_signature=[open_axes(inputs, case.lengths)], autograph=False)
     def graph(inputs):

@@ -3,8 +3,9 @@
 `options` are named as the arguments of the model. `weights` holds lists of what each part has, laid
 out as Keras does: E_x, E_y (embeddings); encoder (for each layer the cell that reads forwards, then
 the other); decoder (the cells); bridge (for each state its layers); context, score, position,
-attentional, readout, output. Numbers may be complex: a derivative is the imaginary part of a
-complex step.
+attentional, readout, output. Hard attention takes the `positions` of the options, one for each
+step, or with None the best ones; its weights are what it draws from. Numbers may be complex: a
+derivative is the imaginary part of a complex step.
 """
 
 import numpy as np
@@ -18,6 +19,7 @@ SCORES = {
     "concat": lambda q, k, W, v: v[:, 0] @ np.tanh(np.concatenate([q, k]) @ W),
     "dot": lambda q, k: q @ k,
     "general": lambda q, k, W: q @ W @ k,
+    "hard": lambda q, k, W, U, v: v[:, 0] @ np.tanh(q @ W + k @ U),
     "local_monotonic": lambda q, k, W: q @ W @ k,
     "local_predictive": lambda q, k, W: q @ W @ k,
     "scaled_dot": lambda q, k: q @ k / np.sqrt(len(k)),
@@ -79,7 +81,7 @@ def first_states(starts, weights, options):
 
 def attend(query, h, t, weights, options):
     """Context (E,) and weights (S,); Luong et al. 2015, section 3.2 where attention is local."""
-    name, window = options["attention"], options["window"]
+    name, window = options["attention"], options.get("window")
     center, spread = None, lambda s: 1.0
     if name == "local_monotonic":
         center = t
@@ -93,6 +95,10 @@ def attend(query, h, t, weights, options):
         scores = [SCORES[name](query, h[s], *weights["score"]) for s in seen]
         for s, weight in zip(seen, softmax(np.array(scores))):
             alpha[s] = weight * spread(s)
+    if name == "hard":  # Xu et al. 2015, section 4.1: one position, whatever its weight
+        positions = options["positions"]
+        best = np.argmax(alpha.real) if positions is None else positions[t]
+        return h[best], alpha
     return sum(weight * each for weight, each in zip(alpha, h)), alpha
 
 

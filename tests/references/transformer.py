@@ -58,7 +58,12 @@ def gelu_tanh(x):
     return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
 
 
-ACTIVATIONS = {"relu": relu, "gelu": gelu, "gelu_tanh": gelu_tanh}
+def silu(x):
+    """Hendrycks and Gimpel 2016, section 2."""
+    return x / (1 + np.exp(-x))
+
+
+ACTIVATIONS = {"relu": relu, "gelu": gelu, "gelu_tanh": gelu_tanh, "silu": silu}
 
 
 def feed_forward(x, inner_kernel, inner_bias, outer_kernel, outer_bias, activation):

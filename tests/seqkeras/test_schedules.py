@@ -14,7 +14,9 @@ SCHEDULES = {
     LinearDecay(1.0, 0.05, floor=0.25): lambda i: max(0.25, 1.0 - 0.05 * i),
     InverseSigmoidDecay(20): lambda i: 20 / (20 + math.exp(i / 20)),
 }
-every_schedule = pytest.mark.parametrize("schedule, formula", SCHEDULES.items(), ids=str)
+every_schedule = pytest.mark.parametrize(
+    "schedule, formula", SCHEDULES.items(), ids=map(str, SCHEDULES)
+)
 
 
 @every_schedule

@@ -16,14 +16,14 @@ from seqkeras.attention import (
     ScaledDotScore,
 )
 from tests import references
-from tests.arrays import close, floats, gradients, numbers, right_padded
-from tests.autodiff import gradients_of
-from tests.catalogue.attention import attention_inputs
-from tests.seqkeras.attention.agreement import (
+from tests.agreement import (
     assert_gradients_agree,
     assert_outputs_agree,
     difference,
 )
+from tests.arrays import close, floats, gradients, numbers, right_padded
+from tests.autodiff import gradients_of
+from tests.catalogue.attention import attention_inputs
 
 SCORES = {
     "additive": (lambda: AdditiveScore(17), references.additive_score, 11),

@@ -3,9 +3,9 @@ import pytest
 
 from seqkeras.attention import BiAttention
 from tests import references
+from tests.agreement import assert_gradients_agree, assert_outputs_agree
 from tests.arrays import close, floats, numbers, randomize
 from tests.catalogue.attention import bi_attention_inputs
-from tests.seqkeras.attention.agreement import assert_gradients_agree, assert_outputs_agree
 
 
 def reference(weights, context, query, context_mask=None, query_mask=None):

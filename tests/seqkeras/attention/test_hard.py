@@ -14,10 +14,10 @@ from seqkeras.attention import (
     reinforce_loss,
 )
 from tests import references
+from tests.agreement import DOUBLE, difference, in_double
 from tests.arrays import close, floats, gradients, numbers, randomize, right_padded
 from tests.autodiff import gradients_of
 from tests.catalogue.attention import attention_inputs
-from tests.seqkeras.attention.agreement import DOUBLE, difference, in_double
 
 MASK = np.array([[[True, True, True, False], [True, False, True, True]]])
 
@@ -245,3 +245,21 @@ def test_padding_is_never_sampled():
     layer = HardAttention(DotScore(), seed=3)
     _, weights = numbers(layer(sequence[:, :1], sequence, sequence, mask, training=True))
     assert np.all(weights[~mask] == 0)
+
+
+def test_padding_may_hold_no_numbers_where_choices_are_judged():
+    inputs = attention_inputs()
+    layer, query, key = general(inputs), inputs["query"], inputs["key"]
+    mask = right_padded([5, 3], 5)[:, None]
+    _, weights = layer(query, key, inputs["value"], mask)
+    padded = np.where(mask[:, 0, :, None], key, np.nan)
+
+    def judged(key):
+        log_probability = layer.log_probability(query, key, weights, mask)
+        return log_probability + layer.entropy(query, key, mask)
+
+    close(judged(padded), judged(key))
+    close(
+        gradients(layer, lambda _: ops.sum(judged(padded))),
+        gradients(layer, lambda _: ops.sum(judged(key))),
+    )

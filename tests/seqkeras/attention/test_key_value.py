@@ -4,8 +4,8 @@ import pytest
 
 from seqkeras.attention import KeyValueAttention, KeyValuePredictAttention
 from tests import references
+from tests.agreement import assert_gradients_agree, assert_outputs_agree
 from tests.arrays import close, floats, numbers, randomize, right_padded
-from tests.seqkeras.attention.agreement import assert_gradients_agree, assert_outputs_agree
 
 LAYERS = {"key_value": (KeyValueAttention, 2), "key_value_predict": (KeyValuePredictAttention, 3)}
 every_layer = pytest.mark.parametrize("name", LAYERS)

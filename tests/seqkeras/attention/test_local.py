@@ -3,9 +3,9 @@ import pytest
 
 from seqkeras.attention import AdditiveScore, GeneralScore, LocalAttention
 from tests import references
+from tests.agreement import assert_gradients_agree, assert_outputs_agree
 from tests.arrays import close, floats, numbers
 from tests.catalogue.attention import attention_inputs, padding_inputs, positioned_inputs
-from tests.seqkeras.attention.agreement import assert_gradients_agree, assert_outputs_agree
 
 
 def monotonic():
@@ -83,6 +83,21 @@ def test_predictive_attention_finds_its_place_by_the_real_keys_alone():
     alone = layer(query=inputs["query"][1:], **short)
     context, weights = layer(**inputs)
     close(alone, [context[1:], weights[1:, :, :3]])
+
+
+@pytest.mark.parametrize("make", [monotonic, predictive])
+@pytest.mark.parametrize("real", [[2, 3, 4], [0, 2, 4], [1, 2], []], ids=str)
+def test_positions_count_the_real_keys_wherever_the_padding_is(make, real):
+    layer, inputs = make(), padding_inputs()
+    layer(**inputs)
+    query, key, value = inputs["query"], inputs["key"], inputs["value"]
+    mask = np.isin(np.arange(5), real)
+    context, weights = numbers(layer(query, key, value, np.tile(mask, (1, 1, 1))))
+    assert np.all(weights[..., ~mask] == 0)
+    if real:
+        close([context, weights[..., mask]], layer(query, key[:, mask], value[:, mask]))
+    else:
+        assert np.all(context == 0)
 
 
 def test_a_query_past_the_end_of_the_source_gets_zeros():

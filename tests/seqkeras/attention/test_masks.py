@@ -3,6 +3,7 @@ import pytest
 from keras import ops
 
 from seqkeras.attention.masks import (
+    attended,
     causal_mask,
     combine_masks,
     lengths_of,
@@ -89,6 +90,15 @@ def test_combined_masks_allow_what_each_allows():
     assert combined.shape == (2, 3, 3)
     np.testing.assert_array_equal(combine_masks(None, padding), padding)
     assert combine_masks(None, None) is None
+
+
+@pytest.mark.parametrize("axes", [(2,), (1, 2)], ids=str)
+def test_a_key_is_attended_to_if_any_query_of_any_head_may(axes):
+    mask = floats(3, *axes, 7, seed=5) > 0.7
+    expected = [[mask[row, ..., s].any() for s in range(7)] for row in range(3)]
+    np.testing.assert_array_equal(numbers(attended(mask)), expected)
+    assert 0 < np.sum(expected) < 21
+    assert attended(None) is None
 
 
 def test_a_padding_mask_that_would_broadcast_to_the_wrong_queries_is_refused():

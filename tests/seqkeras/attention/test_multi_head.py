@@ -5,16 +5,16 @@ from keras import ops
 
 from seqkeras.attention import MultiHeadAttention, causal_mask, combine_masks, window_mask
 from tests import references, vectors
-from tests.arrays import close, floats, gradients, numbers, randomize, right_padded
-from tests.autodiff import gradients_of
-from tests.catalogue.attention import attention_inputs
-from tests.seqkeras.attention.agreement import (
+from tests.agreement import (
     DOUBLE,
     assert_equals_torch,
     assert_gradients_agree,
     assert_outputs_agree,
     difference,
 )
+from tests.arrays import close, floats, gradients, numbers, randomize, right_padded
+from tests.autodiff import gradients_of
+from tests.catalogue.attention import attention_inputs
 
 MASKS = {
     "none": None,

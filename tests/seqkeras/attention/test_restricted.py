@@ -9,6 +9,13 @@ from seqkeras.attention import (
     window_mask,
 )
 from tests import references
+from tests.agreement import (
+    DOUBLE,
+    assert_gradients_agree,
+    assert_outputs_agree,
+    difference,
+    in_double,
+)
 from tests.arrays import (
     BACKEND,
     close,
@@ -20,13 +27,6 @@ from tests.arrays import (
     right_padded,
 )
 from tests.autodiff import gradients_of
-from tests.seqkeras.attention.agreement import (
-    DOUBLE,
-    assert_gradients_agree,
-    assert_outputs_agree,
-    difference,
-    in_double,
-)
 
 WINDOW = 3
 LENGTHS = [4] if BACKEND == "jax" else [1, 2, 3, 4, 6, 11]  # JAX compiles for every length
@@ -46,7 +46,8 @@ def reference_of(causal):
         t, s = np.arange(sequence.shape[1])[:, None], np.arange(sequence.shape[1])
         near = (s <= (t if causal else t + WINDOW)) & (s >= t - WINDOW)
         near = np.broadcast_to(near, (len(sequence), *near.shape))
-        near = near if mask is None else near & mask[:, None]
+        if mask is not None:
+            near, sequence = near & mask[:, None], sequence * mask[..., None]
         return references.multi_head_attention(*[sequence] * 3, near, weights)[0]
 
     return reference
@@ -80,6 +81,7 @@ def test_restricted_attention_is_multi_head_attention_in_a_window(length, causal
 
         def in_a_window(sequence):
             near = combine_masks(window_of(length, causal), mask[:, None])
+            sequence = ops.multiply(sequence, mask[..., None])
             return whole(sequence, sequence, sequence, attention_mask=near)
 
         results = []

@@ -9,8 +9,8 @@ from seqkeras.attention import (
     ScaledDotScore,
 )
 from tests import references
+from tests.agreement import assert_gradients_agree, assert_outputs_agree
 from tests.arrays import close, floats
-from tests.seqkeras.attention.agreement import assert_gradients_agree, assert_outputs_agree
 
 SCORES = {
     "additive": (lambda: AdditiveScore(13), references.additive_score, 11),

@@ -68,3 +68,17 @@ def test_sizes_and_forms_out_of_range_are_refused():
     message = r"^LearnedPositions: every size must be at least 1; received max_length=0, dim=7\.$"
     with pytest.raises(ValueError, match=message):
         LearnedPositions(0, 7)
+    message = r"^LearnedPositions: first_position must be at least 0; received -1\.$"
+    with pytest.raises(ValueError, match=message):
+        LearnedPositions(3, 7, first_position=-1)
+
+
+def test_positions_may_begin_behind_other_rows():
+    layer, positions = LearnedPositions(11, 7, first_position=2), np.array([[0, 3, 10]])
+    layer(positions)
+    randomize(layer)
+    assert layer.get_weights()[0].shape == (13, 7)
+    close(layer(positions), layer.get_weights()[0][positions + 2])
+    message = r"positions must be from 0 to 10, as max_length is 11; received 11\."
+    with pytest.raises(ValueError, match=message):
+        layer(np.array([[11]]))

@@ -3,13 +3,13 @@ import pytest
 
 from seqkeras.models import Bert, presets
 from tests import vectors
-from tests.arrays import close, numbers, randomize
-from tests.seqkeras.transformer.agreement import (
+from tests.agreement import (
     DTYPES,
     arrays_of,
     assert_agrees,
     count_parameters,
 )
+from tests.arrays import close, numbers, randomize
 
 SIZES = {"hidden_dim": 6, "num_layers": 2, "num_heads": 3, "feed_forward_dim": 11}
 TOKENS = {"token_ids": np.array([[3, 8, 16, 2, 5], [7, 1, 4, 0, 0]])}
@@ -71,3 +71,38 @@ def test_segments_and_positions_out_of_range_are_refused():
     message = r"^Bert: num_heads must divide hidden_dim; received num_heads=4, hidden_dim=6\.$"
     with pytest.raises(ValueError, match=message):
         Bert(17, **SIZES | {"num_heads": 4})
+    message = (
+        r"^Bert: num_segments must be at least 0 and pooler one of \(.*\); received 0 and 'g'\.$"
+    )
+    with pytest.raises(ValueError, match=message):
+        Bert(17, **SIZES, num_segments=0, pooler="g")
+
+
+def test_without_segments_bert_is_one_whose_segments_are_zero():
+    model, other = built(num_segments=0), built(num_segments=1)
+    assert len(model.weights) == len(other.weights) - 1
+    weights = model.get_weights()
+    other.set_weights([weights[0], np.zeros((1, 6)), *weights[1:]])
+    close(list(model(TOKENS).values()), list(other(TOKENS).values()))
+    message = r"Bert: segment_ids must be left out, as num_segments is 0; received some\."
+    with pytest.raises(ValueError, match=message):
+        model(TOKENS | {"segment_ids": np.zeros((2, 5), int)})
+
+
+def test_a_pooler_may_be_of_another_form_or_left_out():
+    model, weights = built(pooler="relu"), built().get_weights()
+    model.set_weights(weights)
+    hidden = numbers(model(TOKENS)["hidden"])
+    close(model(TOKENS)["pooled"], np.maximum(hidden[:, 0] @ weights[-2] + weights[-1], 0))
+    bare = built(pooler=None)
+    bare.set_weights(weights[:-2])
+    assert list(bare(TOKENS)) == ["hidden"]
+    close(bare(TOKENS)["hidden"], hidden)
+
+
+def test_positions_may_begin_behind_other_rows():
+    model, other = built(first_position=2), built()
+    weights = model.get_weights()
+    assert weights[2].shape == (15, 6)
+    other.set_weights([*weights[:2], weights[2][2:], *weights[3:]])
+    close(list(model(TOKENS).values()), list(other(TOKENS).values()))

@@ -29,7 +29,7 @@ def expected_row(model, inputs, row, targets=None):
     return forecast(
         inputs["window"][row, :length].astype("float64"),
         known[row].astype("float64"),
-        model.cell_name,
+        model.get_config()["cell"],
         named,
         num_targets=model.sizes["num_targets"],
         quantiles=model.quantiles,
@@ -129,7 +129,7 @@ def test_dropout_drops_in_training_only():
         ({"horizon": 0}, r"every size must be at least 1; received .*'horizon': 0"),
         ({"num_layers": 0}, r"every size must be at least 1; received .*'num_layers': 0"),
         ({"num_known": -1}, r"num_known must be at least 0; received -1\.$"),
-        ({"cell": "q"}, r"cell must be one of \['gru', 'lstm', 'simple_rnn'\]; received 'q'\.$"),
+        ({"cell": "q"}, r"cell must be one of \['gru', 'lstm', 'simple_rnn'\], or .* 'q'\.$"),
         ({"decoder": "q"}, r"decoder must be one of \('direct', 'recurrent'\); received 'q'\.$"),
         ({"quantiles": [0.5, 0.5]}, r"quantiles must increase between 0 and 1; received \[0\.5, "),
         ({"quantiles": [0.0]}, r"quantiles must increase between 0 and 1; received \[0\.0\]\.$"),

@@ -5,18 +5,18 @@ import pytest
 from seqkeras.decoding import beam, greedy
 from seqkeras.models import GPT, presets
 from tests import vectors
+from tests.agreement import (
+    DTYPES,
+    arrays_of,
+    assert_agrees,
+    count_parameters,
+)
 from tests.arrays import close, needs_tensorflow, numbers, randomize
 from tests.catalogue import call
 from tests.catalogue.case import B
 from tests.catalogue.transformer_models import GPTS
 from tests.seqkeras.decoding import test_recompute as recompute
 from tests.seqkeras.models.support import losses_by_heart
-from tests.seqkeras.transformer.agreement import (
-    DTYPES,
-    arrays_of,
-    assert_agrees,
-    count_parameters,
-)
 
 SIZES = {"hidden_dim": 6, "num_layers": 2, "num_heads": 3, "feed_forward_dim": 11}
 STORED = vectors.load("transformer")
@@ -158,3 +158,17 @@ def test_heads_that_do_not_divide_the_width_are_refused():
     message = r"^GPT: num_heads must divide hidden_dim; received num_heads=5, hidden_dim=6\.$"
     with pytest.raises(ValueError, match=message):
         GPT(17, **SIZES | {"num_heads": 5}, max_length=5)
+
+
+def test_the_last_kernels_of_gpt2s_sublayers_start_smaller():
+    """Of normal numbers: 0.02 at first, scaled by one over the root of their number."""
+    for pre_norm in (True, False):
+        model = GPT(17, 60, 2, 3, 120, max_length=13, pre_norm=pre_norm)
+        model.build(None)
+        for block in model.decoder.blocks:
+            kernels = block.attention.output_kernel, block.feed_forward.outer.kernel
+            for kernel, columns in zip(kernels, (60, 120), strict=True):
+                glorot = (2 / (60 + columns)) ** 0.5
+                expected = 0.02 / 4**0.5 if pre_norm else glorot
+                if pre_norm or kernel.shape == (120, 60):  # 3600 numbers at least
+                    assert np.std(numbers(kernel)) == pytest.approx(expected, rel=0.05)

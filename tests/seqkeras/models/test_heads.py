@@ -238,3 +238,33 @@ def test_arguments_out_of_range_are_refused():
     message = r"^MaskedLMHead: vocab_size must be the encoder's; received 13 and 17\.$"
     with pytest.raises(ValueError, match=message):
         WithHeads(bert(), {"masked": MaskedLMHead(13)})
+    message = (
+        r"^WithHeads: the encoder must have a pooler for the heads \['classes'\]; received one"
+    )
+    with pytest.raises(ValueError, match=message):
+        heads = {"classes": ClassificationHead(3), "tags": TaggingHead(3)}
+        WithHeads(bert(pooler=None), heads)
+    message = r"^MaskedLMHead: activation must be one of \[.*\]; received 'softmax'\.$"
+    with pytest.raises(ValueError, match=message):
+        MaskedLMHead(13, activation="softmax")
+
+
+def test_a_masked_lm_head_may_have_another_activation():
+    head, hidden = MaskedLMHead(V, activation="relu"), floats(B, T, 6)
+    head(hidden)
+    randomize(head)
+    bias, kernel, dense_bias, gain, norm_bias, table = weights_by_name(head)
+    transformed = np.maximum(hidden @ kernel + dense_bias, 0)
+    expected = layer_norm(transformed, gain, norm_bias, 1e-12) @ table.T + bias
+    close(head(hidden), expected, rtol=1e-4, atol=1e-5)
+
+
+def weights_by_name(head):
+    layers = [head.bias, head.transform.kernel, head.transform.bias]
+    return numbers([*layers, head.norm.gamma, head.norm.beta, head.embedding.embeddings])
+
+
+def test_a_multiple_choice_model_may_be_built_before_its_inputs_are_known():
+    model = WithHeads(bert(), {"choice": MultipleChoiceHead()})
+    model.build(None)
+    assert model({"token_ids": np.ones((B, 3, T), int)})["choice"].shape == (B, 3)

@@ -14,7 +14,10 @@ from tests.seqkeras.models.support import compiled, losses_by_heart, needs_float
 
 SIZES = {"vocab_size": 17, "embedding_dim": 7, "units": 11}
 LOSS = keras.losses.SparseCategoricalCrossentropy(from_logits=True, ignore_class=0)
-every_model = pytest.mark.parametrize("case", models.LANGUAGE, ids=lambda case: case.name)
+named_cells = pytest.mark.parametrize("case", models.LANGUAGE, ids=lambda case: case.name)
+every_model = pytest.mark.parametrize(
+    "case", models.LANGUAGE + models.ANY_CELL_LANGUAGE, ids=lambda case: case.name
+)
 
 
 def expected_logits(model, token_ids, lengths):
@@ -25,10 +28,11 @@ def expected_logits(model, token_ids, lengths):
     output = model.output_layer and model.output_layer.get_weights()
     projection = model.projection and model.projection.get_weights()[0]
     mask = right_padded(lengths, token_ids.shape[1])
-    return rnn_language_model(token_ids, mask, model.cell_name, E, layers, output, projection)
+    cell = model.get_config()["cell"]
+    return rnn_language_model(token_ids, mask, cell, E, layers, output, projection)
 
 
-@every_model
+@named_cells
 def test_logits_are_the_papers_formula(case):
     model, inputs = case.build(), case.inputs()
     real = right_padded(inputs["lengths"], S)
@@ -111,7 +115,8 @@ def test_beams_do_not_meet(case):
 @every_model
 @pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16"])
 def test_the_state_is_what_the_entries_say(case, policy):
-    model = RNNLanguageModel(**SIZES, num_layers=2, cell=case.make().cell_name, dtype=policy)
+    config = case.make().get_config() | SIZES | {"dtype": policy}
+    model = RNNLanguageModel.from_config(config)
     state = model.initial_state(B)
     _, after = model.step(case.inputs()["token_ids"][:, :1], state)
     _, read = model.read(**case.inputs())
@@ -157,7 +162,7 @@ def test_a_size_under_one_is_refused(name):
 
 
 def test_an_unknown_cell_is_refused():
-    message = r"^RNNLanguageModel: cell must be one of \['gru', 'lstm', 'simple_rnn'\]; rec.* 'q'"
+    message = r"^RNNLanguageModel: cell must be one of \['gru', 'lstm', 'simple_rnn'\], .* 'q'\.$"
     with pytest.raises(ValueError, match=message):
         RNNLanguageModel(**SIZES, cell="q")
 

@@ -5,6 +5,7 @@ import pytest
 from seqkeras.decoding import beam, greedy
 from seqkeras.models import Transformer
 from seqkeras.values import NEVER
+from tests.agreement import weights_of
 from tests.arrays import close, floats, numbers, randomize
 from tests.catalogue import call
 from tests.catalogue.case import B
@@ -12,7 +13,6 @@ from tests.catalogue.transformer_models import TRANSFORMERS
 from tests.references import transformer as references
 from tests.seqkeras.decoding import test_recompute as recompute
 from tests.seqkeras.models.support import losses_by_heart
-from tests.seqkeras.transformer.agreement import weights_of
 
 SIZES = {"hidden_dim": 6, "num_layers": 2, "num_heads": 3, "feed_forward_dim": 11}
 TOKENS = {
@@ -231,3 +231,15 @@ def test_lengths_beyond_the_learned_positions_are_refused():
     with pytest.raises(ValueError, match=message):
         model.encode(np.ones((2, 9), "int32"), np.array([9, 9]))
     assert built().encode(np.ones((2, 9), "int32"), np.array([9, 9]), max_length=8)
+
+
+def test_a_bias_may_be_added_to_the_logits():
+    model, other = built(output_bias=True), built()
+    bias = next(each for each in model.weights if each.name == "output_bias")
+    other.set_weights([numbers(each) for each in model.weights if each is not bias])
+    expected = numbers(other(TOKENS)) + numbers(bias)
+    expected[..., model.options["never_generated"]] = NEVER
+    close(model(TOKENS), expected)
+    state = model.encode(TOKENS["token_ids"], TOKENS["lengths"])
+    (logits, _), _ = model.step(TOKENS["target_ids"][:, :1], state)
+    close(logits[:, 0], expected[:, 0], rtol=1e-4, atol=1e-5)

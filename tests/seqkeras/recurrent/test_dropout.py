@@ -5,7 +5,16 @@ import numpy as np
 import pytest
 from keras import ops
 
-from seqkeras.recurrent import GRU, LSTM, RNN, Bidirectional, GRUCell, LSTMCell, StackedCells
+from seqkeras.recurrent import (
+    GRU,
+    LSTM,
+    QRNN,
+    RNN,
+    Bidirectional,
+    GRUCell,
+    LSTMCell,
+    StackedCells,
+)
 from tests.arrays import close, floats, numbers
 from tests.catalogue.case import B, D, S, U
 from tests.seqkeras.recurrent.rivals import LAYERS, built, every_layer
@@ -81,6 +90,38 @@ def test_the_directions_of_a_bidirectional_layer_drop_apart():
         assert not np.allclose(outputs[:, half], expected[:, half])
     plain = built(Bidirectional(LSTM(U)))
     close(plain(sequences, training=True), expected)
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        lambda: QRNN(U, dropout=RATE),
+        lambda: QRNN(U, zoneout=RATE),
+        lambda: RNN([LSTMCell(U, dropout=RATE), GRUCell(U)]),
+        lambda: RNN(keras.layers.LSTMCell(U, recurrent_dropout=RATE)),
+    ],
+    ids=["QRNN", "QRNN, zoneout", "RNN(StackedCells)", "RNN(Keras's cell)"],
+)
+def test_both_directions_of_every_other_layer_drop(layer):
+    layer = built(Bidirectional(layer()))
+    sequences = floats(B, S, D)
+    expected = numbers(layer(sequences))
+    outputs = numbers(layer(sequences, training=True))
+    for half in np.split(outputs - expected, 2, axis=-1):
+        assert np.abs(half).max() > 0.001
+
+
+def test_a_qrnn_drops_its_inputs_at_all_steps_or_none():
+    layer = QRNN(1, 1, "f", dropout=RATE, seed=3, return_sequences=True)
+    layer.build((None, S, 1))
+    # z is small and linear, f is one half: the outputs of a row that is read rise to z.
+    layer.set_weights([np.array([[[1e-3, 0.0]]]), np.zeros(2)])
+    outputs = rows_that_differ(layer)[:, :, 0] * 1e3
+    dropped = outputs[:, -1] == 0
+    assert np.all(outputs[dropped] == 0)
+    kept = (1 - 0.5 ** np.arange(1, S + 1)) / (1 - RATE)
+    close(outputs[~dropped], np.broadcast_to(kept, (sum(~dropped), S)), rtol=1e-3)
+    assert abs(np.mean(dropped) - RATE) < 0.03
 
 
 @pytest.mark.parametrize(

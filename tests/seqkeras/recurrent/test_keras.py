@@ -10,6 +10,7 @@ from keras import ops
 from seqkeras.recurrent import (
     GRU,
     LSTM,
+    QRNN,
     RNN,
     Bidirectional,
     GRUCell,
@@ -17,7 +18,7 @@ from seqkeras.recurrent import (
     SimpleRNNCell,
     StackedCells,
 )
-from tests.arrays import close, floats, right_padded
+from tests.arrays import close, floats, numbers, randomize, right_padded
 from tests.catalogue.case import B, D, S, U
 from tests.seqkeras.recurrent.rivals import (
     LAYERS,
@@ -97,6 +98,56 @@ def test_a_bidirectional_last_output_is_that_of_keras(name):
     layers = beside(Bidirectional(layer_class(U)), keras.layers.Bidirectional(keras_class(U)))
     given = floats(B, S, D), None, MASKS["right-padded"]
     assert_same(*(results_and_gradients(each, *given) for each in layers), 1e-5)
+
+
+OTHERS = {
+    "QRNN": (lambda **flags: QRNN(U, 3, "ifo", **flags), [(B, U), (B, 2, D)]),
+    "RNN(StackedCells)": (
+        lambda **flags: RNN([LSTMCell(U), GRUCell(13)], **flags),
+        [(B, U), (B, U), (B, 13)],
+    ),
+    "RNN(Keras's cell)": (
+        lambda **flags: RNN(keras.layers.LSTMCell(U), **flags),
+        [(B, U), (B, U)],
+    ),
+    "Keras's LSTM": (lambda **flags: keras.layers.LSTM(U, **flags), [(B, U), (B, U)]),
+    # Keras's has no mask for the states of a stateful layer: it fails on them.
+    "stateful GRU": (
+        lambda return_state, **flags: GRU(U, stateful=True, **flags),
+        [(B, U)],
+    ),
+}
+
+
+@pytest.mark.parametrize("mask", ["no mask", "right-padded", "left-padded"])
+@pytest.mark.parametrize("return_sequences", [False, True])
+@pytest.mark.parametrize("make, shapes", OTHERS.values(), ids=OTHERS)
+def test_every_other_layer_is_turned_round_as_keras_does(make, shapes, return_sequences, mask):
+    flags = {"return_sequences": return_sequences, "return_state": True}
+    ours, theirs = Bidirectional(make(**flags)), keras.layers.Bidirectional(make(**flags))
+    ours.build((B, S, D))
+    theirs.build((B, S, D))
+    theirs.set_weights(randomize(ours).get_weights())
+    for layer in (ours, theirs):
+        if layer.stateful:
+            layer.reset_state()
+    initial = [floats(*shape, seed=place) for place, shape in enumerate(2 * shapes)]
+    given = {"mask": MASKS[mask], "initial_state": initial}
+    close(ours(floats(B, S, D), **given), theirs(floats(B, S, D), **given))
+    given["initial_state"] = None
+    close(ours(floats(B, S, D), **given), theirs(floats(B, S, D), **given))
+
+
+def test_a_stateful_layer_goes_on_both_ways_until_it_is_reset():
+    layer = Bidirectional(QRNN(U, 2, "f", stateful=True))
+    single = layer.forward_layer
+    sequences = floats(B, S, D)
+    first, second = (numbers(layer(sequences)) for _ in range(2))
+    assert np.all(np.abs(first - second).max(axis=0) > 0)  # in both halves
+    layer.reset_state()
+    close(layer(sequences), first)
+    single.reset_state()
+    close(single(sequences), first[:, :U])
 
 
 def stacks():

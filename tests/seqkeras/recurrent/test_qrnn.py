@@ -201,6 +201,46 @@ def test_zoneout_is_the_papers_formula_in_training_only(pooling):
     assert np.abs(numbers(layer(sequences, training=True)[0]) - outputs).max() > 0.01
 
 
+@every_window
+def test_a_stateful_layer_goes_on_where_the_last_batch_ended(window):
+    stateful = QRNN(U, window, "ifo", return_sequences=True, stateful=True)
+    whole = QRNN(U, window, "ifo", return_sequences=True)
+    sequences = floats(B, 2 * S, D)
+    stateful.build((B, S, D))
+    whole.build((B, S, D))
+    whole.set_weights(randomize(stateful).get_weights()[:2])
+    for _ in range(2):
+        stateful.reset_state()
+        halves = [stateful(each) for each in np.split(sequences, 2, axis=1)]
+        close(ops.concatenate(halves, axis=1), whole(sequences))
+    between = whole.get_initial_state(B)
+    close(stateful(sequences, initial_state=between), whole(sequences))
+
+
+def test_a_stateful_layer_keeps_its_state_through_fit_and_gives_gradients():
+    keras.utils.set_random_seed(1)
+    inputs = keras.Input((S, D), batch_size=B)
+    layer = QRNN(U, stateful=True, dropout=0.1)
+    model = keras.Model(inputs, layer(inputs))
+    model.compile(keras.optimizers.Adam(0.02), "mse")
+    history = model.fit(
+        floats(B, S, D), floats(B, U), batch_size=B, epochs=30, shuffle=False, verbose=0
+    )
+    assert history.history["loss"][-1] < 0.7 * history.history["loss"][0]
+    assert all(np.any(numbers(each) != 0, axis=-1).all() for each in layer.states)
+
+
+def test_a_batch_of_an_open_or_another_size_is_refused_where_states_stay():
+    message = r"^QRNN: a stateful layer must be built with a fixed batch size; received .*None, 5, "
+    with pytest.raises(ValueError, match=message):
+        QRNN(U, stateful=True).build((None, S, D))
+    layer = QRNN(U, stateful=True)
+    layer(floats(B, S, D))
+    message = rf"QRNN: a stateful layer must be given batches of one size, {B}; received 3 rows\."
+    with pytest.raises(ValueError, match=message):
+        layer(floats(3, S, D))
+
+
 def test_the_mask_that_leaves_is_in_the_order_of_the_outputs():
     for go_backwards, expected in ((False, RIGHT), (True, LEFT)):
         layer = make(2, "fo", go_backwards=go_backwards)
@@ -220,6 +260,7 @@ def test_the_mask_that_leaves_is_in_the_order_of_the_outputs():
             r"^QRNN: pooling must be one of \['f', 'fo', 'ifo'\]; received 'of'\.$",
         ),
         ({"zoneout": 1}, r"^QRNN: zoneout must be at least 0 and below 1; received 1\.$"),
+        ({"dropout": -1}, r"^QRNN: dropout must be at least 0 and below 1; received -1\.$"),
     ],
 )
 def test_arguments_that_can_not_be_are_refused(options, message):

@@ -6,7 +6,16 @@ import pytest
 from keras import ops
 
 from seqkeras import composites
-from seqkeras.recurrent import GRU, LSTM, RNN, Bidirectional, GRUCell, SimpleRNN, StackedCells
+from seqkeras.recurrent import (
+    GRU,
+    LSTM,
+    QRNN,
+    RNN,
+    Bidirectional,
+    GRUCell,
+    SimpleRNN,
+    StackedCells,
+)
 from tests import references
 from tests.arrays import BACKEND, close, floats, numbers, right_padded
 from tests.autodiff import gradients_of
@@ -225,8 +234,13 @@ def test_a_sequence_that_is_none_is_refused(name):
 
 @pytest.mark.parametrize(
     "layer, count",
-    [(lambda: LSTM(U), 2), (lambda: GRU(U), 1), (lambda: Bidirectional(SimpleRNN(U)), 2)],
-    ids=["LSTM", "GRU", "Bidirectional"],
+    [
+        (lambda: LSTM(U), 2),
+        (lambda: GRU(U), 1),
+        (lambda: Bidirectional(SimpleRNN(U)), 2),
+        (lambda: Bidirectional(QRNN(U)), 4),
+    ],
+    ids=["LSTM", "GRU", "Bidirectional", "Bidirectional(QRNN)"],
 )
 def test_the_number_of_initial_states_must_be_right(layer, count):
     layer = layer()
@@ -260,19 +274,18 @@ def test_the_width_of_initial_states_must_be_right(layer, sizes):
 @pytest.mark.parametrize(
     "layer",
     [
-        lambda: LSTM(U, stateful=True),
         lambda: GRU(U, return_sequences=True, go_backwards=True),
-        lambda: keras.layers.LSTM(U, return_sequences=True),
-        lambda: RNN(GRUCell(U)),
+        lambda: QRNN(U, go_backwards=True),
+        lambda: keras.layers.Dense(U),
+        lambda: GRUCell(U),
         lambda: Bidirectional(GRU(U, return_sequences=True)),
     ],
-    ids=["stateful", "backwards", "Keras's own", "a cell", "bidirectional"],
+    ids=["backwards", "QRNN, backwards", "not recurrent", "a cell", "bidirectional"],
 )
 def test_bidirectional_refuses_what_it_can_not_turn_round(layer):
     message = (
-        r"^Bidirectional: layer must be a SimpleRNN, LSTM or GRU with go_backwards=False and "
-        r"stateful=False; received <.*>\. keras\.layers\.Bidirectional takes QRNN, RNN\(cell\) and "
-        r"stateful layers\.$"
+        r"^Bidirectional: layer must be a recurrent layer, such as LSTM, QRNN or RNN\(cell\), with "
+        r"go_backwards=False; received <.*>\.$"
     )
     with pytest.raises(ValueError, match=message):
         Bidirectional(layer())

@@ -5,10 +5,10 @@ import pytest
 from keras import ops
 
 from seqkeras.recurrent import TreeLSTM, TreeRNN
+from tests.agreement import assert_gradients_agree, assert_outputs_agree
 from tests.arrays import close, floats, numbers, randomize
 from tests.catalogue.trees import ANY, BINARY, layer_inputs
 from tests.references import tree as references
-from tests.seqkeras.attention.agreement import assert_gradients_agree, assert_outputs_agree
 
 PAPERS = {
     "rnn": (lambda: TreeRNN(11, return_state=True), references.tree_rnn, BINARY),

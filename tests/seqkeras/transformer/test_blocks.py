@@ -11,14 +11,17 @@ from seqkeras.transformer import (
     LayerNorm,
 )
 from tests import vectors
-from tests.arrays import close, floats, numbers, randomize, right_padded
-from tests.references import transformer as references
-from tests.seqkeras.attention.agreement import (
+from tests.agreement import (
+    DTYPES,
+    arrays_of,
+    assert_agrees,
     assert_gradients_agree,
     assert_outputs_agree,
     difference,
+    weights_of,
 )
-from tests.seqkeras.transformer.agreement import DTYPES, arrays_of, assert_agrees, weights_of
+from tests.arrays import close, floats, numbers, randomize, right_padded
+from tests.references import transformer as references
 
 OPTIONS = {"activation": "gelu", "epsilon": 1e-3}
 SIZES = {"hidden_dim": 6, "num_heads": 3, "feed_forward_dim": 11}

@@ -1,0 +1,86 @@
+"""A vector of a sentence, as sentence-transformers makes it."""
+
+import keras
+from keras import ops
+
+from seqkeras.attention.masks import padding_mask
+from seqkeras.models.with_heads import serialize
+from seqkeras.values import build_once
+
+POOLINGS = ("mean", "cls")
+SMALLEST = 1e-12  # norm that divides
+
+
+@keras.saving.register_keras_serializable("seqkeras")
+class SentenceEncoder(keras.Model):
+    """One vector for a text: the hidden states of an encoder, pooled.
+
+        hidden = encoder(x)
+        mean: v = (hidden(1) + ... + hidden(n)) / n, over the real positions
+        cls:  v = hidden(1)
+        y = v, or v / ||v||
+
+    Notation: n is the length of the text.
+
+    Args:
+        encoder: a model that returns "hidden" (B, T, D), as `Bert`; its `pooler`, if it is not
+            None, has no use here and does not learn.
+        pooling: "mean" or "cls".
+        normalize: whether y has length 1, so that a dot product of two is their cosine.
+
+    Call arguments (one dictionary):
+        token_ids, lengths, segment_ids: of the encoder.
+
+    Returns:
+        (B, D), in float32 at least.
+
+    Raises:
+        ValueError: if the pooling is unknown.
+
+    Reference: Reimers and Gurevych 2019, section 3, https://arxiv.org/abs/1908.10084
+    """
+
+    def __init__(self, encoder, pooling="mean", normalize=True, **kwargs):
+        super().__init__(**kwargs)
+        if pooling not in POOLINGS:
+            raise ValueError(
+                f"SentenceEncoder: pooling must be one of {POOLINGS}; received {pooling!r}."
+            )
+        self.encoder = encoder
+        self.pooling = pooling
+        self.normalize = normalize
+
+    def build(self, inputs_shape=None):
+        build_once(self.encoder, inputs_shape)
+        if self.encoder.pooler is not None:
+            self.encoder.pooler.trainable = False
+
+    def call(self, inputs, training=False):
+        hidden = self.encoder(inputs, training=training)["hidden"]
+        hidden = ops.cast(hidden, keras.backend.result_type(hidden.dtype, "float32"))
+        cls = self.pooling == "cls"
+        pooled = hidden[:, 0] if cls else self._mean(hidden, inputs.get("lengths"))
+        if not self.normalize:
+            return pooled
+        squared = ops.sum(ops.square(pooled), axis=-1, keepdims=True)  # (B, 1)
+        return pooled * ops.rsqrt(ops.maximum(squared, SMALLEST**2))
+
+    def _mean(self, hidden, lengths):
+        if lengths is None:
+            return ops.mean(hidden, axis=1)
+        mask = padding_mask(lengths, ops.shape(hidden)[1])[..., None]
+        total = ops.sum(ops.where(mask, hidden, 0), axis=1)  # (B, D)
+        return total / ops.maximum(ops.cast(lengths, hidden.dtype)[:, None], 1)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "encoder": serialize(self.encoder),
+            "pooling": self.pooling,
+            "normalize": self.normalize,
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        encoder = keras.saving.deserialize_keras_object(config["encoder"])
+        return cls(**{**config, "encoder": encoder})

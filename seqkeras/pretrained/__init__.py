@@ -1,0 +1,75 @@
+"""Weights that others trained, as models of ours, and back.
+
+Missing, extra and misshapen tensors are refused in one error that lists them all, and configs that
+no model of ours fits in another, before anything is read. docs/pretrained.md shows each import.
+"""
+
+from pathlib import Path
+
+from seqkeras.models import SentenceEncoder
+from seqkeras.pretrained.google_bert import load_google_bert
+from seqkeras.pretrained.hugging_face import load_transformer, read_config, save_transformer
+from seqkeras.pretrained.keras_nlp_backbones import load_keras_nlp
+from seqkeras.pretrained.sentence_transformers import (
+    MODULES,
+    load_sentence_encoder,
+    save_sentence_encoder,
+)
+
+__all__ = [
+    "load_google_bert",
+    "load_hugging_face",
+    "load_keras_nlp",
+    "read_config",
+    "save_hugging_face",
+]
+
+
+def load_hugging_face(folder, dtype=None, heads=True):
+    """The model of a folder in Hugging Face's format: config.json and model.safetensors.
+
+    | model_type | model |
+    |---|---|
+    | bert, roberta, distilbert | `Bert`; with heads, `WithHeads` on it |
+    | the same, and modules.json of sentence-transformers | `SentenceEncoder` |
+    | gpt2 | `GPT` |
+    | marian | `Transformer` |
+
+    Weights of half precision become those of `dtype`.
+
+    Args:
+        folder: a path; large models may lie in several files, which an index names.
+        dtype: of the model, a name or a policy; None for Keras's own.
+        heads: False leaves the heads of an encoder out.
+
+    Returns:
+        The model, built.
+
+    Raises:
+        ValueError: if the config names no model of ours, it contradicts the tensors, or a file is
+            missing or damaged.
+    """
+    if (Path(folder) / MODULES).exists():
+        return load_sentence_encoder(folder, dtype)
+    return load_transformer(folder, dtype, heads)
+
+
+def save_hugging_face(model, folder, config=None):
+    """A model as a folder that `transformers` reads: config.json and model.safetensors.
+
+    The folder is written aside, and takes its name when it is whole. A pooler that no head reads is
+    left out, as `transformers` has none there. The tokenizer's files are not written.
+
+    Args:
+        model: `Bert`, `WithHeads` on one, `SentenceEncoder`, `GPT` or `Transformer`, built.
+        folder: a path; nothing is there, or an empty folder.
+        config: more fields of config.json, as labels ("id2label") and ids of tokens; a Marian model
+            needs its "pad_token_id", "eos_token_id" and "decoder_start_token_id". Those that
+            describe the model are its own. `read_config(folder)` returns those of a folder.
+
+    Raises:
+        ValueError: if `transformers` has no such model, a field is needed, or the folder holds
+            something.
+    """
+    save = save_sentence_encoder if isinstance(model, SentenceEncoder) else save_transformer
+    save(model, folder, config)

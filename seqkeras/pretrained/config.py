@@ -1,0 +1,116 @@
+"""A config.json, checked field by field; all that is wrong with it becomes one error."""
+
+import dataclasses
+
+ACTIVATIONS = {
+    "gelu": "gelu",
+    "gelu_python": "gelu",
+    "gelu_new": "gelu_tanh",
+    "gelu_fast": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh",
+    "relu": "relu",
+    "silu": "silu",
+    "swish": "silu",
+}
+THEIR_ACTIVATIONS = {"gelu": "gelu", "gelu_tanh": "gelu_new", "relu": "relu", "silu": "silu"}
+
+
+class Config:
+    """Fields of a config, each with the default of its architecture, as files leave those out.
+
+    Args:
+        values: a dictionary, as config.json holds it.
+        source: where it is from, for the error.
+    """
+
+    def __init__(self, values: dict, source):
+        self.values = values
+        self.source = source
+        self.problems = []
+
+    def get(self, name, default=None):
+        """A field; null is the default too."""
+        value = self.values.get(name)
+        return default if value is None else value
+
+    def size(self, name, default, least=1):
+        """A whole number."""
+        value = self.get(name, default)
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            self.refuse(f"{name} must be a whole number from {least}; received {value!r}")
+            return max(least, 1)
+        return value
+
+    def rate(self, name, default):
+        """A number from 0 on and under 1, as a dropout or an epsilon."""
+        value = self.get(name, default)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1:
+            self.refuse(f"{name} must be a number from 0 to under 1; received {value!r}")
+            return 0.0
+        return float(value)
+
+    def activation(self, name, default):
+        """Our name of an activation."""
+        value = self.get(name, default)
+        if value not in ACTIVATIONS:
+            self.refuse(f"{name} must be one of {sorted(ACTIVATIONS)}; received {value!r}")
+        return ACTIVATIONS.get(value)
+
+    def heads(self, dim_name, dim, heads_name, num_heads):
+        """A number of heads that divides the width."""
+        if dim % num_heads:
+            self.refuse(f"{heads_name} must divide {dim_name}; received {num_heads} and {dim}")
+
+    def fixed(self, name, value, like=None):
+        """A field that must have one value, that of another field if `like` names one."""
+        if self.get(name, value) != value:
+            reason = f", as {like} is" if like else ""
+            self.refuse(f"{name} must be {value!r}{reason}; received {self.values[name]!r}")
+
+    def labels(self):
+        """How many labels a head has."""
+        named = self.get("id2label", {})
+        return len(named) or self.size("num_labels", 2)
+
+    def refuse(self, problem):
+        """Keep a problem for `check`."""
+        self.problems.append(problem)
+
+    def check(self):
+        """Raise a ValueError of all the problems, if there are any."""
+        if self.problems:
+            number = len(self.problems)
+            raise ValueError(
+                f"{self.source}: {number} {'field does' if number == 1 else 'fields do'} not make "
+                "a model of ours:\n  " + "\n  ".join(self.problems)
+            )
+
+
+@dataclasses.dataclass(frozen=True)
+class Field:
+    """A field of theirs that is an argument of ours.
+
+    Args:
+        theirs, ours: the names.
+        kind: the method of `Config` that checks it.
+        default: where the file leaves it out.
+    """
+
+    theirs: str
+    ours: str
+    kind: str
+    default: object
+
+
+def read_fields(config, fields):
+    """Arguments of ours."""
+    return {each.ours: getattr(config, each.kind)(each.theirs, each.default) for each in fields}
+
+
+def write_fields(arguments, fields):
+    """Fields of theirs."""
+    written = {each.theirs: arguments[each.ours] for each in fields}
+    for each in fields:
+        if each.kind == "activation":
+            written[each.theirs] = THEIR_ACTIVATIONS[arguments[each.ours]]
+    return written

@@ -1,0 +1,257 @@
+"""What BERT, RoBERTa and DistilBERT share: an encoder, and the heads of each architecture.
+
+`WithHeads` holds heads under their kinds: "masked", "next", "classes", "numbers", "tags", "span",
+"choice".
+"""
+
+import dataclasses
+import functools
+import re
+
+from seqkeras.models import (
+    Bert,
+    ClassificationHead,
+    MaskedLMHead,
+    MultipleChoiceHead,
+    NextSentenceHead,
+    RegressionHead,
+    SpanHead,
+    TaggingHead,
+    WithHeads,
+)
+from seqkeras.pretrained import links as lines
+from seqkeras.pretrained.assignment import Link
+from seqkeras.pretrained.family import Description, Plan
+
+KINDS = {
+    MaskedLMHead: "masked",
+    NextSentenceHead: "next",
+    ClassificationHead: "classes",
+    RegressionHead: "numbers",
+    TaggingHead: "tags",
+    SpanHead: "span",
+    MultipleChoiceHead: "choice",
+}
+FIXED = {
+    "is_decoder": False,
+    "position_embedding_type": "absolute",
+    "tie_word_embeddings": True,  # those of a masked-LM head
+}
+POOLED = {"next", "classes", "numbers", "choice"}  # kinds that take what the pooler gives
+
+
+@dataclasses.dataclass(frozen=True)
+class Form:
+    """In what the families differ; names of tensors are without .weight and .bias.
+
+    Args:
+        architectures: kinds of heads, by architecture.
+        block: of a block's names, with {} for its number.
+        parts: within a block; see `links.block`.
+        masked: "transform", "norm", "bias" and "decoder" of a `MaskedLMHead`.
+        outputs: the other kinds' linear maps.
+        pooler: its activation, where there is one.
+        poolers: its name, by the kind of head that takes it; "" for none.
+        outside: what the names of heads begin with.
+        head_dropout: the field of config.json, and its default; None for the encoder's dropout.
+    """
+
+    architectures: dict
+    block: str
+    parts: dict
+    masked: dict
+    outputs: dict
+    pooler: str
+    poolers: dict
+    outside: tuple
+    head_dropout: tuple
+
+    def pooler_name(self, kinds):
+        """Its name below these heads, or None if there is none."""
+        named = [kind for kind in kinds if kind in self.poolers]
+        return self.poolers[named[0]] if named else self.poolers.get("")
+
+
+def split(model):
+    """A model's `Bert` and its heads by kind; None if there is no `Bert`."""
+    with_heads = isinstance(model, WithHeads)
+    encoder = model.encoder if with_heads else model
+    if not isinstance(encoder, Bert):
+        return None
+    heads = model.heads.values() if with_heads else ()
+    return encoder, {kind_of(each): each for each in heads}
+
+
+def kind_of(head):
+    """The kind of a head, or its class's name if it is none of ours."""
+    return KINDS.get(type(head), type(head).__name__)
+
+
+def links(form, model):
+    """The name map of a `Bert`, and of heads on it."""
+    encoder, heads = split(model)
+    found = [
+        *_table_links(form, encoder, heads.get("masked")),
+        *lines.norm("embeddings.LayerNorm", encoder.embedding_norm),
+    ]
+    for number, block in enumerate(encoder.encoder.blocks):
+        found += lines.block(form.block.format(number), form.parts, block)
+    if encoder.pooler is not None:
+        found += lines.dense(form.pooler_name(heads) or "pooler.dense", encoder.pooler)
+    for kind, head in heads.items():
+        if kind == "masked":
+            found += _masked_links(form.masked, head)
+        else:
+            found += lines.dense(form.outputs[kind], head.output_layer)
+    return found
+
+
+def _table_links(form, encoder, masked):
+    tables = {"word": encoder.embedding, "position": encoder.positions}
+    if encoder.segment_embedding is not None:
+        tables["token_type"] = encoder.segment_embedding
+    aliases = {"word": (f"{form.masked['decoder']}.weight",)} if masked else {}
+    return [
+        Link(
+            f"embeddings.{table}_embeddings.weight",
+            (layer.embeddings,),
+            aliases=aliases.get(table, ()),
+        )
+        for table, layer in tables.items()
+    ]
+
+
+def _masked_links(names, head):
+    return [
+        *lines.dense(names["transform"], head.transform),
+        *lines.norm(names["norm"], head.norm),
+        Link(f"{names['bias']}.bias", (head.bias,), aliases=(f"{names['decoder']}.bias",)),
+    ]
+
+
+def plan(form, arguments, config, architecture, tensors, heads, head_activation=None):
+    """A plan of a `Bert`, and of heads on it.
+
+    Args:
+        form: of the family.
+        arguments: of `Bert`, but the pooler.
+        config, architecture, tensors, heads: as `Family.plan` takes them.
+        head_activation: of a `MaskedLMHead`; None for the encoder's.
+    """
+    for name, value in FIXED.items():
+        config.fixed(name, value)
+    labels = config.labels()
+    kinds = _kinds(form, architecture, config, tensors, labels) if heads else []
+    pooled = bool(POOLED & set(kinds)) or (
+        not kinds and "" in form.poolers and f"{form.poolers['']}.weight" in tensors
+    )
+    arguments = {**arguments, "pooler": form.pooler if pooled else None}
+    field, default = form.head_dropout
+    dropout = config.rate(field, arguments["dropout"] if default is None else default)
+    linear = {"num_outputs": labels, "dropout": dropout}
+    masked = {
+        "vocab_size": arguments["vocab_size"],
+        "epsilon": arguments["epsilon"],
+        "activation": head_activation or arguments["activation"],
+    }
+    makers = {
+        "masked": functools.partial(MaskedLMHead, **masked),
+        "next": NextSentenceHead,
+        "classes": functools.partial(ClassificationHead, **linear),
+        "numbers": functools.partial(RegressionHead, **linear),
+        "tags": functools.partial(TaggingHead, **linear),
+        "span": SpanHead,
+        "choice": functools.partial(MultipleChoiceHead, dropout),
+    }
+
+    def make(dtype):
+        encoder = Bert(**arguments, dtype=dtype)
+        if not kinds:
+            return encoder
+        return WithHeads(encoder, {kind: makers[kind](dtype=dtype) for kind in kinds}, dtype=dtype)
+
+    unused = [*([] if heads else form.outside), *([] if pooled else ["pooler."])]
+    return Plan(make, (r"embeddings\.position_ids", *(f"{re.escape(each)}.*" for each in unused)))
+
+
+def _kinds(form, architecture, config, tensors, labels):
+    """The architecture's kinds of heads, and those that files of another one may hold too."""
+    kinds = list(form.architectures.get(architecture, ()))
+    told = {"masked": form.masked["transform"]} | {
+        kind: name for kind, name in form.outputs.items() if kind == "next"
+    }
+    kinds += [
+        kind for kind, name in told.items() if f"{name}.weight" in tensors and kind not in kinds
+    ]
+    if labels == 1 or config.get("problem_type") == "regression":
+        return ["numbers" if kind == "classes" else kind for kind in kinds]
+    return kinds
+
+
+def describe(form, model, fields, problems, head_activation=None):
+    """A model of one of the families in their words.
+
+    Args:
+        form: of the family.
+        model: as `split` takes it.
+        fields: of config.json, for the encoder.
+        problems: why the family has no such encoder, a sentence for each.
+        head_activation: as `plan` takes it.
+
+    Raises:
+        ValueError: if the family has no such model.
+    """
+    encoder, heads = split(model)
+    names = [kind_of(each) for each in getattr(model, "heads", {}).values()]
+    kinds = sorted("classes" if name == "numbers" else name for name in names)
+    architecture = next(
+        (name for name, its in form.architectures.items() if kinds == sorted(its)), None
+    )
+    if architecture is None:
+        problems = [*problems, f"no architecture has the heads {sorted(names)}"]
+    used = not kinds or POOLED & set(kinds)  # else nobody reads what a pooler gives
+    poolers = (form.pooler, None) if form.pooler_name(heads) else (None,)
+    if used and encoder.config["pooler"] not in poolers:
+        received = encoder.config["pooler"]
+        problems = [*problems, f"pooler must be one of {poolers}; received {received!r}"]
+    if "masked" in heads:
+        problems = [*problems, *_masked_problems(heads["masked"], encoder, head_activation)]
+    if problems:
+        raise ValueError(
+            f"save_hugging_face: none of {list(form.architectures)} is this model:\n  "
+            + "\n  ".join(problems)
+        )
+    return Description(
+        architecture,
+        {**fields, **_head_fields(form, heads)},
+        _labels(heads),
+        left_out=() if used else ("pooler.",),
+    )
+
+
+def _masked_problems(head, encoder, activation):
+    expected = True, encoder.config["epsilon"], activation or encoder.config["activation"]
+    received = head.tied, head.epsilon, head.activation
+    if received == expected:
+        return []
+    return [
+        f"the MaskedLMHead must have tied, epsilon and activation {expected}; received {received}"
+    ]
+
+
+def _head_fields(form, heads):
+    dropouts = [head.dropout for head in heads.values() if hasattr(head, "dropout")]
+    return {
+        **dict(zip(form.head_dropout[:1], dropouts)),
+        **({"problem_type": "regression"} if "numbers" in heads else {}),
+    }
+
+
+def _labels(heads):
+    """How many labels there are, which config.json says by naming them."""
+    for head in heads.values():
+        if hasattr(head, "num_outputs"):
+            labels = [f"LABEL_{number}" for number in range(head.num_outputs)]
+            numbers = {label: number for number, label in enumerate(labels)}
+            return {"id2label": dict(enumerate(labels)), "label2id": numbers}
+    return {}

@@ -1,0 +1,125 @@
+"""Folders of weights: JSON beside safetensors, read lazily, written whole or not at all.
+
+PyTorch's pickled files are not read: a pickle may run any code.
+"""
+
+import contextlib
+import functools
+import json
+import shutil
+from pathlib import Path
+
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+from seqkeras.files import write_json
+from seqkeras.pretrained.assignment import Tensor
+
+WEIGHTS, INDEX, CONFIG = "model.safetensors", "model.safetensors.index.json", "config.json"
+DTYPES = {"F16": "float16", "BF16": "bfloat16", "F32": "float32", "F64": "float64"}
+
+
+def read_json(path):
+    """The object or list that a JSON file holds.
+
+    Raises:
+        ValueError: if the file is not there, or is not JSON.
+    """
+    try:
+        return json.loads(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ValueError(f"{path}: must be there; found no such file.") from None
+    except ValueError as error:
+        raise ValueError(f"{path}: must be JSON; received {error}.") from None
+
+
+def read_tensors(folder):
+    """The tensors of `model.safetensors`, or of the files that its index names.
+
+    Returns:
+        A dictionary of `Tensor` by name; no numbers are read yet.
+
+    Raises:
+        ValueError: if there is no such file, or one is damaged.
+    """
+    folder = Path(folder)
+    if (folder / WEIGHTS).exists():
+        return _tensors_of(folder / WEIGHTS)
+    if (folder / INDEX).exists():
+        shards = sorted(set(read_json(folder / INDEX)["weight_map"].values()))
+        return functools.reduce(dict.__or__, [_tensors_of(folder / name) for name in shards])
+    pickled = sorted(path.name for path in folder.glob("*.bin"))
+    raise ValueError(
+        f"{folder}: must hold {WEIGHTS} or {INDEX}; found {pickled or 'neither'}."
+        + (
+            " Pickled weights are not read, as they may run any code; transformers turns them into "
+            "safetensors: AutoModel.from_pretrained(folder).save_pretrained(other_folder)."
+            if pickled
+            else ""
+        )
+    )
+
+
+def write_folder(folder, config, arrays, files=None):
+    """Write config.json and model.safetensors to a new folder.
+
+    Args:
+        folder: a path; nothing is there, or an empty folder.
+        config: of config.json.
+        arrays: contiguous, by the names of the tensors.
+        files: contents of more JSON files, by path in the folder.
+
+    Raises:
+        ValueError: if the folder holds something.
+    """
+    with _new_folder(folder) as aside:
+        for name, content in {CONFIG: config, **(files or {})}.items():
+            (aside / name).parent.mkdir(exist_ok=True)
+            write_json(aside / name, content)
+        # Others read from it which library the layout is of.
+        save_file(arrays, aside / WEIGHTS, metadata={"format": "pt"})
+
+
+def _tensors_of(path):
+    try:
+        with _opened(path) as file:
+            slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
+            return {
+                name: Tensor(
+                    tuple(each.get_shape()),
+                    DTYPES.get(each.get_dtype(), each.get_dtype()),
+                    functools.partial(_read, path, name),
+                )
+                for name, each in slices.items()
+            }
+    except FileNotFoundError:
+        raise ValueError(f"{path}: must be there, as {INDEX} names it; found none.") from None
+    except SafetensorError as error:
+        raise ValueError(f"{path}: must be whole safetensors; received {error}.") from None
+
+
+def _read(path, name):
+    with _opened(path) as file:
+        return file.get_tensor(name)
+
+
+def _opened(path):
+    # Mapped into memory instead, the file would be held a second time.
+    return safe_open(path, framework="np", backend="pread")
+
+
+@contextlib.contextmanager
+def _new_folder(folder):
+    """A folder to write to; it takes its place when the block ends without an error."""
+    folder = Path(folder)
+    if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
+        raise ValueError(
+            f"{folder}: must be a new folder, or an empty one; received one that holds something."
+        )
+    aside = folder.with_name(f".{folder.name}.partial")
+    aside.mkdir(parents=True)
+    try:
+        yield aside
+        aside.replace(folder)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)

@@ -1,0 +1,107 @@
+"""Folders of Hugging Face's `transformers`: config.json and model.safetensors, to models and back.
+
+A family is a small file with its config and its name map; `FAMILIES` lists them.
+"""
+
+import functools
+from pathlib import Path
+
+from seqkeras.pretrained.assignment import load_model, tensors_of
+from seqkeras.pretrained.bert import BERT
+from seqkeras.pretrained.config import Config
+from seqkeras.pretrained.distilbert import DISTILBERT
+from seqkeras.pretrained.folders import CONFIG, read_json, read_tensors, write_folder
+from seqkeras.pretrained.gpt2 import GPT2
+from seqkeras.pretrained.marian import MARIAN
+from seqkeras.pretrained.roberta import ROBERTA
+
+FAMILIES = {each.model_type: each for each in (BERT, ROBERTA, DISTILBERT, GPT2, MARIAN)}
+GENERATION = "generation_config.json"
+
+
+def read_config(folder):
+    """The fields of config.json, and those of generation_config.json where that is there."""
+    folder = Path(folder)
+    generation = read_json(folder / GENERATION) if (folder / GENERATION).exists() else {}
+    return {**generation, **read_json(folder / CONFIG)}
+
+
+def load_transformer(folder, dtype=None, heads=True):
+    """The model of a folder; see `seqkeras.pretrained.load_hugging_face`."""
+    folder = Path(folder)
+    config = Config(read_config(folder), folder / CONFIG)
+    family = FAMILIES.get(config.get("model_type"))
+    if family is None:
+        config.refuse(
+            f"model_type must be one of {list(FAMILIES)}; received {config.get('model_type')!r}"
+        )
+        config.check()
+    architecture = (config.get("architectures") or family.architectures)[0]
+    if architecture not in family.architectures:
+        config.refuse(
+            f"architectures must name one of {list(family.architectures)}; "
+            f"received {architecture!r}"
+        )
+        config.check()
+    tensors = {family.common_name(name): each for name, each in read_tensors(folder).items()}
+    plan = family.plan(config, architecture, tensors.keys(), heads)
+    config.check()
+    make = functools.partial(plan.make, dtype)
+    return load_model(make, family.links, tensors, str(folder), plan.harmless)
+
+
+def save_transformer(model, folder, config=None, files=None):
+    """A model as a folder; see `seqkeras.pretrained.save_hugging_face`.
+
+    Args:
+        files: contents of more JSON files, by path in the folder.
+    """
+    family, description = _describe(model)
+    if not model.built:
+        raise ValueError(
+            f"save_hugging_face: the {type(model).__name__} must be built; received one that is "
+            "not. Call it once, or its build(None)."
+        )
+    config = config or {}
+    unknown = [name for name in description.required if config.get(name) is None]
+    if unknown:
+        raise ValueError(
+            f"save_hugging_face: config must hold {unknown}, which the model does not know; "
+            f"received {config or None}."
+        )
+    labels = len(description.defaults.get("id2label", ()))
+    if labels and len(config.get("id2label", range(labels))) != labels:
+        raise ValueError(
+            f"save_hugging_face: id2label must name {labels} labels, as many as the head has; "
+            f"received {config['id2label']}."
+        )
+    fields = {
+        **description.defaults,
+        **config,
+        **description.fields,
+        "model_type": family.model_type,
+        "architectures": [description.architecture],
+    }
+    arrays = tensors_of(
+        each for each in family.links(model) if not each.name.startswith(description.left_out)
+    )
+    named = {
+        family.full_name(name, description.architecture): array for name, array in arrays.items()
+    }
+    files = dict(files or {})
+    if description.generation is not None:
+        files[GENERATION] = description.generation(config)
+        for name in files[GENERATION].keys() - set(description.required):
+            fields.pop(name, None)  # each is in one of the files
+    write_folder(folder, fields, named, files)
+
+
+def _describe(model):
+    for family in FAMILIES.values():
+        description = family.describe(model)
+        if description is not None:
+            return family, description
+    raise ValueError(
+        "save_hugging_face: the model must be a Bert, WithHeads on one, a SentenceEncoder, a GPT "
+        f"or a Transformer; received {type(model).__name__}."
+    )

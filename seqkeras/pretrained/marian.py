@@ -1,0 +1,139 @@
+"""Hugging Face's Marian translation models. Encoders and decoders of two sizes are left out."""
+
+import functools
+
+from seqkeras.models import Transformer
+from seqkeras.pretrained import links as lines
+from seqkeras.pretrained.assignment import ROW, Link
+from seqkeras.pretrained.config import Field, read_fields, write_fields
+from seqkeras.pretrained.family import Description, Family, Plan
+
+FIELDS = (
+    Field("vocab_size", "source_vocab_size", "size", 58101),
+    Field("d_model", "hidden_dim", "size", 1024),
+    Field("encoder_layers", "num_layers", "size", 12),
+    Field("encoder_attention_heads", "num_heads", "size", 16),
+    Field("encoder_ffn_dim", "feed_forward_dim", "size", 4096),
+    Field("max_position_embeddings", "max_length", "size", 1024),
+    Field("activation_function", "activation", "activation", "gelu"),
+    Field("dropout", "dropout", "rate", 0.1),
+    Field("attention_dropout", "attention_dropout", "rate", 0.0),
+    Field("activation_dropout", "activation_dropout", "rate", 0.0),
+)
+SIZES = {"layers": "num_layers", "attention_heads": "num_heads", "ffn_dim": "feed_forward_dim"}
+BIAS = "final_logits_bias"
+TOKENS = ("pad_token_id", "eos_token_id", "decoder_start_token_id")
+FIXED = {"positions": "marian", "pre_norm": False, "epsilon": 1e-5}
+ATTENTION = ("q_proj", "k_proj", "v_proj", "out_proj")
+ENCODER = {
+    "attention": tuple(f"self_attn.{each}" for each in ATTENTION),
+    "attention_norm": "self_attn_layer_norm",
+    "inner": "fc1",
+    "outer": "fc2",
+    "feed_forward_norm": "final_layer_norm",
+}
+DECODER = {
+    **ENCODER,
+    "cross_attention": tuple(f"encoder_attn.{each}" for each in ATTENTION),
+    "cross_norm": "encoder_attn_layer_norm",
+}
+# Made from a formula, which older files hold all the same.
+HARMLESS = (r"(en|de)coder\.embed_positions\.weight",)
+
+
+def plan(config, architecture, tensors, heads):
+    arguments = read_fields(config, FIELDS)
+    config.heads(
+        "d_model", arguments["hidden_dim"], "encoder_attention_heads", arguments["num_heads"]
+    )
+    for name, ours in SIZES.items():
+        config.fixed(f"decoder_{name}", arguments[ours], f"encoder_{name}")
+    config.fixed("tie_word_embeddings", True)
+    shared = config.get("share_encoder_decoder_embeddings", True)
+    target_vocab_size = arguments["source_vocab_size"]
+    if shared:
+        config.fixed("decoder_vocab_size", target_vocab_size, "vocab_size")
+    else:
+        target_vocab_size = config.size("decoder_vocab_size", target_vocab_size)
+    arguments |= {
+        **FIXED,
+        "target_vocab_size": target_vocab_size,
+        "shared_embeddings": "all" if shared else "target",
+        "scale_embeddings": config.get("scale_embedding", False),
+        "output_bias": BIAS in tensors,
+        "never_generated": [each[0] for each in config.get("bad_words_ids", ()) if len(each) == 1],
+    }
+    return Plan(lambda dtype: Transformer(**arguments, dtype=dtype), HARMLESS)
+
+
+def links(model):
+    """The name map; an encoder and a decoder of their own embeddings, or one table of both."""
+    source, target = model.source_embedding.embeddings, model.target_embedding.embeddings
+    tables = {"encoder": source, "decoder": target}
+    if model.options["shared_embeddings"] == "all":
+        aliases = [f"{part}.embed_tokens.weight" for part in tables]
+        found = [Link("shared.weight", (target,), aliases=(*aliases, "lm_head.weight"))]
+    else:
+        found = [
+            Link("encoder.embed_tokens.weight", (source,)),
+            Link("decoder.embed_tokens.weight", (target,), aliases=("lm_head.weight",)),
+        ]
+    for part, stack, names in (
+        ("encoder", model.encoder, ENCODER),
+        ("decoder", model.decoder, DECODER),
+    ):
+        for number, block in enumerate(stack.blocks):
+            found += lines.block(f"{part}.layers.{number}.", names, block)
+    if model.output_bias is not None:
+        found.append(Link(BIAS, (model.output_bias,), ROW))
+    return found
+
+
+def describe(model):
+    if not isinstance(model, Transformer):
+        return None
+    ours = {**model.sizes, **model.options, **model.stack_options}
+    problems = [
+        f"{name} must be {value!r}; received {ours[name]!r}"
+        for name, value in FIXED.items()
+        if ours[name] != value
+    ]
+    if ours["shared_embeddings"] == "none":
+        problems.append("shared_embeddings must be 'all' or 'target'; received 'none'")
+    if problems:
+        raise ValueError(
+            "save_hugging_face: a Transformer must be of Marian's form:\n  " + "\n  ".join(problems)
+        )
+    return Description(
+        "MarianMTModel",
+        {
+            **write_fields(ours, FIELDS),
+            **{f"decoder_{name}": ours[each] for name, each in SIZES.items()},
+            "decoder_vocab_size": ours["target_vocab_size"],
+            "share_encoder_decoder_embeddings": ours["shared_embeddings"] == "all",
+            "scale_embedding": ours["scale_embeddings"],
+            "is_encoder_decoder": True,
+        },
+        required=TOKENS,
+        generation=functools.partial(_generation, ours["never_generated"]),
+    )
+
+
+def _generation(never_generated, config):
+    """Ids of tokens, and what is never generated: words of several tokens are the caller's."""
+    words = [each for each in config.get("bad_words_ids") or () if len(each) > 1]
+    return {
+        **{name: config[name] for name in TOKENS},
+        "bad_words_ids": [*([each] for each in never_generated), *words] or None,
+    }
+
+
+MARIAN = Family(
+    "marian",
+    ("MarianModel", "MarianMTModel"),
+    base="model.",
+    outside=(BIAS, "lm_head."),
+    plan=plan,
+    links=links,
+    describe=describe,
+)

@@ -1,0 +1,97 @@
+"""Byte-level byte-pair encoding, GPT-2's way from text to tokens, and RoBERTa's."""
+
+import json
+from pathlib import Path
+
+from .subwords import Subwords, require_library
+
+SPECIAL_TOKENS = {
+    "gpt2": ("<|endoftext|>",),
+    "roberta": ("<s>", "<pad>", "</s>", "<unk>", "<mask>"),
+}
+
+
+def byte_pairs(vocabulary, merges, form="gpt2"):
+    """Return the `Subwords` of GPT-2 or of RoBERTa.
+
+    A text is its UTF-8 bytes, each written as a character that can be seen: any text has tokens,
+    and decoding gives it back. Within a word, with the space before it, the pair of tokens that
+    stands first among the merges becomes one token, until no pair does.
+
+    Args:
+        vocabulary: token -> id.
+        merges: pairs of tokens, the first learned first.
+        form: "gpt2"; or "roberta", which sets <s> and </s> around a text, and </s></s> between two.
+
+    Raises:
+        ValueError: if the form is unknown, or the vocabulary lacks a special token of the form or a
+            token of a merge.
+        ImportError: if `tokenizers` is not installed.
+
+    Reference: Sennrich et al. 2016, section 3.2, https://arxiv.org/abs/1508.07909; Radford et al.
+    2019, section 2.2; https://github.com/openai/gpt-2 (encoder.py)
+    """
+    library = require_library()
+    _require(vocabulary, merges, form)
+    model = library.models.BPE(vocabulary, [tuple(pair) for pair in merges])
+    tokenizer = library.Tokenizer(model)
+    tokenizer.pre_tokenizer = library.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = library.decoders.ByteLevel()
+    tokenizer.post_processor = library.processors.ByteLevel(trim_offsets=False)
+    if form == "roberta":
+        tokenizer.post_processor = library.processors.RobertaProcessing(
+            ("</s>", vocabulary["</s>"]),
+            ("<s>", vocabulary["<s>"]),
+            trim_offsets=False,
+            add_prefix_space=False,
+        )
+    tokenizer.add_special_tokens(
+        [  # RoBERTa's mask takes the space before it
+            library.AddedToken(token, lstrip=token == "<mask>", special=True, normalized=False)
+            for token in SPECIAL_TOKENS[form]
+        ]
+    )
+    return Subwords(tokenizer.to_str())
+
+
+def read_byte_pairs(vocabulary_file, merges_file):
+    """Return the vocabulary and the merges in files.
+
+    Args:
+        vocabulary_file: `vocab.json`, or `encoder.json` at OpenAI: token -> id.
+        merges_file: `merges.txt`, or `vocab.bpe` at OpenAI: a pair in each line.
+
+    Raises:
+        ValueError: if a file does not hold that.
+    """
+    try:
+        vocabulary = json.loads(Path(vocabulary_file).read_bytes())
+    except ValueError as error:
+        raise ValueError(f"{vocabulary_file}: must be JSON: {error}.") from error
+    if not isinstance(vocabulary, dict) or set(map(type, vocabulary.values())) - {int}:
+        raise ValueError(f"{vocabulary_file}: must hold the id of each token.")
+    lines = Path(merges_file).read_bytes().decode().replace("\r\n", "\n").split("\n")
+    if lines[0].startswith("#version"):
+        lines.pop(0)
+    merges = [tuple(line.split(" ")) for line in lines if line]
+    for pair in merges:
+        if len(pair) != 2:
+            raise ValueError(
+                f"{merges_file}: a line must hold two tokens; received {' '.join(pair)!r}."
+            )
+    return vocabulary, merges
+
+
+def _require(vocabulary, merges, form):
+    if form not in SPECIAL_TOKENS:
+        raise ValueError(
+            f"byte_pairs: form must be one of {', '.join(SPECIAL_TOKENS)}; received {form!r}."
+        )
+    special = SPECIAL_TOKENS[form]
+    made = [token for pair in merges for token in (*pair, "".join(pair))]
+    missing = [token for token in (*special, *made) if token not in vocabulary]
+    if missing:
+        raise ValueError(
+            f"byte_pairs: the vocabulary must hold every special token and what is merged; "
+            f"it lacks {', '.join(map(repr, missing[:5]))}."
+        )

@@ -1,0 +1,30 @@
+"""A tokenizer of any kind from its file, as a bundle's folder `tokenizer/` has one."""
+
+import json
+from pathlib import Path
+
+from .sentence_pieces import SentencePieces
+from .subwords import Subwords
+from .vocabularies import CharacterTable
+
+
+def read_tokenizer(path):
+    """Return the `CharacterTable`, `Subwords` or `SentencePieces` that a file holds.
+
+    Raises:
+        ValueError: if it holds none of them.
+        ImportError: if the library that it needs is not installed.
+    """
+    try:
+        content = json.loads(Path(path).read_bytes())
+    except ValueError as error:
+        raise ValueError(f"{path}: a tokenizer's file must be JSON: {error}.") from error
+    kinds = {"characters": CharacterTable, "sentencepiece": SentencePieces}
+    kind = content.get("type") if isinstance(content, dict) else None
+    if kind in kinds:
+        return kinds[kind].from_file(path)
+    if isinstance(content, dict) and isinstance(content.get("model"), dict):
+        return Subwords.from_file(path)
+    raise ValueError(
+        f"{path}: must hold a character table, a tokenizer.json or a SentencePiece model in JSON."
+    )

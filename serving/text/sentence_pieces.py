@@ -1,0 +1,235 @@
+"""Pieces of text whose spaces are part of them, as the library `sentencepiece` computes them.
+
+A face of that library. It leaves out sampled segmentations, and the punctuation that Moses'
+scripts change before Marian's models see it.
+"""
+
+import base64
+import binascii
+import json
+import re
+from pathlib import Path
+
+from .encoding import Encoding, fit, require_text
+
+SPECIAL_TOKENS = ("<pad>", "<s>", "</s>", "<unk>")
+LANGUAGE_CODE = re.compile(">>[^<>]+<<")
+
+
+class SentencePieces:
+    """A SentencePiece model, with ids of its own or those of a vocabulary.
+
+    Args:
+        model: the bytes of a SentencePiece model.
+        vocabulary: token -> id, as Marian's models have one for both languages; None for the
+            model's own ids. What is not in it is <unk>; a language code that begins a text, as
+            >>fra<<, is one token.
+        prefix, suffix: tokens that `analyze` sets before and behind a text.
+
+    Raises:
+        ValueError: if the bytes are no such model, the vocabulary lacks <unk>, or a token of
+            prefix or suffix is unknown.
+        ImportError: if `sentencepiece` is not installed.
+
+    Reference: Kudo and Richardson 2018, https://arxiv.org/abs/1808.06226
+    """
+
+    def __init__(self, model, vocabulary=None, prefix=(), suffix=()):
+        self._library = _parse(model)
+        self.model = bytes(model)
+        self.vocabulary = None if vocabulary is None else dict(vocabulary)
+        self.prefix, self.suffix = tuple(prefix), tuple(suffix)
+        if vocabulary is not None:
+            self._tokens = {place: token for token, place in vocabulary.items()}
+        for token in (*(() if vocabulary is None else ("<unk>",)), *self.prefix, *self.suffix):
+            self.id_of(token)
+
+    def __len__(self):
+        if self.vocabulary is None:
+            return self._library.get_piece_size()
+        return max(self.vocabulary.values()) + 1
+
+    def __eq__(self, other):
+        return isinstance(other, SentencePieces) and self._content() == other._content()
+
+    def __hash__(self):
+        return hash(self.model)
+
+    def id_of(self, token):
+        """Return the id of a token.
+
+        Raises:
+            ValueError: if there is no such token.
+        """
+        if self.vocabulary is None:
+            found = self._library.piece_to_id(token)
+            found = None if self._library.id_to_piece(found) != token else found
+        else:
+            found = self.vocabulary.get(token)
+        if found is None:
+            raise ValueError(f"SentencePieces: the vocabulary must hold {token!r}; it does not.")
+        return found
+
+    def token_of(self, index):
+        """Return the token of an id.
+
+        Raises:
+            ValueError: if the id is not in the vocabulary.
+        """
+        if self.vocabulary is not None and index in self._tokens:
+            return self._tokens[index]
+        if self.vocabulary is not None or not 0 <= index < len(self):
+            raise ValueError(f"SentencePieces: ids must be under {len(self)}; received {index}.")
+        return self._library.id_to_piece(index)
+
+    def encode(self, text):
+        """Return the ids of `text`, without prefix and suffix.
+
+        Raises:
+            ValueError: if `text` is not a string, or holds a lone surrogate.
+        """
+        require_text("SentencePieces", text)
+        if self.vocabulary is None:
+            return self._library.encode(text)
+        return [self._known_id(token) for token, _ in self._split(text)]
+
+    def analyze(self, text, max_length=None, truncate=False):
+        """Return the `Encoding` of a text, with prefix and suffix.
+
+        Args:
+            text: a string.
+            max_length: how many tokens there may be, with those around it; None for any number.
+            truncate: cut what is too long.
+
+        Raises:
+            ValueError: if `text` is no string or holds a lone surrogate, or there are too many
+                tokens and `truncate` is False.
+        """
+        require_text("SentencePieces", text)
+        pieces = self._split(text)
+        around = len(self.prefix) + len(self.suffix)
+        [kept] = fit("SentencePieces", [len(pieces)], around, max_length, truncate)
+        pieces = [
+            *((token, None) for token in self.prefix),
+            *pieces[:kept],
+            *((token, None) for token in self.suffix),
+        ]
+        return Encoding(
+            token_ids=[self._known_id(token) for token, _ in pieces],
+            tokens=[token for token, _ in pieces],
+            offsets=[place for _, place in pieces],
+            segment_ids=[0] * len(pieces),
+        )
+
+    def decode(self, token_ids):
+        """Return the text of `token_ids`; special tokens have none.
+
+        What is unknown is " ⁇ " to a model with ids of its own; beside a vocabulary it is left out.
+
+        Raises:
+            ValueError: if an id is not in the vocabulary.
+        """
+        token_ids = [int(each) for each in token_ids]
+        tokens = [self.token_of(each) for each in token_ids]
+        if self.vocabulary is None:
+            return self._library.decode(token_ids)
+        return self._library.decode_pieces([each for each in tokens if each not in SPECIAL_TOKENS])
+
+    def to_file(self, path):
+        """Write JSON: {"type": "sentencepiece", "model": its bytes in base 64, ...}."""
+        Path(path).write_text(self._content() + "\n", encoding="utf-8")
+
+    @classmethod
+    def from_file(cls, path):
+        """Read what `to_file` wrote, or the file of a SentencePiece model.
+
+        Raises:
+            ValueError: if the file is neither.
+        """
+        content = Path(path).read_bytes()
+        try:
+            if not content.startswith(b"{"):
+                return cls(content)
+            fields = json.loads(content)
+            if fields.pop("type", None) != "sentencepiece":
+                raise ValueError('it must hold {"type": "sentencepiece", …}.')
+            return cls(base64.b64decode(fields.pop("model"), validate=True), **fields)
+        except (ValueError, KeyError, TypeError, binascii.Error) as error:
+            raise ValueError(f"{path}: not a SentencePiece model: {error}") from error
+
+    @classmethod
+    def from_marian(cls, folder, side="source"):
+        """Read a side of a Marian model's folder: `source.spm` or `target.spm`, and `vocab.json`.
+
+        Raises:
+            ValueError: if the side is unknown, or a file does not hold what it must.
+        """
+        if side not in ("source", "target"):
+            raise ValueError(f"SentencePieces: side must be source or target; received {side!r}.")
+        folder = Path(folder)
+        try:
+            vocabulary = json.loads((folder / "vocab.json").read_bytes())
+        except ValueError as error:
+            raise ValueError(f"{folder / 'vocab.json'}: must be JSON: {error}.") from error
+        model = (folder / f"{side}.spm").read_bytes()
+        return cls(model, vocabulary, suffix=["</s>"])
+
+    def _split(self, text):
+        """The tokens of a text, and where each lies in it."""
+        code = LANGUAGE_CODE.match(text) if self.vocabulary is not None else None
+        start = code.end() if code else 0
+        rest = text[start:]
+        places = _places_of_bytes(rest)
+        tokens = [(text[:start], (0, start))] if start else []
+        for piece in self._library.encode(rest, return_type="proto").pieces:
+            tokens.append((piece.piece, (start + places[piece.begin], start + places[piece.end])))
+        return tokens
+
+    def _known_id(self, token):
+        if self.vocabulary is None:
+            return self._library.piece_to_id(token)
+        return self.vocabulary.get(token, self.vocabulary["<unk>"])
+
+    def _content(self):
+        fields = {
+            "type": "sentencepiece",
+            "model": base64.b64encode(self.model).decode(),
+            "vocabulary": self.vocabulary,
+            "prefix": self.prefix,
+            "suffix": self.suffix,
+        }
+        return json.dumps(fields, ensure_ascii=False)
+
+
+def _places_of_bytes(text):
+    """Byte of the UTF-8 at which a character begins, or the text ends -> the character's place."""
+    places, begin = {}, 0
+    for place, character in enumerate(text):
+        places[begin] = place
+        begin += len(character.encode())
+    return {**places, begin: len(text)}
+
+
+def _parse(model):
+    library = require_library()
+    try:
+        return library.SentencePieceProcessor(model_proto=bytes(model))
+    except (RuntimeError, TypeError) as error:
+        raise ValueError(
+            f"SentencePieces: model must be the bytes of a SentencePiece model: {error}"
+        ) from error
+
+
+def require_library():
+    """Return the module `sentencepiece`, which is imported where it is used alone.
+
+    Raises:
+        ImportError: if it is not installed.
+    """
+    try:
+        import sentencepiece
+    except ImportError as error:
+        raise ImportError(
+            "SentencePiece models need the library sentencepiece: pip install sentencepiece."
+        ) from error
+    return sentencepiece

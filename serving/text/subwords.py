@@ -1,0 +1,178 @@
+"""WordPiece and byte-level BPE, as the library `tokenizers` computes them.
+
+A face of that library: what its `tokenizer.json` says is what is done. It leaves out the library's
+batches, padding and state: truncation is asked for call by call.
+"""
+
+import json
+from pathlib import Path
+
+from .encoding import Encoding, fit, require_text
+
+CONTRACTIONS = ("n't", "'m", "'s", "'ve", "'re")
+
+
+class Subwords:
+    """A tokenizer whose tokens are words and parts of words.
+
+    `word_piece` and `byte_pairs` make one of a vocabulary, `from_file` of a `tokenizer.json`. A
+    special token that is written in a text is that token: "[MASK]" is one token of BERT.
+
+    Args:
+        content: the text of a `tokenizer.json`.
+
+    Raises:
+        ValueError: if the content is not that of a tokenizer.
+        ImportError: if `tokenizers` is not installed.
+
+    Reference: https://github.com/huggingface/tokenizers
+    """
+
+    def __init__(self, content):
+        library = require_library()
+        try:
+            self._library = library.Tokenizer.from_str(content)
+        except Exception as error:  # the library raises nothing narrower
+            raise ValueError(
+                f"Subwords: content must be that of a tokenizer.json: {error}."
+            ) from error
+        self._library.no_truncation()
+        self._library.no_padding()
+        self._is_word_piece = json.loads(content)["model"].get("type") == "WordPiece"
+
+    def __len__(self):
+        return self._library.get_vocab_size()
+
+    def __eq__(self, other):
+        return isinstance(other, Subwords) and self.to_json() == other.to_json()
+
+    def __hash__(self):
+        return hash(self.to_json())
+
+    def id_of(self, token):
+        """Return the id of a token.
+
+        Raises:
+            ValueError: if the vocabulary has no such token.
+        """
+        found = self._library.token_to_id(token)
+        if found is None:
+            raise ValueError(f"Subwords: the vocabulary must hold {token!r}; it does not.")
+        return found
+
+    def encode(self, text):
+        """Return the ids of `text`, without special tokens around it.
+
+        Raises:
+            ValueError: if `text` is not a string, or holds a lone surrogate.
+        """
+        return self._split(text).ids
+
+    def analyze(self, text, pair=None, max_length=None, truncate=False):
+        """Return the `Encoding` of a text or of a pair, with the special tokens of the template.
+
+        BERT's is [CLS] text [SEP], or [CLS] text [SEP] pair [SEP]; GPT-2 has none.
+
+        Args:
+            text, pair: the texts; None for no second one.
+            max_length: how many tokens there may be, special ones too; None for any number.
+            truncate: cut the longer text, token by token, until both fit.
+
+        Raises:
+            ValueError: if a text is no string or holds a lone surrogate, or there are too many
+                tokens and `truncate` is False.
+        """
+        parts = [self._split(each) for each in (text, pair) if each is not None]
+        num_special = self._library.num_special_tokens_to_add(len(parts) == 2)
+        lengths = [len(part.ids) for part in parts]
+        for part, kept in zip(parts, fit("Subwords", lengths, num_special, max_length, truncate)):
+            part.truncate(kept)
+        joined = self._library.post_process(*parts)
+        places = zip(joined.offsets, joined.special_tokens_mask)
+        return Encoding(
+            token_ids=joined.ids,
+            tokens=joined.tokens,
+            offsets=[None if special else place for place, special in places],
+            segment_ids=joined.type_ids,
+        )
+
+    def words(self, text):
+        """Return the words that are split into tokens, as normalised: for BERT without accents."""
+        require_text("Subwords", text)
+        library = self._library
+        text = library.normalizer.normalize_str(text) if library.normalizer else text
+        if library.pre_tokenizer is None:
+            return [text]
+        return [word for word, _ in library.pre_tokenizer.pre_tokenize_str(text)]
+
+    def decode(self, token_ids, special_tokens=False):
+        """Return the text of `token_ids`.
+
+        Byte-level BPE gives back what was encoded. WordPiece joins words by spaces, and takes them
+        out again where English has none (`tidy`).
+
+        Args:
+            token_ids: a sequence of ids.
+            special_tokens: keep special tokens.
+
+        Raises:
+            ValueError: if an id is not in the vocabulary.
+        """
+        token_ids = [int(each) for each in token_ids]
+        for each in token_ids:
+            if each < 0 or self._library.id_to_token(each) is None:
+                raise ValueError(f"Subwords: ids must be under {len(self)}; received {each}.")
+        text = self._library.decode(token_ids, skip_special_tokens=not special_tokens)
+        return tidy(text) if self._is_word_piece else text
+
+    def to_json(self):
+        """Return the text of a `tokenizer.json`."""
+        return self._library.to_str()
+
+    def to_file(self, path):
+        """Write a `tokenizer.json`, which the library and Hugging Face read too."""
+        Path(path).write_text(self.to_json() + "\n", encoding="utf-8")
+
+    @classmethod
+    def from_file(cls, path):
+        """Read a `tokenizer.json`.
+
+        Raises:
+            ValueError: if the file is not one.
+        """
+        try:
+            return cls(Path(path).read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from error
+
+    def _split(self, text):
+        require_text("Subwords", text)
+        return self._library.encode(text, add_special_tokens=False)
+
+
+def tidy(text):
+    """Take out spaces that joined words have and English does not.
+
+    Reference: https://github.com/huggingface/transformers (clean_up_tokenization)
+    """
+    for mark in ".?!,":
+        text = text.replace(f" {mark}", mark)
+    text = text.replace(" ' ", "'")
+    for ending in CONTRACTIONS:
+        text = text.replace(f" {ending}", ending)
+    return text
+
+
+def require_library():
+    """Return the module `tokenizers`, which is imported where it is used alone.
+
+    Raises:
+        ImportError: if it is not installed.
+    """
+    try:
+        import tokenizers
+    except ImportError as error:
+        raise ImportError(
+            "WordPiece and byte-level BPE need the library tokenizers: pip install tokenizers."
+        ) from error
+    return tokenizers

@@ -1,0 +1,75 @@
+"""WordPiece, BERT's way from text to tokens."""
+
+from pathlib import Path
+
+from .subwords import Subwords, require_library
+
+SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+
+
+def word_piece(vocabulary, lowercase=True, strip_accents=None, max_word_length=100):
+    """Return the `Subwords` of BERT.
+
+    Words end at white space, punctuation and each Chinese character; control characters and NUL are
+    left out. A word is the longest token that it begins with, and so on with what remains, whose
+    tokens are written with ## before them; a word that is not made of tokens is [UNK].
+
+    Args:
+        vocabulary: the tokens; a token's id is its place.
+        lowercase: of an "uncased" model.
+        strip_accents: "é" becomes "e"; None for what `lowercase` says, as BERT does.
+        max_word_length: longer words are [UNK]: 100 characters at Hugging Face, 200 at Google.
+
+    Raises:
+        ValueError: if the vocabulary lacks [UNK], [CLS] or [SEP], or holds a token twice.
+        ImportError: if `tokenizers` is not installed.
+
+    Reference: Devlin et al. 2019, section 3, https://arxiv.org/abs/1810.04805;
+    https://github.com/google-research/bert (tokenization.py)
+    """
+    library = require_library()
+    ids = {token: place for place, token in enumerate(vocabulary)}
+    _require(vocabulary, ids)
+    model = library.models.WordPiece(
+        ids, unk_token="[UNK]", max_input_chars_per_word=max_word_length
+    )
+    tokenizer = library.Tokenizer(model)
+    tokenizer.normalizer = library.normalizers.BertNormalizer(
+        lowercase=lowercase, strip_accents=strip_accents
+    )
+    tokenizer.pre_tokenizer = library.pre_tokenizers.BertPreTokenizer()
+    tokenizer.post_processor = library.processors.TemplateProcessing(
+        single="[CLS] $A [SEP]",
+        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[(token, ids[token]) for token in ("[CLS]", "[SEP]")],
+    )
+    tokenizer.decoder = library.decoders.WordPiece()
+    tokenizer.add_special_tokens([token for token in SPECIAL_TOKENS if token in ids])
+    return Subwords(tokenizer.to_str())
+
+
+def read_vocabulary(path):
+    """Return the tokens of a `vocab.txt`, one in each line.
+
+    Raises:
+        ValueError: if the file is not UTF-8.
+    """
+    try:
+        lines = Path(path).read_bytes().decode().split("\n")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: a vocabulary must be UTF-8: {error}.") from error
+    if not lines[-1]:
+        lines.pop()
+    return [line.removesuffix("\r") for line in lines]
+
+
+def _require(vocabulary, ids):
+    missing = [token for token in ("[UNK]", "[CLS]", "[SEP]") if token not in ids]
+    if missing:
+        raise ValueError(
+            f"word_piece: the vocabulary must hold {', '.join(missing)}; "
+            f"received {len(vocabulary)} tokens without."
+        )
+    if len(ids) < len(vocabulary):
+        repeated = next(token for place, token in enumerate(vocabulary) if ids[token] != place)
+        raise ValueError(f"word_piece: tokens must be distinct; received {repeated!r} twice.")

@@ -1,0 +1,144 @@
+"""Models of any cell: a pattern does what a name does, and one that does not fit is refused."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from seqkeras.models import Forecaster, RNNLanguageModel, RNNSeq2Seq
+from seqkeras.models.recurrent_stack import RecurrentStack
+from seqkeras.recurrent import GRUCell, LSTMCell, StackedCells
+from tests.arrays import close, floats, numbers, randomize, right_padded
+from tests.catalogue import models, seq2seq
+from tests.catalogue.case import B, D, S, U
+from tests.catalogue.cells import MinimalGatedCell
+
+MODELS = {
+    "RNNSeq2Seq": (
+        lambda cell: RNNSeq2Seq(**seq2seq.SIZES, cell=cell, encoder_layers=2, decoder_layers=2),
+        seq2seq.translation_inputs,
+    ),
+    "RNNLanguageModel": (
+        lambda cell: RNNLanguageModel(17, 7, 11, num_layers=2, cell=cell),
+        models.LANGUAGE[0].inputs,
+    ),
+    "Forecaster": (
+        lambda cell: Forecaster(3, 11, num_layers=2, cell=cell, decoder="recurrent"),
+        models.FORECASTERS[0].inputs,
+    ),
+}
+every_model = pytest.mark.parametrize("make, inputs", MODELS.values(), ids=MODELS)
+PATTERNS = {
+    "our GRUCell": ("gru", lambda: GRUCell(3)),
+    "our LSTMCell": ("lstm", lambda: LSTMCell(3)),
+    "Keras's GRUCell": ("gru", lambda: keras.layers.GRUCell(3)),
+    "Keras's SimpleRNNCell": ("simple_rnn", lambda: keras.layers.SimpleRNNCell(3)),
+}
+
+
+@every_model
+@pytest.mark.parametrize("name, pattern", PATTERNS.values(), ids=PATTERNS)
+def test_a_pattern_is_the_cell_of_that_name(name, pattern, make, inputs):
+    named, other = make(name), make(pattern())
+    expected = named(inputs())
+    other(inputs())
+    assert not [each for each in other.weights if 3 in each.shape]  # the pattern has made none
+    other.set_weights(randomize(named).get_weights())
+    assert np.abs(numbers(named(inputs())) - numbers(expected)).max() > 0.01
+    close(other(inputs()), named(inputs()), atol=1e-5)
+
+
+class Doubled(MinimalGatedCell):
+    """Its output is not its state."""
+
+    def call(self, inputs, states):
+        h, _ = super().call(inputs, states)
+        return 2 * h, h
+
+
+class Wider(MinimalGatedCell):
+    """A second state that is wider than the units."""
+
+    def __init__(self, units, **kwargs):
+        super().__init__(units, **kwargs)
+        self.state_size = [units, units + 1]
+
+
+class Wordless(MinimalGatedCell):
+    """It does not say its units."""
+
+    def get_config(self):
+        config = super().get_config()
+        del config["units"]
+        return config
+
+
+REFUSED = {
+    "another name": lambda: "qrnn",
+    "a number": lambda: 3,
+    "a class": lambda: GRUCell,
+    "a layer": lambda: keras.layers.GRU(3),
+    "a stack": lambda: StackedCells([GRUCell(3)]),
+    "dropout": lambda: LSTMCell(3, dropout=0.1),
+    "Keras's, dropout": lambda: keras.layers.GRUCell(3, recurrent_dropout=0.1),
+    "an output that is no state": lambda: Doubled(3),
+    "a state of another width": lambda: Wider(3),
+    "no units": lambda: Wordless(3),
+}
+
+
+@every_model
+@pytest.mark.parametrize("cell", REFUSED.values(), ids=REFUSED)
+def test_a_cell_that_does_not_fit_is_refused(cell, make, inputs):
+    message = (
+        r"^\w+: cell must be one of \['gru', 'lstm', 'simple_rnn'\], or a cell such as "
+        r"keras\.layers\.LSTMCell\(1\), with `units` in its config, all its states of that width, "
+        r"the first of them its output, and no dropout of its own; received .*\.$"
+    )
+    with pytest.raises(ValueError, match=message):
+        make(cell())
+
+
+def test_the_states_of_a_pattern_have_names():
+    model = RNNLanguageModel(17, 7, 11, num_layers=2, cell=keras.layers.LSTMCell(3))
+    names = ["hidden_0", "state_1_0", "hidden_1", "state_1_1"]
+    assert [entry.name for entry in model.state_entries] == names
+
+
+@pytest.mark.parametrize("cell", ["lstm", MinimalGatedCell], ids=["lstm", "a cell of the user's"])
+def test_a_stack_of_both_directions_is_its_layers_one_by_one(cell):
+    cell = cell if isinstance(cell, str) else cell(3)
+    stack = RecurrentStack(cell, U, 3, bidirectional=True)
+    sequences, mask = floats(B, S, D), right_padded([5, 3], S)
+    stack(sequences, mask=mask)
+    outputs, states = randomize(stack)(sequences, mask=mask)
+    x, expected = sequences, []
+    for layer in stack.recurrent_layers:
+        x, *final = layer(x, mask=mask)
+        expected.append(final)
+    close(outputs, x)
+    close(states, [each for final in expected for each in final])
+    of_layers = stack.last_states(states)
+    assert len(of_layers) == 3
+    for own, final in zip(of_layers, expected, strict=True):
+        count = len(final) // 2
+        sides = zip(final[:count], final[count:], strict=True)
+        close(own, [ops.concatenate(each, axis=-1) for each in sides])
+    start = [2 * each for each in states]
+    again, _ = stack(sequences, mask=mask, initial_state=start)
+    x = sequences
+    for level, layer in enumerate(stack.recurrent_layers):
+        size = len(start) // 3
+        x, *_ = layer(x, mask=mask, initial_state=start[level * size : (level + 1) * size])
+    close(again, x)
+
+
+def test_a_stack_drops_the_inputs_of_every_layer():
+    stack = RecurrentStack("gru", U, 2, dropout=0.5, bidirectional=True)
+    sequences = floats(B, S, D)
+    whole, _ = stack(sequences)
+    dropped, _ = stack(sequences, training=True)
+    assert np.abs(numbers(whole) - numbers(dropped)).max() > 0.01
+    lowest = stack.recurrent_layers[0]
+    lowest.set_weights([0 * each for each in lowest.get_weights()])
+    close(stack(sequences, training=True)[0], stack(sequences)[0])  # zeros are all there is

@@ -1,0 +1,242 @@
+"""Hard attention in an encoder-decoder: one position a step, and REINFORCE inside `fit`."""
+
+import itertools
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from seqkeras.attention import HardAttention
+from seqkeras.models import RNNSeq2Seq
+from seqkeras.models.rnn_reinforce import row_losses
+from tests import references
+from tests.arrays import BACKEND, close, floats, gradients, needs_tensorflow, numbers, randomize
+from tests.catalogue.case import B, T
+from tests.catalogue.seq2seq import SIZES, translation_inputs
+from tests.seqkeras.models.support import needs_float64
+from tests.seqkeras.models.test_rnn_seq2seq import as_float64, weights_of
+
+AFTER = {"attention_place": "after", "wiring": "initial_state"}
+PLACES = {
+    "before": {"decoder_layers": 2},
+    "after": AFTER | {"cell": "lstm", "entropy_weight": 0.3},
+    "after, fed": AFTER | {"input_feeding": True},
+}
+every_place = pytest.mark.parametrize("arguments", PLACES.values(), ids=PLACES)
+CHOICES = 2  # real steps of both sources, and steps of both targets
+NEVER_GENERATED = [0, 1, 2]
+
+
+def make(arguments, dtype="float32"):
+    model = RNNSeq2Seq(**SIZES, attention="hard", **arguments, dtype=dtype)
+    model.build()
+    randomize(model)
+    loss = keras.losses.SparseCategoricalCrossentropy(True, ignore_class=0, dtype=dtype)
+    model.compile("adam", loss, jit_compile=BACKEND == "jax")
+    return model
+
+
+def small_inputs():
+    """Two sources of two tokens, and two targets, one of them of a single token."""
+    inputs = {
+        "token_ids": np.array([[5, 7, 0], [11, 3, 0]]),
+        "lengths": np.array([CHOICES] * B),
+        "target_ids": np.array([[2, 13], [2, 17]]),
+    }
+    return inputs, np.array([[13, 7], [17, 0]])
+
+
+def drawn(model, inputs):
+    """The reference's row by row: {positions: (logits (T, V), distributions (T, S))} for each."""
+
+    def of(weights, row):
+        options = model.get_config()
+        source = inputs["token_ids"][row, : inputs["lengths"][row]]
+        return {
+            positions: references.seq2seq(
+                source, inputs["target_ids"][row], weights, {**options, "positions": positions}
+            )
+            for positions in itertools.product(range(CHOICES), repeat=CHOICES)
+        }
+
+    return of
+
+
+def cross_entropies(logits, targets):
+    """(T,) -log p(y), zero at padding."""
+    allowed = np.delete(logits, NEVER_GENERATED, axis=-1)
+    normalizers = np.log(np.sum(np.exp(allowed), axis=-1))
+    chosen = logits[np.arange(len(targets)), targets]
+    return np.where(targets > 0, normalizers - chosen, 0)
+
+
+def expected_loss(of, weights, targets, entropy_weight):
+    """What training should make small: over all the ways to choose, each as often as it comes."""
+    total, entropy, real = 0.0, 0.0, targets > 0
+    for row in range(B):
+        for positions, (logits, alphas) in of(weights, row).items():
+            probability = np.prod([alphas[t][s] for t, s in enumerate(positions)])
+            total += probability * np.sum(cross_entropies(logits, targets[row]))
+        entropies = -np.sum(alphas * np.log(alphas), axis=-1)
+        entropy += np.sum(entropies[real[row]])
+    return total / np.sum(real) - entropy_weight * entropy / B
+
+
+@needs_float64
+@every_place
+def test_reinforce_expects_the_gradient_of_the_expected_loss(arguments, monkeypatch):
+    """All sixteen ways to choose: ours weighted by the reference's probabilities of them."""
+    model, (inputs, targets) = make(arguments, "float64"), small_inputs()
+    named, of = weights_of(model), drawn(model, inputs)
+    rows = [of(as_float64(named), row) for row in range(B)]
+    total = [0.0 for _ in model.trainable_weights]
+    for choice in itertools.product(*rows):
+        probability = np.prod(
+            [
+                rows[row][positions][1][t][s].real
+                for row, positions in enumerate(choice)
+                for t, s in enumerate(positions)
+            ]
+        )
+        noise = 1e6 * (np.array(choice)[..., None] == np.arange(3))
+        monkeypatch.setattr(HardAttention, "draw_noise", lambda self, shape, g=noise: g)
+        model.baseline.average.assign(0.37)
+        found = gradients(
+            model, lambda model: model.compute_loss(inputs, targets, None, training=True)
+        )
+        total = [sum_ + probability * each for sum_, each in zip(total, found, strict=True)]
+    pairs = []
+    for weight, gradient in zip(model.trainable_weights, total, strict=True):
+        direction = floats(*weight.shape, seed=7).astype("float64")
+        moved = keras.tree.map_structure(
+            lambda each: (
+                numbers(each).astype("float64") + (1e-30j * direction if each is weight else 0)  # noqa: B023
+            ),
+            named,
+        )
+        entropy_weight = arguments.get("entropy_weight", 0)
+        slope = expected_loss(of, moved, targets, entropy_weight).imag / 1e-30
+        pairs.append((np.sum(gradient * direction), slope))
+    actual, expected = np.transpose(pairs)
+    assert np.all(expected != 0)
+    assert np.max(np.abs(actual - expected)) <= 1e-9 * np.max(np.abs(expected))
+
+
+@every_place
+def test_at_inference_the_best_position_is_taken(arguments):
+    model, inputs = make(arguments), translation_inputs()
+    actual = numbers(model(inputs))
+    weights = as_float64(weights_of(model))
+    for row, length in enumerate(inputs["lengths"]):
+        source = inputs["token_ids"][row, :length]
+        logits, _ = references.seq2seq(
+            source,
+            inputs["target_ids"][row],
+            weights,
+            {**model.get_config(), "positions": None},
+        )
+        allowed = np.delete(np.arange(SIZES["target_vocab_size"]), NEVER_GENERATED)
+        close(actual[row][:, allowed], logits.real[:, allowed], rtol=1e-4, atol=1e-5)
+
+
+@every_place
+def test_samples_come_as_often_as_their_probabilities_say(arguments):
+    """Of many equal rows: the log-probabilities of what was drawn average to minus the entropy."""
+    model, (inputs, _) = make(arguments), small_inputs()
+    many = {name: np.repeat(each[:1], 2003, axis=0) for name, each in inputs.items()}
+    state = model.encode(many["token_ids"], many["lengths"])
+    logits, log_probabilities, entropies = numbers(
+        model.decoder.sample(ops.convert_to_tensor(many["target_ids"]), state)
+    )
+    assert logits.shape == (2003, CHOICES, SIZES["target_vocab_size"])
+    first = log_probabilities[:, 0]  # the first choice is of one distribution
+    close(entropies[:, 0], np.full(2003, entropies[0, 0]), rtol=1e-4)
+    close(np.sum(np.exp(np.unique(np.round(first, 4)))), 1, atol=1e-3)
+    assert abs(np.mean(first) + entropies[0, 0]) < 4 * np.std(first) / np.sqrt(2003)
+
+
+@pytest.mark.parametrize("arguments", [PLACES["before"], PLACES["after"]], ids=["before", "after"])
+def test_training_samples_and_says_the_loss_of_what_it_drew(arguments):
+    model, inputs = make(arguments), translation_inputs()
+    targets = np.array([[5, 7, 11], [13, 3, 0]])
+    first, second = (numbers(model(inputs, training=True)) for _ in range(2))
+    assert np.abs(first - second).max() > 0.01
+    close(model(inputs), model(inputs))
+    expected = float(numbers(model.baseline.average.value))
+    losses = numbers([model.compute_loss(inputs, targets, None, training=True) for _ in range(7)])
+    assert np.std(losses) > 0
+    for loss in losses:  # what it says is the mean over the rows of what the baseline takes in
+        expected = 0.9 * expected + 0.1 * loss
+    plain = model.compute_loss(inputs, targets, model(inputs), training=False)
+    close(plain, model.loss(targets, model(inputs)))
+    close(model.baseline.average.value, expected)  # which evaluation did not move
+
+
+def test_the_mean_over_rows_is_the_mean_over_real_tokens():
+    targets, logits = np.array([[5, 7, 11], [13, 0, 0]]), floats(2, 3, 19)
+    loss = keras.losses.SparseCategoricalCrossentropy(True, ignore_class=0)
+    close(np.mean(numbers(row_losses(targets, logits))), loss(targets, logits))
+    weight = np.array([[1.0, 0.5, 0.0], [2.0, 1.0, 1.0]], "float32")
+    expected = loss(targets, logits, weight)
+    close(np.mean(numbers(row_losses(targets, logits, weight))), expected)
+    by_row = np.array([0.5, 2.0], "float32")
+    expected = loss(targets, logits, np.repeat(by_row[:, None], 3, axis=1))
+    close(np.mean(numbers(row_losses(targets, logits, by_row))), expected)
+
+
+@pytest.mark.parametrize("place, policy", [("before", "float32"), ("after", "mixed_float16")])
+def test_fit_moves_every_weight_and_the_baseline_and_a_file_keeps_them(place, policy, tmp_path):
+    model, inputs = make(PLACES[place] | {"dropout": 0.1}, policy), translation_inputs()
+    before = numbers([each.value for each in model.weights])
+    model.optimizer.build(model.trainable_variables)  # or Keras traces the training step twice
+    history = model.fit(inputs, inputs["target_ids"], epochs=2, verbose=0)
+    assert np.all(np.isfinite(history.history["loss"]))
+    if policy == "float32":  # in float16 the scale of the loss may skip the first steps
+        for weight, old in zip(model.weights, before, strict=True):
+            assert np.any(numbers(weight.value) != old), weight.path
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    close(loaded(inputs), model(inputs))
+    close(loaded.baseline.average.value, model.baseline.average.value)
+
+
+KEYS, VALUES = 4, 4
+
+
+def remembered(count, seed):
+    """Sources of (key, value) tokens in any order; the decoder is given keys, and says values."""
+    random = np.random.default_rng(seed)
+    keys = np.argsort(random.random((count, KEYS)), axis=1)
+    values = random.integers(0, VALUES, (count, KEYS))
+    order = np.argsort(random.random((count, KEYS)), axis=1)[:, :T]
+    asked, answers = (np.take_along_axis(each, order, axis=1) for each in (keys, values))
+    inputs = {
+        "token_ids": 4 + keys * VALUES + values,
+        "lengths": np.full(count, KEYS),
+        "target_ids": 4 + asked,
+    }
+    return inputs, 4 + answers
+
+
+def share_remembered(**arguments):
+    keras.utils.set_random_seed(0)
+    size = 4 + KEYS * VALUES
+    model = RNNSeq2Seq(size, size, 8, 32, 32, wiring="initial_state", **arguments)
+    model.build()
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True, ignore_class=0)
+    optimizer = keras.optimizers.Adam(0.01, global_clipnorm=1.0)
+    optimizer.build(model.trainable_variables)  # or Keras traces the training step twice
+    model.compile(optimizer, loss, jit_compile=False)
+    inputs, answers = remembered(64 * 200, seed=0)
+    model.fit(inputs, answers, batch_size=64, shuffle=False, verbose=0)
+    inputs, answers = remembered(500, seed=1)
+    return np.mean(np.argmax(numbers(model(inputs)), axis=-1) == answers)
+
+
+@needs_tensorflow
+def test_it_learns_to_look_where_the_answer_is():
+    hard = share_remembered(attention="hard", attention_place="after")
+    without = share_remembered(attention=None)
+    assert without < 0.35  # of four values, a quarter by chance
+    assert hard > 0.45

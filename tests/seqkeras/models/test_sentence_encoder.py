@@ -1,0 +1,56 @@
+import keras
+import numpy as np
+import pytest
+
+from seqkeras.models import Bert, SentenceEncoder
+from tests.arrays import close, numbers, randomize
+from tests.seqkeras.models.support import compiled
+
+TOKENS = {
+    "token_ids": np.array([[3, 8, 16, 2, 5], [7, 1, 4, 0, 0]]),
+    "lengths": np.array([5, 3]),
+}
+
+
+def built(pooler="tanh", **options):
+    encoder = Bert(17, 6, 2, 3, 11, max_length=13, pooler=pooler)
+    model = SentenceEncoder(encoder, **options)
+    model(TOKENS)
+    return randomize(model)
+
+
+def pooled_by_hand(model, pooling):
+    """A sentence at a time, in float64."""
+    hidden = numbers(model.encoder(TOKENS)["hidden"]).astype("float64")
+    rows = zip(hidden, TOKENS["lengths"], strict=True)
+    return [row[0] if pooling == "cls" else sum(row[:n]) / n for row, n in rows]
+
+
+@pytest.mark.parametrize("pooling", ["mean", "cls"])
+def test_a_sentence_is_what_its_pooling_says(pooling):
+    model = built(pooling=pooling, normalize=False)
+    close(model(TOKENS), np.array(pooled_by_hand(model, pooling)), rtol=1e-4, atol=1e-6)
+    model = built(pooling=pooling)
+    expected = [v / np.sqrt(v @ v) for v in pooled_by_hand(model, pooling)]
+    close(model(TOKENS), np.array(expected), rtol=1e-4, atol=1e-6)
+
+
+def test_without_lengths_every_step_is_real():
+    model, token_ids = built(), TOKENS["token_ids"]
+    close(model({"token_ids": token_ids}), model(TOKENS | {"lengths": np.array([5, 5])}))
+
+
+def test_a_pooler_that_nobody_reads_does_not_learn():
+    model = built()
+    pooler = numbers(model.encoder.pooler.kernel)
+    before = numbers(model.encoder.embedding.embeddings)
+    compiled(model, TOKENS, keras.losses.CosineSimilarity(), learning_rate=0.1)
+    model.train_on_batch(TOKENS, np.ones((2, 6), "float32"))
+    np.testing.assert_array_equal(numbers(model.encoder.pooler.kernel), pooler)
+    assert np.any(numbers(model.encoder.embedding.embeddings) != before)
+
+
+def test_another_pooling_is_refused():
+    message = r"^SentenceEncoder: pooling must be one of \('mean', 'cls'\); received 'max'\.$"
+    with pytest.raises(ValueError, match=message):
+        built(pooling="max")

@@ -1,0 +1,169 @@
+import keras
+import numpy as np
+import pytest
+from keras import initializers
+
+from seqkeras.pretrained.assignment import (
+    LINEAR,
+    LINEAR_OF_HEADS,
+    MATRIX,
+    MATRIX_OF_HEADS,
+    ROW,
+    SAME,
+    VECTOR,
+    Link,
+    Tensor,
+    load_model,
+    tensors_of,
+)
+from tests.arrays import floats, numbers
+
+D, N, H, F = 7, 3, 5, 11
+
+
+class Toy(keras.Model):
+    """A kernel of heads, its bias, and a kernel that starts as random numbers."""
+
+    def build(self, inputs_shape=None):
+        self.query = self.add_weight(name="query", shape=(D, N, H))
+        self.query_bias = self.add_weight(name="query_bias", shape=(N, H))
+        self.output_kernel = self.add_weight(name="output_kernel", shape=(N, H, F))
+        self.dropout = keras.layers.Dropout(0.1)
+
+
+def toy_links(model):
+    return [
+        Link("q.weight", (model.query,), LINEAR),
+        Link("q.bias", (model.query_bias,), VECTOR, aliases=("q.beta",)),
+        Link("out.weight", (model.output_kernel,), LINEAR_OF_HEADS),
+    ]
+
+
+def tensors(**arrays):
+    return {
+        name.replace("__", "."): Tensor(each.shape, each.dtype.name, each.copy)
+        for name, each in arrays.items()
+    }
+
+
+TOY = {
+    "q__weight": floats(N * H, D),
+    "q__bias": floats(N * H),
+    "out__weight": floats(F, N * H),
+}
+
+
+@pytest.mark.parametrize(
+    "layout, ours, theirs",
+    [
+        (SAME, (D, F), (D, F)),
+        (VECTOR, (N, H), (N * H,)),
+        (ROW, (D,), (1, D)),
+        (MATRIX, (D, N, H), (D, N * H)),
+        (MATRIX_OF_HEADS, (N, H, D), (N * H, D)),
+        (LINEAR, (D, N, H), (N * H, D)),
+        (LINEAR, (D, F), (F, D)),
+        (LINEAR_OF_HEADS, (N, H, D), (D, N * H)),
+    ],
+)
+def test_a_layout_goes_both_ways(layout, ours, theirs):
+    array = floats(*ours)
+    there = layout.to_theirs([array])
+    assert there.shape == theirs
+    (back,) = layout.to_ours(there, [ours])
+    np.testing.assert_array_equal(back, array)
+
+
+def test_heads_lie_in_a_linear_layer_one_after_the_other():
+    """torch: y = x W^T, where outputs n H + h are those of head n."""
+    (kernel,) = LINEAR.to_ours(TOY["q__weight"], [(D, N, H)])
+    x = floats(2, D)
+    by_heads = np.einsum("bd,dnh->bnh", x, kernel)
+    np.testing.assert_allclose(by_heads.reshape(2, -1), x @ TOY["q__weight"].T, 1e-4, 1e-6)
+    (kernel,) = LINEAR_OF_HEADS.to_ours(TOY["out__weight"], [(N, H, F)])
+    y = np.einsum("bnh,nhf->bf", by_heads, kernel)
+    expected = by_heads.reshape(2, -1) @ TOY["out__weight"].T
+    np.testing.assert_allclose(y, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("rows, columns", [(3, 200), (200, 3), (64, 64), (129, 65)])
+def test_large_matrices_are_transposed_whole(rows, columns):
+    array = floats(rows, columns)
+    (actual,) = LINEAR.to_ours(array, [(columns, rows)])
+    np.testing.assert_array_equal(actual, array.T)
+    assert actual.flags.c_contiguous
+
+
+@pytest.mark.parametrize("layout", [MATRIX, VECTOR])
+def test_variables_stand_side_by_side(layout):
+    arrays = [floats(D, N, H, seed=seed) for seed in range(3)]
+    arrays = arrays if layout is MATRIX else [each[0] for each in arrays]
+    joined = layout.to_theirs(arrays)
+    assert joined.shape == ((D, 3 * N * H) if layout is MATRIX else (3 * N * H,))
+    parts = layout.to_ours(joined, [each.shape for each in arrays])
+    for part, each in zip(parts, arrays, strict=True):
+        np.testing.assert_array_equal(part, each)
+
+
+def test_a_model_starts_as_the_tensors_and_gives_them_back():
+    model = load_model(Toy, toy_links, tensors(**TOY), "a file")
+    assert model.built and len(model.weights) == 3
+    back = tensors_of(toy_links(model))
+    assert back.keys() == {"q.weight", "q.bias", "out.weight"}
+    for name, each in back.items():
+        np.testing.assert_array_equal(each, TOY[name.replace(".", "__")])
+
+
+def test_no_random_numbers_are_drawn_and_each_tensor_is_read_once(monkeypatch):
+    def fail(*arguments, **options):
+        raise AssertionError("drawn")
+
+    monkeypatch.setattr(initializers.GlorotUniform, "__call__", fail)
+    reads = []
+
+    def reader(name, array):
+        return lambda: reads.append(name) or array
+
+    counted = {
+        name: Tensor(each.shape, each.dtype, reader(name, each.read()))
+        for name, each in tensors(**TOY).items()
+    }
+    load_model(Toy, toy_links, counted, "a file")
+    assert sorted(reads) == ["out.weight", "q.bias", "q.weight"]
+
+
+def test_a_tensor_may_be_there_by_another_name_and_others_may_be_harmless():
+    arrays = {"q__beta": TOY["q__bias"], "step": np.zeros(1), **TOY}
+    del arrays["q__bias"]
+    model = load_model(Toy, toy_links, tensors(**arrays), "a file", harmless=[r"st.p"])
+    np.testing.assert_array_equal(numbers(model.query_bias).ravel(), TOY["q__bias"])
+
+
+def test_all_that_differs_is_listed_in_one_error_and_nothing_is_read():
+    def links(model):
+        return [
+            Link("q.weight", (model.query,), LINEAR),
+            Link("q.bias", (model.query_bias,), VECTOR),
+            Link("q.more", (model.query_bias,), VECTOR),
+        ]
+
+    def read():
+        raise AssertionError("read")
+
+    given = {
+        "q.weight": Tensor((D, N * H), "float32", read),
+        "q.bias": Tensor((N * H,), "int8", read),
+        "steps": Tensor((), "float32", read),
+        "step": Tensor((), "float32", read),
+    }
+    with pytest.raises(ValueError) as caught:
+        load_model(Toy, links, given, "FILE", harmless=["step"])
+    title, *lines = str(caught.value).splitlines()
+    assert title == "Toy: FILE must hold its tensors, and no others; received 5 that differ:"
+    assert lines[0].endswith("output_kernel: a weight that the name map leaves out")
+    assert lines[1:] == [
+        f"  q.weight: has shape ({D}, {N * H}), must have ({N * H}, {D})",
+        "  q.bias: holds int8, must hold floating-point numbers",
+        "  q.more: missing",
+        "  steps: has no use",
+    ]

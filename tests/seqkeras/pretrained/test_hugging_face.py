@@ -1,0 +1,164 @@
+import json
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+from seqkeras.models import Bert
+from seqkeras.pretrained import load_hugging_face, read_config, save_hugging_face
+from seqkeras.values import NEVER
+from tests.agreement import difference
+from tests.seqkeras.pretrained.agreement import folder_with, outputs_of, refusal, stored
+from tests.vectors.pretrained import CASES
+
+every_case = pytest.mark.parametrize("case", CASES)
+
+
+def expected_outputs(given):
+    return {
+        name.removeprefix("output/"): each
+        for name, each in given.items()
+        if name.startswith("output/")
+    }
+
+
+@every_case
+def test_a_folder_of_theirs_gives_their_outputs(case, tmp_path):
+    given = stored(case, tmp_path)
+    expected = expected_outputs(given)
+    actual = outputs_of(load_hugging_face(tmp_path), given)
+    assert actual.keys() >= expected.keys()
+    for name, each in expected.items():
+        assert difference(actual[name], each) < 1e-5, name
+
+
+@every_case
+def test_what_was_loaded_is_saved_bit_for_bit(case, tmp_path):
+    stored(case, tmp_path / "theirs")
+    config = read_config(tmp_path / "theirs")
+    model = load_hugging_face(tmp_path / "theirs")
+    save_hugging_face(model, tmp_path / "ours", config)
+    theirs = load_file(tmp_path / "theirs" / "model.safetensors")
+    ours = load_file(tmp_path / "ours" / "model.safetensors")
+    if case == "gpt2_bare":  # ours is the language model
+        theirs = {f"transformer.{name}": each for name, each in theirs.items()}
+    assert ours.keys() == theirs.keys()
+    for name, each in theirs.items():
+        np.testing.assert_array_equal(ours[name], each, err_msg=name)
+    again = load_hugging_face(tmp_path / "ours")
+    assert again.count_params() == model.count_params()
+    written = read_config(tmp_path / "ours")
+    # A default may be said by its number, "swish" is "silu" too, and a bare GPT2Model is saved as
+    # the language model that it is here.
+    kept = [name for name, value in config.items() if value not in (None, "swish", ["GPT2Model"])]
+    assert {name: written[name] for name in kept} == {name: config[name] for name in kept}
+
+
+def test_an_encoder_is_loaded_without_its_heads(tmp_path):
+    given = stored("bert_pretraining", tmp_path)
+    whole, bare = load_hugging_face(tmp_path), load_hugging_face(tmp_path, heads=False)
+    assert list(whole.heads) == ["masked", "next"] and isinstance(bare, Bert)
+    expected, actual = outputs_of(whole.encoder, given), outputs_of(bare, given)
+    np.testing.assert_array_equal(actual["hidden"], expected["hidden"])
+    np.testing.assert_array_equal(actual["pooled"], expected["pooled"])
+
+
+@pytest.mark.parametrize(
+    "case", ["roberta_classes", "distilbert_classes", "bert_span", "distilbert_masked"]
+)
+def test_encoders_without_a_pooler_of_their_own_are_loaded_bare(case, tmp_path):
+    given = stored(case, tmp_path)
+    bare, whole = load_hugging_face(tmp_path, heads=False), load_hugging_face(tmp_path)
+    assert bare.pooler is None
+    expected = outputs_of(whole.encoder, given)["hidden"]
+    np.testing.assert_array_equal(outputs_of(bare, given)["hidden"], expected)
+
+
+def test_the_heads_are_those_that_the_tensors_hold(tmp_path):
+    """As in the files of BERT itself, whose config names the masked-LM head alone."""
+    given = stored("bert_pretraining", tmp_path)
+    folder_with("bert_pretraining", tmp_path, architectures=["BertForMaskedLM"])
+    model = load_hugging_face(tmp_path)
+    assert difference(outputs_of(model, given)["next"], given["output/next"]) < 1e-5
+
+
+def test_names_of_older_files_are_known(tmp_path):
+    def older(tensors):
+        renamed = {
+            name.replace("LayerNorm.weight", "LayerNorm.gamma").replace(
+                "LayerNorm.bias", "LayerNorm.beta"
+            ): each
+            for name, each in tensors.items()
+        }
+        tied = tensors["bert.embeddings.word_embeddings.weight"]
+        return {
+            **renamed,
+            "bert.embeddings.position_ids": np.arange(13)[None],
+            "cls.predictions.decoder.weight": tied.copy(),
+            "cls.predictions.decoder.bias": tensors["cls.predictions.bias"].copy(),
+        }
+
+    given = stored("bert_pretraining", tmp_path)
+    folder_with("bert_pretraining", tmp_path, older, architectures=None)
+    actual = outputs_of(load_hugging_face(tmp_path), given)
+    assert difference(actual["masked"], given["output/masked"]) < 1e-5
+
+
+def test_gpt2_is_loaded_from_openais_file_too(tmp_path):
+    def older(tensors):
+        bare = {name.removeprefix("transformer."): each for name, each in tensors.items()}
+        masks = {"h.0.attn.bias": np.tri(13)[None, None], "h.1.attn.masked_bias": np.zeros(())}
+        return bare | masks | {"lm_head.weight": bare["wte.weight"].copy()}
+
+    given = stored("gpt2", tmp_path)
+    folder_with("gpt2", tmp_path, older)
+    actual = outputs_of(load_hugging_face(tmp_path), given)
+    assert difference(actual["logits"], given["output/logits"]) < 1e-5
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64"])
+def test_files_of_other_dtypes_become_the_models(dtype, tmp_path):
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    numpy_dtype = ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype
+    given = stored("bert", tmp_path)
+    folder_with(
+        "bert",
+        tmp_path,
+        lambda tensors: {name: each.astype(numpy_dtype) for name, each in tensors.items()},
+    )
+    model = load_hugging_face(tmp_path)
+    assert {each.dtype for each in model.weights} == {"float32"}
+    assert difference(outputs_of(model, given)["hidden"], given["output/hidden"]) < 1e-5
+    mixed = load_hugging_face(tmp_path, dtype="mixed_bfloat16")
+    assert mixed.compute_dtype == "bfloat16"
+    assert {each.dtype for each in mixed.weights} == {"float32"}
+
+
+def test_a_model_may_lie_in_several_files(tmp_path):
+    given = stored("marian", tmp_path)
+    tensors = load_file(tmp_path / "model.safetensors")
+    (tmp_path / "model.safetensors").unlink()
+    names, places = list(tensors), {}
+    for number, part in enumerate((names[::2], names[1::2])):
+        file = f"model-0000{number + 1}-of-00002.safetensors"
+        save_file({name: tensors[name] for name in part}, tmp_path / file)
+        places |= dict.fromkeys(part, file)
+    index = tmp_path / "model.safetensors.index.json"
+    index.write_text(json.dumps({"metadata": {}, "weight_map": places}))
+    actual = outputs_of(load_hugging_face(tmp_path), given)
+    assert difference(actual["logits"], given["output/logits"]) < 1e-5
+    (tmp_path / "model-00002-of-00002.safetensors").unlink()
+    assert refusal(tmp_path) == (
+        "FOLDER/model-00002-of-00002.safetensors: must be there, as model.safetensors.index.json "
+        "names it; found none."
+    )
+
+
+def test_tokens_that_a_translation_may_not_hold_are_never_generated(tmp_path):
+    given = stored("marian", tmp_path)
+    folder_with("marian", tmp_path, bad_words_ids=[[1], [3, 4]])
+    model = load_hugging_face(tmp_path)
+    logits = outputs_of(model, given)["logits"]
+    assert np.all(logits[..., 1] == NEVER) and np.all(logits[..., 2:] > NEVER)
+    save_hugging_face(model, tmp_path / "ours", read_config(tmp_path))
+    assert read_config(tmp_path / "ours")["bad_words_ids"] == [[1], [3, 4]]

@@ -1,0 +1,149 @@
+import json
+
+import numpy as np
+import pytest
+
+from seqkeras.pretrained import load_hugging_face
+from tests.seqkeras.pretrained.agreement import folder_with, refusal, stored
+
+
+def test_what_differs_from_the_tensors_is_listed_in_one_error(tmp_path):
+    def change(tensors):
+        tensors["bert.extra.weight"] = np.zeros(3, "float32")
+        tensors["bert.embeddings.LayerNorm.bias"] = np.zeros(6, "int32")
+        del tensors["bert.pooler.dense.bias"]
+        return tensors
+
+    folder_with("bert_classes", tmp_path, change, vocab_size=19, num_hidden_layers=1)
+    lines = refusal(tmp_path).splitlines()
+    assert lines[0] == (
+        "WithHeads: FOLDER must hold its tensors, and no others; received 20 that differ:"
+    )
+    assert {
+        "  embeddings.word_embeddings.weight: has shape (17, 6), must have (19, 6)",
+        "  embeddings.LayerNorm.bias: holds I32, must hold floating-point numbers",
+        "  pooler.dense.bias: missing",
+        "  extra.weight: has no use",
+        "  encoder.layer.1.output.dense.weight: has no use",
+    } < set(lines)
+
+
+def test_a_config_that_no_model_of_ours_fits_is_refused_with_every_reason(tmp_path):
+    fields = {
+        "num_attention_heads": 4,
+        "hidden_act": "mish",
+        "position_embedding_type": "relative_key",
+        "intermediate_size": 0,
+        "hidden_dropout_prob": 1,
+    }
+    folder_with("bert", tmp_path, **fields)
+    assert refusal(tmp_path).splitlines() == [
+        "FOLDER/config.json: 5 fields do not make a model of ours:",
+        "  intermediate_size must be a whole number from 1; received 0",
+        "  hidden_act must be one of ['gelu', 'gelu_fast', 'gelu_new', 'gelu_python', "
+        "'gelu_pytorch_tanh', 'relu', 'silu', 'swish']; received 'mish'",
+        "  hidden_dropout_prob must be a number from 0 to under 1; received 1",
+        "  num_attention_heads must divide hidden_size; received 4 and 6",
+        "  position_embedding_type must be 'absolute'; received 'relative_key'",
+    ]
+
+
+@pytest.mark.parametrize(
+    "case, fields, reason",
+    [
+        (
+            "bert",
+            {"model_type": "t5"},
+            "model_type must be one of ['bert', 'roberta', 'distilbert', 'gpt2', 'marian']; "
+            "received 't5'",
+        ),
+        (
+            "distilbert",
+            {"architectures": ["DistilBertForDreams"]},
+            "architectures must name one of ['DistilBertModel', 'DistilBertForMaskedLM', "
+            "'DistilBertForSequenceClassification', 'DistilBertForTokenClassification', "
+            "'DistilBertForQuestionAnswering', 'DistilBertForMultipleChoice']; "
+            "received 'DistilBertForDreams'",
+        ),
+        ("bert", {"is_decoder": True}, "is_decoder must be False; received True"),
+        (
+            "bert_masked",
+            {"tie_word_embeddings": False},
+            "tie_word_embeddings must be True; received False",
+        ),
+        (
+            "roberta",
+            {"pad_token_id": 14},
+            "max_position_embeddings must be over 15, as positions begin behind pad_token_id; "
+            "received 15",
+        ),
+        (
+            "gpt2",
+            {"scale_attn_by_inverse_layer_idx": True},
+            "scale_attn_by_inverse_layer_idx must be False; received True",
+        ),
+        ("gpt2", {"embd_pdrop": 0.3}, "embd_pdrop must be 0.1, as resid_pdrop is; received 0.3"),
+        (
+            "marian",
+            {"decoder_layers": 3},
+            "decoder_layers must be 2, as encoder_layers is; received 3",
+        ),
+        (
+            "marian",
+            {"decoder_vocab_size": 19},
+            "decoder_vocab_size must be 17, as vocab_size is; received 19",
+        ),
+    ],
+)
+def test_a_config_of_another_form_is_refused(case, fields, reason, tmp_path):
+    folder_with(case, tmp_path, **fields)
+    title = "FOLDER/config.json: 1 field does not make a model of ours:"
+    assert refusal(tmp_path).splitlines() == [title, f"  {reason}"]
+
+
+@pytest.mark.parametrize(
+    "modules, reason",
+    [
+        (["Transformer", "Dense"], "; received ('Transformer', 'Dense')."),
+        (["Transformer"], "; received ('Transformer',)."),
+    ],
+)
+def test_other_modules_of_a_sentence_encoder_are_refused(modules, reason, tmp_path):
+    stored("sentence", tmp_path)
+    listed = [{"type": f"sentence_transformers.models.{name}", "path": ""} for name in modules]
+    (tmp_path / "modules.json").write_text(json.dumps(listed))
+    known = "('Transformer', 'Pooling') or ('Transformer', 'Pooling', 'Normalize')"
+    assert refusal(tmp_path) == f"FOLDER/modules.json: the modules must be {known}{reason}"
+
+
+def test_poolings_are_read_as_older_files_say_them(tmp_path):
+    stored("sentence", tmp_path)
+    config = {"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}
+    path = tmp_path / "1_Pooling" / "config.json"
+    path.write_text(json.dumps(config))
+    assert load_hugging_face(tmp_path).pooling == "cls"
+    path.write_text(json.dumps(config | {"pooling_mode_max_tokens": True}))
+    assert refusal(tmp_path) == (
+        "FOLDER/1_Pooling/config.json: the pooling must be one of ['mean', 'cls']; "
+        "received ['pooling_mode_cls_token', 'pooling_mode_max_tokens']."
+    )
+
+
+def test_pickled_missing_and_damaged_files_are_refused(tmp_path):
+    stored("bert", tmp_path)
+    weights = tmp_path / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-4])
+    assert refusal(tmp_path).startswith(
+        "FOLDER/model.safetensors: must be whole safetensors; received "
+    )
+    weights.rename(tmp_path / "pytorch_model.bin")
+    assert refusal(tmp_path) == (
+        "FOLDER: must hold model.safetensors or model.safetensors.index.json; found "
+        "['pytorch_model.bin']. Pickled weights are not read, as they may run any code; "
+        "transformers turns them into safetensors: "
+        "AutoModel.from_pretrained(folder).save_pretrained(other_folder)."
+    )
+    (tmp_path / "config.json").write_text("{")
+    assert refusal(tmp_path).startswith("FOLDER/config.json: must be JSON; received Expecting")
+    (tmp_path / "config.json").unlink()
+    assert refusal(tmp_path) == "FOLDER/config.json: must be there; found no such file."

@@ -1,0 +1,151 @@
+import keras
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+from seqkeras.models import (
+    GPT,
+    Bert,
+    ClassificationHead,
+    MaskedLMHead,
+    NextSentenceHead,
+    RegressionHead,
+    SpanHead,
+    TaggingHead,
+    Transformer,
+    WithHeads,
+)
+from seqkeras.pretrained import load_hugging_face, read_config, save_hugging_face
+from tests.arrays import randomize
+from tests.seqkeras.pretrained.agreement import outputs_of
+
+SIZES = {"hidden_dim": 6, "num_layers": 1, "num_heads": 3, "feed_forward_dim": 11}
+
+
+def made(model):
+    model.build(None)
+    return randomize(model)
+
+
+def bert(**options):
+    return Bert(17, **SIZES, max_length=13, **options)
+
+
+@pytest.mark.parametrize(
+    "make, architecture",
+    [
+        (lambda: WithHeads(bert(), {"grade": RegressionHead(1)}), "BertForSequenceClassification"),
+        (lambda: WithHeads(bert(), {"t": TaggingHead(7, 0.3)}), "BertForTokenClassification"),
+        (lambda: bert(num_segments=0, pooler=None), "DistilBertModel"),
+        (
+            lambda: WithHeads(bert(num_segments=0, pooler="relu"), {"c": ClassificationHead(7)}),
+            "DistilBertForSequenceClassification",
+        ),
+        (lambda: bert(first_position=3, epsilon=1e-5), "RobertaModel"),
+        (lambda: GPT(17, **SIZES, max_length=13, activation="silu"), "GPT2LMHeadModel"),
+    ],
+)
+def test_a_model_that_was_trained_here_is_saved_and_loaded_again(make, architecture, tmp_path):
+    model = made(make())
+    save_hugging_face(model, tmp_path / "model", {"note": "mine"})
+    config = read_config(tmp_path / "model")
+    assert config["architectures"] == [architecture] and config["note"] == "mine"
+    names = load_file(tmp_path / "model" / "model.safetensors").keys()
+    pooled = architecture in ("RobertaModel", "BertForSequenceClassification")
+    assert any("pooler" in name for name in names) == pooled  # where transformers has one
+    given = {"token_ids": np.array([[3, 8, 16, 2, 5], [7, 11, 4, 0, 0]])}
+    again = load_hugging_face(tmp_path / "model")
+    actual, expected = outputs_of(again, given), outputs_of(model, given)
+    for one, other in zip(actual.values(), expected.values(), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize(
+    "make, reasons",
+    [
+        (
+            lambda: WithHeads(bert(), {"tags": TaggingHead(3), "span": SpanHead()}),
+            ["no architecture has the heads ['span', 'tags']"],
+        ),
+        (
+            lambda: WithHeads(bert(), {"a": ClassificationHead(3), "b": ClassificationHead(5)}),
+            ["no architecture has the heads ['classes', 'classes']"],
+        ),
+        (
+            lambda: WithHeads(bert(pooler="relu"), {"next": NextSentenceHead()}),
+            ["pooler must be one of ('tanh', None); received 'relu'"],
+        ),
+        (
+            lambda: bert(num_segments=0, epsilon=1e-5),
+            [
+                "epsilon must be 1e-12; received 1e-05",
+                "pooler must be one of (None,); received 'tanh'",
+            ],
+        ),
+        (
+            lambda: WithHeads(bert(), {"masked": MaskedLMHead(17, tied=False)}),
+            [
+                "the MaskedLMHead must have tied, epsilon and activation (True, 1e-12, 'gelu'); "
+                "received (False, 1e-12, 'gelu')"
+            ],
+        ),
+        (
+            lambda: Transformer(17, 13, **SIZES, shared_embeddings="none"),
+            [
+                "positions must be 'marian'; received 'paper'",
+                "shared_embeddings must be 'all' or 'target'; received 'none'",
+            ],
+        ),
+    ],
+)
+def test_a_model_that_they_do_not_have_is_not_saved(make, reasons, tmp_path):
+    with pytest.raises(ValueError, match=r"^save_hugging_face: ") as caught:
+        save_hugging_face(made(make()), tmp_path / "model")
+    assert str(caught.value).splitlines()[1:] == [f"  {reason}" for reason in reasons]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_can_not_be_saved_is_refused_before_anything_is_written(tmp_path):
+    def error(model, folder=tmp_path / "model", **options):
+        with pytest.raises(ValueError) as caught:
+            save_hugging_face(model, folder, **options)
+        return str(caught.value).replace(str(tmp_path), "FOLDER")
+
+    gpt = GPT(17, **SIZES, max_length=13, pre_norm=False)
+    assert error(gpt) == (
+        "save_hugging_face: a GPT must have pre_norm, as GPT-2 has; received one without."
+    )
+    assert error(keras.Sequential()) == (
+        "save_hugging_face: the model must be a Bert, WithHeads on one, a SentenceEncoder, a GPT "
+        "or a Transformer; received Sequential."
+    )
+    assert error(bert()) == (
+        "save_hugging_face: the Bert must be built; received one that is not. Call it once, or its "
+        "build(None)."
+    )
+    marian = Transformer(17, 17, **SIZES, positions="marian", shared_embeddings="all")
+    assert error(made(marian), config={"eos_token_id": 0}) == (
+        "save_hugging_face: config must hold ['pad_token_id', 'decoder_start_token_id'], which the "
+        "model does not know; received {'eos_token_id': 0}."
+    )
+    classifier = made(WithHeads(bert(), {"classes": ClassificationHead(3)}))
+    assert error(classifier, config={"id2label": {"0": "no", "1": "yes"}}) == (
+        "save_hugging_face: id2label must name 3 labels, as many as the head has; "
+        "received {'0': 'no', '1': 'yes'}."
+    )
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "file").touch()
+    assert error(classifier, tmp_path / "full") == (
+        "FOLDER/full: must be a new folder, or an empty one; received one that holds something."
+    )
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["full"]
+
+
+def test_a_folder_that_could_not_be_written_whole_is_not_there(tmp_path, monkeypatch):
+    def fail(*arguments, **options):
+        raise OSError("no space left")
+
+    monkeypatch.setattr("seqkeras.pretrained.folders.save_file", fail)
+    with pytest.raises(OSError, match="no space left"):
+        save_hugging_face(made(bert()), tmp_path / "model")
+    assert list(tmp_path.iterdir()) == []

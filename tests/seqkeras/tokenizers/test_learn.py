@@ -1,0 +1,105 @@
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from seqkeras.tokenizers import learn_byte_pairs, learn_sentence_pieces, learn_word_piece
+from tests.conftest import CHECKOUT
+from tests.references.tokenizers import byte_pairs, bytes_to_characters
+
+TEXTS = """The cat sat on the mat. The cats sat; the mats were sat on!
+A dog and another dog ran to the log, and over the logs.
+Über den Wolken: die Katze saß, die Katzen saßen, die Hunde rannten.
+日本語の文 and 12 345 numbers, unwanted and unwanting.""".split("\n")
+
+
+def test_byte_pairs_are_learned_as_the_paper_says():
+    """Algorithm 1 of Sennrich et al.: again and again a most frequent pair becomes one symbol."""
+    texts = [word for text in TEXTS for word in re.findall(r"[^\W\d_]+", text)]
+    tokenizer, alphabet = learn_byte_pairs(texts, 300), bytes_to_characters()
+    merges = [tuple(pair) for pair in json.loads(tokenizer.to_json())["model"]["merges"]]
+    words = [[alphabet[each] for each in text.encode()] for text in texts]
+    for done, pair in enumerate(merges):
+        counts = Counter(each for word in words for each in zip(word, word[1:]))
+        assert counts[pair] == max(counts.values()) >= 2
+        words = [byte_pairs(word, merges[: done + 1]) for word in words]
+    assert len(merges) > 20
+
+
+def test_the_example_of_minbpe_is_learned_as_it_says():
+    tokenizer = learn_byte_pairs(["aaabdaaabac"], 257 + 3)
+    assert tokenizer.analyze("aaabdaaabac").tokens == ["aaab", "d", "aaab", "a", "c"]
+    assert tokenizer.id_of("<|endoftext|>") == len(tokenizer) - 1 == 259
+
+
+def test_a_learned_word_piece_knows_every_character_of_its_texts():
+    tokenizer = learn_word_piece(TEXTS, 150)
+    for text in TEXTS:
+        encoding = tokenizer.analyze(text)
+        assert "[UNK]" not in encoding.tokens
+        assert tokenizer.decode(encoding.token_ids).count("##") == 0
+    assert tokenizer.id_of("[PAD]") == 0 and len(tokenizer) <= 150
+    assert "the" in tokenizer.analyze("The").tokens
+    cased = learn_word_piece(TEXTS, 150, lowercase=False)
+    assert cased.decode(cased.encode("The cats")) == "The cats"
+    assert len(tokenizer.encode("unwanted")) < len("unwanted")
+
+
+def test_byte_pairs_give_any_text_back():
+    tokenizer = learn_byte_pairs(iter(TEXTS), 300)
+    for text in [*TEXTS, "\0 never seen: ∞ "]:
+        assert tokenizer.decode(tokenizer.encode(text)) == text
+    assert len(tokenizer) <= 300
+    assert len(tokenizer.encode(TEXTS[0])) < len(TEXTS[0])
+
+
+@pytest.mark.parametrize("model", ["unigram", "bpe"])
+def test_sentence_pieces_give_their_texts_back(model):
+    tokenizer = learn_sentence_pieces(TEXTS, 60, model, suffix=["</s>"], character_coverage=1.0)
+    for text in TEXTS:
+        assert tokenizer.decode(tokenizer.encode(text)) == text
+        assert tokenizer.analyze(text).tokens[-1] == "</s>"
+    assert len(tokenizer) == 60
+
+
+LEARN = """
+import sys
+from pathlib import Path
+from seqkeras.tokenizers import learn_byte_pairs, learn_sentence_pieces, learn_word_piece
+from tests.seqkeras.tokenizers.test_learn import TEXTS
+folder = Path(sys.argv[1])
+learn_word_piece(TEXTS, 150).to_file(folder / "word_piece")
+learn_byte_pairs(TEXTS, 300).to_file(folder / "byte_pairs")
+learn_sentence_pieces(TEXTS, 50).to_file(folder / "sentence_pieces")
+"""
+
+
+def test_the_same_texts_make_the_same_vocabulary_in_every_process(tmp_path):
+    found = set()
+    for name in ("first", "second", "third"):
+        (tmp_path / name).mkdir()
+        command = [sys.executable, "-c", LEARN, str(tmp_path / name)]
+        subprocess.run(command, cwd=CHECKOUT, check=True, env={**os.environ, "PYTHONHASHSEED": "0"})
+        files = sorted(Path(tmp_path / name).iterdir())
+        found.add(tuple(hashlib.sha256(file.read_bytes()).hexdigest() for file in files))
+    assert len(found) == 1 and len(*found) == 3
+
+
+def test_vocabularies_that_can_not_be_learned_are_refused():
+    message = "^learn_word_piece: vocab_size must be at least .* alone; received 20"
+    with pytest.raises(ValueError, match=message):
+        learn_word_piece(TEXTS, 20)
+    message = "^learn_byte_pairs: vocab_size must be at least 257, .* alone; received 256"
+    with pytest.raises(ValueError, match=message):
+        learn_byte_pairs(TEXTS, 256)
+    message = "^learn_sentence_pieces: model must be one of unigram, bpe; received 'word'"
+    with pytest.raises(ValueError, match=message):
+        learn_sentence_pieces(TEXTS, 100, "word")
+    with pytest.raises(ValueError, match="^learn_sentence_pieces: .*Vocabulary size too high"):
+        learn_sentence_pieces(TEXTS, 4000)

@@ -1,0 +1,131 @@
+import json
+import sys
+
+import pytest
+
+from serving.text import CharacterTable, Subwords, pad, read_tokenizer, word_piece
+
+TOKENS = "[PAD] [UNK] [CLS] [SEP] [MASK] the cat sat on mat ##s do ##g . h ##e".split()
+
+
+def made():
+    return word_piece(TOKENS)
+
+
+def test_a_text_stands_between_special_tokens():
+    encoding = made().analyze("The cats: sat.")
+    assert encoding.tokens == ["[CLS]", "the", "cat", "##s", "[UNK]", "sat", ".", "[SEP]"]
+    assert encoding.token_ids == [2, 5, 6, 10, 1, 7, 13, 3]
+    assert encoding.segment_ids == [0] * 8
+    assert len(encoding) == 8
+    assert made().encode("The cats: sat.") == encoding.token_ids[1:-1]
+
+
+def test_a_pair_is_two_segments():
+    encoding = made().analyze("the dog", "sat on")
+    assert encoding.tokens == "[CLS] the do ##g [SEP] sat on [SEP]".split()
+    assert encoding.segment_ids == [0, 0, 0, 0, 0, 1, 1, 1]
+    assert made().analyze("the", "").tokens == ["[CLS]", "the", "[SEP]", "[SEP]"]
+
+
+def test_offsets_are_places_in_the_text_that_was_given():
+    text, pair = "  H\u00c9  the\0\u200b CATS\u535a", "Th\u0301e dogs"
+    first, second = made().analyze(text), made().analyze(text, pair)
+    assert first.offsets[0] is first.offsets[-1] is None
+    cut = [text[start:end] for start, end in first.offsets[1:-1]]
+    assert cut == ["H", "\u00c9", "the", "CAT", "S", "\u535a"]
+    own = [pair[start:end] for start, end in second.offsets[len(first) : -1]]
+    assert own == ["Th\u0301e", "do", "g", "s"]
+
+
+def test_texts_are_cut_only_when_asked():
+    tokenizer, long, short = made(), "the cat sat on the mat", "the dogs"  # 6 and 4 tokens
+    assert len(tokenizer.analyze(long, short, max_length=13)) == 13
+    message = r"^Subwords: there must be at most max_length, 12, tokens; received 13, 3 of them sp"
+    with pytest.raises(ValueError, match=message):
+        tokenizer.analyze(long, short, max_length=12)
+    cut = tokenizer.analyze(long, short, max_length=11, truncate=True)
+    assert cut.tokens == "[CLS] the cat sat on [SEP] the do ##g ##s [SEP]".split()
+    assert cut.segment_ids == [0] * 6 + [1] * 5
+    cut = tokenizer.analyze(long, short, max_length=10, truncate=True)  # of equals the second
+    assert cut.tokens == "[CLS] the cat sat on [SEP] the do ##g [SEP]".split()
+    assert tokenizer.analyze(long, max_length=3, truncate=True).tokens == ["[CLS]", "the", "[SEP]"]
+    assert tokenizer.analyze(long, max_length=2, truncate=True).tokens == ["[CLS]", "[SEP]"]
+    message = "^Subwords: max_length must leave room for 3 special tokens; received 2"
+    with pytest.raises(ValueError, match=message):
+        tokenizer.analyze(long, short, max_length=2, truncate=True)
+
+
+@pytest.mark.parametrize("name", ["encode", "analyze", "words"])
+def test_text_that_is_none_is_refused(name):
+    with pytest.raises(ValueError, match=r"^Subwords: .* lone surrogate; rec.* '\\ud800' at 3\.$"):
+        getattr(made(), name)("the\ud800cat")
+    with pytest.raises(ValueError, match=r"^Subwords: text must be a string; received 5\.$"):
+        getattr(made(), name)(5)
+
+
+@pytest.mark.parametrize("token_id", [-1, 16])
+def test_an_id_outside_the_vocabulary_is_refused(token_id):
+    with pytest.raises(ValueError, match=rf"^Subwords: ids must be under 16; received {token_id}"):
+        made().decode([5, token_id])
+
+
+def test_tokens_have_ids():
+    assert made().id_of("[MASK]") == 4
+    assert len(made()) == 16
+    with pytest.raises(ValueError, match=r"^Subwords: the vocabulary must hold '<mask>'; it does"):
+        made().id_of("<mask>")
+
+
+def test_a_tokenizer_survives_its_file(tmp_path):
+    made().to_file(tmp_path / "source.json")
+    again = read_tokenizer(tmp_path / "source.json")
+    assert again == made() and hash(again) == hash(made())
+    assert again != word_piece(TOKENS, lowercase=False)
+    assert again.analyze("The cats", "sat") == made().analyze("The cats", "sat")
+
+
+def test_a_file_of_another_tool_neither_cuts_nor_pads(tmp_path):
+    import tokenizers
+
+    made().to_file(tmp_path / "tokenizer.json")
+    theirs = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    theirs.enable_truncation(3)
+    theirs.enable_padding(length=11)
+    theirs.save(str(tmp_path / "tokenizer.json"))
+    text = "the cat sat on the mat"
+    assert Subwords.from_file(tmp_path / "tokenizer.json").analyze(text) == made().analyze(text)
+
+
+@pytest.mark.parametrize(
+    "content, message",
+    [
+        ("{", "a tokenizer's file must be JSON: "),
+        ("[]", "must hold a character table, a tokenizer.json or a SentencePiece model in JSON"),
+        ('{"type": "words"}', "must hold a character table, "),
+        ('{"model": {"type": "Words"}}', "Subwords: content must be that of a tokenizer.json: "),
+        ('{"type": "characters"}', 'must hold a list of "characters"'),
+    ],
+)
+def test_a_file_that_holds_no_tokenizer_is_refused(tmp_path, content, message):
+    (tmp_path / "source.json").write_text(content)
+    with pytest.raises(ValueError, match=f"source.json:? {message}"):
+        read_tokenizer(tmp_path / "source.json")
+
+
+def test_a_character_table_is_read_as_one(tmp_path):
+    CharacterTable.learn(["abc"]).to_file(tmp_path / "source.json")
+    assert read_tokenizer(tmp_path / "source.json") == CharacterTable.learn(["abc"])
+
+
+def test_a_library_that_is_not_installed_is_named(monkeypatch):
+    content = json.dumps({"model": {"type": "WordPiece"}})
+    monkeypatch.setitem(sys.modules, "tokenizers", None)
+    with pytest.raises(ImportError, match="need the library tokenizers: pip install tokenizers"):
+        Subwords(content)
+
+
+def test_rows_are_padded_with_the_tokenizers_own_id():
+    tokenizer = made()
+    rows = [tokenizer.encode(text) for text in ("the cat", "mat")]
+    assert pad(rows, tokenizer.id_of("[MASK]"))[0].tolist() == [[5, 6], [9, 4]]
