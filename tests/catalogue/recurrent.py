@@ -85,8 +85,9 @@ RECURRENT = [
         lambda: RNN(stacked_cells(), return_sequences=True, return_state=True),
     ),
 ]
+BIDIRECTIONAL_NODES = [bidirectional_case(each) for each in LAYER_CLASSES]  # one composite each
 BIDIRECTIONAL = [
-    *(bidirectional_case(each) for each in LAYER_CLASSES),
+    *BIDIRECTIONAL_NODES,
     sequence_case(
         "Bidirectional(RNN(StackedCells))",
         lambda: Bidirectional(RNN(stacked_cells(), return_sequences=True, return_state=True)),

@@ -9,7 +9,12 @@ import pytest
 from seqkeras import composites
 from tests.arrays import close, gradients, needs_tensorflow
 from tests.catalogue import call
-from tests.catalogue.recurrent import BIDIRECTIONAL, LAYER_CLASSES, RECURRENT, backward_case
+from tests.catalogue.recurrent import (
+    BIDIRECTIONAL_NODES,
+    LAYER_CLASSES,
+    RECURRENT,
+    backward_case,
+)
 
 RNN = (
     "(step_function, inputs, initial_states, go_backwards=False, mask=None, constants=None, "
@@ -21,7 +26,7 @@ BACKENDS = Path(inspect.getfile(keras)).parent / "src" / "backend"
 *ONE_CELL, STACK = RECURRENT
 BACKWARDS = [backward_case(each) for each in LAYER_CLASSES]
 every_layer = pytest.mark.parametrize(
-    "case", [*ONE_CELL, *BACKWARDS, *BIDIRECTIONAL], ids=lambda case: case.name
+    "case", [*ONE_CELL, *BACKWARDS, *BIDIRECTIONAL_NODES], ids=lambda case: case.name
 )
 
 
@@ -80,7 +85,7 @@ def test_a_composite_as_a_node_gives_what_it_gives_in_python(case, masked):
 def test_a_node_carries_its_name_and_options(case):
     layer, inputs = case.build(), case.inputs()
     [implements] = composites_in(traced(layer, inputs, as_nodes=ALL))
-    if case in BIDIRECTIONAL:
+    if case in BIDIRECTIONAL_NODES:
         cell = layer.forward_layer.cell.composite.__name__
         assert implements == {"composite": "bidirectional", "cell": cell}
     else:
