@@ -67,13 +67,16 @@ class RestrictedSelfAttention(Heads):
         query = self._project(sequence, self.query_kernel, self.query_bias)
         key = self._project(sequence, self.key_kernel, self.key_bias)
         value = self._project(sequence, self.value_kernel, self.value_bias)
-        near = [self._with_neighbours(self._blocks(each)) for each in (key, value, real[..., None])]
-        query, key, value, real = (_fold(each) for each in (self._blocks(query), *near))
+        # A block no longer than the sequence: a window beyond it sees everything.
+        size = (ops.minimum if ops.is_tensor(length) else min)(self.window, length)
+        blocks = [_blocks(each, size) for each in (query, key, value, real[..., None])]
+        near = [self._with_neighbours(each) for each in blocks[1:]]
+        query, key, value, real = (_fold(each) for each in (blocks[0], *near))
         contexts = self._attend(
             self._split(query),
             self._split(key),
             self._split(value),
-            ops.logical_and(self._band(), real[:, None, None, :, 0]),  # (B n, 1, r, 2r or 3r)
+            ops.logical_and(self._band(size), real[:, None, None, :, 0]),  # (B n, 1, r, 2r or 3r)
             causal=False,
             training=training,
         )  # (B n, N, r, H)
@@ -81,13 +84,6 @@ class RestrictedSelfAttention(Heads):
             self._merge(contexts), (batch_size, -1, self.num_heads * self.head_dim)
         )
         return self._project_output(contexts[:, :length])
-
-    def _blocks(self, sequence):
-        """(B, T, ·) to (B, n, r, ·), the last block filled with zeros."""
-        batch_size, length = ops.shape(sequence)[:2]
-        shape = (batch_size, self.window - 1 - (length - 1) % self.window, sequence.shape[-1])
-        padded = ops.concatenate([sequence, ops.zeros(shape, sequence.dtype)], axis=1)
-        return ops.reshape(padded, (batch_size, -1, self.window, sequence.shape[-1]))
 
     def _with_neighbours(self, blocks):
         """(B, n, r, ·) to (B, n, 3r, ·): each behind the one before it, and before the next."""
@@ -97,15 +93,29 @@ class RestrictedSelfAttention(Heads):
         after = ops.concatenate([blocks[:, 1:], ops.zeros_like(blocks[:, :1])], axis=1)
         return ops.concatenate([before, blocks, after], axis=2)
 
-    def _band(self):
-        """(r, 2r or 3r) mask: what is within the window of each query of a block."""
-        num_keys = (2 if self.causal else 3) * self.window
-        distances = ops.arange(self.window)[:, None] + self.window - ops.arange(num_keys)[None]
+    def _band(self, size):
+        """(r, 2r or 3r) mask: what is within the window of each query of a block of that size."""
+        num_keys = (2 if self.causal else 3) * size
+        distances = ops.arange(size)[:, None] + size - ops.arange(num_keys)[None]
         return ops.logical_and(
             distances <= self.window, distances >= (0 if self.causal else -self.window)
         )
 
+    def compute_output_shape(self, sequence_shape):
+        output_dim = sequence_shape[-1] if self.output_dim is None else self.output_dim
+        return (*sequence_shape[:-1], output_dim)
+
+
+def _blocks(sequence, size):
+    """(B, T, ·) to (B, n, r, ·), blocks of that size, the last one filled with zeros."""
+    batch_size, length, dim = ops.shape(sequence)
+    missing = size - 1 - (length - 1) % size
+    padded = ops.concatenate(
+        [sequence, ops.zeros((batch_size, missing, dim), sequence.dtype)], axis=1
+    )
+    return ops.reshape(padded, (batch_size, -1, size, dim))
+
 
 def _fold(blocks):
     """(B, n, r, ·) to (B n, r, ·): every block a row of its own."""
-    return ops.reshape(blocks, (-1, *blocks.shape[2:]))
+    return ops.reshape(blocks, (-1, *ops.shape(blocks)[2:]))

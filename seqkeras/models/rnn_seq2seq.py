@@ -241,6 +241,7 @@ class RNNSeq2Seq(keras.Model):
 
         Per-beam entries have shape (B, 1, ...), one beam; per-source entries (B, ...).
         """
+        build_once(self)
         mask = padding_mask(lengths, ops.shape(token_ids)[1])
         embedded = self.source_embedding(token_ids)
         values, states = self.encoder(embedded, mask=mask, training=training)  # (B, S, E)

@@ -135,6 +135,13 @@ class Bidirectional(keras.layers.Layer):
         for layer in self._layers_of_both_ways():
             layer.reset_state()
 
+    def compute_output_shape(self, sequences_shape):
+        shapes = self.forward_layer.compute_output_shape(sequences_shape)
+        if not self.forward_layer.return_state:
+            return (*shapes[:-1], 2 * shapes[-1])
+        outputs, *states = shapes
+        return ((*outputs[:-1], 2 * outputs[-1]), *states, *states)
+
     def compute_mask(self, sequences, mask=None):
         layer = self.forward_layer
         kept = mask if layer.return_sequences else None

@@ -8,6 +8,7 @@ import keras
 from keras import ops
 
 from seqkeras.composites import linear_recurrence
+from seqkeras.recurrent.stacked import as_list
 from seqkeras.shapes import require_positive, require_sequence
 from seqkeras.values import without_padding
 
@@ -135,6 +136,7 @@ class QRNN(keras.layers.Layer):
     def call(self, sequences, mask=None, initial_state=None, training=False):
         if initial_state is None:
             initial_state = self._first_state(sequences)
+        initial_state = as_list(initial_state)
         if len(initial_state) != self.num_states:
             raise ValueError(
                 f"QRNN: initial_state must hold {self.num_states} tensors; "
@@ -215,6 +217,12 @@ class QRNN(keras.layers.Layer):
         if mask is None:
             return seen[:, ops.shape(seen)[1] - past :]
         return _rows_from(seen, _steps_to_the_last(mask), past)
+
+    def compute_output_shape(self, sequences_shape):
+        batch_size, length, _ = sequences_shape
+        sequence = (batch_size, length, self.units) if self.return_sequences else None
+        outputs = sequence or (batch_size, self.units)
+        return (outputs, *self._state_shapes(batch_size)) if self.return_state else outputs
 
     def compute_mask(self, sequences, mask=None, initial_state=None):
         kept = _flipped(mask) if self.go_backwards else mask

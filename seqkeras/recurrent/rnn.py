@@ -56,6 +56,8 @@ class RNN(keras.layers.RNN):
         stateful=False,
         **kwargs,
     ):
+        if isinstance(cell, keras.layers.StackedRNNCells):
+            cell = cell.cells
         super().__init__(
             StackedCells(cell) if isinstance(cell, (list, tuple)) else cell,
             return_sequences=return_sequences,

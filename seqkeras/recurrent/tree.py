@@ -44,6 +44,8 @@ class Recursive(keras.layers.Layer):
         require_positive(self, units=units)
         self.units = units
         self.return_state = return_state
+        # TensorFlow's loop has no largest number of levels, which XLA would need.
+        self.supports_jit = keras.backend.backend() != "tensorflow"
 
     def build(self, features_shape, children_shape, levels_shape):
         require_sequence(self, features=features_shape)
@@ -59,7 +61,7 @@ class Recursive(keras.layers.Layer):
         width = self.num_gates * self.units
         self.kernel = self.add_weight(name="kernel", shape=(features_shape[-1], width))
         self.bias = self.add_weight(name="bias", shape=(width,), initializer="zeros")
-        self.add_recurrent_weights(children_shape[-1])
+        self.num_children = self.add_recurrent_weights(children_shape[-1])
 
     def call(self, features, children, levels, node_mask=None):
         (features,) = without_padding(node_mask, features)
@@ -68,7 +70,8 @@ class Recursive(keras.layers.Layer):
         batch_size, length = ops.shape(features)[0], ops.shape(features)[1]
         start = (length + 2) * ops.arange(batch_size)[:, None, None]
         nobody, nowhere = start + length, start + length + 1
-        children, levels = ops.cast(children, start.dtype), ops.cast(levels, start.dtype)
+        children = ops.cast(self._in_all_places(children), start.dtype)
+        levels = ops.cast(levels, start.dtype)
         children = ops.where(children < 0, nobody, start + children)  # places in the whole batch
         levels = ops.where(levels < 0, nowhere, start + levels)
         projected = ops.matmul(features, self.kernel) + self.bias  # (B, N, G U)
@@ -94,6 +97,19 @@ class Recursive(keras.layers.Layer):
             states = without_padding(node_mask, *states)
         return tuple(states) if self.return_state else states[0]
 
+    def _in_all_places(self, children):
+        """Children as wide as the weights are, where no node of a batch has so many."""
+        given = children.shape[-1]
+        if self.num_children is None or given in (None, self.num_children):
+            return children
+        if given > self.num_children:
+            raise ValueError(
+                f"{type(self).__name__}: children must have shape (batch, nodes, "
+                f"{self.num_children}), or fewer places; received {tuple(children.shape)}."
+            )
+        places = [(0, 0), (0, 0), (0, self.num_children - given)]
+        return ops.pad(ops.convert_to_tensor(children), places, constant_values=-1)
+
 
 @keras.saving.register_keras_serializable("seqkeras")
 class TreeRNN(Recursive):
@@ -112,6 +128,7 @@ class TreeRNN(Recursive):
     def add_recurrent_weights(self, num_children):
         shape = (num_children * self.units, self.units)
         self.recurrent_kernel = self.add_weight(name="recurrent_kernel", shape=shape)
+        return num_children
 
     def compose(self, projected, children):
         """The states of nodes, given W x + b and the states (..., C, U) of their children."""
@@ -164,7 +181,7 @@ class TreeLSTM(Recursive):
         self.kind = kind
 
     def add_recurrent_weights(self, num_children):
-        if self.kind == "binary" and num_children != 2:
+        if self.kind == "binary" and num_children > 2:
             raise ValueError(
                 "TreeLSTM: children must have shape (batch, nodes, 2) for the kind 'binary'; "
                 f"received {num_children} children. The kind 'child_sum' takes any number."
@@ -172,6 +189,7 @@ class TreeLSTM(Recursive):
         blocks = (2, 5) if self.kind == "binary" else (1, 4)
         shape = (blocks[0] * self.units, blocks[1] * self.units)
         self.recurrent_kernel = self.add_weight(name="recurrent_kernel", shape=shape)
+        return 2 if self.kind == "binary" else None
 
     def compose(self, projected, children):
         """h and c of nodes, given W x + b and h and c (..., C, U) of their children."""

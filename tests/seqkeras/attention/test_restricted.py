@@ -167,3 +167,22 @@ def test_windows_and_shapes_that_make_no_sense_are_refused():
         message = rf"^RestrictedSelfAttention: {name} must be a positive integer; received 0\.$"
         with pytest.raises(ValueError, match=message):
             RestrictedSelfAttention(**sizes | {name: 0}, window=2)
+
+
+@pytest.mark.parametrize("lengths", [(None, None), (2, 5)], ids=["dynamic", "static"])
+@needs_tensorflow
+def test_a_window_beyond_the_sequence_makes_no_block_longer_than_it(lengths):
+    import tensorflow as tf
+
+    layer = RestrictedSelfAttention(2, 3, window=1000)
+    sequence = floats(2, 5, 7)
+    expected = layer(sequence)
+    function = tf.function(layer, input_signature=[tf.TensorSpec((*lengths, 7))], autograph=False)
+    close(function(sequence), expected)
+    largest = max(
+        each.shape.num_elements() or 0
+        for operation in function.get_concrete_function().graph.get_operations()
+        for each in operation.outputs
+        if each.shape.is_fully_defined()
+    )
+    assert largest < 1000

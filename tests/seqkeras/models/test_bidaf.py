@@ -145,3 +145,13 @@ def test_a_model_learns_to_find_the_span_that_the_query_names_in_unseen_contexts
     starts, ends, _ = best_spans(logits["start_logits"], logits["end_logits"], max_length=5)
     right = (numbers(starts) == expected[:, 0]) & (numbers(ends) == expected[:, 1])
     assert np.mean(right) > 0.95
+
+
+def test_a_model_compiled_with_its_loss_is_loaded_with_it(tmp_path):
+    model = CASE.build()
+    model.compile("adam", {"start_logits": span_loss, "end_logits": span_loss})
+    model.optimizer.build(model.trainable_variables)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    assert loaded.get_compile_config() == model.get_compile_config()
+    close(loaded(CASE.inputs()), model(CASE.inputs()))

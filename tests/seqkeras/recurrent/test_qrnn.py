@@ -292,3 +292,9 @@ def test_it_learns_to_recall_the_first_input():
     model.compile(keras.optimizers.Adam(0.1), keras.losses.BinaryCrossentropy(from_logits=True))
     history = model.fit(sequences, first[:, None], batch_size=64, epochs=45, verbose=0)
     assert history.history["loss"][-1] < 0.02
+
+
+def test_a_single_state_may_come_without_a_list():
+    layer = QRNN(5, window=1)
+    sequences, state = floats(2, 3, 7), floats(2, 5, seed=1)
+    close(layer(sequences, initial_state=state), layer(sequences, initial_state=[state]))

@@ -6,7 +6,7 @@ from keras import ops
 
 from seqkeras.recurrent import TreeLSTM, TreeRNN
 from tests.agreement import assert_gradients_agree, assert_outputs_agree
-from tests.arrays import close, floats, numbers, randomize
+from tests.arrays import close, floats, needs_tensorflow, numbers, randomize
 from tests.catalogue.trees import ANY, BINARY, layer_inputs
 from tests.references import tree as references
 
@@ -91,3 +91,21 @@ def test_places_that_are_not_of_rank_3_are_refused(layer_class, name, axes):
     message = f"{layer_class.__name__}: {name} must have shape {axes}; received "
     with pytest.raises(ValueError, match=re.escape(message + f"{inputs[name].shape}.")):
         layer_class(11)(**inputs)
+
+
+@pytest.mark.parametrize("kind", ["tree_rnn", "binary"])
+def test_a_batch_of_fewer_children_is_as_one_whose_places_are_empty(kind):
+    layer = TreeRNN(5) if kind == "tree_rnn" else TreeLSTM(5, kind="binary")
+    features, levels = floats(1, 3, 7), np.array([[[0, -1], [-1, -1]]])
+    alone, padded = np.full((1, 3, 1), -1), np.full((1, 3, 2), -1)
+    alone[0, 0, 0] = padded[0, 0, 0] = 2
+    layer.build(features.shape, padded.shape, levels.shape)
+    randomize(layer)
+    close(layer(features, alone, levels), layer(features, padded, levels))
+    with pytest.raises(ValueError, match=r"children must have shape \(batch, nodes, 2\), or fewer"):
+        layer(features, np.full((1, 3, 3), -1), levels)
+
+
+@needs_tensorflow
+def test_a_layer_says_that_xla_can_not_compile_its_loop():
+    assert not TreeRNN(5).supports_jit
