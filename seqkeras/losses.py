@@ -7,7 +7,10 @@ Language models train with Keras's own masked cross-entropy, which is the mean o
 import keras
 from keras import ops
 
+from seqkeras.values import NEVER
 
+
+@keras.saving.register_keras_serializable("seqkeras")
 def span_loss(positions, logits):
     """Cross-entropy of one end of an answer, its start or its end.
 
@@ -80,7 +83,8 @@ class SmoothedCrossEntropy(keras.losses.Loss):
 
         loss = -sum_v q(v) log softmax(logits)_v,   q(v) = (1 - e) [v = y] + e / V
 
-    Notation: e is the paper's epsilon_ls.
+    Notation: e is the paper's epsilon_ls. V and the sum are of the classes that may be chosen:
+    those whose logit is not `NEVER`, as `Transformer` gives it to what it never generates.
 
     Args:
         label_smoothing: e, from 0 to 1.
@@ -125,7 +129,10 @@ class SmoothedCrossEntropy(keras.losses.Loss):
         y = ops.cast(y_true, "int32")[..., None]
         chosen = ops.take_along_axis(log_probs, ops.maximum(y, 0), axis=-1)[..., 0]
         e = self.label_smoothing
-        return -(1 - e) * chosen - e * ops.mean(log_probs, axis=-1)
+        allowed = y_pred > NEVER / 2
+        number = ops.maximum(ops.sum(ops.cast(allowed, log_probs.dtype), axis=-1), 1)
+        smooth = ops.sum(ops.where(allowed, log_probs, 0), axis=-1) / number
+        return -(1 - e) * chosen - e * smooth
 
     def get_config(self):
         return {
@@ -141,7 +148,8 @@ class SoftTargetLoss(keras.losses.Loss):
 
         loss = -T^2 sum_v p(v) log q(v),   p = softmax(teacher / T),  q = softmax(student / T)
 
-    T^2 keeps the gradient's size where the temperature changes.
+    T^2 keeps the gradient's size where the temperature changes. The mean is over what the sample
+    weights leave, as padding has a weight of 0; the teacher gets no gradient.
 
     Args:
         temperature: T.
@@ -159,7 +167,7 @@ class SoftTargetLoss(keras.losses.Loss):
     def __init__(
         self,
         temperature=2.0,
-        reduction="sum_over_batch_size",
+        reduction="mean_with_sample_weight",
         name="soft_target_loss",
         dtype=None,
     ):
@@ -171,7 +179,7 @@ class SoftTargetLoss(keras.losses.Loss):
         self.temperature = temperature
 
     def call(self, y_true, y_pred):
-        p = ops.softmax(y_true / self.temperature)
+        p = ops.softmax(ops.stop_gradient(y_true) / self.temperature)
         log_q = ops.log_softmax(y_pred / self.temperature)
         return -(self.temperature**2) * ops.sum(p * log_q, axis=-1)
 
@@ -186,7 +194,8 @@ class HiddenStateLoss(keras.losses.Loss):
         "mse":    loss = mean over D of (teacher - student)^2
         "cosine": loss = 1 - cos(teacher, student)
 
-    Padding is left out by a sample weight of 0.
+    Padding is left out by a sample weight of 0. It compares one layer; `WithHeads` gives heads the
+    last one alone, `Bert.hidden_states` gives all of them to a training step of one's own.
 
     Args:
         distance: "mse", TinyBERT's, or "cosine", DistilBERT's.

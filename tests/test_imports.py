@@ -32,7 +32,7 @@ TABLE = {
         {"seqkeras.attention", "seqkeras.composites", "seqkeras.shapes", "seqkeras.values"},
         NUMERIC,
     ),
-    "seqkeras/decoding/": ({"seqkeras.decoding"}, NUMERIC),
+    "seqkeras/decoding/": ({"seqkeras.decoding", "seqkeras.values"}, NUMERIC),
     "seqkeras/embeddings/": ({"seqkeras.embeddings", "seqkeras.values"}, NUMERIC),
     "seqkeras/metrics/": ({"seqkeras.metrics"}, NUMERIC),
     "seqkeras/models/": (
@@ -68,6 +68,7 @@ TABLE = {
     "seqkeras/analysis/": ({"seqkeras"}, {*NUMERIC, "matplotlib", "arabic_reshaper", "bidi"}),
     "seqkeras/runs.py": ({"seqkeras.files"}, set()),
     "seqkeras/quiet.py": (set(), {"tensorflow"}),
+    "seqkeras/losses.py": ({"seqkeras.values"}, NUMERIC),
     "seqkeras/": ({"seqkeras.shapes"}, NUMERIC),
     "training/": ({"training", "seqkeras"}, {*NUMERIC, "click", "rich"}),
     "export/": (

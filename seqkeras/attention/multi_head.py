@@ -140,6 +140,9 @@ class MultiHeadAttention(Heads):
         attention_mask: (B or 1, T or 1, S) or (B or 1, N or 1, T or 1, S) booleans, True = may
             attend, or None.
 
+    A mask that Keras carries along, as of `Embedding(mask_zero=True)`, is not taken: pass
+    attention_mask.
+
     Returns:
         (B, T, D); where a query may attend to nothing the heads are zero, and the output its bias.
 

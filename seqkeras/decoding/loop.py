@@ -13,10 +13,12 @@ Shape letters here: B batch, K beams, T `max_length`, V vocabulary, S source len
 import abc
 import dataclasses
 
+import numpy as np
 from keras import ops
 
 from seqkeras.decoding.checks import require
 from seqkeras.decoding.processors import Prefix, Prompt
+from seqkeras.values import known_numbers
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,7 +28,9 @@ class StateEntry:
     Args:
         name: its key in the state.
         per: "beam" or "source".
-        shape: without batch and beam; a name stands for a length, as "source_length".
+        shape: without batch and beam; a name stands for a length, as "source_length". A length
+            named "cache_length" is room for so many tokens, and an entry named "position" (B, K)
+            says how many of them are there.
         dtype: of the tensor.
     """
 
@@ -92,7 +96,8 @@ def decode(
         start_id: the id of `<bos>`, or (B,) ids, one for each row.
         max_length: T, the longest result, `<eos>` and prompt included.
         state_entries: list of `StateEntry`, one for each entry of the state. More than one beam
-            needs it; without it every entry counts as per beam.
+            needs it; without it every entry counts as per beam, and nothing is known of the room
+            that a cache has: `max_length` is then for the caller to keep within it.
         processors: functions of logits, see `seqkeras.decoding.processors`.
         prompt: None, or (token_ids (B, P), lengths (B,)): the tokens with which each row begins.
             They cost nothing: their log-probability counts as 0.
@@ -102,11 +107,13 @@ def decode(
 
     Raises:
         ValueError: if max_length is less than 1, the prompt has another shape or is longer than
-            max_length, state_entries are missing or are not those of the state, or a per-beam
-            entry does not have one beam.
+            max_length, state_entries are missing or are not those of the state, a per-beam entry
+            does not have one beam, or a cache has no room for max_length tokens behind those that
+            are there (while a graph is traced it is not known how many are, and counts as none).
     """
     require("decode", (max_length >= 1, f"max_length must be at least 1; received {max_length}"))
     state, fixed = _split(state, state_entries, search.num_beams)
+    _require_room(state | fixed, state_entries or (), max_length)
     batch_size = batch_size_of(state | fixed)
     beams = ops.zeros((batch_size, search.num_beams), "int32")
     positions = ops.arange(max_length, dtype="int32")
@@ -204,6 +211,22 @@ def reorder(entry, beam_index):
     batch_size, num_beams, *rest = ops.shape(entry)
     rows = num_beams * ops.arange(batch_size, dtype="int32")[:, None] + beam_index
     return ops.take(ops.reshape(entry, (-1, *rest)), rows, axis=0)
+
+
+def _require_room(state, state_entries, max_length):
+    """Refuse what would fall out of a cache, which a decoder in a traced graph does not see."""
+    position = known_numbers(state["position"]) if "position" in state else None
+    taken = 0 if position is None else np.max(position, initial=0)
+    for entry in state_entries:
+        if "cache_length" not in entry.shape:
+            continue
+        room = state[entry.name].shape[entry.shape.index("cache_length") - len(entry.shape)]
+        holds = not isinstance(room, int) or taken + max_length <= room
+        demand = (
+            f"the state must have room for max_length, {max_length}, tokens; {entry.name} has "
+            f"{room} places, and {taken} of them are taken"
+        )
+        require("decode", (holds, demand))
 
 
 def _split(state, state_entries, num_beams):

@@ -5,6 +5,7 @@ import numpy as np
 from keras import ops
 
 from seqkeras.embeddings.ids import require_ids
+from seqkeras.values import known_numbers
 
 FORMS = ("paper", "tensor2tensor", "marian")
 EXACT_BITS = 11  # of a frequency, so that its products with positions under 2^13 are exact
@@ -138,14 +139,20 @@ class LearnedPositions(keras.layers.Layer):
         )
 
     def call(self, positions):
-        length = positions.shape[-1]
-        if length is not None and length > self.max_length:
-            raise ValueError(
-                f"LearnedPositions: a sequence must have at most max_length, {self.max_length}, "
-                f"positions; received {length}."
-            )
+        self._require_length(positions)
         require_ids(self, "positions", positions, "max_length", self.max_length)
         return ops.take(self.embeddings, positions + self.first_position, axis=0)
+
+    def _require_length(self, positions):
+        length = positions.shape[-1]
+        if not isinstance(length, int) or length <= self.max_length:  # an open one is a symbol
+            return
+        if keras.backend.backend() == "torch" and known_numbers(positions) is None:
+            return  # Keras infers shapes there from lengths that it makes up
+        raise ValueError(
+            f"LearnedPositions: a sequence must have at most max_length, {self.max_length}, "
+            f"positions; received {length}."
+        )
 
     def compute_output_shape(self, positions_shape):
         return (*positions_shape, self.dim)

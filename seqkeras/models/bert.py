@@ -6,6 +6,7 @@ from keras import ops
 from seqkeras.attention.masks import padding_mask
 from seqkeras.embeddings import LearnedPositions, TokenEmbedding
 from seqkeras.embeddings.ids import require_ids
+from seqkeras.models.inputs import require_inputs
 from seqkeras.transformer import Encoder, LayerNorm
 from seqkeras.transformer.block import require_heads
 from seqkeras.values import build_once
@@ -51,8 +52,8 @@ class Bert(keras.Model):
 
     Raises:
         ValueError: if a size is not positive, num_heads does not divide hidden_dim, an activation
-            is unknown, there are segment_ids and no segments, T is more than max_length, or an id
-            known already is out of range.
+            is unknown, there are segment_ids and no segments, T is more than max_length, an id
+            known already is out of range, or the inputs are not those above.
 
     `seqkeras.models.WithHeads` puts tasks on it; `seqkeras.models.presets` has the paper's sizes.
 
@@ -150,6 +151,7 @@ class Bert(keras.Model):
 
     def hidden_states(self, inputs, training=False):
         """The embeddings and what each block gives: a list of L + 1 tensors (B, T, D)."""
+        require_inputs(self, inputs, ["token_ids"], ["lengths", "segment_ids"])
         token_ids, lengths = inputs["token_ids"], inputs.get("lengths")
         length = ops.shape(token_ids)[1]
         x = self.embedding(token_ids) + self.positions(ops.arange(length)[None])  # (B, T, D)

@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from seqkeras.embeddings import LearnedPositions, TokenEmbedding
+from seqkeras.models.inputs import require_inputs
 from seqkeras.transformer import Decoder
 from seqkeras.transformer.block import require_heads
 from seqkeras.values import build_once
@@ -116,6 +117,7 @@ class GPT(keras.Model):
         build_once(self.decoder, (None, None, self.config["hidden_dim"]))
 
     def call(self, inputs, training=False):
+        require_inputs(self, inputs, ["token_ids"], ["lengths"])
         token_ids = inputs["token_ids"]
         x = self._embed(token_ids, ops.arange(ops.shape(token_ids)[1])[None])
         x = self.decoder(self.dropout(x, training=training), training=training)  # (B, T, D)
@@ -139,21 +141,27 @@ class GPT(keras.Model):
         """A piece of text, after another.
 
         Args:
-            token_ids: (B, T) integers, padded on the right.
+            token_ids: (B, T) integers, padded on the right; T may be 0.
             lengths: (B,) integers, or None if every token is real.
-            state: the state behind the piece before, of one beam; None at the beginning.
+            state: the state behind the piece before, of one beam; None at the beginning, with room
+                for all max_length tokens. Every step attends to all of that room: `initial_state`
+                with as many tokens as are needed is cheaper.
 
         Returns:
             (B, T, V) logits, and the state behind each row's last real token.
         """
         if state is None:
             state = self.initial_state(ops.shape(token_ids)[0])
+        if token_ids.shape[1] == 0:
+            return self.embedding.logits(self.embedding(token_ids)), state
         lengths = None if lengths is None else lengths[:, None]
         logits, state = self._read(token_ids[:, None], state, lengths)
         return logits[:, 0], state
 
     def step(self, token_ids, state):
         """One token of every beam, the step contract of `seqkeras.decoding`.
+
+        A search that is given the `state_entries` refuses more tokens than the cache has room for.
 
         Args:
             token_ids: (B, K) integers, the last token of each of K beams.

@@ -4,7 +4,8 @@ import keras
 from keras import ops
 
 from seqkeras.attention.masks import padding_mask
-from seqkeras.models.with_heads import serialize
+from seqkeras.models.inputs import require_inputs
+from seqkeras.models.with_heads import ENCODER_INPUTS, require_encoder, serialize
 from seqkeras.values import build_once
 
 POOLINGS = ("mean", "cls")
@@ -24,7 +25,7 @@ class SentenceEncoder(keras.Model):
 
     Args:
         encoder: a model that returns "hidden" (B, T, D), as `Bert`; its `pooler`, if it is not
-            None, has no use here and does not learn.
+            None, has no use here and is no weight that this model trains.
         pooling: "mean" or "cls".
         normalize: whether y has length 1, so that a dot product of two is their cosine.
 
@@ -35,13 +36,15 @@ class SentenceEncoder(keras.Model):
         (B, D), in float32 at least.
 
     Raises:
-        ValueError: if the pooling is unknown.
+        ValueError: if the pooling is unknown, the encoder is something else, or the inputs are not
+            those above.
 
     Reference: Reimers and Gurevych 2019, section 3, https://arxiv.org/abs/1908.10084
     """
 
     def __init__(self, encoder, pooling="mean", normalize=True, **kwargs):
         super().__init__(**kwargs)
+        require_encoder(self, encoder)
         if pooling not in POOLINGS:
             raise ValueError(
                 f"SentenceEncoder: pooling must be one of {POOLINGS}; received {pooling!r}."
@@ -52,10 +55,30 @@ class SentenceEncoder(keras.Model):
 
     def build(self, inputs_shape=None):
         build_once(self.encoder, inputs_shape)
-        if self.encoder.pooler is not None:
-            self.encoder.pooler.trainable = False
+
+    # The pooler may belong to another model too, where it learns: its own flag stays as it is.
+    @property
+    def trainable_weights(self):
+        return self._without_pooler(super().trainable_weights)
+
+    @property
+    def trainable_variables(self):
+        return self._without_pooler(super().trainable_variables)
+
+    @property
+    def non_trainable_weights(self):
+        return _without(self.weights, self.trainable_weights)
+
+    @property
+    def non_trainable_variables(self):
+        return _without(self.variables, self.trainable_variables)
+
+    def _without_pooler(self, variables):
+        pooler = self.encoder.pooler
+        return variables if pooler is None else _without(variables, pooler.variables)
 
     def call(self, inputs, training=False):
+        require_inputs(self, inputs, ENCODER_INPUTS[:1], ENCODER_INPUTS[1:])
         hidden = self.encoder(inputs, training=training)["hidden"]
         hidden = ops.cast(hidden, keras.backend.result_type(hidden.dtype, "float32"))
         cls = self.pooling == "cls"
@@ -84,3 +107,9 @@ class SentenceEncoder(keras.Model):
     def from_config(cls, config):
         encoder = keras.saving.deserialize_keras_object(config["encoder"])
         return cls(**{**config, "encoder": encoder})
+
+
+def _without(variables, others):
+    """The variables that are none of the others."""
+    left_out = {id(each) for each in others}
+    return [each for each in variables if id(each) not in left_out]

@@ -7,6 +7,7 @@ from seqkeras.attention.masks import padding_mask
 from seqkeras.decoding import StateEntry
 from seqkeras.embeddings import LearnedPositions, SinusoidalPositions, TokenEmbedding
 from seqkeras.models.gpt import require_positions
+from seqkeras.models.inputs import require_inputs
 from seqkeras.transformer import Decoder, Encoder
 from seqkeras.transformer.block import require_heads
 from seqkeras.values import NEVER, build_once
@@ -44,7 +45,8 @@ class Transformer(keras.Model):
         attention_dropout: of the attention weights.
         activation_dropout: of what the activation gives.
         epsilon: of layer normalisation.
-        never_generated: target ids whose logit is always `NEVER`: padding, unknown, begin.
+        never_generated: target ids whose logit is always `NEVER`: padding, unknown, begin. No
+            target may be one of them, unless the loss ignores it: it would cost 1e9.
         output_bias: whether there is b.
 
     Call arguments (one dictionary):
@@ -178,6 +180,7 @@ class Transformer(keras.Model):
         build_once(self.decoder, sequence, sequence)
 
     def call(self, inputs, training=False):
+        require_inputs(self, inputs, ["token_ids", "lengths", "target_ids"])
         encoded, mask = self._encode(inputs["token_ids"], inputs["lengths"], training)
         target_ids = inputs["target_ids"]
         positions = ops.arange(ops.shape(target_ids)[1])[None]
@@ -224,6 +227,8 @@ class Transformer(keras.Model):
 
     def step(self, token_ids, state):
         """One target step of every beam, the step contract of `seqkeras.decoding`.
+
+        A search that is given the `state_entries` refuses more tokens than the cache has room for.
 
         Args:
             token_ids: (B, K) integers, the last token of each of K beams.

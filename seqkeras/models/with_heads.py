@@ -5,7 +5,11 @@ from keras import ops
 
 from seqkeras.attention.masks import padding_mask
 from seqkeras.models.heads import MaskedLMHead, MultipleChoiceHead
+from seqkeras.models.inputs import require_inputs
 from seqkeras.values import build_once
+
+ENCODER_INPUTS = ("token_ids", "lengths", "segment_ids")
+ENCODED = ("hidden", "pooled", "padding_mask")  # what heads take that is no input
 
 
 @keras.saving.register_keras_serializable("seqkeras")
@@ -19,7 +23,9 @@ class WithHeads(keras.Model):
             (B, D), as `Bert`.
         heads: a dictionary of heads by name, as {"classes": ClassificationHead(3)}.
         frozen: True for feature extraction, where the heads alone learn and the encoder runs
-            without dropout; False for fine-tuning.
+            without dropout; False for fine-tuning. The encoder's `trainable` goes by it: one that
+            is frozen as a whole, as by another model, learns again with False. It may be set
+            later; `compile` again then.
 
     Call arguments (one dictionary):
         token_ids, lengths, segment_ids: of the encoder; for multiple choice (B, C, T), (B, C),
@@ -30,15 +36,16 @@ class WithHeads(keras.Model):
         A dictionary of what the heads return, by name; the losses of `compile` go by it.
 
     Raises:
-        ValueError: if there is no head, or one that takes what the encoder does not pool.
+        ValueError: if there is no head, or one that takes what the encoder does not pool; if the
+            encoder or a head is something else; if the inputs are not those above.
 
     Reference: Devlin et al. 2019, sections 3.2, 4 and 5.3, https://arxiv.org/abs/1810.04805
     """
 
     def __init__(self, encoder, heads, frozen=False, **kwargs):
         super().__init__(**kwargs)
-        if not heads:
-            raise ValueError(f"WithHeads: there must be a head at least; received {heads}.")
+        require_encoder(self, encoder)
+        _require_heads(heads)
         unpooled = [name for name, head in heads.items() if "pooled" in head.takes]
         if unpooled and encoder.pooler is None:
             raise ValueError(
@@ -47,18 +54,35 @@ class WithHeads(keras.Model):
             )
         self.encoder = encoder
         self.heads = dict(heads)
-        self.frozen = frozen
+        self._frozen = frozen
         for head in self.heads.values():
             if isinstance(head, MaskedLMHead):
                 head.tie(encoder.embedding)
 
+    @property
+    def frozen(self):
+        """Whether the encoder learns nothing."""
+        return self._frozen
+
+    @frozen.setter
+    def frozen(self, frozen):
+        self._frozen = frozen
+        if self.built:
+            self._freeze()
+
+    def _freeze(self):
+        """Freeze the encoder, or let one learn that is frozen as a whole."""
+        if self.frozen or not self.encoder.trainable:
+            # Twice, as TensorFlow leaves out an assignment of the value that is there.
+            self.encoder.trainable = self.frozen
+            self.encoder.trainable = not self.frozen
+
     def build(self, inputs_shape=None):
         build_once(self.encoder, inputs_shape)
-        if self.frozen:  # not earlier: layers that are built later would learn
-            self.encoder.trainable = False
+        self._freeze()  # not earlier: layers that are built later would learn
         dim = self.encoder.hidden_dim
         choices = any(isinstance(head, MultipleChoiceHead) for head in self.heads.values())
-        if inputs_shape is not None:
+        if isinstance(inputs_shape, dict) and "token_ids" in inputs_shape:
             choices = len(inputs_shape["token_ids"]) == 3
         shapes = {
             "hidden": (None, None, None, dim) if choices else (None, None, dim),
@@ -68,15 +92,20 @@ class WithHeads(keras.Model):
             build_once(head, *(shapes[name] for name in head.takes if name in shapes))
 
     def call(self, inputs, training=False):
+        self._require(inputs)
         known = {**inputs, **self._encode(inputs, training)}
         return {
             name: head(**{each: known.get(each) for each in head.takes}, training=training)
             for name, head in self.heads.items()
         }
 
+    def _require(self, inputs):
+        taken = [name for head in self.heads.values() for name in head.takes]
+        own = [name for name in dict.fromkeys(taken) if name not in ENCODED + ENCODER_INPUTS]
+        require_inputs(self, inputs, ENCODER_INPUTS[:1], [*ENCODER_INPUTS[1:], *own])
+
     def _encode(self, inputs, training):
-        names = [name for name in ("token_ids", "lengths", "segment_ids") if name in inputs]
-        rows = {name: inputs[name] for name in names}
+        rows = {name: inputs[name] for name in ENCODER_INPUTS if inputs.get(name) is not None}
         choices = len(inputs["token_ids"].shape) == 3
         if choices:
             rows = {
@@ -116,3 +145,33 @@ def serialize(layer):
     """A layer's config. It is built by the model that holds it, which may tie embeddings before."""
     config = keras.saving.serialize_keras_object(layer)
     return {name: value for name, value in config.items() if name != "build_config"}
+
+
+def require_encoder(model, encoder):
+    """Raise a ValueError unless it is an encoder as `Bert`."""
+    missing = [name for name in ("hidden_dim", "pooler") if not hasattr(encoder, name)]
+    if missing:
+        raise ValueError(
+            f"{type(model).__name__}: the encoder must be a model with hidden_dim and pooler, as "
+            f"Bert; received a {type(encoder).__name__} without {missing}."
+        )
+
+
+def _require_heads(heads):
+    if not isinstance(heads, dict):
+        raise ValueError(
+            "WithHeads: heads must be a dictionary of heads by name; "
+            f"received a {type(heads).__name__}."
+        )
+    if not heads:
+        raise ValueError(f"WithHeads: there must be a head at least; received {heads}.")
+    wrong = {name: type(each).__name__ for name, each in heads.items() if not _is_head(each)}
+    if wrong:
+        raise ValueError(
+            "WithHeads: every head must be a layer that says in `takes` what it is called with, as "
+            f"ClassificationHead; received {wrong}."
+        )
+
+
+def _is_head(layer):
+    return isinstance(layer, keras.layers.Layer) and hasattr(layer, "takes")

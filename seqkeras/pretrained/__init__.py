@@ -38,7 +38,8 @@ def load_hugging_face(folder, dtype=None, heads=True):
     Weights of half precision become those of `dtype`.
 
     Args:
-        folder: a path; large models may lie in several files, which an index names.
+        folder: a path, no name on the hub; large models may lie in several files, which an index
+            names.
         dtype: of the model, a name or a policy; None for Keras's own.
         heads: False leaves the heads of an encoder out.
 
@@ -58,14 +59,17 @@ def save_hugging_face(model, folder, config=None):
     """A model as a folder that `transformers` reads: config.json and model.safetensors.
 
     The folder is written aside, and takes its name when it is whole. A pooler that no head reads is
-    left out, as `transformers` has none there. The tokenizer's files are not written.
+    left out, as `transformers` has none there, and so is the dropout of a head that it has no field
+    for (DistilBERT's tags, RoBERTa's choice); a `ClassificationHead(1)` is read as a
+    `RegressionHead(1)`. The tokenizer's files are not written.
 
     Args:
         model: `Bert`, `WithHeads` on one, `SentenceEncoder`, `GPT` or `Transformer`, built.
         folder: a path; nothing is there, or an empty folder.
-        config: more fields of config.json, as labels ("id2label") and ids of tokens; a Marian model
-            needs its "pad_token_id", "eos_token_id" and "decoder_start_token_id". Those that
-            describe the model are its own. `read_config(folder)` returns those of a folder.
+        config: more fields of config.json, as labels ("id2label", or "label2id": one follows from
+            the other) and ids of tokens; a Marian model needs its "pad_token_id", "eos_token_id"
+            and "decoder_start_token_id". Those that describe the model are its own.
+            `read_config(folder)` returns those of a folder.
 
     Raises:
         ValueError: if `transformers` has no such model, a field is needed, or the folder holds

@@ -58,7 +58,7 @@ FORM = encoders.Form(
     pooler="tanh",
     poolers={"": "pooler.dense"},
     outside=("cls.", "classifier.", "qa_outputs."),
-    head_dropout=("classifier_dropout", None),
+    dropouts=dict.fromkeys(["classes", "numbers", "tags", "choice"], ("classifier_dropout", None)),
 )
 
 

@@ -51,10 +51,22 @@ class Config:
 
     def activation(self, name, default):
         """Our name of an activation."""
+        return ACTIVATIONS.get(self.choice(name, default, sorted(ACTIVATIONS)))
+
+    def choice(self, name, default, known):
+        """One of some names; None if it is none of them."""
         value = self.get(name, default)
-        if value not in ACTIVATIONS:
-            self.refuse(f"{name} must be one of {sorted(ACTIVATIONS)}; received {value!r}")
-        return ACTIVATIONS.get(value)
+        if not isinstance(value, str) or value not in known:
+            self.refuse(f"{name} must be one of {list(known)}; received {value!r}")
+            return None
+        return value
+
+    def flag(self, name, default):
+        """True or False."""
+        value = self.get(name, default)
+        if not isinstance(value, bool):
+            self.refuse(f"{name} must be true or false; received {value!r}")
+        return bool(value)
 
     def heads(self, dim_name, dim, heads_name, num_heads):
         """A number of heads that divides the width."""
@@ -70,6 +82,9 @@ class Config:
     def labels(self):
         """How many labels a head has."""
         named = self.get("id2label", {})
+        if not isinstance(named, dict):
+            self.refuse(f"id2label must be an object, a name for each number; received {named!r}")
+            return 1
         return len(named) or self.size("num_labels", 2)
 
     def refuse(self, problem):

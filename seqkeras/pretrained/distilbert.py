@@ -1,4 +1,7 @@
-"""Hugging Face's DistilBERT and its heads."""
+"""Hugging Face's DistilBERT and its heads.
+
+The dropout before the linear map of its question answering (`qa_dropout`) is left out.
+"""
 
 import functools
 
@@ -53,7 +56,10 @@ FORM = encoders.Form(
     pooler="relu",
     poolers=dict.fromkeys(["classes", "numbers", "choice"], "pre_classifier"),
     outside=("vocab_", "pre_classifier.", "classifier.", "qa_outputs."),
-    head_dropout=("seq_classif_dropout", 0.2),
+    dropouts={
+        **dict.fromkeys(["classes", "numbers", "choice"], ("seq_classif_dropout", 0.2)),
+        "tags": (None, None),
+    },
 )
 
 

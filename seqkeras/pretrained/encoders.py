@@ -53,7 +53,8 @@ class Form:
         pooler: its activation, where there is one.
         poolers: its name, by the kind of head that takes it; "" for none.
         outside: what the names of heads begin with.
-        head_dropout: the field of config.json, and its default; None for the encoder's dropout.
+        dropouts: of the kinds of heads that have a dropout, its field of config.json and its
+            default; None for the encoder's dropout, as field or as default.
     """
 
     architectures: dict
@@ -64,7 +65,7 @@ class Form:
     pooler: str
     poolers: dict
     outside: tuple
-    head_dropout: tuple
+    dropouts: dict
 
     def pooler_name(self, kinds):
         """Its name below these heads, or None if there is none."""
@@ -146,9 +147,13 @@ def plan(form, arguments, config, architecture, tensors, heads, head_activation=
         not kinds and "" in form.poolers and f"{form.poolers['']}.weight" in tensors
     )
     arguments = {**arguments, "pooler": form.pooler if pooled else None}
-    field, default = form.head_dropout
-    dropout = config.rate(field, arguments["dropout"] if default is None else default)
-    linear = {"num_outputs": labels, "dropout": dropout}
+    dropouts = {
+        kind: arguments["dropout"]
+        if field is None
+        else config.rate(field, arguments["dropout"] if default is None else default)
+        for kind, (field, default) in form.dropouts.items()
+        if kind in kinds
+    }
     masked = {
         "vocab_size": arguments["vocab_size"],
         "epsilon": arguments["epsilon"],
@@ -157,18 +162,22 @@ def plan(form, arguments, config, architecture, tensors, heads, head_activation=
     makers = {
         "masked": functools.partial(MaskedLMHead, **masked),
         "next": NextSentenceHead,
-        "classes": functools.partial(ClassificationHead, **linear),
-        "numbers": functools.partial(RegressionHead, **linear),
-        "tags": functools.partial(TaggingHead, **linear),
+        "classes": functools.partial(ClassificationHead, labels),
+        "numbers": functools.partial(RegressionHead, labels),
+        "tags": functools.partial(TaggingHead, labels),
         "span": SpanHead,
-        "choice": functools.partial(MultipleChoiceHead, dropout),
+        "choice": MultipleChoiceHead,
     }
 
     def make(dtype):
         encoder = Bert(**arguments, dtype=dtype)
         if not kinds:
             return encoder
-        return WithHeads(encoder, {kind: makers[kind](dtype=dtype) for kind in kinds}, dtype=dtype)
+        made = {}
+        for kind in kinds:
+            options = {"dropout": dropouts[kind]} if kind in dropouts else {}
+            made[kind] = makers[kind](**options, dtype=dtype)
+        return WithHeads(encoder, made, dtype=dtype)
 
     unused = [*([] if heads else form.outside), *([] if pooled else ["pooler."])]
     return Plan(make, (r"embeddings\.position_ids", *(f"{re.escape(each)}.*" for each in unused)))
@@ -240,11 +249,12 @@ def _masked_problems(head, encoder, activation):
 
 
 def _head_fields(form, heads):
-    dropouts = [head.dropout for head in heads.values() if hasattr(head, "dropout")]
-    return {
-        **dict(zip(form.head_dropout[:1], dropouts)),
-        **({"problem_type": "regression"} if "numbers" in heads else {}),
-    }
+    fields = {"problem_type": "regression"} if "numbers" in heads else {}
+    for kind, head in heads.items():
+        field = form.dropouts.get(kind, (None,))[0]
+        if field is not None:
+            fields[field] = head.dropout
+    return fields
 
 
 def _labels(heads):

@@ -19,18 +19,22 @@ WEIGHTS, INDEX, CONFIG = "model.safetensors", "model.safetensors.index.json", "c
 DTYPES = {"F16": "float16", "BF16": "bfloat16", "F32": "float32", "F64": "float64"}
 
 
-def read_json(path):
-    """The object or list that a JSON file holds.
+def read_json(path, kind=dict):
+    """The object that a JSON file holds, or the list if `kind` is list.
 
     Raises:
-        ValueError: if the file is not there, or is not JSON.
+        ValueError: if the file is not there, is not JSON, or holds another kind of value.
     """
     try:
-        return json.loads(Path(path).read_text(encoding="utf-8"))
-    except FileNotFoundError:
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         raise ValueError(f"{path}: must be there; found no such file.") from None
     except ValueError as error:
         raise ValueError(f"{path}: must be JSON; received {error}.") from None
+    if not isinstance(content, kind):
+        name = "an object" if kind is dict else "a list"
+        raise ValueError(f"{path}: must hold {name} of JSON; received {content!r:.80}.")
+    return content
 
 
 def read_tensors(folder):
@@ -46,7 +50,7 @@ def read_tensors(folder):
     if (folder / WEIGHTS).exists():
         return _tensors_of(folder / WEIGHTS)
     if (folder / INDEX).exists():
-        shards = sorted(set(read_json(folder / INDEX)["weight_map"].values()))
+        shards = _shards_of(folder / INDEX)
         return functools.reduce(dict.__or__, [_tensors_of(folder / name) for name in shards])
     pickled = sorted(path.name for path in folder.glob("*.bin"))
     raise ValueError(
@@ -78,6 +82,18 @@ def write_folder(folder, config, arrays, files=None):
             write_json(aside / name, content)
         # Others read from it which library the layout is of.
         save_file(arrays, aside / WEIGHTS, metadata={"format": "pt"})
+
+
+def _shards_of(index):
+    """The files that an index names."""
+    places = read_json(index).get("weight_map")
+    files = list(places.values()) if isinstance(places, dict) else []
+    if not files or not all(isinstance(name, str) for name in files):
+        raise ValueError(
+            f"{index}: weight_map must be an object, the name of a file for each tensor; "
+            f"received {places!r:.80}."
+        )
+    return sorted(set(files))
 
 
 def _tensors_of(path):
@@ -117,6 +133,7 @@ def _new_folder(folder):
             f"{folder}: must be a new folder, or an empty one; received one that holds something."
         )
     aside = folder.with_name(f".{folder.name}.partial")
+    shutil.rmtree(aside, ignore_errors=True)  # what a process that was killed left
     aside.mkdir(parents=True)
     try:
         yield aside

@@ -30,19 +30,10 @@ def load_transformer(folder, dtype=None, heads=True):
     """The model of a folder; see `seqkeras.pretrained.load_hugging_face`."""
     folder = Path(folder)
     config = Config(read_config(folder), folder / CONFIG)
-    family = FAMILIES.get(config.get("model_type"))
-    if family is None:
-        config.refuse(
-            f"model_type must be one of {list(FAMILIES)}; received {config.get('model_type')!r}"
-        )
-        config.check()
-    architecture = (config.get("architectures") or family.architectures)[0]
-    if architecture not in family.architectures:
-        config.refuse(
-            f"architectures must name one of {list(family.architectures)}; "
-            f"received {architecture!r}"
-        )
-        config.check()
+    family = FAMILIES.get(config.choice("model_type", None, FAMILIES))
+    config.check()
+    architecture = _architecture(config, family)
+    config.check()
     tensors = {family.common_name(name): each for name, each in read_tensors(folder).items()}
     plan = family.plan(config, architecture, tensors.keys(), heads)
     config.check()
@@ -62,7 +53,7 @@ def save_transformer(model, folder, config=None, files=None):
             f"save_hugging_face: the {type(model).__name__} must be built; received one that is "
             "not. Call it once, or its build(None)."
         )
-    config = config or {}
+    config = _with_both_labels(config or {})
     unknown = [name for name in description.required if config.get(name) is None]
     if unknown:
         raise ValueError(
@@ -94,6 +85,26 @@ def save_transformer(model, folder, config=None, files=None):
         for name in files[GENERATION].keys() - set(description.required):
             fields.pop(name, None)  # each is in one of the files
     write_folder(folder, fields, named, files)
+
+
+def _with_both_labels(config):
+    """Fields with "id2label" and "label2id", of which the caller may give one."""
+    names, numbers = config.get("id2label"), config.get("label2id")
+    if names is not None and numbers is None:
+        return {**config, "label2id": {label: int(number) for number, label in names.items()}}
+    if numbers is not None and names is None:
+        return {**config, "id2label": {number: label for label, number in numbers.items()}}
+    return config
+
+
+def _architecture(config, family):
+    named = config.get("architectures") or family.architectures[:1]
+    found = named[0] if isinstance(named, list | tuple) else named
+    if found not in family.architectures:
+        config.refuse(
+            f"architectures must name one of {list(family.architectures)}; received {found!r}"
+        )
+    return found
 
 
 def _describe(model):

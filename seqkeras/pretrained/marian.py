@@ -49,7 +49,7 @@ def plan(config, architecture, tensors, heads):
     for name, ours in SIZES.items():
         config.fixed(f"decoder_{name}", arguments[ours], f"encoder_{name}")
     config.fixed("tie_word_embeddings", True)
-    shared = config.get("share_encoder_decoder_embeddings", True)
+    shared = config.flag("share_encoder_decoder_embeddings", True)
     target_vocab_size = arguments["source_vocab_size"]
     if shared:
         config.fixed("decoder_vocab_size", target_vocab_size, "vocab_size")
@@ -59,11 +59,20 @@ def plan(config, architecture, tensors, heads):
         **FIXED,
         "target_vocab_size": target_vocab_size,
         "shared_embeddings": "all" if shared else "target",
-        "scale_embeddings": config.get("scale_embedding", False),
+        "scale_embeddings": config.flag("scale_embedding", False),
         "output_bias": BIAS in tensors,
-        "never_generated": [each[0] for each in config.get("bad_words_ids", ()) if len(each) == 1],
+        "never_generated": _never_generated(config),
     }
     return Plan(lambda dtype: Transformer(**arguments, dtype=dtype), HARMLESS)
+
+
+def _never_generated(config):
+    """The bad words of one token; those of several are the caller's."""
+    words = config.get("bad_words_ids", [])
+    if not isinstance(words, list) or not all(isinstance(each, list) for each in words):
+        config.refuse(f"bad_words_ids must be a list of lists; received {words!r}")
+        return []
+    return [each[0] for each in words if len(each) == 1]
 
 
 def links(model):

@@ -34,7 +34,10 @@ FORM = encoders.Form(
     pooler="tanh",
     poolers={"": "pooler.dense", **dict.fromkeys(["classes", "numbers"], "classifier.dense")},
     outside=("lm_head.", "classifier.", "qa_outputs."),
-    head_dropout=("classifier_dropout", None),
+    dropouts={
+        **dict.fromkeys(["classes", "numbers", "tags"], ("classifier_dropout", None)),
+        "choice": (None, None),
+    },
 )
 HEAD_ACTIVATION = "gelu"
 

@@ -17,7 +17,15 @@ POOLINGS = {"mean": "pooling_mode_mean_tokens", "cls": "pooling_mode_cls_token"}
 def load_sentence_encoder(folder, dtype=None):
     """A `SentenceEncoder`; see `seqkeras.pretrained.load_hugging_face`."""
     folder = Path(folder)
-    modules = read_json(folder / MODULES)
+    modules = read_json(folder / MODULES, list)
+    for each in modules:
+        if not isinstance(each, dict) or not all(
+            isinstance(each.get(name), str) for name in ("type", "path")
+        ):
+            raise ValueError(
+                f'{folder / MODULES}: each module must have a "type" and a "path"; '
+                f"received {each!r}."
+            )
     kinds = tuple(each["type"].rpartition(".")[2] for each in modules)
     if kinds not in (KINDS[:2], KINDS):
         raise ValueError(

@@ -42,6 +42,9 @@ class DecoderBlock(Block):
         attention_mask: (B or 1, T or 1, T) booleans beside causality, True = may attend, or None.
         encoded_mask: (B, S) booleans, True for real positions of the source, or None.
 
+    A mask that Keras carries along, as of `Embedding(mask_zero=True)`, is not taken: pass
+    attention_mask.
+
     Returns:
         (B, T, D).
 
@@ -173,6 +176,9 @@ class Decoder(keras.layers.Layer):
         encoded: (B, S, ·) what the encoder gave; None without cross-attention.
         attention_mask: (B or 1, T or 1, T) booleans beside causality, True = may attend, or None.
         encoded_mask: (B, S) booleans, True for real positions of the source, or None.
+
+    A mask that Keras carries along, as of `Embedding(mask_zero=True)`, is not taken: pass
+    attention_mask.
 
     Returns:
         (B, T, D).

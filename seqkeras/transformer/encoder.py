@@ -35,6 +35,9 @@ class EncoderBlock(Block):
         attention_mask: (B or 1, T or 1, T) booleans, True = may attend, or None. A padding mask
             (B, T) enters as `mask[:, None]`.
 
+    A mask that Keras carries along, as of `Embedding(mask_zero=True)`, is not taken: pass
+    attention_mask.
+
     Returns:
         (B, T, D); numbers without a meaning at padded positions.
 
@@ -71,6 +74,9 @@ class Encoder(keras.layers.Layer):
     Call arguments:
         sequence: (B, T, D).
         attention_mask: (B or 1, T or 1, T) booleans, True = may attend, or None.
+
+    A mask that Keras carries along, as of `Embedding(mask_zero=True)`, is not taken: pass
+    attention_mask.
 
     Returns:
         (B, T, D).

@@ -58,8 +58,10 @@ def test_what_we_save_gives_our_outputs_in_transformers(case, tmp_path):
     theirs, told = getattr(transformers, architecture).from_pretrained(
         tmp_path / "ours", output_loading_info=True
     )
-    assert not told["missing_keys"] and not told["mismatched_keys"], told
-    # A bare GPT2Model is saved as the language model that it is here.
+    # Tables of sinusoids are made from their formula; only MarianModel asks a file for them.
+    assert not [name for name in told["missing_keys"] if "embed_positions" not in name], told
+    assert not told["mismatched_keys"], told
+    # A bare GPT2Model or MarianModel is saved as the language model that it is here.
     assert not told["unexpected_keys"], told
     given = rivals.inputs(case, **SIZES)
     with torch.no_grad():

@@ -10,6 +10,8 @@ from seqkeras.losses import (
     SoftTargetLoss,
     span_loss,
 )
+from seqkeras.models import Transformer
+from seqkeras.values import NEVER
 from tests.arrays import close, floats, numbers
 from tests.autodiff import gradients_of
 from tests.references.forecaster import pinball
@@ -98,6 +100,20 @@ def test_smoothed_cross_entropy_is_the_papers_formula(smoothing):
     close(SmoothedCrossEntropy(smoothing, ignore_class=0)(targets, logits), np.mean(expected))
 
 
+def test_smoothing_is_over_the_classes_that_may_be_chosen_as_the_transformers_logits_say():
+    """The loss over those classes alone, whatever the model never generates."""
+    model = Transformer(7, 7, 6, 1, 3, 11)
+    targets = np.array([[3, 4, 6, 0, 0], [5, 0, 0, 0, 0]])
+    logits = model({"token_ids": targets, "lengths": np.array([3, 1]), "target_ids": targets})
+    assert np.all(numbers(logits)[..., :3] == NEVER)
+    loss = SmoothedCrossEntropy(0.2, ignore_class=0)
+    allowed = SmoothedCrossEntropy(0.2, ignore_class=-3)(targets - 3, numbers(logits)[..., 3:])
+    close(loss(targets, logits), allowed)
+    [gradient] = gradients_of(lambda values: loss(targets, values[0]), [numbers(logits)])
+    assert np.all(np.isfinite(gradient))
+    assert np.all(gradient[..., :3] == 0)
+
+
 def test_smoothed_cross_entropy_is_kerass_where_keras_has_it():
     logits, targets = floats(3, 5, 7), np.random.default_rng(0).integers(0, 7, (3, 5))
     rival = keras.losses.CategoricalCrossentropy(from_logits=True, label_smoothing=0.2)
@@ -134,6 +150,22 @@ def test_a_student_with_its_teachers_logits_has_nothing_to_learn():
     teacher = floats(3, 7)
     [gradient] = gradients_of(lambda values: SoftTargetLoss(2.0)(teacher, values[0]), [teacher])
     close(gradient, np.zeros((3, 7)))
+
+
+def test_soft_targets_leave_padding_out():
+    teacher, student = floats(3, 5, 7), floats(3, 5, 7, seed=1)
+    mask = np.array([[1, 1, 0, 0, 0]] * 3, "float32")
+    loss = SoftTargetLoss(3.0)
+    close(loss(teacher, student, mask), loss(teacher[:, :2], student[:, :2]))
+
+
+def test_the_teacher_of_soft_targets_has_no_gradient():
+    given = [floats(3, 7), floats(3, 7, seed=1)]
+    [gradient] = gradients_of(
+        lambda values: SoftTargetLoss(2.0)(values[0], ops.add(values[0], given[1])), given[:1]
+    )
+    p, q = (numbers(ops.softmax(each / 2)) for each in (given[0], given[0] + given[1]))
+    close(gradient, 2 * (q - p) / 3)
 
 
 def test_hidden_states_are_matched_by_distance_or_direction():

@@ -111,7 +111,7 @@ def torch_model(case, *, vocab, dim, layers, heads, inner, places, **sizes):
     _randomize(model, "float32", dim)
     for table, values in zip(tables, kept, strict=True):
         table.data.copy_(values)
-    if family == "marian":
+    if architecture == "MarianMTModel":
         bias = _normal(np.random.default_rng(6), model.final_logits_bias.shape)
         model.final_logits_bias.data.copy_(_tensor(bias))
     return model.eval()
@@ -156,8 +156,9 @@ def run(case, model, given):
         return {kind: found.logits * real[..., None]}
     if kind is not None or "logits" in found:
         return {kind or "logits": found.logits}
-    if CASES[case][0] == "gpt2":  # whose language model is tied
-        return {"logits": found.last_hidden_state @ model.wte.weight.T}
+    tied = {"gpt2": "wte", "marian": "shared"}.get(CASES[case][0])
+    if tied is not None:  # ours is the language model
+        return {"logits": found.last_hidden_state @ getattr(model, tied).weight.T}
     pooled = {"pooled": found.pooler_output} if "pooler_output" in found else {}
     return {"hidden": found.last_hidden_state * real[..., None], **pooled}
 
@@ -239,6 +240,7 @@ CASES = {  # family, architecture, options of its config
     ),
     "roberta_classes": ("roberta", "RobertaForSequenceClassification", {"type_vocab_size": 1}),
     "roberta_tags": ("roberta", "RobertaForTokenClassification", {"type_vocab_size": 1}),
+    "roberta_span": ("roberta", "RobertaForQuestionAnswering", {"type_vocab_size": 1}),
     "roberta_choice": ("roberta", "RobertaForMultipleChoice", {"type_vocab_size": 1}),
     "distilbert": (
         "distilbert",
@@ -251,11 +253,13 @@ CASES = {  # family, architecture, options of its config
         "DistilBertForSequenceClassification",
         {"seq_classif_dropout": 0.4},
     ),
+    "distilbert_tags": ("distilbert", "DistilBertForTokenClassification", {"dropout": 0.3}),
     "distilbert_choice": ("distilbert", "DistilBertForMultipleChoice", {}),
     "distilbert_span": ("distilbert", "DistilBertForQuestionAnswering", {}),
     "gpt2": ("gpt2", "GPT2LMHeadModel", {}),
     "gpt2_bare": ("gpt2", "GPT2Model", GPT2_OPTIONS),
     "marian": ("marian", "MarianMTModel", {"activation_function": "swish"}),
+    "marian_bare": ("marian", "MarianModel", {}),
     "marian_two_vocabularies": (
         "marian",
         "MarianMTModel",

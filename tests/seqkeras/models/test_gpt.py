@@ -69,6 +69,33 @@ def test_text_is_read_in_pieces(case):
 
 
 @every_model
+def test_no_text_is_read_too(case):
+    """One token is all there is before it, where the last one starts the decoding."""
+    model, token_ids = case.build(), case.inputs()["token_ids"]
+    for before in (None, model.read(token_ids[:, :3])[1]):
+        logits, state = model.read(token_ids[:, :0], state=before)
+        assert logits.shape == (B, 0, model.config["vocab_size"])
+        before = model.initial_state(B) if before is None else before
+        close(list(state.values()), list(before.values()))
+
+
+def test_a_cache_too_small_for_the_tokens_is_refused_before_the_first_one():
+    model = GPTS[0].build()
+    options = {"start_id": 1, "end_id": 2, "state_entries": model.state_entries}
+    message = (
+        "^decode: the state must have room for max_length, {}, tokens; key_0 has 7 places, and {} "
+        r"of them are taken\.$"
+    )
+    with pytest.raises(ValueError, match=message.format(8, 0)):
+        greedy(model.step, model.initial_state(B, 7), **options, max_length=8)
+    _, state = model.read(np.ones((B, 3), "int32"), state=model.initial_state(B, 7))
+    with pytest.raises(ValueError, match=message.format(5, 3)):
+        beam(model.step, state, **options, max_length=5, num_beams=3)
+    token_ids, _, _ = greedy(model.step, state, **options, max_length=4)
+    assert token_ids.shape == (B, 4)
+
+
+@every_model
 def test_the_state_is_what_the_entries_say(case):
     model = case.build()
     state = model.initial_state(B, 11)
@@ -120,6 +147,21 @@ def test_a_graph_decodes_batches_of_any_size():
         state = model.initial_state(size, 7)
         expected = greedy(model.step, state, start_id=start_id, end_id=2, max_length=7)
         close(graph(start_id), expected, atol=1e-5)
+
+
+@needs_tensorflow
+def test_a_graph_refuses_a_cache_that_is_too_small_while_it_is_traced():
+    import tensorflow as tf
+
+    model = GPTS[0].build()
+
+    @tf.function(autograph=False)
+    def graph(start_id):
+        options = {"end_id": 2, "max_length": 8, "state_entries": model.state_entries}
+        return greedy(model.step, model.initial_state(2, 7), start_id=start_id, **options)
+
+    with pytest.raises(ValueError, match="decode: the state must have room for max_length, 8, tok"):
+        graph(tf.constant([1, 3]))
 
 
 def test_a_line_is_learned_by_heart():

@@ -2,7 +2,7 @@ import keras
 import numpy as np
 import pytest
 
-from seqkeras.models import Bert, SentenceEncoder
+from seqkeras.models import Bert, SentenceEncoder, TaggingHead, WithHeads
 from tests.arrays import close, numbers, randomize
 from tests.seqkeras.models.support import compiled
 
@@ -48,6 +48,24 @@ def test_a_pooler_that_nobody_reads_does_not_learn():
     model.train_on_batch(TOKENS, np.ones((2, 6), "float32"))
     np.testing.assert_array_equal(numbers(model.encoder.pooler.kernel), pooler)
     assert np.any(numbers(model.encoder.embedding.embeddings) != before)
+
+
+def test_the_pooler_of_a_shared_encoder_is_left_as_it_is():
+    model = built()
+    pooler = model.encoder.pooler
+    assert pooler.trainable and all(each.trainable for each in pooler.weights)
+    learning, rest = model.trainable_variables, model.non_trainable_variables
+    assert len(learning) + len(rest) == len(model.variables)
+    assert {id(each) for each in pooler.weights} <= {id(each) for each in rest}
+    assert len(model.trainable_weights) + 2 == len(model.weights)
+    assert len(model.non_trainable_weights) == 2
+
+
+def test_what_is_no_encoder_is_refused():
+    heads = WithHeads(Bert(17, 6, 2, 3, 11), {"tags": TaggingHead(3)})
+    message = "^SentenceEncoder: the encoder must be a model with hidden_dim and pooler, as Bert; r"
+    with pytest.raises(ValueError, match=message):
+        SentenceEncoder(heads)
 
 
 def test_another_pooling_is_refused():

@@ -248,6 +248,12 @@ def test_a_config_that_makes_no_model_is_refused(change, message, tmp_path):
         load_google_bert(tmp_path)
 
 
+def test_a_config_of_another_kind_is_refused(tmp_path):
+    (tmp_path / "bert_config.json").write_text("[]")
+    with pytest.raises(ValueError, match=r"bert_config.json: must hold an object of JSON; .* \[\]"):
+        load_google_bert(tmp_path)
+
+
 def test_files_that_are_not_there_are_named(folder, tmp_path):
     with pytest.raises(ValueError, match="bert_config.json: must be there"):
         load_google_bert(tmp_path)

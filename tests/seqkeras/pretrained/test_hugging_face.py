@@ -11,6 +11,7 @@ from tests.agreement import difference
 from tests.seqkeras.pretrained.agreement import folder_with, outputs_of, refusal, stored
 from tests.vectors.pretrained import CASES
 
+BARE = {"gpt2_bare": "transformer", "marian_bare": "model"}
 every_case = pytest.mark.parametrize("case", CASES)
 
 
@@ -40,17 +41,22 @@ def test_what_was_loaded_is_saved_bit_for_bit(case, tmp_path):
     save_hugging_face(model, tmp_path / "ours", config)
     theirs = load_file(tmp_path / "theirs" / "model.safetensors")
     ours = load_file(tmp_path / "ours" / "model.safetensors")
-    if case == "gpt2_bare":  # ours is the language model
-        theirs = {f"transformer.{name}": each for name, each in theirs.items()}
+    if case in BARE:  # ours is the language model, and makes sinusoids from their formula
+        theirs = {
+            f"{BARE[case]}.{name}": each
+            for name, each in theirs.items()
+            if "embed_positions" not in name
+        }
     assert ours.keys() == theirs.keys()
     for name, each in theirs.items():
         np.testing.assert_array_equal(ours[name], each, err_msg=name)
     again = load_hugging_face(tmp_path / "ours")
     assert again.count_params() == model.count_params()
     written = read_config(tmp_path / "ours")
-    # A default may be said by its number, "swish" is "silu" too, and a bare GPT2Model is saved as
-    # the language model that it is here.
-    kept = [name for name, value in config.items() if value not in (None, "swish", ["GPT2Model"])]
+    # A default may be said by its number, "swish" is "silu" too, and a bare model (BARE) is saved
+    # as the language model that it is here.
+    renamed = (None, "swish", ["GPT2Model"], ["MarianModel"])
+    kept = [name for name, value in config.items() if value not in renamed]
     assert {name: written[name] for name in kept} == {name: config[name] for name in kept}
 
 
@@ -114,6 +120,36 @@ def test_gpt2_is_loaded_from_openais_file_too(tmp_path):
     folder_with("gpt2", tmp_path, older)
     actual = outputs_of(load_hugging_face(tmp_path), given)
     assert difference(actual["logits"], given["output/logits"]) < 1e-5
+
+
+RATES = {"hidden_dropout_prob": 0.1, "classifier_dropout": 0.2}
+DISTILBERT_RATES = {"dropout": 0.1, "seq_classif_dropout": 0.2, "qa_dropout": 0.4}
+
+
+@pytest.mark.parametrize(
+    "case, rates, expected",
+    [
+        ("bert_tags", RATES, 0.2),
+        ("bert_choice", RATES, 0.2),
+        ("roberta_tags", RATES, 0.2),
+        ("roberta_choice", RATES, 0.1),  # transformers reads no other field there
+        ("distilbert_classes", DISTILBERT_RATES, 0.2),
+        ("distilbert_choice", DISTILBERT_RATES, 0.2),
+        ("distilbert_tags", DISTILBERT_RATES, 0.1),
+    ],
+)
+def test_the_dropout_of_a_head_is_of_the_field_that_transformers_reads(
+    case, rates, expected, tmp_path
+):
+    folder_with(case, tmp_path / "theirs", **rates)
+    model = load_hugging_face(tmp_path / "theirs")
+    (head,) = model.heads.values()
+    assert head.dropout == expected
+    save_hugging_face(model, tmp_path / "ours")
+    written = read_config(tmp_path / "ours")
+    first, field = list(rates)[:2]
+    assert written[first] == rates[first]
+    assert written.get(field) == (rates[field] if expected == rates[field] else None)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64"])

@@ -84,6 +84,31 @@ def test_a_config_that_no_model_of_ours_fits_is_refused_with_every_reason(tmp_pa
         ),
         ("gpt2", {"embd_pdrop": 0.3}, "embd_pdrop must be 0.1, as resid_pdrop is; received 0.3"),
         (
+            "bert",
+            {"hidden_act": ["gelu"]},
+            "hidden_act must be one of ['gelu', 'gelu_fast', 'gelu_new', 'gelu_python', "
+            "'gelu_pytorch_tanh', 'relu', 'silu', 'swish']; received ['gelu']",
+        ),
+        (
+            "bert",
+            {"model_type": ["bert"]},
+            "model_type must be one of ['bert', 'roberta', 'distilbert', 'gpt2', 'marian']; "
+            "received ['bert']",
+        ),
+        (
+            "gpt2",
+            {"architectures": {"name": "GPT2Model"}},
+            "architectures must name one of ['GPT2Model', 'GPT2LMHeadModel']; "
+            "received {'name': 'GPT2Model'}",
+        ),
+        ("bert", {"id2label": 3}, "id2label must be an object, a name for each number; received 3"),
+        ("marian", {"bad_words_ids": [3]}, "bad_words_ids must be a list of lists; received [3]"),
+        (
+            "marian",
+            {"scale_embedding": "no"},
+            "scale_embedding must be true or false; received 'no'",
+        ),
+        (
             "marian",
             {"decoder_layers": 3},
             "decoder_layers must be 2, as encoder_layers is; received 3",
@@ -147,3 +172,32 @@ def test_pickled_missing_and_damaged_files_are_refused(tmp_path):
     assert refusal(tmp_path).startswith("FOLDER/config.json: must be JSON; received Expecting")
     (tmp_path / "config.json").unlink()
     assert refusal(tmp_path) == "FOLDER/config.json: must be there; found no such file."
+
+
+def test_files_of_another_kind_are_refused(tmp_path):
+    stored("sentence", tmp_path)
+    modules, config = tmp_path / "modules.json", tmp_path / "config.json"
+    modules.write_text("{}")
+    assert refusal(tmp_path) == "FOLDER/modules.json: must hold a list of JSON; received {}."
+    modules.write_text('[{"path": ""}]')
+    assert refusal(tmp_path).startswith(
+        'FOLDER/modules.json: each module must have a "type" and a "path"; received {'
+    )
+    modules.unlink()
+    for text, received in (("[1]", "[1]"), ("null", "None")):
+        config.write_text(text)
+        assert refusal(tmp_path) == (
+            f"FOLDER/config.json: must hold an object of JSON; received {received}."
+        )
+    assert refusal(config) == "FOLDER/config.json: must be there; found no such file."
+
+
+@pytest.mark.parametrize("index", [{}, {"weight_map": {}}, {"weight_map": {"a": 1}}])
+def test_an_index_that_names_no_files_is_refused(index, tmp_path):
+    stored("bert", tmp_path)
+    (tmp_path / "model.safetensors").unlink()
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps(index))
+    assert refusal(tmp_path) == (
+        "FOLDER/model.safetensors.index.json: weight_map must be an object, the name of a file for "
+        f"each tensor; received {index.get('weight_map')}."
+    )

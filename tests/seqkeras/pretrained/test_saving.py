@@ -141,6 +141,27 @@ def test_what_can_not_be_saved_is_refused_before_anything_is_written(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["full"]
 
 
+def test_what_a_killed_save_left_blocks_no_other(tmp_path):
+    left = tmp_path / ".model.partial"
+    left.mkdir()
+    (left / "old.json").touch()
+    save_hugging_face(made(bert()), tmp_path / "model")
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+    found = sorted(path.name for path in (tmp_path / "model").iterdir())
+    assert found == ["config.json", "model.safetensors"]
+
+
+@pytest.mark.parametrize(
+    "config", [{"id2label": {"0": "no", "1": "yes"}}, {"label2id": {"no": 0, "yes": 1}}]
+)
+def test_labels_are_said_both_ways(config, tmp_path):
+    model = made(WithHeads(bert(), {"classes": ClassificationHead(2)}))
+    save_hugging_face(model, tmp_path / "model", config)
+    written = read_config(tmp_path / "model")
+    assert written["id2label"] == {"0": "no", "1": "yes"}
+    assert written["label2id"] == {"no": 0, "yes": 1}
+
+
 def test_a_folder_that_could_not_be_written_whole_is_not_there(tmp_path, monkeypatch):
     def fail(*arguments, **options):
         raise OSError("no space left")

@@ -1,0 +1,62 @@
+"""A model's dictionary of inputs: what is missing or nobody reads is refused, not passed over."""
+
+import numpy as np
+import pytest
+
+from seqkeras.models import GPT, Bert, MaskedLMHead, SentenceEncoder, Transformer, WithHeads
+
+TOKENS = {"token_ids": np.array([[3, 8, 12], [7, 1, 4]]), "lengths": np.array([3, 2])}
+MASK = np.array([[True, True, True], [True, True, False]])
+
+
+SIZES = {"hidden_dim": 6, "num_layers": 1, "num_heads": 3, "feed_forward_dim": 11}
+
+
+def bert():
+    return Bert(17, **SIZES)
+
+
+MODELS = {
+    "Bert": bert,
+    "WithHeads": lambda: WithHeads(bert(), {"masked": MaskedLMHead(17)}),
+    "SentenceEncoder": lambda: SentenceEncoder(bert()),
+    "GPT": lambda: GPT(17, **SIZES, max_length=5),
+    "Transformer": lambda: Transformer(17, 17, **SIZES),
+}
+every_model = pytest.mark.parametrize("name", MODELS)
+
+
+@every_model
+@pytest.mark.parametrize("extra", ["attention_mask", "padding_mask", "token_type_ids"])
+def test_an_input_that_nobody_reads_is_refused(name, extra):
+    message = rf"{name}: .*inputs must be among \['token_ids', .*\]; received \['{extra}'\], which"
+    with pytest.raises(ValueError, match=message):
+        MODELS[name]()(TOKENS | {extra: MASK})
+
+
+@every_model
+def test_an_input_that_must_be_there_is_named(name):
+    message = rf"{name}: inputs must hold \['token_ids'.*\]; received \['lengths'\]\."
+    with pytest.raises(ValueError, match=message):
+        MODELS[name]()({"lengths": TOKENS["lengths"]})
+
+
+@every_model
+def test_a_mask_in_place_of_lengths_is_refused(name):
+    message = rf"{name}: .*lengths must have shape \(batch\), .* received \(2, 3\)\."
+    with pytest.raises(ValueError, match=message):
+        MODELS[name]()(TOKENS | {"lengths": MASK})
+
+
+@every_model
+def test_an_array_in_place_of_the_dictionary_is_refused(name):
+    message = rf"{name}: inputs must be a dictionary of \['token_ids', .*\]; received \w+\."
+    with pytest.raises(ValueError, match=message):
+        MODELS[name]()(TOKENS["token_ids"])
+
+
+def test_every_reason_is_given_at_once():
+    with pytest.raises(ValueError, match="must be among .* lengths must have shape"):
+        bert()(TOKENS | {"lengths": MASK, "padding_mask": MASK})
+    with pytest.raises(ValueError, match="must hold .* must be among"):
+        bert()({"input_ids": TOKENS["token_ids"]})

@@ -1,0 +1,118 @@
+import keras
+import numpy as np
+import pytest
+
+from seqkeras.models import Bert, ClassificationHead, SentenceEncoder, TaggingHead, WithHeads
+from tests.arrays import close, numbers
+from tests.seqkeras.models.support import compiled
+
+TOKENS = {
+    "token_ids": np.array([[3, 8, 16, 2, 5], [7, 1, 4, 0, 0]]),
+    "lengths": np.array([5, 3]),
+}
+TARGETS = {"classes": np.array([0, 2])}
+LOSSES = {"classes": keras.losses.SparseCategoricalCrossentropy(from_logits=True)}
+
+
+def bert(**options):
+    return Bert(17, hidden_dim=6, num_layers=1, num_heads=3, feed_forward_dim=11, **options)
+
+
+def built(encoder, **options):
+    model = WithHeads(encoder, {"classes": ClassificationHead(3)}, **options)
+    model(TOKENS)
+    return model
+
+
+def learns(model):
+    """Whether every weight of the encoder changes in a step of training, or none of them does."""
+    compiled(model, TOKENS, LOSSES, learning_rate=0.03)
+    before = model.encoder.get_weights()
+    head = model.heads["classes"].get_weights()[0]
+    model.fit(TOKENS, TARGETS, verbose=0)
+    assert not np.array_equal(head, model.heads["classes"].get_weights()[0])
+    pairs = zip(before, model.encoder.get_weights(), strict=True)
+    changed = {not np.array_equal(one, two) for one, two in pairs}
+    assert len(changed) == 1
+    return changed.pop()
+
+
+def test_a_frozen_encoder_is_frozen_after_loading(tmp_path):
+    model = built(bert(), frozen=True)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    assert len(loaded.trainable_weights) == len(model.trainable_weights) == 2
+    close(loaded(TOKENS), model(TOKENS))
+    assert not learns(loaded)
+
+
+def test_an_encoder_that_was_frozen_before_it_had_weights_is_frozen():
+    encoder = bert()
+    encoder.trainable = False
+    model = built(encoder, frozen=True)
+    assert len(model.trainable_weights) == 2
+
+
+def test_after_feature_extraction_an_encoder_may_be_tuned():
+    encoder = bert()
+    assert not learns(built(encoder, frozen=True))
+    assert learns(built(encoder))
+
+
+def test_a_model_may_thaw_its_encoder_and_freeze_it_again():
+    model = built(bert(), frozen=True)
+    for frozen in (False, True):
+        model.frozen = frozen
+        assert learns(model) is not frozen
+        assert model.get_config()["frozen"] is frozen
+
+
+def test_a_part_of_an_encoder_that_is_frozen_by_itself_stays_so():
+    encoder = bert()
+    encoder(TOKENS)
+    encoder.embedding.trainable = False
+    model = built(encoder)
+    assert len(model.non_trainable_weights) == 1
+
+
+def test_a_pooler_that_a_sentence_encoder_leaves_out_learns_elsewhere():
+    encoder = bert()
+    SentenceEncoder(encoder)(TOKENS)
+    assert learns(built(encoder))
+
+
+@pytest.mark.parametrize(
+    "make, message",
+    [
+        (
+            lambda: WithHeads(bert(), ClassificationHead(2)),
+            "heads must be a dictionary of heads by name; received a ClassificationHead",
+        ),
+        (
+            lambda: WithHeads(bert(), [TaggingHead(2)]),
+            "heads must be a dictionary of heads by name; received a list",
+        ),
+        (
+            lambda: WithHeads(bert(), {"tags": TaggingHead(2), "x": keras.layers.Dense(2)}),
+            "every head must be a layer that says in `takes` what it is called with, as "
+            r"ClassificationHead; received \{'x': 'Dense'\}",
+        ),
+        (
+            lambda: WithHeads(keras.layers.Dense(2), {"tags": TaggingHead(2)}),
+            "the encoder must be a model with hidden_dim and pooler, as Bert; received a Dense "
+            r"without \['hidden_dim', 'pooler'\]",
+        ),
+    ],
+)
+def test_what_is_no_head_or_no_encoder_is_refused(make, message):
+    with pytest.raises(ValueError, match=rf"^WithHeads: {message}\.$"):
+        make()
+
+
+def test_heads_on_choices_take_a_length_for_each():
+    model = WithHeads(bert(), {"classes": ClassificationHead(3)})
+    choices = {name: np.stack([each, each[::-1]], axis=1) for name, each in TOKENS.items()}
+    assert numbers(model(choices)["classes"]).shape == (2, 2, 3)
+    message = r"WithHeads: lengths must have shape \(batch, choices\), .* received \(2,\)\."
+    with pytest.raises(ValueError, match=message):
+        model(choices | {"lengths": np.array([3, 2])})
