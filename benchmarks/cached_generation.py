@@ -11,7 +11,6 @@ weights. Both read the prompt in one pass; their tokens are compared before they
 import statistics
 import sys
 import time
-import warnings
 
 import numpy as np
 
@@ -42,11 +41,9 @@ BATCH_SIZES = (1, 8)
 def measure(options):
     """Check and time both; returns the rows."""
     training_steps.quiet_tensorflow()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        import keras_nlp
     from seqkeras.pretrained import load_keras_nlp
 
+    keras_nlp = training_steps.import_keras_nlp()
     rounds = 1 if options.quick else options.rounds
     backbone = keras_nlp.models.GPT2Backbone(**(QUICK if options.quick else SIZES), dropout=0.0)
     _randomize(backbone)

@@ -6,6 +6,7 @@ A step is the loss and its gradients by every weight and the sequence. On Tensor
 
 import importlib.metadata
 import os
+import warnings
 
 import numpy as np
 
@@ -127,6 +128,14 @@ def quiet_tensorflow():
         from seqkeras.quiet import import_tensorflow
 
         import_tensorflow()
+
+
+def import_keras_nlp():
+    """Import keras_nlp, which warns as it loads, quietly."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import keras_nlp
+    return keras_nlp
 
 
 def machine():

@@ -59,7 +59,7 @@ def cases():
     from seqkeras.attention import MultiHeadAttention
     from seqkeras.transformer import DecoderBlock, EncoderBlock
 
-    keras_nlp = _keras_nlp()
+    keras_nlp = training_steps.import_keras_nlp()
     base, bert = (512, 8, 2048), (768, 12, 3072)
     heads = range(8)  # kernel and bias of query, key, value and output
     encoder_order = [*heads, 8, 9, 12, 13, 14, 15, 10, 11]
@@ -125,16 +125,6 @@ def cases():
             base,
         ),
     ]
-
-
-def _keras_nlp():
-    """keras_nlp, which warns as it is imported."""
-    import warnings
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        import keras_nlp
-    return keras_nlp
 
 
 def _as_layer(make, inputs, function):

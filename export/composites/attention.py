@@ -9,8 +9,7 @@ import numpy as np
 from onnx import TensorProto
 
 from export.composites.builder import MICROSOFT
-
-LOW = -1e30
+from seqkeras.attention.masks import NEVER
 
 
 def _lower_attention(builder, inputs, outputs, causal, scale):
@@ -26,7 +25,7 @@ def _lower_attention(builder, inputs, outputs, causal, scale):
     elif mask is not None:
         bias = builder.add(
             "Where",
-            [mask, builder.constant(np.float32(0)), builder.constant(np.float32(LOW))],
+            [mask, builder.constant(np.float32(0)), builder.constant(np.float32(NEVER))],
         )
         one, length = builder.integers(1), _length(builder, query)
         shape = builder.add("Concat", [one, one, length, one], axis=0)
@@ -44,7 +43,7 @@ def _lower_attention(builder, inputs, outputs, causal, scale):
         ],
         domain=MICROSOFT,
         num_heads=heads,
-        mask_filter_value=LOW,
+        mask_filter_value=NEVER,
         scale=head_dim**-0.5 if scale is None else scale,
     )
     if mask is not None and builder.shape(mask)[1] == 1:

@@ -16,17 +16,10 @@ from seqkeras import recurrent
 from serving.manifest import TensorSpec
 from tests.arrays import close, floats, numbers
 from tests.catalogue import seq2seq
+from tests.export.running import run
 
 X = TensorSpec("x", "float32", ("batch", 7))
 Y = TensorSpec("y", "float32", ("batch", 7))
-
-
-def run(model, inputs):
-    session = onnxruntime.InferenceSession(
-        model.SerializeToString(), providers=["CPUExecutionProvider"]
-    )
-    names = [output.name for output in session.get_outputs()]
-    return dict(zip(names, session.run(names, inputs), strict=True))
 
 
 @pytest.mark.parametrize(
