@@ -82,7 +82,7 @@ def _sessions(case, features, units):
         path = Path(folder) / "keras.onnx"
         _export_by_keras(keras_model, path)
         return {
-            "ours": _open(_our_graph(case, features, units, weights).SerializeToString()),
+            "ours": _open(_our_graph(case, features, units, weights).whole().SerializeToString()),
             "keras": _open(path.read_bytes()),
             "hand-built": _open(_hand_built_graph(case, units, weights).SerializeToString()),
         }

@@ -8,10 +8,10 @@ import zipfile
 from pathlib import Path
 
 import keras
-import onnx
 
 import seqkeras
-from export import model_card, onnx_graphs, saved_model, signatures, verify
+from export import model_card, onnx_files, onnx_graphs, saved_model, verify
+from export.families import parts_of
 from export.replacing import written_aside
 from seqkeras.models import RNNSeq2Seq
 from seqkeras.runs import MODEL, RECORD, SCORES, TOKENIZERS, VALIDATION, RunError, RunRecord
@@ -24,7 +24,6 @@ from serving.manifest import (
     Limits,
     Manifest,
     Signature,
-    StateEntry,
     TextPrefix,
     describe_files,
     write_manifest,
@@ -75,15 +74,16 @@ def _write(run, record, name, folder, say):
     source, target = _copy_tokenizers(run, folder)
     model = _load_model(run / MODEL)
 
-    graphs = signatures.seq2seq_graphs(model)
+    parts = parts_of(model, max_length=limits.target_length, decoding=decoding)
     (folder / "onnx").mkdir()
-    for role, signature in graphs.items():
+    converted = {}
+    for role, each in parts.graphs.items():
         say(f"ONNX graph {role}: tracing, converting, checking")
-        graph = onnx_graphs.convert(signature.function, signature.inputs, signature.outputs, role)
-        onnx.save(graph, folder / "onnx" / f"{role}.onnx")
+        converted[role] = onnx_graphs.convert(each.function, each.inputs, each.outputs, role)
+    weights = onnx_files.save(converted, folder / "onnx")
 
     say("SavedModel on token ids, SavedModel on strings")
-    by_ids = signatures.seq2seq_saved_model(model, limits.target_length)
+    by_ids = parts.saved_model
     by_text = saved_model.text_signature(by_ids["generate"], source, target, limits, prefix)
     saved_models = {
         "saved_model/1": by_ids,
@@ -107,10 +107,15 @@ def _write(run, record, name, folder, say):
         limits=limits,
         decoding=decoding,
         graphs={
-            role: Graph(f"onnx/{role}.onnx", tuple(each.inputs), tuple(each.outputs))
-            for role, each in graphs.items()
+            role: Graph(
+                f"onnx/{role}.onnx",
+                tuple(each.inputs),
+                tuple(each.outputs),
+                tuple(f"onnx/{file}" for file in weights[role]),
+            )
+            for role, each in parts.graphs.items()
         },
-        state=tuple(StateEntry(entry.name, entry.per) for entry in model.state_entries),
+        state=parts.state,
         saved_models={
             path: {
                 key: Signature(tuple(each.inputs), tuple(each.outputs))

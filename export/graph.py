@@ -1,32 +1,92 @@
-"""An ONNX graph and what rewrites ask of it: who makes a tensor, its value, its symbolic shape."""
+"""An ONNX graph beside the values of its constants, which few steps need to touch or to copy."""
+
+import collections
 
 import numpy as np
+import onnx
+import onnxruntime
 from onnx import helper, numpy_helper
 from onnxruntime.tools.symbolic_shape_infer import SymbolicShapeInference
 
-
-def infer_shapes(model):
-    """A copy of a model that knows the type and the symbolic shape of every tensor."""
-    return SymbolicShapeInference.infer_shapes(model, auto_merge=True)
+LARGE = 1024  # bytes: a constant as large is a weight, and not a shape or an axis
 
 
 class Graph:
-    """Who makes each tensor, which tensors are constant, and the sizes of all.
+    """Nodes, who makes each tensor, which tensors are constant, and the sizes of all.
 
     Args:
-        model: an `onnx.ModelProto`, which the methods change in place.
+        model: an `onnx.ModelProto`, which is taken over: its initializers leave it.
+        weights: name -> array of inputs that are constant.
+
+    Attributes:
+        model: the `onnx.ModelProto`, without initializers.
+        constants: name -> array.
+        shapes: name -> sizes, numbers or symbols, of the tensors whose sizes are known.
     """
 
-    def __init__(self, model):
-        self.graph = model.graph
-        self.makers = {output: node for node in self.graph.node for output in node.output}
-        self.constants = {each.name: each for each in self.graph.initializer}
-        inferred = infer_shapes(model).graph
+    def __init__(self, model, weights=()):
+        self.model = model
+        self.nodes = model.graph.node
+        self.constants = dict(weights)
+        for each in model.graph.initializer:
+            self.constants[each.name] = numpy_helper.to_array(each)
+        inputs = [each for each in model.graph.input if each.name not in self.constants]
+        _replace(model.graph.initializer, [])
+        _replace(model.graph.input, inputs)
+        self.makers, self.shapes = {}, {}
+
+    def infer(self):
+        """Learn anew who makes each tensor and what sizes it has; returns a model that says so."""
+        self.makers = {output: node for node in self.nodes for output in node.output}
+        inferred = _infer_shapes(self.skeleton())
+        values = [*inferred.graph.input, *inferred.graph.value_info, *inferred.graph.output]
         self.shapes = {
             value.name: _sizes(value)
-            for value in [*inferred.input, *inferred.value_info, *inferred.output]
+            for value in values
             if value.type.tensor_type.HasField("shape")
         }
+        return inferred
+
+    @property
+    def weights(self):
+        """The large constants: name -> array."""
+        return {name: value for name, value in self.constants.items() if value.nbytes > LARGE}
+
+    def skeleton(self):
+        """The model with its small constants; the weights are inputs."""
+        weights = self.weights
+        model = self.with_constants(self.constants.keys() - weights.keys())
+        for name, value in weights.items():
+            dtype = helper.np_dtype_to_tensor_dtype(value.dtype)
+            model.graph.input.append(helper.make_tensor_value_info(name, dtype, value.shape))
+        return model
+
+    def whole(self):
+        """The model with all that it needs, as one `onnx.ModelProto`."""
+        return self.with_constants(self.constants)
+
+    def with_constants(self, names):
+        """The model with those of its constants."""
+        model = onnx.ModelProto()
+        model.CopyFrom(self.model)
+        model.graph.initializer.extend(
+            numpy_helper.from_array(value, name)
+            for name, value in self.constants.items()
+            if name in names
+        )
+        return model
+
+    def session(self):
+        """An onnxruntime session of the model, on the CPU."""
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 4
+        return onnxruntime.InferenceSession(
+            self.whole().SerializeToString(), options, providers=["CPUExecutionProvider"]
+        )
+
+    def node_counts(self):
+        """How often each operator occurs, subgraphs included."""
+        return dict(collections.Counter(each.op_type for each in _every_node(self.model.graph)))
 
     def maker(self, name, op_type):
         """The node that makes a tensor if it is of that type, else None."""
@@ -36,22 +96,22 @@ class Graph:
     def shape(self, name):
         """A tensor's sizes, numbers or symbols; None if they are not all known."""
         if name in self.constants:
-            return tuple(self.constants[name].dims)
+            return self.constants[name].shape
         return self.shapes.get(name)
 
     def constant(self, name):
         """The value of a constant tensor, else None."""
-        return numpy_helper.to_array(self.constants[name]) if name in self.constants else None
-
-    def add_constant(self, name, value):
-        """Add a constant tensor of that name."""
-        self.graph.initializer.append(numpy_helper.from_array(value, name))
-        self.constants[name] = self.graph.initializer[-1]
+        return self.constants.get(name)
 
     def is_constant(self, name, value):
         """Whether a tensor is constant and equal to a value."""
         found = self.constant(name)
         return found is not None and np.array_equal(found, np.array(value))
+
+    def is_close(self, name, number):
+        """Whether a tensor is one constant number, but for rounding."""
+        found = self.constant(name)
+        return found is not None and found.size == 1 and bool(np.isclose(found, number).all())
 
     def uncast(self, name):
         """The tensor behind any Casts."""
@@ -90,7 +150,7 @@ class Graph:
     def is_size(self, name, tensor, axis):
         """Whether a scalar is the size of a tensor along an axis."""
         if tensor in self.constants:
-            return self.is_constant(name, self.constants[tensor].dims[axis])
+            return self.is_constant(name, self.constants[tensor].shape[axis])
         squeeze = self.maker(self.uncast(name), "Squeeze")
         part = squeeze and self.maker(squeeze.input[0], "Slice")
         shape = part and self.maker(self.uncast(part.input[0]), "Shape")
@@ -101,22 +161,45 @@ class Graph:
             and self.is_constant(part.input[2], [axis + 1])
         )
 
+    def insert(self, place, *nodes):
+        """Add nodes before the one at a place."""
+        for node in reversed(nodes):
+            self.nodes.insert(place, node)
+
+    def drop_unused_domains(self):
+        """Declare the operator sets that nodes belong to, and no others."""
+        used = {node.domain for node in _every_node(self.model.graph)} | {""}
+        opsets = self.model.opset_import
+        _replace(opsets, [each for each in opsets if each.domain in used])
+
     def remove_unused(self):
         """Remove nodes and constants that no output needs."""
-        needed = {output.name for output in self.graph.output}
+        graph = self.model.graph
+        needed = {output.name for output in graph.output}
         kept = []
-        for node in reversed(self.graph.node):
+        for node in reversed(graph.node):
             if needed & set(node.output):
                 kept.append(node)
                 needed.update(_read_by(node))
-        del self.graph.node[:]
-        self.graph.node.extend(reversed(kept))
-        constants = [each for each in self.graph.initializer if each.name in needed]
-        del self.graph.initializer[:]
-        self.graph.initializer.extend(constants)
-        infos = [each for each in self.graph.value_info if each.name in needed]
-        del self.graph.value_info[:]
-        self.graph.value_info.extend(infos)
+        _replace(graph.node, kept[::-1])
+        _replace(graph.value_info, [each for each in graph.value_info if each.name in needed])
+        self.constants = {name: value for name, value in self.constants.items() if name in needed}
+
+
+def _infer_shapes(model):
+    """A copy of a model that knows the types and the symbolic shapes of its tensors."""
+    inference = SymbolicShapeInference(
+        int_max=2**31 - 1, auto_merge=True, guess_output_rank=False, verbose=0
+    )
+    # What its `infer_shapes` does, which leaves a file in the working directory where it fails.
+    inference._preprocess(model)
+    complete = False
+    while inference.run_:
+        complete = inference._infer_impl()
+    inference._update_output_from_vi()
+    if not complete:
+        raise ValueError("symbolic shape inference does not come to an end")
+    return inference.out_mp_
 
 
 def become(node, op_type, inputs, domain="", **attributes):
@@ -132,6 +215,21 @@ def become(node, op_type, inputs, domain="", **attributes):
 def attributes_of(node):
     """A node's attributes by name."""
     return {each.name: helper.get_attribute_value(each) for each in node.attribute}
+
+
+def _replace(repeated, values):
+    """Set a repeated field of a protocol buffer to a list."""
+    values = list(values)
+    del repeated[:]
+    repeated.extend(values)
+
+
+def _every_node(graph):
+    """The nodes of a graph and of the subgraphs within."""
+    for node in graph.node:
+        yield node
+        for attribute in node.attribute:
+            yield from _every_node(attribute.g)
 
 
 def _sizes(value):

@@ -1,7 +1,7 @@
 """A traced function as an ONNX graph, composites as fused nodes.
 
-The steps: trace with `composites.as_nodes`, freeze, convert with tf2onnx and the lowerings of
-`export.composites`, name the dimensions, and prove that what came out is a graph that runs.
+The steps: trace and freeze, convert with tf2onnx and the lowerings of `export.composites`, name the
+dimensions, fold constants, rewrite, and prove that what came out is a graph that runs.
 """
 
 import contextlib
@@ -10,18 +10,13 @@ import warnings
 
 import numpy as np
 import onnx
-import onnxruntime
-import tensorflow as tf
 from keras.src.export.tf2onnx_lib import patch_tf2onnx
-from tensorflow.python.framework.convert_to_constants import (
-    convert_variables_to_constants_v2,
-)
 
 from export.composites import LOWERINGS, MICROSOFT, op_handlers
-from export.graph import infer_shapes
+from export.folding import fold_constants
+from export.freezing import freeze
+from export.graph import Graph
 from export.rewrites import simplify
-from export.signatures import tensorflow_specs
-from seqkeras import composites
 
 OPSET = 17
 IR_VERSION = 8  # both are read by every onnxruntime from 1.12 on
@@ -36,36 +31,27 @@ def convert(function, inputs, outputs, name):
         name: of the graph.
 
     Returns:
-        The `onnx.ModelProto`, checked by `onnx.checker`, shape inference and a session.
+        An `export.graph.Graph`, checked by `onnx.checker`, shape inference and a session.
 
     Raises:
         ValueError: if a part of the function has no ONNX operator; it names the part.
     """
-    frozen = _freeze(function, inputs)
-    by_name = {tensor.name: spec.name for tensor, spec in zip(frozen.inputs, inputs, strict=True)}
+    frozen = freeze(function, inputs, LOWERINGS)
+    by_name = dict(zip(frozen.inputs, [spec.name for spec in inputs], strict=True))
     # Structured outputs are flattened in the order of their sorted names.
-    ordered = sorted(spec.name for spec in outputs)
-    by_name |= dict(zip([tensor.name for tensor in frozen.outputs], ordered, strict=True))
-    model = _to_onnx(frozen, by_name, name)
+    by_name |= dict(zip(frozen.outputs, sorted(spec.name for spec in outputs), strict=True))
+    graph = Graph(_to_onnx(frozen, by_name, name), frozen.weights)
     specs = {spec.name: spec for spec in [*inputs, *outputs]}
-    for value in [*model.graph.input, *model.graph.output]:
+    for value in [*graph.model.graph.input, *graph.model.graph.output]:
         _set_shape(value, specs[value.name].shape)
-    _put_in_order(model.graph.input, inputs)
-    _put_in_order(model.graph.output, outputs)
-    simplify(model)
-    _check(model, name)
-    return model
-
-
-def _freeze(function, inputs):
-    @tf.function(input_signature=tensorflow_specs(inputs), autograph=False)
-    def traced(*tensors):
-        with composites.as_nodes(LOWERINGS):
-            named = {spec.name: tensor for spec, tensor in zip(inputs, tensors, strict=True)}
-            return {key: tf.identity(value) for key, value in function(**named).items()}
-
-    concrete = traced.get_concrete_function()
-    return convert_variables_to_constants_v2(concrete, lower_control_flow=False)
+    _put_in_order(graph.model.graph.input, inputs)
+    _put_in_order(graph.model.graph.output, outputs)
+    _limit_loops(graph)
+    fold_constants(graph)
+    simplify(graph)
+    graph.drop_unused_domains()
+    _check(graph, name)
+    return graph
 
 
 def _to_onnx(frozen, by_name, name):
@@ -73,30 +59,26 @@ def _to_onnx(frozen, by_name, name):
         warnings.simplefilter("ignore", FutureWarning)  # Keras's patch looks for np.object
         patch_tf2onnx()
     import tf2onnx
+    from tf2onnx.optimizer import back_to_back_optimizer
 
+    # It joins two Reshapes even if the second one's 0 means a size of the first; ours does not.
+    back_to_back_optimizer._func_map.pop(("Reshape",), None)
     with _logged_errors("tf2onnx") as errors:
         graph = tf2onnx.tfonnx.process_tf_graph(
             frozen.graph,
             opset=OPSET,
-            input_names=[tensor.name for tensor in frozen.inputs],
-            output_names=[tensor.name for tensor in frozen.outputs],
+            input_names=[*frozen.weights, *frozen.inputs],
+            output_names=frozen.outputs,
             tensors_to_rename=by_name,
             extra_opset=[onnx.helper.make_opsetid(MICROSOFT, 1)],
-            custom_op_handlers=op_handlers(frozen.graph.as_graph_def()),
+            custom_op_handlers=op_handlers(frozen.graph.as_graph_def(), frozen.weights),
         )
-        model = tf2onnx.optimizer.optimize_graph(graph).make_model(name)
+        # Each of its passes would else work on a copy of the graph, against errors that none has.
+        model = tf2onnx.optimizer.optimize_graph(graph, catch_errors=False).make_model(name)
     if errors:
         raise ValueError(f"{name}: not every part has an ONNX operator: {'; '.join(errors)}")
     model.ir_version = IR_VERSION
-    if MICROSOFT not in {node.domain for node in model.graph.node}:
-        _remove_opset(model, MICROSOFT)
     return model
-
-
-def _remove_opset(model, domain):
-    kept = [opset for opset in model.opset_import if opset.domain != domain]
-    del model.opset_import[:]
-    model.opset_import.extend(kept)
 
 
 @contextlib.contextmanager
@@ -129,6 +111,14 @@ def _set_shape(value, shape):
             dimension.dim_param = size
 
 
+def _limit_loops(graph):
+    """A number of turns for loops that name none, which shape inference would stumble over."""
+    loops = [node for node in graph.nodes if node.op_type == "Loop" and not node.input[0]]
+    for node in loops:
+        node.input[0] = "most_turns"
+        graph.constants["most_turns"] = np.array(np.iinfo(np.int64).max)
+
+
 def _put_in_order(values, specs):
     by_name = {value.name: value for value in values}
     ordered = [by_name[spec.name] for spec in specs]
@@ -136,37 +126,15 @@ def _put_in_order(values, specs):
     values.extend(ordered)
 
 
-def _check(model, name):
+def _check(graph, name):
     """Prove the graph: the checker, shapes for every tensor, and a session that opens."""
     try:
-        onnx.checker.check_model(model, full_check=True)
-        inferred = infer_shapes(model)
-        _open(model)
+        onnx.checker.check_model(graph.skeleton(), full_check=True)
+        inferred = graph.infer().graph
+        graph.session()
     except Exception as error:  # onnx and onnxruntime have no exception in common
         raise ValueError(f"{name}: not a graph that can run: {error}") from error
-    typed = {value.name for value in inferred.graph.value_info}
-    typed |= {value.name for value in [*inferred.graph.input, *inferred.graph.output]}
-    untyped = [
-        out for node in inferred.graph.node for out in node.output if out and out not in typed
-    ]
+    typed = {value.name for value in [*inferred.value_info, *inferred.input, *inferred.output]}
+    untyped = [out for node in inferred.node for out in node.output if out and out not in typed]
     if untyped:
         raise ValueError(f"{name}: ONNX shape inference leaves tensors untyped: {untyped}")
-
-
-def _open(model):
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
-    return onnxruntime.InferenceSession(
-        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-    )
-
-
-def node_counts(model):
-    """How often each operator occurs, subgraphs included."""
-    names, graphs = [], [model.graph]
-    while graphs:
-        graph = graphs.pop()
-        for node in graph.node:
-            names.append(node.op_type)
-            graphs.extend(attribute.g for attribute in node.attribute if attribute.HasField("g"))
-    return {str(name): int(count) for name, count in zip(*np.unique(names, return_counts=True))}

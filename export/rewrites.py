@@ -2,36 +2,42 @@
 
     x[:, None]         Unsqueeze, then a Slice that keeps everything    ->  Unsqueeze
     table[indices]     Gather of where(indices < 0, indices + n, ...)   ->  Gather, which does that
+    GELU               x / 2 times 1 - erf(-x / sqrt(2))                ->  Gelu
     a shape and back   Reshapes whose result has the first one's shape  ->  nothing
+    two Reshapes       the second of which asks nothing of the first    ->  the second
     x W, x of rank 3   Reshape to rows, MatMul, Reshape back            ->  MatMul
     heads of keys      Reshape, Transpose, into MultiHeadAttention      ->  what was reshaped
-    self-attention     three products of one tensor into the same       ->  Attention
+    self-attention     three products of one tensor into the same       ->  Attention, or with a
+                                                                            past one product
 
 A rule matches exactly the nodes it replaces; whatever looks different stays as it is. Sizes are
 compared as symbols ("batch", "length"): equal symbols are equal sizes.
 """
 
 import numpy as np
+from onnx import helper
 
 from export.composites import MICROSOFT
-from export.graph import Graph, attributes_of, become
+from export.graph import attributes_of, become
 
 WHOLE = 10**9  # tf2onnx's end of a slice that has no end
 
 
-def simplify(model):
-    """Apply the rewrites to an `onnx.ModelProto`, in place."""
-    graph = Graph(model)
+def simplify(graph):
+    """Apply the rewrites to an `export.graph.Graph`, in place."""
+    graph.infer()
     rewrites = (
         _pass_whole_slice,
         _gather_any_sign,
+        _activate_by_gelu,
         _pass_reshape,
         _multiply_any_rank,
         _attend_by_rows,
         _attend_to_itself,
+        _join_reshapes,  # last: the others look for what stands between two
     )
-    for node in list(model.graph.node):
-        for rewrite in rewrites:
+    for rewrite in rewrites:
+        for node in list(graph.nodes):
             rewrite(graph, node)
     graph.remove_unused()
 
@@ -64,12 +70,43 @@ def _gather_any_sign(graph, node):
         node.input[1] = indices
 
 
+def _activate_by_gelu(graph, node):
+    if node.op_type != "Mul":
+        return
+    half, complement = (graph.maker(name, op) for name, op in zip(node.input, ("Mul", "Sub")))
+    erf = complement and graph.maker(complement.input[1], "Erf")
+    scaled = erf and graph.maker(erf.input[0], "Mul")
+    negative = scaled and graph.maker(scaled.input[0], "Neg")
+    source = half and _times(graph, half, 0.5)
+    if (
+        negative
+        and negative.input[0] == source
+        and graph.is_close(scaled.input[1], 0.5**0.5)
+        and graph.is_constant(complement.input[0], 1)
+    ):
+        become(node, "Gelu", [source], MICROSOFT)
+
+
+def _times(graph, product, factor):
+    """The tensor that a Mul multiplies by that constant number, else None."""
+    for one, other in (product.input, product.input[::-1]):
+        if graph.is_close(other, factor):
+            return one
+    return None
+
+
 def _pass_reshape(graph, node):
     if node.op_type != "Reshape":
         return
     source = graph.reshaped_from(node.input[0], graph.shape(node.output[0]))
     if source is not None:
         become(node, "Identity", [source])
+
+
+def _join_reshapes(graph, node):
+    shape = graph.constant(node.input[1]) if node.op_type == "Reshape" else None
+    if shape is not None and shape.all():  # a 0 would be a size of what it reshapes
+        node.input[0] = graph.unmoved(node.input[0], "Reshape")[-1]
 
 
 def _multiply_any_rank(graph, node):
@@ -106,17 +143,35 @@ def _without_heads(graph, name, heads):
 
 def _attend_to_itself(graph, node):
     """Query, key and value projected from one tensor, by one product."""
-    if node.op_type != "MultiHeadAttention" or len(node.input) < 3:
+    if node.op_type != "MultiHeadAttention":
         return
     parts = [_projection(graph, name) for name in node.input[:3]]
     if not all(parts) or len({source for source, _, _ in parts}) > 1:
         return
-    padding, bias = [*node.input[4:], "", ""][:2]
     name = node.output[0]
-    graph.add_constant(f"{name}/kernel", np.concatenate([each[1] for each in parts], axis=1))
-    graph.add_constant(f"{name}/bias", np.concatenate([each[2] for each in parts]))
-    inputs = [parts[0][0], f"{name}/kernel", f"{name}/bias", padding, "", bias]
-    become(node, "Attention", inputs, MICROSOFT, **attributes_of(node))
+    graph.constants[f"{name}/kernel"] = np.concatenate([each[1] for each in parts], axis=1)
+    graph.constants[f"{name}/bias"] = np.concatenate([each[2] for each in parts])
+    weights = parts[0][0], f"{name}/kernel", f"{name}/bias"
+    if len(node.input) <= 6:
+        padding, bias = [*node.input[4:], "", ""][:2]
+        inputs = [*weights, padding, "", bias]
+        become(node, "Attention", inputs, MICROSOFT, **attributes_of(node))
+    else:  # an Attention would want keys and values of the past in one tensor
+        node.input[:3] = _projected_together(graph, node, *weights)
+
+
+def _projected_together(graph, node, source, kernel, bias):
+    """Three tensors of equal width out of one product, made before a node."""
+    name, place = node.output[0], list(graph.nodes).index(node)
+    products = [f"{name}/{part}" for part in ("product", "projected")]
+    parts = [f"{name}/{part}" for part in ("query", "key", "value")]
+    graph.insert(
+        place,
+        helper.make_node("MatMul", [source, kernel], products[:1], f"{name}/MatMul"),
+        helper.make_node("Add", [products[0], bias], products[1:], f"{name}/Add"),
+        helper.make_node("Split", products[1:], parts, f"{name}/Split", axis=-1),
+    )
+    return parts
 
 
 def _projection(graph, name):

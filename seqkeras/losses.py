@@ -194,8 +194,8 @@ class HiddenStateLoss(keras.losses.Loss):
         "mse":    loss = mean over D of (teacher - student)^2
         "cosine": loss = 1 - cos(teacher, student)
 
-    Padding is left out by a sample weight of 0. It compares one layer; `WithHeads` gives heads the
-    last one alone, `Bert.hidden_states` gives all of them to a training step of one's own.
+    Padding is left out by a sample weight of 0. It compares one layer; several have a
+    `seqkeras.models.HiddenStateHead` each.
 
     Args:
         distance: "mse", TinyBERT's, or "cosine", DistilBERT's.

@@ -1,6 +1,7 @@
 """Small pieces that layers and models share."""
 
 import keras
+import numpy as np
 from keras import ops
 
 NEVER = -1e9  # the logit of what may not be chosen: a token, or a position that is padding
@@ -8,6 +9,8 @@ NEVER = -1e9  # the logit of what may not be chosen: a token, or a position that
 
 def known_numbers(tensor):
     """A tensor's numbers as NumPy, or None while a graph is traced."""
+    if isinstance(tensor, np.ndarray):
+        return tensor  # not copied: it may be larger than the memory
     try:
         return ops.convert_to_numpy(tensor)
     except (NotImplementedError, TypeError, ValueError):  # as each backend's symbols say no

@@ -44,11 +44,17 @@ class Signature:
 
 @dataclass(frozen=True)
 class Graph:
-    """An ONNX file, with what it takes and gives."""
+    """An ONNX file, with what it takes and gives, and the files of weights that it reads."""
 
     file: str
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]
+    weights: tuple[str, ...] = ()
+
+    @property
+    def files(self):
+        """All that must be there to open it."""
+        return (self.file, *self.weights)
 
 
 @dataclass(frozen=True)
@@ -78,10 +84,12 @@ class Limits:
 
 @dataclass(frozen=True)
 class DecodingDefaults:
-    """What a pipeline does unless told otherwise."""
+    """What a pipeline does unless told otherwise, and the ids that begin and end a text."""
 
     beam_size: int = 1
     length_penalty: float = 0.0
+    start_id: int = 2
+    end_id: int = 3
 
 
 @dataclass(frozen=True)
@@ -131,6 +139,11 @@ class Manifest:
 
     def __post_init__(self):
         _refuse([*self._wrong_values(), *self._wrong_paths()])
+
+    @property
+    def graph_files(self):
+        """The files of all graphs, each once."""
+        return tuple(dict.fromkeys(file for each in self.graphs.values() for file in each.files))
 
     @property
     def beam_state(self):
@@ -200,7 +213,7 @@ class Manifest:
                 yield f"files {path!r} must have its size and 64 hexadecimal digits of sha256"
 
     def _wrong_paths(self):
-        used = [*self.tokenizers.values(), *(graph.file for graph in self.graphs.values())]
+        used = [*self.tokenizers.values(), *self.graph_files]
         for path in used:
             if path not in self.files:
                 yield f"files must list {path!r}, which is used"

@@ -178,8 +178,7 @@ def open_bundle(path, threads=None):
                 f"seqkeras-serving has {', '.join(PIPELINES)}: "
                 "upgrade seqkeras-serving."
             )
-        graphs = [graph.file for graph in manifest.graphs.values()]
-        verify_files(folder, manifest, [*graphs, *manifest.tokenizers.values()])
+        verify_files(folder, manifest, [*manifest.graph_files, *manifest.tokenizers.values()])
         return PIPELINES[manifest.pipeline](folder, manifest, threads)
 
     return read_bundle(folder, open_pipeline)

@@ -8,6 +8,9 @@ they do not.
 
 import json
 
+import numpy as np
+from tf2onnx import utils
+
 from export.composites import attention, recurrent
 from export.composites.builder import MICROSOFT, Builder
 
@@ -16,8 +19,13 @@ __all__ = ["LOWERINGS", "MICROSOFT", "op_handlers"]
 LOWERINGS = recurrent.LOWERINGS | attention.LOWERINGS
 
 
-def op_handlers(graph_def):
-    """The `custom_op_handlers` of tf2onnx for a frozen graph and its composites."""
+def op_handlers(graph_def, weights):
+    """The `custom_op_handlers` of tf2onnx for a frozen graph and its composites.
+
+    Args:
+        graph_def: of the frozen graph.
+        weights: name -> array of those of its inputs that are constant.
+    """
     functions = {
         function.signature.name: function
         for function in graph_def.library.function
@@ -36,14 +44,26 @@ def op_handlers(graph_def):
         places = [_output_index(argument.name) for argument in function.signature.output_arg]
         outputs = dict(zip(places, node.output, strict=True))
         graph.remove_node(node.name)
-        lowering(Builder(graph, node), inputs, outputs, **options)
+        lowering(Builder(graph, node, weights), inputs, outputs, **options)
 
-    return {"PartitionedCall": (lower_function_node, []), "SelectV2": (_lower_select, [])}
+    return {
+        "PartitionedCall": (lower_function_node, []),
+        "SelectV2": (_lower_select, []),
+        "Erfc": (_lower_erfc, []),
+    }
 
 
 def _lower_select(graph, node, name, args):
     """`where` as ONNX's Where; tf2onnx would multiply by the condition and its inverse."""
     Builder(graph, node).replace(node, "Where")
+
+
+def _lower_erfc(graph, node, name, args):
+    """erfc(x) = 1 - erf(x), which tf2onnx does not know; `export.rewrites` finds GELU in it."""
+    builder, [source], [output] = Builder(graph, node), node.input, node.output
+    one = builder.constant(np.ones((), utils.map_onnx_to_numpy_type(graph.get_dtype(source))))
+    graph.remove_node(node.name)
+    builder.add("Sub", [one, builder.add("Erf", [source])], outputs=[output])
 
 
 def _output_index(name):

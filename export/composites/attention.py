@@ -7,6 +7,7 @@ to nothing would then attend to everything, so its context is multiplied by zero
 
 import numpy as np
 from onnx import TensorProto
+from tf2onnx import utils
 
 from export.composites.builder import MICROSOFT
 from seqkeras.attention.masks import NEVER
@@ -30,11 +31,10 @@ def _lower_attention(builder, inputs, outputs, causal, scale):
         one, length = builder.integers(1), _length(builder, query)
         shape = builder.add("Concat", [one, one, length, one], axis=0)
         bias = builder.add("Expand", [bias, shape])  # (B, N, T, S), the first two maybe 1
-    rows = builder.add("Transpose", [query], perm=[0, 2, 1, 3])
     context = builder.add(
         "MultiHeadAttention",
         [
-            builder.add("Reshape", [rows, builder.integers(0, 0, heads * head_dim)]),
+            _as_rows(builder, query, heads * head_dim),
             inputs["key"],
             inputs["value"],
             "",
@@ -54,6 +54,36 @@ def _lower_attention(builder, inputs, outputs, causal, scale):
     else:
         contexts = builder.add("Transpose", [rows], perm=[0, 2, 1, 3])  # (B, N, T, H)
         builder.add("Mul", [contexts, _some(builder, mask)], outputs=[outputs[0]])
+
+
+def _lower_cached_attention(builder, inputs, outputs):
+    """The runtime joins the cache and the further tokens itself, all rows being equally long."""
+    _, heads, _, head_dim = builder.shape(inputs["query"])
+    query, key, value = (
+        _as_rows(builder, inputs[name], heads * head_dim) for name in ("query", "key", "value")
+    )
+    names = [utils.make_name(f"{builder.name}/{name}") for name in ("context", "key", "value")]
+    names[1:] = [outputs.get(place, name) for place, name in enumerate(names) if place]
+    caches = [inputs["cached_key"], inputs["cached_value"]]
+    builder.add(
+        "MultiHeadAttention",
+        [query, key, value, "", "", "", *caches],
+        outputs=[
+            names[0],
+            *(outputs.get(place, name) for place, name in enumerate(names) if place),
+        ],
+        domain=MICROSOFT,
+        num_heads=heads,
+        unidirectional=1,
+    )
+    rows = builder.add("Reshape", [names[0], builder.integers(0, 0, heads, head_dim)])
+    builder.add("Transpose", [rows], outputs=[outputs[0]], perm=[0, 2, 1, 3])
+
+
+def _as_rows(builder, tensor, width):
+    """(B, N, T, H) as (B, T, N H)."""
+    rows = builder.add("Transpose", [tensor], perm=[0, 2, 1, 3])
+    return builder.add("Reshape", [rows, builder.integers(0, 0, width)])
 
 
 def _some(builder, mask, axis=None):
@@ -100,6 +130,7 @@ def _lower_gelu(builder, inputs, outputs, approximate):
 
 LOWERINGS = {
     "attention": _lower_attention,
+    "cached_attention": _lower_cached_attention,
     "layer_norm": _lower_layer_norm,
     "gelu": _lower_gelu,
 }

@@ -9,8 +9,9 @@ MICROSOFT = "com.microsoft"  # the domain of ONNX Runtime's own operators
 class Builder:
     """Adds ONNX nodes to a tf2onnx graph in place of a function node."""
 
-    def __init__(self, graph, node):
+    def __init__(self, graph, node, weights=()):
         self.graph = graph
+        self.weights = dict(weights)
         self.name = node.name
 
     def replace(self, node, op_type):
@@ -37,7 +38,8 @@ class Builder:
             **({} if outputs is None else {"outputs": outputs}),
         )
         if domain == MICROSOFT:  # of which ONNX infers nothing
-            self.graph.set_dtype(node.output[0], self.graph.get_dtype(inputs[0]))
+            for output in node.output:
+                self.graph.set_dtype(output, self.graph.get_dtype(inputs[0]))
         return node.output if outputs else node.output[0]
 
     def shape(self, name):
@@ -52,6 +54,8 @@ class Builder:
 
     def value(self, name, what):
         """The value of a constant tensor, such as a weight."""
+        if name in self.weights:
+            return self.weights[name]
         node = self.graph.get_node_by_output(name)
         if not node.is_const():
             raise ValueError(

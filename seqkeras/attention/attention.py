@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from seqkeras.attention.masks import attended, masked_softmax
+from seqkeras.attention.masks import attended, masked_softmax, with_padding
 from seqkeras.attention.scores import Score
 from seqkeras.values import without_padding
 
@@ -19,9 +19,13 @@ class ScoreAttention(keras.layers.Layer):
         key: (B, S, K).
         value: (B, S, D); it and the key may hold anything where no query may attend.
         attention_mask: (B or 1, T or 1, S) booleans, True = may attend, or None.
+        query_mask, key_mask, value_mask: (B, T), (B, S) and (B, S) booleans, True for real steps,
+            or None. Keras fills them in where a tensor carries a mask along, as one behind
+            `Embedding(mask_zero=True)` does, and passes the query's on.
 
     Returns:
-        context (B, T, D) and weights (B, T, S); both are zero where a query may attend to nothing.
+        context (B, T, D) and weights (B, T, S); both are zero where a query may attend to nothing
+        or is masked.
 
     Raises:
         ValueError: if score is not a score, or attention_mask not of rank 3.
@@ -35,14 +39,34 @@ class ScoreAttention(keras.layers.Layer):
                 f"DotScore(); received {score!r}."
             )
         self.score = score
+        self.supports_masking = True
 
     def build(self, query_shape, key_shape, value_shape):
         if not self.score.built:  # as a score from a file is
             self.score.build(query_shape, key_shape)
 
-    def call(self, query, key, value, attention_mask=None):
-        key, value = self._real(attention_mask, key, value)
-        return self.attend(query, self.score.prepare(key), value, attention_mask)
+    def call(
+        self,
+        query,
+        key,
+        value,
+        attention_mask=None,
+        query_mask=None,
+        key_mask=None,
+        value_mask=None,
+    ):
+        masks = attention_mask, query_mask, key_mask, value_mask
+        return self._attend_to_real(query, key, value, masks)
+
+    def _attend_to_real(self, query, key, value, masks, **options):
+        """The call under its four masks; the options are further ones of `attend`."""
+        attention_mask, query_mask, key_mask, value_mask = masks
+        mask = with_padding(attention_mask, key_mask, value_mask)
+        key, value = self._real(mask, key, value)
+        (query,) = without_padding(query_mask, query)
+        context, weights = self.attend(query, self.score.prepare(key), value, mask, **options)
+        context, weights = without_padding(query_mask, context, weights)
+        return context, weights
 
     def attend(self, query, prepared_key, value, attention_mask=None):
         """Attention to a key that `score.prepare` has seen already."""
@@ -95,9 +119,13 @@ class Attention(ScoreAttention):
         key: (B, S, K).
         value: (B, S, D); it and the key may hold anything where no query may attend.
         attention_mask: (B or 1, T or 1, S) booleans, True = may attend, or None.
+        query_mask, key_mask, value_mask: (B, T), (B, S) and (B, S) booleans, True for real steps,
+            or None. Keras fills them in where a tensor carries a mask along, as one behind
+            `Embedding(mask_zero=True)` does, and passes the query's on.
 
     Returns:
-        context (B, T, D) and weights (B, T, S); both are zero where a query may attend to nothing.
+        context (B, T, D) and weights (B, T, S); both are zero where a query may attend to nothing
+        or is masked.
 
     Raises:
         ValueError: if score is not a score, or attention_mask not of rank 3.

@@ -5,6 +5,7 @@ from keras import ops
 
 from seqkeras.attention.attention import ScoreAttention
 from seqkeras.attention.masks import mask_scores, masked_softmax
+from seqkeras.shapes import fits, require_steps
 
 TINY = 1e-30  # log 0 is none
 
@@ -33,13 +34,16 @@ class HardAttention(ScoreAttention):
         value: (B, S, D); it and the key may hold anything where no query may attend.
         attention_mask: (B or 1, T or 1, S) booleans, True = may attend, or None.
         training: whether to sample.
+        query_mask, key_mask, value_mask: (B, T), (B, S) and (B, S) booleans, True for real steps,
+            or None. Keras fills them in where a tensor carries a mask along, as one behind
+            `Embedding(mask_zero=True)` does, and passes the query's on.
 
     Returns:
         context (B, T, D) and weights (B, T, S), one of them one and the others zero; all are zero
-        where a query may attend to nothing.
+        where a query may attend to nothing or is masked.
 
     Raises:
-        ValueError: if score is not a score, or attention_mask not of rank 3.
+        ValueError: if score is not a score, attention_mask not of rank 3, or there is no key.
 
     Reference: Xu et al. 2015, section 4.1, https://arxiv.org/abs/1502.03044; the draw: Maddison et
     al. 2014, section 2, https://arxiv.org/abs/1411.0030
@@ -50,9 +54,19 @@ class HardAttention(ScoreAttention):
         self.seed = seed
         self.seed_generator = keras.random.SeedGenerator(seed)
 
-    def call(self, query, key, value, attention_mask=None, training=False):
-        key, value = self._real(attention_mask, key, value)
-        return self.attend(query, self.score.prepare(key), value, attention_mask, training)
+    def call(
+        self,
+        query,
+        key,
+        value,
+        attention_mask=None,
+        training=False,
+        query_mask=None,
+        key_mask=None,
+        value_mask=None,
+    ):
+        masks = attention_mask, query_mask, key_mask, value_mask
+        return self._attend_to_real(query, key, value, masks, training=training)
 
     def attend(self, query, prepared_key, value, attention_mask=None, training=False, noise=None):
         """Attention to a key that `score.prepare` has seen already.
@@ -60,6 +74,7 @@ class HardAttention(ScoreAttention):
         With `noise`, (B, T, S) of `draw_noise`, positions are sampled by it: a step of a loop takes
         its part of what was drawn before.
         """
+        require_steps(self, key=prepared_key)
         attention_mask = self._checked(attention_mask)
         scores = mask_scores(self.score.compare(query, prepared_key), attention_mask)
         if training and noise is None:
@@ -174,13 +189,13 @@ def reinforce_loss(losses, log_probabilities, baseline=0.0, entropies=0.0):
         entropies: lambda_e H of the distributions, (B,), or zero.
 
     Raises:
-        ValueError: if losses and log-probabilities differ in rank: they would broadcast.
+        ValueError: if losses and log-probabilities differ in shape: they would broadcast.
 
     Reference: Xu et al. 2015, section 4.1, https://arxiv.org/abs/1502.03044; Williams 1992,
     https://doi.org/10.1007/BF00992696
     """
     losses, log_probabilities = map(ops.convert_to_tensor, (losses, log_probabilities))
-    if len(losses.shape) != len(log_probabilities.shape):
+    if not fits(losses.shape, log_probabilities.shape):
         raise ValueError(
             "reinforce_loss: losses and log_probabilities must have the same shape; received "
             f"{tuple(losses.shape)} and {tuple(log_probabilities.shape)}."

@@ -8,7 +8,7 @@ import keras
 from keras import ops
 
 from seqkeras.attention.masks import masked_softmax
-from seqkeras.shapes import require_sequence
+from seqkeras.shapes import require_mask, require_positive, require_sequence
 from seqkeras.values import without_padding
 
 
@@ -29,18 +29,15 @@ class PastAttention(keras.layers.Layer):
         t - 1. No weight lies on masked steps or before the first; with none left, r is zero.
 
     Raises:
-        ValueError: if the window is under 1, or the parts do not divide D.
+        ValueError: if the window is no positive integer, the parts do not divide D, or the mask has
+            another shape than the sequence.
     """
 
     num_parts: int
 
     def __init__(self, window, **kwargs):
         super().__init__(**kwargs)
-        if not isinstance(window, int) or window < 1:
-            raise ValueError(
-                f"{type(self).__name__}: window must be an integer of at least 1; "
-                f"received {window!r}."
-            )
+        require_positive(self, window=window)
         self.window = window
         self.supports_masking = True
 
@@ -60,6 +57,7 @@ class PastAttention(keras.layers.Layer):
         self.predict_kernel = self.add_weight(name="predict_kernel", shape=shape)  # W_x
 
     def call(self, sequence, mask=None):
+        require_mask(self, mask, sequence.shape)
         real = ops.ones(ops.shape(sequence)[:2], "bool") if mask is None else mask
         (sequence,) = without_padding(mask, sequence)
         key, value, predict = self._parts(sequence)
@@ -155,7 +153,8 @@ class KeyValueAttention(PastAttention):
         t - 1. No weight lies on masked steps or before the first; with none left, r is zero.
 
     Raises:
-        ValueError: if the window is under 1, or the dim of the sequence is odd.
+        ValueError: if the window is no positive integer, the dim of the sequence is odd, or the
+            mask has another shape than the sequence.
 
     Reference: Daniluk et al. 2017, section 2.2, https://arxiv.org/abs/1702.04521
     """
@@ -187,7 +186,8 @@ class KeyValuePredictAttention(PastAttention):
         t - 1. No weight lies on masked steps or before the first; with none left, r is zero.
 
     Raises:
-        ValueError: if the window is under 1, or the dim of the sequence is no multiple of 3.
+        ValueError: if the window is no positive integer, the dim of the sequence is no multiple of
+            3, or the mask has another shape than the sequence.
 
     Reference: Daniluk et al. 2017, section 2.3, https://arxiv.org/abs/1702.04521
     """

@@ -5,6 +5,7 @@ from keras import ops
 
 from seqkeras.attention.attention import ScoreAttention
 from seqkeras.attention.masks import combine_masks, masked_softmax
+from seqkeras.shapes import require_positive, require_steps
 
 KINDS = ("monotonic", "predictive")
 
@@ -35,23 +36,24 @@ class LocalAttention(ScoreAttention):
         attention_mask: (B or 1, T or 1, S) booleans, True = may attend, or None.
         positions: (B or 1, T) the t of each query, or None for 0, 1, ... T - 1. Only the monotonic
             kind looks at them.
+        query_mask, key_mask, value_mask: (B, T), (B, S) and (B, S) booleans, True for real steps,
+            or None. Keras fills them in where a tensor carries a mask along, as one behind
+            `Embedding(mask_zero=True)` does, and passes the query's on.
 
     Returns:
-        context (B, T, D) and weights (B, T, S); both are zero where the window holds no real key.
+        context (B, T, D) and weights (B, T, S); both are zero where the window holds no real key
+        or the query is masked.
 
     Raises:
-        ValueError: if score is not a score, the window is under 1, the kind is another, or
-            attention_mask not of rank 3.
+        ValueError: if score is not a score, the window is no positive integer, the kind is another,
+            attention_mask not of rank 3, or there is no key.
 
     Reference: Luong et al. 2015, section 3.2, https://arxiv.org/abs/1508.04025
     """
 
     def __init__(self, score, window, kind="monotonic", **kwargs):
         super().__init__(score, **kwargs)
-        if not isinstance(window, int) or window < 1:
-            raise ValueError(
-                f"LocalAttention: window must be an integer of at least 1; received {window!r}."
-            )
+        require_positive(self, window=window)
         if kind not in KINDS:
             raise ValueError(f"LocalAttention: kind must be one of {KINDS}; received {kind!r}.")
         self.window = window
@@ -64,12 +66,23 @@ class LocalAttention(ScoreAttention):
             self.position_kernel = self.add_weight(name="position_kernel", shape=(dim, dim))
             self.position_scale = self.add_weight(name="position_scale", shape=(dim, 1))
 
-    def call(self, query, key, value, attention_mask=None, positions=None):
-        key, value = self._real(attention_mask, key, value)
-        return self.attend(query, self.score.prepare(key), value, attention_mask, positions)
+    def call(
+        self,
+        query,
+        key,
+        value,
+        attention_mask=None,
+        positions=None,
+        query_mask=None,
+        key_mask=None,
+        value_mask=None,
+    ):
+        masks = attention_mask, query_mask, key_mask, value_mask
+        return self._attend_to_real(query, key, value, masks, positions=positions)
 
     def attend(self, query, prepared_key, value, attention_mask=None, positions=None):
         """Attention to a key that `score.prepare` has seen already."""
+        require_steps(self, key=prepared_key)
         attention_mask = self._checked(attention_mask)
         scores = self.score.compare(query, prepared_key)  # (B, T, S)
         # Positions are counted in float32 at least: float16 tells integers apart up to 2,048 only.

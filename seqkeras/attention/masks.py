@@ -8,7 +8,10 @@ last query is at the last key: query t stands at position t + S - T.
 import functools
 
 import keras
+import numpy as np
 from keras import ops
+
+from seqkeras.values import known_numbers
 
 NEVER = -1e30  # the score of what is masked: far under any real one, and finite in float32
 
@@ -85,7 +88,7 @@ def permutation_mask(order, stream="content"):
             first one in the order sees nothing).
 
     Raises:
-        ValueError: if the stream is another.
+        ValueError: if the stream is another, or the order no permutation of 0, 1, ... T - 1.
 
     Reference: Yang et al. 2019, sections 2.2 and 2.3 (XLNet), https://arxiv.org/abs/1906.08237
     """
@@ -94,7 +97,14 @@ def permutation_mask(order, stream="content"):
             f'permutation_mask: stream must be "content" or "query"; received {stream!r}.'
         )
     order = ops.convert_to_tensor(order)
-    ranks = ops.argsort(order if len(order.shape) == 2 else order[None], axis=-1)
+    order = order if len(order.shape) == 2 else order[None]
+    known = known_numbers(order)
+    if known is not None and np.any(np.sort(known, axis=-1) != np.arange(known.shape[-1])):
+        raise ValueError(
+            "permutation_mask: order must hold every position from 0 to "
+            f"{known.shape[-1] - 1} once in each row; received {known.tolist()}."
+        )
+    ranks = ops.argsort(order, axis=-1)
     queries, keys = ranks[:, :, None], ranks[:, None]
     return keys <= queries if stream == "content" else keys < queries
 
@@ -116,6 +126,19 @@ def combine_masks(*masks):
             "(batch, source) becomes one of attention by mask[:, None]."
         )
     return functools.reduce(ops.logical_and, masks) if masks else None
+
+
+def with_padding(attention_mask, *padding_masks):
+    """An attention mask that leaves out the padding of the keys too; None where all are None.
+
+    Args:
+        attention_mask: (B or 1, T or 1, S), or with an axis of heads (B or 1, N or 1, T or 1, S).
+        padding_masks: (B, S) booleans, True for real steps, or None.
+    """
+    padding = [mask[:, None] for mask in padding_masks if mask is not None]  # (B, 1, S)
+    if attention_mask is not None and len(attention_mask.shape) == 4:
+        padding = [mask[:, None] for mask in padding]
+    return combine_masks(attention_mask, *padding)
 
 
 def attended(attention_mask):

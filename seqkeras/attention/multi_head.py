@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from seqkeras import composites
-from seqkeras.attention.masks import attended
+from seqkeras.attention.masks import attended, with_padding
 from seqkeras.shapes import require_positive, require_sequence
 from seqkeras.values import normal_or_glorot, without_padding
 
@@ -54,6 +54,7 @@ class Heads(keras.layers.Layer):
         self.causal = causal
         self.seed = seed
         self.output_stddev = output_stddev
+        self.supports_masking = True
         self.weights_dropout = keras.layers.Dropout(dropout, seed=seed, dtype=self.dtype_policy)
 
     def _add_projections(self, query_dim, key_dim, value_dim):
@@ -139,12 +140,13 @@ class MultiHeadAttention(Heads):
         value: (B, S, ·); it and the key may hold anything where no query may attend.
         attention_mask: (B or 1, T or 1, S) or (B or 1, N or 1, T or 1, S) booleans, True = may
             attend, or None.
-
-    A mask that Keras carries along, as of `Embedding(mask_zero=True)`, is not taken: pass
-    attention_mask.
+        query_mask, key_mask, value_mask: (B, T), (B, S) and (B, S) booleans, True for real steps,
+            or None. Keras fills them in where a tensor carries a mask along, as one behind
+            `Embedding(mask_zero=True)` does, and passes the query's on.
 
     Returns:
-        (B, T, D); where a query may attend to nothing the heads are zero, and the output its bias.
+        (B, T, D), zero where the query is masked; where it may attend to nothing the heads are
+        zero, and the output its bias.
 
     Raises:
         ValueError: if num_heads, head_dim or output_dim is not a positive integer, query, key or
@@ -157,11 +159,25 @@ class MultiHeadAttention(Heads):
         require_sequence(self, query=query_shape, key=key_shape, value=value_shape)
         self._add_projections(query_shape[-1], key_shape[-1], value_shape[-1])
 
-    def call(self, query, key, value, attention_mask=None, training=False):
-        mask = self._mask_of_heads(attention_mask)
+    def call(
+        self,
+        query,
+        key,
+        value,
+        attention_mask=None,
+        training=False,
+        query_mask=None,
+        key_mask=None,
+        value_mask=None,
+    ):
+        mask = self._mask_of_heads(with_padding(attention_mask, key_mask, value_mask))
         if not composites.tracing_nodes():  # a graph for export holds numbers everywhere
             key, value = without_padding(attended(mask), key, value)
-        return self.attend(query, *self.prepare(key, value), mask, training)
+            (query,) = without_padding(query_mask, query)
+        (outputs,) = without_padding(
+            query_mask, self.attend(query, *self.prepare(key, value), mask, training)
+        )
+        return outputs
 
     def prepare(self, key, value):
         """Projected keys and values, (B, N, S, H) each: what a decoder computes once, or caches."""
@@ -176,6 +192,22 @@ class MultiHeadAttention(Heads):
         mask = self._mask_of_heads(attention_mask)
         contexts = self._attend(query, prepared_key, prepared_value, mask, self.causal, training)
         return self._project_output(self._merge(contexts))
+
+    def extend(self, sequence, cache, positions):
+        """Self-attention of T further tokens, (B, T, ·), to themselves and to those before.
+
+        Args:
+            sequence: (B, T, ·).
+            cache: the keys and values of those before, as `composites.cached_attention` has them.
+            positions: (B,) integers, how many places of the cache each row has filled.
+
+        Returns:
+            (B, T, D), and the list of the new cached keys and values.
+        """
+        query = self._split(self._project(sequence, self.query_kernel, self.query_bias))
+        further = self.prepare(sequence, sequence)
+        contexts, *cache = composites.cached_attention(query, *further, *cache, positions)
+        return self._project_output(self._merge(contexts)), cache
 
     def attention_weights(self, query, key, attention_mask=None):
         """(B, N, T, S) weights of every head, as a plot shows them."""

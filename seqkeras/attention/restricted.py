@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from seqkeras.attention.multi_head import Heads
-from seqkeras.shapes import require_sequence
+from seqkeras.shapes import require_mask, require_positive, require_sequence, require_steps
 from seqkeras.values import without_padding
 
 
@@ -40,27 +40,24 @@ class RestrictedSelfAttention(Heads):
         (B, T, D); where a query may attend to nothing the heads are zero, and the output its bias.
 
     Raises:
-        ValueError: if num_heads, head_dim, window or output_dim is not a positive integer, or the
-            sequence not of rank 3.
+        ValueError: if num_heads, head_dim, window or output_dim is not a positive integer, the
+            sequence not of rank 3 or without a step, or the mask of another shape.
 
     Reference: Vaswani et al. 2017, section 4 and table 1, https://arxiv.org/abs/1706.03762
     """
 
     def __init__(self, num_heads, head_dim, window, **kwargs):
         super().__init__(num_heads, head_dim, **kwargs)
-        if not isinstance(window, int) or window < 1:
-            raise ValueError(
-                "RestrictedSelfAttention: window must be an integer of at least 1; "
-                f"received {window!r}."
-            )
+        require_positive(self, window=window)
         self.window = window
-        self.supports_masking = True
 
     def build(self, sequence_shape):
         require_sequence(self, sequence=sequence_shape)
         self._add_projections(*[sequence_shape[-1]] * 3)
 
     def call(self, sequence, mask=None, training=False):
+        require_steps(self, sequence=sequence)
+        require_mask(self, mask, sequence.shape)
         (sequence,) = without_padding(mask, sequence)
         batch_size, length = ops.shape(sequence)[:2]
         real = ops.ones((batch_size, length), "bool") if mask is None else mask

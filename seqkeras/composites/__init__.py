@@ -7,7 +7,7 @@ lowering still exports, op by op.
 """
 
 from seqkeras.composites.activations import gelu
-from seqkeras.composites.attention import attention, attention_weights
+from seqkeras.composites.attention import attention, attention_weights, cached_attention
 from seqkeras.composites.linear_recurrence import linear_recurrence
 from seqkeras.composites.nodes import as_nodes, composite, tracing_nodes
 from seqkeras.composites.normalization import layer_norm
@@ -22,6 +22,7 @@ __all__ = [
     "attention",
     "attention_weights",
     "bidirectional",
+    "cached_attention",
     "composite",
     "gelu",
     "gru",

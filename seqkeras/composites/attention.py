@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from seqkeras.attention.cache import cache_mask, extend_cache
 from seqkeras.attention.masks import causal_mask, combine_masks, masked_softmax
 from seqkeras.composites.cudnn import on_gpu
 from seqkeras.composites.nodes import composite
@@ -34,6 +35,31 @@ def attention(query, key, value, mask, *, causal=False, scale=None):
         return _fused(query, key, value, mask, causal, scale)
     weights = attention_weights(query, key, mask, causal=causal, scale=scale)
     return ops.matmul(weights, value)
+
+
+@composite(lengths_from=None)
+def cached_attention(query, key, value, cached_key, cached_value, positions):
+    """Attention of T further tokens to themselves and to what a cache holds of those before.
+
+        context(t) = softmax(query(t) [cached_key; key(1..t)]^T / sqrt(H)) [cached_value; value]
+
+    In Keras a cache is a buffer of C places, of which each row has filled the first. As a node of a
+    graph it holds the tokens before and nothing else, of every row as many, and leaves longer by T.
+
+    Args:
+        query, key, value: (B, N, T, H), of the further tokens.
+        cached_key, cached_value: (B, N, C, H).
+        positions: (B,) integers, how many places each row has filled.
+
+    Returns:
+        (B, N, T, H) contexts, and the new cached keys and values.
+
+    Reference: Vaswani et al. 2017, section 3.2.3, https://arxiv.org/abs/1706.03762
+    """
+    keys = extend_cache(cached_key, key, positions)
+    values = extend_cache(cached_value, value, positions)
+    mask = cache_mask(positions, ops.shape(query)[2], ops.shape(keys)[2])
+    return attention(query, keys, values, mask[:, None]), keys, values
 
 
 def attention_weights(query, key, mask=None, *, causal=False, scale=None):

@@ -82,7 +82,8 @@ def _call_as_node(function, arguments, options, lengths_from):
         experimental_implements=json.dumps({"composite": function.__name__, **options}),
         experimental_attributes={"_noinline": True},
     )
-    return node(**inputs)
+    # A frozen graph knows nothing of what a function returns, unless it says so itself.
+    return tf.nest.map_structure(lambda each: tf.ensure_shape(each, each.shape), node(**inputs))
 
 
 def _flatten(arguments):

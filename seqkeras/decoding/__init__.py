@@ -1,6 +1,7 @@
 """Decoding: from a decoder's step to token ids."""
 
 from seqkeras.decoding.beam import beam
+from seqkeras.decoding.compiled import compiled
 from seqkeras.decoding.greedy import greedy
 from seqkeras.decoding.loop import Search, StateEntry, decode, generate
 from seqkeras.decoding.processors import (
@@ -30,6 +31,7 @@ __all__ = [
     "TopP",
     "beam",
     "best_spans",
+    "compiled",
     "decode",
     "generate",
     "greedy",

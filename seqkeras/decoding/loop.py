@@ -95,9 +95,9 @@ def decode(
         search: a `Search`.
         start_id: the id of `<bos>`, or (B,) ids, one for each row.
         max_length: T, the longest result, `<eos>` and prompt included.
-        state_entries: list of `StateEntry`, one for each entry of the state. More than one beam
-            needs it; without it every entry counts as per beam, and nothing is known of the room
-            that a cache has: `max_length` is then for the caller to keep within it.
+        state_entries: list of `StateEntry`, one for each entry of the state; None for those of the
+            model that `step` is a method of. Where there are none, one beam is searched without:
+            every entry counts as per beam, and nothing is known of the room that a cache has.
         processors: functions of logits, see `seqkeras.decoding.processors`.
         prompt: None, or (token_ids (B, P), lengths (B,)): the tokens with which each row begins.
             They cost nothing: their log-probability counts as 0.
@@ -112,6 +112,8 @@ def decode(
             are there (while a graph is traced it is not known how many are, and counts as none).
     """
     require("decode", (max_length >= 1, f"max_length must be at least 1; received {max_length}"))
+    if state_entries is None:
+        state_entries = getattr(getattr(step, "__self__", None), "state_entries", None)
     state, fixed = _split(state, state_entries, search.num_beams)
     _require_room(state | fixed, state_entries or (), max_length)
     batch_size = batch_size_of(state | fixed)

@@ -3,6 +3,8 @@
 import keras
 from keras import ops
 
+from seqkeras.shapes import require_steps
+
 ACTIVATIONS = ("relu", "tanh")  # never under -1, which stands for "no window here" below
 
 
@@ -31,7 +33,7 @@ class CharacterCNN(keras.layers.Layer):
 
     Raises:
         ValueError: if a size is not positive, widths and filters do not pair up, the activation
-            is unknown, or character_ids is not of rank 3.
+            is unknown, or character_ids is not of rank 3 or holds no word.
 
     Reference: Kim et al. 2016, "Character-level CNN", https://arxiv.org/abs/1508.06615
     """
@@ -82,6 +84,7 @@ class CharacterCNN(keras.layers.Layer):
                 layer.build(shape)
 
     def call(self, character_ids):
+        require_steps(self, character_ids=character_ids)
         batch_size, length, characters = ops.shape(character_ids)
         words = ops.reshape(character_ids, (-1, characters))  # (BT, W)
         real = ops.not_equal(words, 0)[..., None]

@@ -9,7 +9,7 @@ def require_ids(layer, name, ids, limit_name, limit):
     """Raise a ValueError unless these are integers that index a table of `limit` rows.
 
     While a graph is traced the numbers are not known; what a lookup beyond the table gives there
-    differs from backend to backend.
+    differs from backend to backend, so `seqkeras.models.token_model` looks at them before.
     """
     dtype = keras.backend.standardize_dtype(ids.dtype)
     if not keras.backend.is_int_dtype(dtype):

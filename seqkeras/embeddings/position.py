@@ -5,6 +5,7 @@ import numpy as np
 from keras import ops
 
 from seqkeras.embeddings.ids import require_ids
+from seqkeras.shapes import require_positive
 from seqkeras.values import known_numbers
 
 FORMS = ("paper", "tensor2tensor", "marian")
@@ -117,11 +118,7 @@ class LearnedPositions(keras.layers.Layer):
 
     def __init__(self, max_length, dim, stddev=0.02, first_position=0, **kwargs):
         super().__init__(**kwargs)
-        if min(max_length, dim) < 1:
-            raise ValueError(
-                "LearnedPositions: every size must be at least 1; "
-                f"received max_length={max_length}, dim={dim}."
-            )
+        require_positive(self, max_length=max_length, dim=dim)
         if first_position < 0:
             raise ValueError(
                 f"LearnedPositions: first_position must be at least 0; received {first_position}."
@@ -139,11 +136,12 @@ class LearnedPositions(keras.layers.Layer):
         )
 
     def call(self, positions):
-        self._require_length(positions)
+        self.require_length(positions)
         require_ids(self, "positions", positions, "max_length", self.max_length)
         return ops.take(self.embeddings, positions + self.first_position, axis=0)
 
-    def _require_length(self, positions):
+    def require_length(self, positions):
+        """Raise a ValueError if a sequence has more tokens than there are positions."""
         length = positions.shape[-1]
         if not isinstance(length, int) or length <= self.max_length:  # an open one is a symbol
             return

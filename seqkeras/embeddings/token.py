@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from seqkeras.embeddings.ids import require_ids
+from seqkeras.shapes import require_positive
 
 
 @keras.saving.register_keras_serializable("seqkeras")
@@ -36,11 +37,7 @@ class TokenEmbedding(keras.layers.Layer):
 
     def __init__(self, vocab_size, dim, scale=False, stddev=None, **kwargs):
         super().__init__(**kwargs)
-        if min(vocab_size, dim) < 1:
-            raise ValueError(
-                "TokenEmbedding: every size must be at least 1; "
-                f"received vocab_size={vocab_size}, dim={dim}."
-            )
+        require_positive(self, vocab_size=vocab_size, dim=dim)
         self.vocab_size = vocab_size
         self.dim = dim
         self.scale = scale

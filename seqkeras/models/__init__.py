@@ -15,6 +15,7 @@ from seqkeras.models.heads import (
     SpanHead,
     TaggingHead,
 )
+from seqkeras.models.hidden_state_head import HiddenStateHead
 from seqkeras.models.rnn_lm import RNNLanguageModel
 from seqkeras.models.rnn_seq2seq import RNNSeq2Seq
 from seqkeras.models.sentence_encoder import SentenceEncoder
@@ -29,6 +30,7 @@ __all__ = [
     "BiLM",
     "ClassificationHead",
     "Forecaster",
+    "HiddenStateHead",
     "LayerMix",
     "MaskedLMHead",
     "MultipleChoiceHead",

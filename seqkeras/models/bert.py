@@ -6,7 +6,7 @@ from keras import ops
 from seqkeras.attention.masks import padding_mask
 from seqkeras.embeddings import LearnedPositions, TokenEmbedding
 from seqkeras.embeddings.ids import require_ids
-from seqkeras.models.inputs import require_inputs
+from seqkeras.models.token_model import TokenModel
 from seqkeras.transformer import Encoder, LayerNorm
 from seqkeras.transformer.block import require_heads
 from seqkeras.values import build_once
@@ -16,7 +16,7 @@ POOLERS = ("tanh", "relu", None)
 
 
 @keras.saving.register_keras_serializable("seqkeras")
-class Bert(keras.Model):
+class Bert(TokenModel):
     """Bidirectional encoder of a text, or of a pair of texts.
 
         x(t)   = dropout(norm(E token_id(t) + S segment_id(t) + P(t)))
@@ -46,9 +46,12 @@ class Bert(keras.Model):
         lengths: (B,) integers, the real steps of each row; without them every step is real.
         segment_ids: (B, T) integers, to which text each token belongs; without them all are 0.
 
+    Beside the dictionary, hidden_states=True asks for all layers.
+
     Returns:
-        A dictionary of "hidden", (B, T, D), without a meaning at padded positions, and "pooled",
-        (B, D), made of the first position, if there is a pooler.
+        A dictionary of "hidden", (B, T, D), without a meaning at padded positions; "pooled", (B,
+        D), made of the first position, if there is a pooler; and "hidden_states", if asked for: a
+        list of L + 1 tensors (B, T, D), the embeddings and what each block gives.
 
     Raises:
         ValueError: if a size is not positive, num_heads does not divide hidden_dim, an activation
@@ -61,6 +64,8 @@ class Bert(keras.Model):
     "RoBERTa", https://arxiv.org/abs/1907.11692; Sanh et al. 2019, "DistilBERT", section 3,
     https://arxiv.org/abs/1910.01108
     """
+
+    input_names = ["token_ids"], ["lengths", "segment_ids"]
 
     def __init__(
         self,
@@ -134,6 +139,14 @@ class Bert(keras.Model):
                 name="pooler",
             )
 
+    @property
+    def id_limits(self):
+        segments = self.config["num_segments"]
+        return {
+            "token_ids": ("vocab_size", self.config["vocab_size"]),
+            **({"segment_ids": ("num_segments", segments)} if segments else {}),
+        }
+
     def build(self, inputs_shape=None):
         sequence = (None, None, self.hidden_dim)
         for layer in (self.embedding, self.segment_embedding, self.positions):
@@ -144,14 +157,15 @@ class Bert(keras.Model):
         if self.pooler is not None:
             build_once(self.pooler, (None, self.hidden_dim))
 
-    def call(self, inputs, training=False):
-        hidden = self.hidden_states(inputs, training)[-1]
+    def call(self, inputs, training=False, hidden_states=False):
+        states = self.hidden_states(inputs, training)
+        hidden = states[-1]
         pooled = {} if self.pooler is None else {"pooled": self.pooler(hidden[:, 0])}
-        return {"hidden": hidden, **pooled}
+        return {"hidden": hidden, **pooled, **({"hidden_states": states} if hidden_states else {})}
 
     def hidden_states(self, inputs, training=False):
         """The embeddings and what each block gives: a list of L + 1 tensors (B, T, D)."""
-        require_inputs(self, inputs, ["token_ids"], ["lengths", "segment_ids"])
+        self.require_inputs(inputs)
         token_ids, lengths = inputs["token_ids"], inputs.get("lengths")
         length = ops.shape(token_ids)[1]
         x = self.embedding(token_ids) + self.positions(ops.arange(length)[None])  # (B, T, D)

@@ -6,9 +6,15 @@ from keras import ops
 from seqkeras.attention import BiAttention
 from seqkeras.attention.masks import padding_mask
 from seqkeras.embeddings import CharacterCNN, Highway
-from seqkeras.models.recurrent_stack import require_sizes, values_dtype
+from seqkeras.models.inputs import require_inputs
+from seqkeras.models.recurrent_stack import values_dtype
 from seqkeras.recurrent import LSTM, Bidirectional
+from seqkeras.shapes import require_positive
 from seqkeras.values import NEVER, build_once
+
+INPUTS = [
+    f"{side}_{part}" for side in ("context", "query") for part in ("ids", "characters", "lengths")
+]
 
 
 @keras.saving.register_keras_serializable("seqkeras")
@@ -47,7 +53,8 @@ class BiDAF(keras.Model):
         behind the context's end.
 
     Raises:
-        ValueError: if a size is not positive, or num_highways is negative.
+        ValueError: if a size is not positive, num_highways is negative, or an input is missing or
+            unknown.
 
     Train it with `seqkeras.losses.span_loss` on both outputs; `seqkeras.decoding.best_spans` reads
     the answer from them.
@@ -80,7 +87,7 @@ class BiDAF(keras.Model):
             "character_width": character_width,
             "num_modelling_layers": num_modelling_layers,
         }
-        require_sizes(self, **self.sizes)
+        require_positive(self, **self.sizes)
         if num_highways < 0:
             raise ValueError(f"BiDAF: num_highways must be at least 0; received {num_highways}.")
         policy = self.dtype_policy.name
@@ -124,6 +131,7 @@ class BiDAF(keras.Model):
             build_once(layer, (None, None, 10 * units))
 
     def call(self, inputs, training=False):
+        require_inputs(self, inputs, INPUTS)
         H, context_mask = self._encode(inputs, "context", training)  # (B, T, 2U)
         U, query_mask = self._encode(inputs, "query", training)  # (B, J, 2U)
         G = self.attention_flow(H, U, context_mask=context_mask, query_mask=query_mask)  # 8U

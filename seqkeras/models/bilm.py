@@ -9,8 +9,9 @@ from keras import ops
 from seqkeras.attention.masks import padding_mask
 from seqkeras.composites import keras_rnn
 from seqkeras.embeddings import CharacterCNN, Highway
-from seqkeras.models.recurrent_stack import require_sizes, values_dtype
-from seqkeras.shapes import require_sequence
+from seqkeras.models.inputs import require_inputs
+from seqkeras.models.recurrent_stack import values_dtype
+from seqkeras.shapes import require_positive, require_sequence
 from seqkeras.values import build_once
 
 
@@ -126,8 +127,8 @@ class BiLM(keras.Model):
         dictionary of "forward_logits" and "backward_logits", (B, T, V) each, in float32 at least.
 
     Raises:
-        ValueError: if a size is not positive; from `CharacterCNN` if widths, filters or the
-            activation do not fit.
+        ValueError: if a size is not positive, or an input is missing or unknown; from
+            `CharacterCNN` if widths, filters or the activation do not fit.
 
     `represent` gives the layers that `LayerMix` weighs. Train it with the masked cross-entropy
     named in `seqkeras.losses`, on the word ids shifted by one to the left and to the right.
@@ -157,7 +158,7 @@ class BiLM(keras.Model):
             "projection_dim": projection_dim,
             "num_layers": num_layers,
         }
-        require_sizes(self, **self.sizes)
+        require_positive(self, **self.sizes)
         policy = self.dtype_policy.name
         self.character_cnn = CharacterCNN(
             character_vocab_size, character_dim, widths, filters, activation, dtype=policy
@@ -201,6 +202,7 @@ class BiLM(keras.Model):
 
     def _encode(self, inputs, training):
         """x (B, T, P), and the lists of each direction's layers, (B, T, P) each."""
+        require_inputs(self, inputs, ["character_ids"], ["lengths"])
         character_ids, lengths = inputs["character_ids"], inputs.get("lengths")
         mask = None if lengths is None else padding_mask(lengths, ops.shape(character_ids)[1])
         x = self.character_cnn(character_ids)

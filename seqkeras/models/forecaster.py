@@ -9,9 +9,11 @@ import keras
 from keras import ops
 
 from seqkeras.attention.masks import padding_mask
-from seqkeras.composites import keras_rnn
-from seqkeras.models.recurrent_stack import RecurrentStack, require_sizes, values_dtype
-from seqkeras.models.rnn_cells import config_of, with_objects
+from seqkeras.composites import keras_rnn, tracing_nodes
+from seqkeras.models.inputs import require_inputs
+from seqkeras.models.recurrent_stack import RecurrentStack, values_dtype
+from seqkeras.models.rnn_cells import config_of, require_cell, with_objects
+from seqkeras.shapes import require_positive
 from seqkeras.values import build_once
 
 DECODERS = ("direct", "recurrent")
@@ -59,8 +61,8 @@ class Forecaster(keras.Model):
 
     Raises:
         ValueError: if a size is not positive, num_known is negative, the cell or the decoder is
-            unknown, the quantiles do not increase between 0 and 1, or window or known have another
-            shape.
+            unknown, the quantiles do not increase between 0 and 1, window or known have another
+            shape, or an input is missing or unknown.
 
     Train quantiles with `seqkeras.losses.PinballLoss`.
 
@@ -91,7 +93,8 @@ class Forecaster(keras.Model):
             "num_layers": num_layers,
             "num_targets": num_targets,
         }
-        require_sizes(self, cell, **self.sizes)
+        require_positive(self, **self.sizes)
+        require_cell(self, cell)
         if num_known < 0:
             raise ValueError(f"Forecaster: num_known must be at least 0; received {num_known}.")
         if decoder not in DECODERS:
@@ -119,7 +122,12 @@ class Forecaster(keras.Model):
             steps * num_targets * max(1, len(quantiles)), dtype=self.values_dtype
         )
 
+    def _require_inputs(self, inputs):
+        known = ["known"] if self.num_known else []
+        require_inputs(self, inputs, ["window", *known], ["lengths", "targets"])
+
     def build(self, inputs_shape):
+        self._require_inputs(inputs_shape)
         horizon, targets = self.sizes["horizon"], self.sizes["num_targets"]
         window = tuple(inputs_shape["window"])
         if len(window) != 3 or window[-1] is None or window[-1] < targets:
@@ -127,13 +135,13 @@ class Forecaster(keras.Model):
                 f"Forecaster: window must have shape (batch, length, features), {targets} features "
                 f"at least; received {window}."
             )
-        known = tuple(inputs_shape.get("known", ()))
-        if self.num_known and known[1:] != (horizon, self.num_known):
+        if self.num_known and tuple(inputs_shape["known"])[1:] != (horizon, self.num_known):
             raise ValueError(
                 f"Forecaster: known must have shape (batch, {horizon}, {self.num_known}); received "
-                f"{known}."
+                f"{tuple(inputs_shape['known'])}."
             )
-        build_once(self.encoder, (None, None, window[-1]))
+        self.num_features = window[-1]
+        build_once(self.encoder, (None, None, self.num_features))
         if self.decoder is None:
             build_once(self.output_layer, (None, self.sizes["units"] + horizon * self.num_known))
         else:
@@ -141,6 +149,7 @@ class Forecaster(keras.Model):
             build_once(self.output_layer, (None, self.sizes["units"]))
 
     def call(self, inputs, training=False):
+        self._require_inputs(inputs)
         window = ops.cast(inputs["window"], self.values_dtype)
         mask = None
         real = ops.ones_like(window[..., 0], dtype="bool")  # (B, S)
@@ -191,8 +200,10 @@ class Forecaster(keras.Model):
         """(B, horizon, C quantiles), all steps at once."""
         batch_size, horizon, num_known = ops.shape(known)
         hidden = ops.cast(states[-self.encoder.num_states], self.values_dtype)
-        known = ops.reshape(known, (batch_size, horizon * num_known))
-        outputs = self.output_layer(ops.concatenate([hidden, known], axis=-1))
+        if num_known:
+            known = ops.reshape(known, (batch_size, horizon * num_known))
+            hidden = ops.concatenate([hidden, known], axis=-1)
+        outputs = self.output_layer(hidden)
         return ops.reshape(outputs, (batch_size, horizon, -1))
 
     def _taught(self, states, known, previous):
@@ -211,7 +222,9 @@ class Forecaster(keras.Model):
             values = self._values(outputs)
             return outputs, [values[..., self.middle] if self.quantiles else values, *states]
 
-        _, outputs, _ = keras_rnn(step, known, [last, *states])
+        # A loop for export holds no composite as one node: the steps stand one after the other.
+        unroll = tracing_nodes()
+        _, outputs, _ = keras_rnn(step, known, [last, *states], unroll=unroll)
         return outputs
 
     def _values(self, outputs):

@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from seqkeras.embeddings import LearnedPositions, TokenEmbedding
-from seqkeras.models.inputs import require_inputs
+from seqkeras.models.token_model import TokenModel
 from seqkeras.transformer import Decoder
 from seqkeras.transformer.block import require_heads
 from seqkeras.values import build_once
@@ -13,7 +13,7 @@ STDDEV = 0.02  # of what weights start as
 
 
 @keras.saving.register_keras_serializable("seqkeras")
-class GPT(keras.Model):
+class GPT(TokenModel):
     """Language model of causal self-attention, in the form of GPT-2 or of GPT-1.
 
         h_0(t) = E y(t) + P(t)        h_l(1..T) = block_l(h_{l-1}(1..T))
@@ -55,6 +55,8 @@ class GPT(keras.Model):
     Pre-Training"); Radford et al. 2019, section 2.3 ("Language Models are Unsupervised Multitask
     Learners"), https://github.com/openai/gpt-2
     """
+
+    input_names = ["token_ids"], ["lengths"]
 
     def __init__(
         self,
@@ -107,9 +109,17 @@ class GPT(keras.Model):
         )
 
     @property
+    def vocab_size(self):
+        return self.config["vocab_size"]
+
+    @property
     def state_entries(self):
         """What the state holds, in order (see `seqkeras.decoding`)."""
         return self.decoder.cache_entries
+
+    @property
+    def id_limits(self):
+        return {"token_ids": ("vocab_size", self.config["vocab_size"])}
 
     def build(self, inputs_shape=None):
         build_once(self.embedding, (None, None))
@@ -117,7 +127,7 @@ class GPT(keras.Model):
         build_once(self.decoder, (None, None, self.config["hidden_dim"]))
 
     def call(self, inputs, training=False):
-        require_inputs(self, inputs, ["token_ids"], ["lengths"])
+        self.require_inputs(inputs)
         token_ids = inputs["token_ids"]
         x = self._embed(token_ids, ops.arange(ops.shape(token_ids)[1])[None])
         x = self.decoder(self.dropout(x, training=training), training=training)  # (B, T, D)
@@ -133,6 +143,7 @@ class GPT(keras.Model):
         Raises:
             ValueError: if max_length is more than there are positions.
         """
+        build_once(self)  # not in a step: JAX can make no weights inside a loop
         cache_length = self.max_length if max_length is None else max_length
         require_positions(self, cache_length, self.max_length)
         return self.decoder.initial_cache(batch_size, cache_length)
@@ -155,13 +166,13 @@ class GPT(keras.Model):
         if token_ids.shape[1] == 0:
             return self.embedding.logits(self.embedding(token_ids)), state
         lengths = None if lengths is None else lengths[:, None]
-        logits, state = self._read(token_ids[:, None], state, lengths)
-        return logits[:, 0], state
+        hidden, state = self._hidden(token_ids[:, None], state, lengths)
+        return self.embedding.logits(hidden[:, 0]), state
 
     def step(self, token_ids, state):
         """One token of every beam, the step contract of `seqkeras.decoding`.
 
-        A search that is given the `state_entries` refuses more tokens than the cache has room for.
+        A search refuses more tokens than the cache has room for.
 
         Args:
             token_ids: (B, K) integers, the last token of each of K beams.
@@ -170,16 +181,28 @@ class GPT(keras.Model):
         Returns:
             (logits (B, K, V),), and the new state.
         """
-        logits, state = self._read(token_ids[..., None], state)
-        return (logits[:, :, 0],), state
+        return self.read_beams(token_ids[..., None], state)
 
-    def _read(self, token_ids, state, lengths=None):
-        """(B, K, T) further tokens to (B, K, T, V) logits, and the new state."""
+    def read_beams(self, token_ids, state):
+        """Some tokens of every beam, as `step` takes one.
+
+        Args:
+            token_ids: (B, K, T) integers.
+            state: entries (B, K, ...), or caches as `transformer.Decoder.read` takes them too.
+
+        Returns:
+            (logits (B, K, V) behind the last one,), and the new state.
+        """
+        hidden, state = self._hidden(token_ids, state)
+        return (self.embedding.logits(hidden[:, :, -1]),), state
+
+    def _hidden(self, token_ids, state, lengths=None):
+        """(B, K, T) further tokens to (B, K, T, D), and the new state."""
         positions = state["position"][..., None] + ops.arange(ops.shape(token_ids)[2])
         if lengths is not None:  # what is padded has no position
             positions = ops.minimum(positions, self.max_length - 1)
         x, _, state = self.decoder.read(self._embed(token_ids, positions), state, lengths=lengths)
-        return self.embedding.logits(x), state
+        return x, state
 
     def _embed(self, token_ids, positions):
         return self.embedding(token_ids) + self.positions(positions)

@@ -15,8 +15,8 @@ STDDEV = 0.02  # of what weights start as
 class Head(keras.layers.Layer):
     """Base of the heads.
 
-    `takes` names the call arguments of a head among what `WithHeads` knows: "hidden", "pooled",
-    "padding_mask", and the model's inputs.
+    `takes` names the call arguments of a head among what `WithHeads` knows: "hidden", all layers as
+    "hidden_states", "pooled", "padding_mask", and the model's inputs.
     """
 
     takes = ("pooled",)
@@ -210,11 +210,14 @@ class MultipleChoiceHead(Head):
 class SpanHead(Head):
     """Where an answer starts and where it ends.
 
-        start(t) = s . hidden(t)        end(t) = e . hidden(t)
+        start(t) = s . dropout(hidden(t))        end(t) = e . dropout(hidden(t))
 
     Where there is no answer both are position 0; `best_answers` finds that, or the span.
 
     Notation: s and e are the paper's S and E; each has a bias, as in the paper's code.
+
+    Args:
+        dropout: of the hidden states, as DistilBERT has it; one for both.
 
     Call arguments:
         hidden: (B, T, D).
@@ -229,8 +232,10 @@ class SpanHead(Head):
 
     takes = ("hidden", "padding_mask")
 
-    def __init__(self, **kwargs):
+    def __init__(self, dropout=0.0, **kwargs):
         super().__init__(**kwargs)
+        self.dropout = dropout
+        self.drop = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
         self.output_layer = self._dense(2, "output")
 
     def build(self, hidden_shape):
@@ -238,7 +243,7 @@ class SpanHead(Head):
 
     def call(self, hidden, padding_mask=None, training=False):
         (hidden,) = without_padding(padding_mask, hidden)
-        logits = self.output_layer(hidden)  # (B, T, 2)
+        logits = self.output_layer(self.drop(hidden, training=training))  # (B, T, 2)
         if padding_mask is not None:
             logits = ops.where(padding_mask[..., None], logits, ops.cast(NEVER, logits.dtype))
         return {"start_logits": logits[..., 0], "end_logits": logits[..., 1]}

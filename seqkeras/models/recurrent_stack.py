@@ -3,19 +3,9 @@
 import keras
 from keras import ops
 
-from seqkeras.models.rnn_cells import cell_problems, make_layer, state_names
+from seqkeras.models.rnn_cells import make_layer, state_names
 from seqkeras.recurrent import Bidirectional
 from seqkeras.values import build_once
-
-
-def require_sizes(model, cell=None, **sizes):
-    """Raise a ValueError unless every named size is at least 1 and the cell, if given, fits."""
-    who = type(model).__name__
-    if min(sizes.values()) < 1:
-        raise ValueError(f"{who}: every size must be at least 1; received {sizes}.")
-    problems = [] if cell is None else cell_problems(cell)
-    if problems:
-        raise ValueError(f"{who}: {' '.join(problems)}")
 
 
 def values_dtype(model):

@@ -30,6 +30,13 @@ def cell_problems(cell):
     ]
 
 
+def require_cell(model, cell):
+    """Raise a ValueError if no model can be made of the cell."""
+    problems = cell_problems(cell)
+    if problems:
+        raise ValueError(f"{type(model).__name__}: {' '.join(problems)}")
+
+
 def make_cell(cell, units, dtype):
     """One step of a layer of so many units."""
     if isinstance(cell, str):

@@ -1,10 +1,10 @@
 """What the arguments of `RNNSeq2Seq` must be, and which of them go together."""
 
-from seqkeras.attention import Attention, HardAttention, LocalAttention
+from seqkeras.attention import Attention, HardAttention, LocalAttention, MultiHeadAttention
 from seqkeras.models.contexts import CONTEXTS
-from seqkeras.models.recurrent_stack import require_sizes
 from seqkeras.models.rnn_cells import cell_problems
 from seqkeras.models.rnn_wirings import SCORES, WIRINGS
+from seqkeras.shapes import require_positive
 
 CHOICES = {
     "context": CONTEXTS,
@@ -12,6 +12,7 @@ CHOICES = {
     "wiring": WIRINGS,
     "attention_place": ("before", "after"),
 }
+LAYERS = (Attention, MultiHeadAttention, HardAttention, LocalAttention)
 SAME_DIM = ("dot", "scaled_dot")  # scores of vectors of one size
 
 
@@ -25,7 +26,7 @@ def check_arguments(model, sizes, options, cell, attention, encoder_dim):
         attention: None, a name, or a layer.
         encoder_dim: size of the encoder's states, both directions.
     """
-    require_sizes(model, **sizes)
+    require_positive(model, **sizes)
     problems = cell_problems(cell) + [
         f"{name} must be one of {sorted(choices)}; received {options[name]!r}."
         for name, choices in CHOICES.items()
@@ -46,11 +47,11 @@ def is_hard(attention):
 
 def _attention_problems(attention):
     known = attention is None or (isinstance(attention, str) and attention in SCORES)
-    if known or isinstance(attention, (Attention, HardAttention, LocalAttention)):
+    if known or isinstance(attention, LAYERS):
         return []
     return [
-        "attention must be None, an Attention, HardAttention or LocalAttention, or one of "
-        f"{sorted(SCORES)}; received {attention!r}."
+        "attention must be None, an Attention, MultiHeadAttention, HardAttention or "
+        f"LocalAttention, or one of {sorted(SCORES)}; received {attention!r}."
     ]
 
 
@@ -60,6 +61,11 @@ def _rules(sizes, options, attention, encoder_dim):
     fed = options["feed_output"] and wiring != "context"
     dims = f"received {encoder_dim} and {decoder_units}."
     return [
+        (
+            all(id_ in range(sizes["target_vocab_size"]) for id_ in options["never_generated"]),
+            "never_generated must be ids of the target, from 0 to "
+            f"{sizes['target_vocab_size'] - 1}; received {options['never_generated']}.",
+        ),
         (
             options["bridge_layers"] >= 0,
             f"bridge_layers must be at least 0; received {options['bridge_layers']}.",
@@ -96,6 +102,12 @@ def _rules(sizes, options, attention, encoder_dim):
             attention not in SAME_DIM or encoder_dim == decoder_units,
             f"{attention} attention needs the encoder's states as wide as decoder_units; {dims} "
             'attention="general" takes different ones.',
+        ),
+        (
+            not isinstance(attention, MultiHeadAttention)
+            or not (attention.causal or attention.dropout),
+            "multi-head attention sees the whole source, whatever the step: it needs causal=False "
+            f"and dropout=0; received {attention!r}.",
         ),
         (
             fed or options["teacher_forcing"] == 1,

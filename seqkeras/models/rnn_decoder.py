@@ -7,6 +7,7 @@ from seqkeras.composites import keras_rnn
 from seqkeras.decoding import StateEntry
 from seqkeras.models.rnn_cells import make_cell, state_names
 from seqkeras.recurrent import RNN, StackedCells
+from seqkeras.shapes import require_steps
 from seqkeras.values import NEVER, build_once
 
 
@@ -35,6 +36,9 @@ class RNNDecoder(keras.layers.Layer):
 
     Returns:
         logits: (B, T, V).
+
+    Raises:
+        ValueError: if the target has no step.
     """
 
     parallel: bool
@@ -141,6 +145,7 @@ class RNNDecoder(keras.layers.Layer):
         build_once(self.teacher_forcing, (None, None))
 
     def call(self, target_ids, state, training=False):
+        require_steps(self, target_ids=target_ids)
         if training and not self.teacher_forcing.always:
             features = self._unroll_sampling(target_ids, state)
         elif self.parallel:

@@ -8,13 +8,15 @@ from keras import ops
 from seqkeras.attention.masks import padding_mask
 from seqkeras.decoding import StateEntry
 from seqkeras.embeddings import TokenEmbedding
-from seqkeras.models.recurrent_stack import RecurrentStack, require_sizes, values_dtype
-from seqkeras.models.rnn_cells import config_of, with_objects
+from seqkeras.models.recurrent_stack import RecurrentStack, values_dtype
+from seqkeras.models.rnn_cells import config_of, require_cell, with_objects
+from seqkeras.models.token_model import TokenModel
+from seqkeras.shapes import require_positive
 from seqkeras.values import build_once
 
 
 @keras.saving.register_keras_serializable("seqkeras")
-class RNNLanguageModel(keras.Model):
+class RNNLanguageModel(TokenModel):
     """Embedding, recurrent layers, softmax over the next token.
 
         h_0(t) = E y(t)        h_l(1..T) = RNN_l(dropout(h_{l-1}(1..T)))
@@ -43,7 +45,8 @@ class RNNLanguageModel(keras.Model):
         logits: (B, T, V), in float32 at least.
 
     Raises:
-        ValueError: if a size is not positive, or the cell is unknown or does not fit.
+        ValueError: if a size is not positive, the cell is unknown or does not fit, or an input is
+            missing or unknown.
 
     Train it with the masked cross-entropy named in `seqkeras.losses`. `read` takes the state of the
     piece of text before, so that long text is read in pieces (truncated back-propagation through
@@ -53,6 +56,8 @@ class RNNLanguageModel(keras.Model):
     et al. 2014, section 3.2, https://arxiv.org/abs/1409.2329; tied weights: Press and Wolf 2017,
     https://arxiv.org/abs/1608.05859, and Inan et al. 2017, https://arxiv.org/abs/1611.01462
     """
+
+    input_names = ["token_ids"], ["lengths"]
 
     def __init__(
         self,
@@ -72,7 +77,8 @@ class RNNLanguageModel(keras.Model):
             "units": units,
             "num_layers": num_layers,
         }
-        require_sizes(self, cell, **self.sizes)
+        require_positive(self, **self.sizes)
+        require_cell(self, cell)
         self.cell_config = functools.partial(config_of, cell)  # a pattern is no layer of ours
         self.tie_weights = tie_weights
         policy = self.dtype_policy.name
@@ -86,12 +92,20 @@ class RNNLanguageModel(keras.Model):
             self.projection = keras.layers.Dense(embedding_dim, use_bias=False, dtype=policy)
 
     @property
+    def vocab_size(self):
+        return self.sizes["vocab_size"]
+
+    @property
     def state_entries(self):
         """What the state holds, in order (see `seqkeras.decoding`)."""
         return [
             StateEntry(name, "beam", (self.sizes["units"],), self.compute_dtype)
             for name in self.stack.state_names
         ]
+
+    @property
+    def id_limits(self):
+        return {"token_ids": ("vocab_size", self.sizes["vocab_size"])}
 
     def build(self, inputs_shape):
         build_once(self.embedding, (None, None))
@@ -101,11 +115,13 @@ class RNNLanguageModel(keras.Model):
                 build_once(layer, (None, None, self.sizes["units"]))
 
     def call(self, inputs, training=False):
+        self.require_inputs(inputs)
         logits, _ = self.read(inputs["token_ids"], inputs.get("lengths"), training=training)
         return logits
 
     def initial_state(self, batch_size):
         """The state before any token: a dictionary of (B, 1, U) zeros, one beam."""
+        build_once(self, None)  # not in a step: JAX can make no weights inside a loop
         return {
             entry.name: ops.zeros((batch_size, 1, *entry.shape), entry.dtype)
             for entry in self.state_entries
@@ -123,6 +139,11 @@ class RNNLanguageModel(keras.Model):
         Returns:
             (B, T, V) logits, and the state behind each row's last real token.
         """
+        hidden, state = self._hidden(token_ids, lengths, state, training)
+        return self._logits(self.dropout(hidden, training=training)), state
+
+    def _hidden(self, token_ids, lengths=None, state=None, training=False):
+        """(B, T, U), and the state behind each row's last real token."""
         mask = None if lengths is None else padding_mask(lengths, ops.shape(token_ids)[1])
         names = self.stack.state_names
         hidden, states = self.stack(
@@ -132,7 +153,7 @@ class RNNLanguageModel(keras.Model):
             training=training,
         )
         state = {name: each[:, None] for name, each in zip(names, states, strict=True)}
-        return self._logits(self.dropout(hidden, training=training)), state
+        return hidden, state
 
     def step(self, token_ids, state):
         """One token of every beam, the step contract of `seqkeras.decoding`.
@@ -144,9 +165,22 @@ class RNNLanguageModel(keras.Model):
         Returns:
             (logits (B, K, V),), and the new state.
         """
-        beams = ops.shape(token_ids)
+        return self.read_beams(token_ids[..., None], state)
+
+    def read_beams(self, token_ids, state):
+        """Some tokens of every beam, as `step` takes one.
+
+        Args:
+            token_ids: (B, K, T) integers.
+            state: entries (B, K, U).
+
+        Returns:
+            (logits (B, K, V) behind the last one,), and the new state.
+        """
+        *beams, length = ops.shape(token_ids)
         rows = {name: ops.reshape(each, (-1, 1, each.shape[-1])) for name, each in state.items()}
-        logits, rows = self.read(ops.reshape(token_ids, (-1, 1)), state=rows)  # (BK, 1, V)
+        hidden, rows = self._hidden(ops.reshape(token_ids, (-1, length)), state=rows)  # (BK, T, U)
+        logits = self._logits(hidden[:, -1])
         state = {name: ops.reshape(each, (*beams, each.shape[-1])) for name, each in rows.items()}
         return (ops.reshape(logits, (*beams, logits.shape[-1])),), state
 

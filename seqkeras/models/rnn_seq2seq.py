@@ -23,11 +23,12 @@ from seqkeras.models.rnn_wirings import (
     make_attention,
 )
 from seqkeras.models.teacher_forcing import TeacherForcing
+from seqkeras.models.token_model import TokenModel
 from seqkeras.values import build_once
 
 
 @keras.saving.register_keras_serializable("seqkeras")
-class RNNSeq2Seq(keras.Model):
+class RNNSeq2Seq(TokenModel):
     """Recurrent encoder and decoder; by default Bahdanau's, with additive attention.
 
         h(1..S)   = recurrent layers over the embedded source
@@ -66,7 +67,8 @@ class RNNSeq2Seq(keras.Model):
         feed_output: False makes x(t) of "initial_state" a one, so that s(t) = RNN(s(t-1)).
         attention: None; "additive", "concat", "dot", "general", "scaled_dot", "local_monotonic",
             "local_predictive", "hard"; or a layer, `Attention`, `LocalAttention` or
-            `HardAttention`, with a score.
+            `HardAttention`, with a score; or `MultiHeadAttention`, whose weights are here the mean
+            of its heads, without causality and dropout.
         attention_place: "before" the cell, s(t-1) asks and c(t) enters x(t) (Bahdanau); or "after"
             it, s(t) asks and h~(t) = tanh(W_c [c(t); s(t)]) goes to the logits (Luong).
         input_feeding: x(t) = [y(t-1); h~(t-1)].
@@ -85,8 +87,9 @@ class RNNSeq2Seq(keras.Model):
         logits: (B, T, V).
 
     Raises:
-        ValueError: if a size is out of range, a name unknown, the cell does not fit, or two
-            arguments do not go together.
+        ValueError: if a size is out of range, a name unknown, the cell does not fit, two arguments
+            do not go together, an input is missing or unknown, or an id known already is out of
+            range.
 
     Hard attention takes the best position at inference. In training it samples one, which no
     gradient goes through, and `fit` adds the gradient of the expected loss by REINFORCE
@@ -98,6 +101,8 @@ class RNNSeq2Seq(keras.Model):
     forcing: Bengio et al. 2015, https://arxiv.org/abs/1506.03099; hard attention: Xu et al. 2015,
     section 4.1, https://arxiv.org/abs/1502.03044
     """
+
+    input_names = (["token_ids", "lengths", "target_ids"],)
 
     def __init__(
         self,
@@ -213,6 +218,11 @@ class RNNSeq2Seq(keras.Model):
         """What the decoder's state holds, in order (see `seqkeras.decoding`)."""
         return self.decoder.state_entries
 
+    @property
+    def id_limits(self):
+        sizes = {"token_ids": "source_vocab_size", "target_ids": "target_vocab_size"}
+        return {name: (size, self.sizes[size]) for name, size in sizes.items()}
+
     def build(self, inputs_shape=None):
         values = (None, None, self.encoder_dim)
         last = (None, self.encoder_dim)
@@ -231,6 +241,8 @@ class RNNSeq2Seq(keras.Model):
         return self.encoder.num_states if self.options["initial_cell"] == "bridge" else 1
 
     def call(self, inputs, training=False):
+        self.require_inputs(inputs)
+        self.check_ids(inputs)
         if training and self.baseline is not None:
             return self._sample(inputs)[0]
         state = self.encode(inputs["token_ids"], inputs["lengths"], training=training)
@@ -242,6 +254,7 @@ class RNNSeq2Seq(keras.Model):
         Per-beam entries have shape (B, 1, ...), one beam; per-source entries (B, ...).
         """
         build_once(self)
+        self.check_ids({"token_ids": token_ids})
         mask = padding_mask(lengths, ops.shape(token_ids)[1])
         embedded = self.source_embedding(token_ids)
         values, states = self.encoder(embedded, mask=mask, training=training)  # (B, S, E)
@@ -300,6 +313,7 @@ class RNNSeq2Seq(keras.Model):
             self.options["entropy_weight"] * entropies,
             self.baseline,
             sample_weight,
+            parallel=self.decoder.parallel,
         )
         return loss + ops.cast(term, loss.dtype)
 

@@ -11,6 +11,7 @@ from seqkeras.attention import (
     GeneralScore,
     HardAttention,
     LocalAttention,
+    MultiHeadAttention,
     ScaledDotScore,
 )
 from seqkeras.composites import keras_rnn
@@ -84,33 +85,52 @@ class AttentionDecoder(RNNDecoder):
     """Base of the decoders that look at the source at every step.
 
     A local attention needs the number of the step: the state counts it, as `position`. A hard one
-    takes the best position, but samples in `sample`, with noise that the state brings.
+    takes the best position, but samples in `sample`, with noise that the state brings. The weights
+    of several heads are their mean; the context is what the heads give together.
 
     Args:
-        attention: a layer with a score, as `seqkeras.attention.Attention`.
+        attention: a layer with a score, as `seqkeras.attention.Attention`, or `MultiHeadAttention`.
     """
 
     def __init__(self, attention, **kwargs):
         super().__init__(**kwargs)
         self.attention = attention
         self.counts = isinstance(attention, LocalAttention)
+        self.has_heads = isinstance(attention, MultiHeadAttention)
 
     def build_step(self, value_dim):
         values = (None, None, value_dim)
         build_once(self.attention, (None, None, self.units), values, values)
-        key_dim = self.attention.score.prepare(ops.zeros((1, 1, value_dim))).shape[-1]
+        self.context_dim = value_dim
+        if self.has_heads:
+            self.context_dim = self.attention.output_dim or self.units
         self.own_entries = [
             *([StateEntry("position", "beam", (), "int32")] if self.counts else []),
-            StateEntry("keys", "source", ("source_length", key_dim)),
-            StateEntry("values", "source", ("source_length", value_dim)),
+            *self._source_entries(value_dim),
             StateEntry("source_mask", "source", ("source_length",), "bool"),
         ]
 
+    def _source_entries(self, value_dim):
+        """What `_prepare` makes."""
+        if self.has_heads:
+            shape = (self.attention.num_heads, "source_length", self.attention.head_dim)
+            return [StateEntry(name, "source", shape) for name in ("keys", "values")]
+        key_dim = self.attention.score.prepare(ops.zeros((1, 1, value_dim))).shape[-1]
+        dims = {"keys": key_dim, "values": value_dim}
+        return [StateEntry(name, "source", ("source_length", dim)) for name, dim in dims.items()]
+
+    def _prepare(self, values):
+        """Keys and values as every step reads them."""
+        if self.has_heads:
+            return self.attention.prepare(values, values)
+        return self.attention.score.prepare(values), values
+
     def first_state(self, context, values, mask):
         position = ops.zeros((ops.shape(mask)[0], 1), "int32")
+        keys, values = self._prepare(values)
         return {
             **({"position": position} if self.counts else {}),
-            "keys": self.attention.score.prepare(values),
+            "keys": keys,
             "values": values,
             "source_mask": mask,
         }
@@ -121,13 +141,12 @@ class AttentionDecoder(RNNDecoder):
         if "noise" in state:
             options["noise"] = state["noise"]
             state = {**state, "query": query}
-        context, weights = self.attention.attend(
-            query,
-            state["keys"],
-            state["values"],
-            attention_mask=state["source_mask"][:, None],
-            **options,
-        )
+        source, mask = (state["keys"], state["values"]), state["source_mask"][:, None]
+        if self.has_heads:
+            context = self.attention.attend(query, *source, attention_mask=mask)
+            weights = ops.mean(self.attention.weigh(query, state["keys"], mask), axis=1)
+        else:
+            context, weights = self.attention.attend(query, *source, attention_mask=mask, **options)
         if self.counts:
             state = {**state, "position": state["position"] + 1}
         return context, weights, state
@@ -195,7 +214,7 @@ class BahdanauDecoder(AttentionDecoder):
 
     def build_step(self, value_dim):
         super().build_step(value_dim)
-        input_dim = _input_dim(self.parts, self.output_dim, value_dim)
+        input_dim = _input_dim(self.parts, self.output_dim, self.context_dim)
         return input_dim, self.units + input_dim
 
     def advance(self, y, state, run):
@@ -230,7 +249,7 @@ class LuongDecoder(AttentionDecoder):
 
     def build_step(self, value_dim):
         super().build_step(value_dim)
-        build_once(self.attentional, (None, None, value_dim + self.units))
+        build_once(self.attentional, (None, None, self.context_dim + self.units))
         if self.input_feeding:
             self.own_entries.insert(0, StateEntry("attentional", "beam", (self.units,)))
         return self.output_dim + self.input_feeding * self.units, self.units

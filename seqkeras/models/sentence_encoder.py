@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from seqkeras.attention.masks import padding_mask
-from seqkeras.models.inputs import require_inputs
+from seqkeras.models.token_model import TokenModel
 from seqkeras.models.with_heads import ENCODER_INPUTS, require_encoder, serialize
 from seqkeras.values import build_once
 
@@ -13,7 +13,7 @@ SMALLEST = 1e-12  # norm that divides
 
 
 @keras.saving.register_keras_serializable("seqkeras")
-class SentenceEncoder(keras.Model):
+class SentenceEncoder(TokenModel):
     """One vector for a text: the hidden states of an encoder, pooled.
 
         hidden = encoder(x)
@@ -42,6 +42,8 @@ class SentenceEncoder(keras.Model):
     Reference: Reimers and Gurevych 2019, section 3, https://arxiv.org/abs/1908.10084
     """
 
+    input_names = ENCODER_INPUTS[:1], ENCODER_INPUTS[1:]
+
     def __init__(self, encoder, pooling="mean", normalize=True, **kwargs):
         super().__init__(**kwargs)
         require_encoder(self, encoder)
@@ -52,6 +54,14 @@ class SentenceEncoder(keras.Model):
         self.encoder = encoder
         self.pooling = pooling
         self.normalize = normalize
+
+    @property
+    def id_limits(self):
+        return getattr(self.encoder, "id_limits", {})
+
+    @property
+    def positions(self):
+        return getattr(self.encoder, "positions", None)
 
     def build(self, inputs_shape=None):
         build_once(self.encoder, inputs_shape)
@@ -78,7 +88,7 @@ class SentenceEncoder(keras.Model):
         return variables if pooler is None else _without(variables, pooler.variables)
 
     def call(self, inputs, training=False):
-        require_inputs(self, inputs, ENCODER_INPUTS[:1], ENCODER_INPUTS[1:])
+        self.require_inputs(inputs)
         hidden = self.encoder(inputs, training=training)["hidden"]
         hidden = ops.cast(hidden, keras.backend.result_type(hidden.dtype, "float32"))
         cls = self.pooling == "cls"

@@ -7,7 +7,8 @@ from seqkeras.attention.masks import padding_mask
 from seqkeras.decoding import StateEntry
 from seqkeras.embeddings import LearnedPositions, SinusoidalPositions, TokenEmbedding
 from seqkeras.models.gpt import require_positions
-from seqkeras.models.inputs import require_inputs
+from seqkeras.models.token_model import TokenModel
+from seqkeras.shapes import require_positive
 from seqkeras.transformer import Decoder, Encoder
 from seqkeras.transformer.block import require_heads
 from seqkeras.values import NEVER, build_once
@@ -17,7 +18,7 @@ SHARED = ("none", "target", "all")
 
 
 @keras.saving.register_keras_serializable("seqkeras")
-class Transformer(keras.Model):
+class Transformer(TokenModel):
     """Encoder and decoder of attention and feed-forward blocks.
 
         encoded   = encoder(sqrt(D) E_x x(1..S) + P)
@@ -60,10 +61,13 @@ class Transformer(keras.Model):
     Raises:
         ValueError: if a size is not positive, num_heads does not divide hidden_dim, a name is
             unknown, all embeddings are shared by vocabularies of two sizes, there are fewer learned
-            positions than tokens, or a token id known already is not in its vocabulary.
+            positions than tokens, or a token id known already, or one of never_generated, is not in
+            its vocabulary.
 
     Reference: Vaswani et al. 2017, https://arxiv.org/abs/1706.03762
     """
+
+    input_names = (["token_ids", "lengths", "target_ids"],)
 
     def __init__(
         self,
@@ -136,19 +140,29 @@ class Transformer(keras.Model):
     def _check(self):
         sizes, options = self.sizes, self.options
         require_heads(self, self.stack_options["hidden_dim"], self.stack_options["num_heads"])
-        if min(sizes.values()) < 1:
-            raise ValueError(f"Transformer: every size must be at least 1; received {sizes}.")
+        require_positive(self, **sizes)
         for name, known in (("positions", POSITIONS), ("shared_embeddings", SHARED)):
             if options[name] not in known:
                 raise ValueError(
                     f"Transformer: {name} must be one of {known}; received {options[name]!r}."
                 )
+        if not all(id_ in range(sizes["target_vocab_size"]) for id_ in options["never_generated"]):
+            raise ValueError(
+                "Transformer: never_generated must be ids of the target, from 0 to "
+                f"{sizes['target_vocab_size'] - 1}; received {options['never_generated']}."
+            )
         vocab_sizes = sizes["source_vocab_size"], sizes["target_vocab_size"]
         if options["shared_embeddings"] == "all" and len(set(vocab_sizes)) > 1:
             raise ValueError(
                 "Transformer: source_vocab_size and target_vocab_size must be equal to share all "
                 f"embeddings; received {vocab_sizes[0]} and {vocab_sizes[1]}."
             )
+
+    attends = True  # a step returns attention weights too
+
+    @property
+    def target_vocab_size(self):
+        return self.sizes["target_vocab_size"]
 
     @property
     def state_entries(self):
@@ -158,6 +172,11 @@ class Transformer(keras.Model):
             *self.decoder.source_entries,
             StateEntry("source_mask", "source", ("source_length",), "bool"),
         ]
+
+    @property
+    def id_limits(self):
+        sizes = {"token_ids": "source_vocab_size", "target_ids": "target_vocab_size"}
+        return {name: (size, self.sizes[size]) for name, size in sizes.items()}
 
     def build(self, inputs_shape=None):
         sequence = (None, None, self.stack_options["hidden_dim"])
@@ -180,7 +199,7 @@ class Transformer(keras.Model):
         build_once(self.decoder, sequence, sequence)
 
     def call(self, inputs, training=False):
-        require_inputs(self, inputs, ["token_ids", "lengths", "target_ids"])
+        self.require_inputs(inputs)
         encoded, mask = self._encode(inputs["token_ids"], inputs["lengths"], training)
         target_ids = inputs["target_ids"]
         positions = ops.arange(ops.shape(target_ids)[1])[None]
@@ -207,6 +226,7 @@ class Transformer(keras.Model):
         Raises:
             ValueError: if there are not so many learned positions.
         """
+        build_once(self)
         cache_length = self.sizes["max_length"] if max_length is None else max_length
         if self.options["positions"] == "learned":
             require_positions(self, cache_length, self.sizes["max_length"])
@@ -228,7 +248,7 @@ class Transformer(keras.Model):
     def step(self, token_ids, state):
         """One target step of every beam, the step contract of `seqkeras.decoding`.
 
-        A search that is given the `state_entries` refuses more tokens than the cache has room for.
+        A search refuses more tokens than the cache has room for.
 
         Args:
             token_ids: (B, K) integers, the last token of each of K beams.

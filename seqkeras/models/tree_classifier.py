@@ -4,8 +4,10 @@ import keras
 from keras import ops
 
 from seqkeras.attention.masks import padding_mask
-from seqkeras.models.recurrent_stack import require_sizes, values_dtype
+from seqkeras.models.inputs import require_inputs
+from seqkeras.models.recurrent_stack import values_dtype
 from seqkeras.recurrent import TreeLSTM, TreeRNN
+from seqkeras.shapes import require_positive
 from seqkeras.values import build_once
 
 CELLS = ("tree_rnn", "child_sum", "binary")
@@ -34,12 +36,14 @@ class TreeClassifier(keras.Model):
         lengths: (B,) integers, numbers of nodes.
         children: (B, N, C) integers.
         levels: (B, H, W) integers.
+        labels: not read; `tree_arrays` makes them too.
 
     Returns:
         logits: (B, N, V).
 
     Raises:
-        ValueError: if a size is not positive, or the cell is unknown.
+        ValueError: if a size is not positive, the cell is unknown, or an input is missing or
+            unknown.
 
     Reference: Tai et al. 2015, section 4.1, https://arxiv.org/abs/1503.00075
     """
@@ -63,7 +67,7 @@ class TreeClassifier(keras.Model):
             "num_classes": num_classes,
             "num_children": num_children,
         }
-        require_sizes(self, **self.sizes)
+        require_positive(self, **self.sizes)
         if cell not in CELLS:
             raise ValueError(f"TreeClassifier: cell must be one of {CELLS}; received {cell!r}.")
         self.cell_name = cell
@@ -84,6 +88,7 @@ class TreeClassifier(keras.Model):
         build_once(self.output_layer, (None, None, self.sizes["units"]))
 
     def call(self, inputs, training=False):
+        require_inputs(self, inputs, ["token_ids", "lengths", "children", "levels"], ["labels"])
         token_ids = inputs["token_ids"]
         embedded = self.dropout(self.embedding(token_ids), training=training)
         words = ops.cast(token_ids > 0, embedded.dtype)[..., None]

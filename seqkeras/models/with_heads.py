@@ -1,26 +1,29 @@
 """An encoder and one head, or several."""
 
 import keras
-from keras import ops
+import numpy as np
+from keras import ops, tree
 
 from seqkeras.attention.masks import padding_mask
+from seqkeras.embeddings.ids import require_ids
 from seqkeras.models.heads import MaskedLMHead, MultipleChoiceHead
-from seqkeras.models.inputs import require_inputs
+from seqkeras.models.token_model import TokenModel
 from seqkeras.values import build_once
 
 ENCODER_INPUTS = ("token_ids", "lengths", "segment_ids")
-ENCODED = ("hidden", "pooled", "padding_mask")  # what heads take that is no input
+ENCODED = ("hidden", "hidden_states", "pooled", "padding_mask")  # what heads take, no inputs
 
 
 @keras.saving.register_keras_serializable("seqkeras")
-class WithHeads(keras.Model):
+class WithHeads(TokenModel):
     """An encoder and what stands on it: one head, or several that are trained at once.
 
         outputs(name) = heads(name)(encoder(inputs))
 
     Args:
         encoder: a model that returns "hidden" (B, T, D) and, unless its `pooler` is None, "pooled"
-            (B, D), as `Bert`.
+            (B, D), as `Bert`; called with hidden_states=True, "hidden_states" too, if a head takes
+            them.
         heads: a dictionary of heads by name, as {"classes": ClassificationHead(3)}.
         frozen: True for feature extraction, where the heads alone learn and the encoder runs
             without dropout; False for fine-tuning. The encoder's `trainable` goes by it: one that
@@ -41,6 +44,8 @@ class WithHeads(keras.Model):
 
     Reference: Devlin et al. 2019, sections 3.2, 4 and 5.3, https://arxiv.org/abs/1810.04805
     """
+
+    takes_choices = True
 
     def __init__(self, encoder, heads, frozen=False, **kwargs):
         super().__init__(**kwargs)
@@ -77,6 +82,27 @@ class WithHeads(keras.Model):
             self.encoder.trainable = self.frozen
             self.encoder.trainable = not self.frozen
 
+    @property
+    def input_names(self):
+        taken = [name for head in self.heads.values() for name in head.takes]
+        own = [name for name in dict.fromkeys(taken) if name not in ENCODED + ENCODER_INPUTS]
+        return ENCODER_INPUTS[:1], [*ENCODER_INPUTS[1:], *own]
+
+    @property
+    def id_limits(self):
+        return getattr(self.encoder, "id_limits", {})
+
+    @property
+    def positions(self):
+        return getattr(self.encoder, "positions", None)
+
+    def check_ids(self, inputs):
+        super().check_ids(inputs)
+        token_ids, positions = inputs.get("token_ids"), inputs.get("masked_positions")
+        if hasattr(positions, "dtype") and token_ids is not None:
+            length = np.shape(token_ids)[-1]
+            require_ids(self, "masked_positions", positions, "the length", length)
+
     def build(self, inputs_shape=None):
         build_once(self.encoder, inputs_shape)
         self._freeze()  # not earlier: layers that are built later would learn
@@ -84,25 +110,22 @@ class WithHeads(keras.Model):
         choices = any(isinstance(head, MultipleChoiceHead) for head in self.heads.values())
         if isinstance(inputs_shape, dict) and "token_ids" in inputs_shape:
             choices = len(inputs_shape["token_ids"]) == 3
+        sequence = (None, None, None, dim) if choices else (None, None, dim)
         shapes = {
-            "hidden": (None, None, None, dim) if choices else (None, None, dim),
+            "hidden": sequence,
+            "hidden_states": [sequence],
             "pooled": (None, None, dim) if choices else (None, dim),
         }
         for head in self.heads.values():
             build_once(head, *(shapes[name] for name in head.takes if name in shapes))
 
     def call(self, inputs, training=False):
-        self._require(inputs)
+        self.require_inputs(inputs)
         known = {**inputs, **self._encode(inputs, training)}
         return {
             name: head(**{each: known.get(each) for each in head.takes}, training=training)
             for name, head in self.heads.items()
         }
-
-    def _require(self, inputs):
-        taken = [name for head in self.heads.values() for name in head.takes]
-        own = [name for name in dict.fromkeys(taken) if name not in ENCODED + ENCODER_INPUTS]
-        require_inputs(self, inputs, ENCODER_INPUTS[:1], [*ENCODER_INPUTS[1:], *own])
 
     def _encode(self, inputs, training):
         rows = {name: inputs[name] for name in ENCODER_INPUTS if inputs.get(name) is not None}
@@ -111,15 +134,16 @@ class WithHeads(keras.Model):
             rows = {
                 name: ops.reshape(each, (-1, *ops.shape(each)[2:])) for name, each in rows.items()
             }
-        outputs = self.encoder(rows, training=training and not self.frozen)
+        every = any("hidden_states" in head.takes for head in self.heads.values())
+        options = {"hidden_states": True} if every else {}
+        outputs = self.encoder(rows, training=training and not self.frozen, **options)
         if self.frozen:
-            outputs = {name: ops.stop_gradient(each) for name, each in outputs.items()}
+            outputs = tree.map_structure(ops.stop_gradient, outputs)
         if choices:
             leading = ops.shape(inputs["token_ids"])[:2]
-            outputs = {
-                name: ops.reshape(each, (*leading, *ops.shape(each)[1:]))
-                for name, each in outputs.items()
-            }
+            outputs = tree.map_structure(
+                lambda each: ops.reshape(each, (*leading, *ops.shape(each)[1:])), outputs
+            )
         lengths = inputs.get("lengths")
         if lengths is not None and not choices:
             length = ops.shape(inputs["token_ids"])[1]

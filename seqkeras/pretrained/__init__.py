@@ -60,8 +60,8 @@ def save_hugging_face(model, folder, config=None):
 
     The folder is written aside, and takes its name when it is whole. A pooler that no head reads is
     left out, as `transformers` has none there, and so is the dropout of a head that it has no field
-    for (DistilBERT's tags, RoBERTa's choice); a `ClassificationHead(1)` is read as a
-    `RegressionHead(1)`. The tokenizer's files are not written.
+    for (DistilBERT's tags, RoBERTa's choice, spans but for DistilBERT's); a `ClassificationHead(1)`
+    is read as a `RegressionHead(1)`. The tokenizer's files are not written.
 
     Args:
         model: `Bert`, `WithHeads` on one, `SentenceEncoder`, `GPT` or `Transformer`, built.

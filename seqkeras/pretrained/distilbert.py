@@ -1,7 +1,4 @@
-"""Hugging Face's DistilBERT and its heads.
-
-The dropout before the linear map of its question answering (`qa_dropout`) is left out.
-"""
+"""Hugging Face's DistilBERT and its heads."""
 
 import functools
 
@@ -59,6 +56,7 @@ FORM = encoders.Form(
     dropouts={
         **dict.fromkeys(["classes", "numbers", "choice"], ("seq_classif_dropout", 0.2)),
         "tags": (None, None),
+        "span": ("qa_dropout", 0.1),
     },
 )
 

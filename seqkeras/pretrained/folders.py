@@ -5,8 +5,11 @@ PyTorch's pickled files are not read: a pickle may run any code.
 
 import contextlib
 import functools
+import glob
 import json
 import shutil
+import time
+import uuid
 from pathlib import Path
 
 from safetensors import SafetensorError, safe_open
@@ -16,6 +19,7 @@ from seqkeras.files import write_json
 from seqkeras.pretrained.assignment import Tensor
 
 WEIGHTS, INDEX, CONFIG = "model.safetensors", "model.safetensors.index.json", "config.json"
+LEFT_OVER = 24 * 3600  # seconds after which nobody writes any more
 DTYPES = {"F16": "float16", "BF16": "bfloat16", "F32": "float32", "F64": "float64"}
 
 
@@ -128,15 +132,28 @@ def _opened(path):
 def _new_folder(folder):
     """A folder to write to; it takes its place when the block ends without an error."""
     folder = Path(folder)
+    _require_empty(folder)
+    _remove_leftovers(folder)
+    aside = folder.with_name(f".{folder.name}.partial-{uuid.uuid4().hex}")
+    aside.mkdir(parents=True)
+    try:
+        yield aside
+        _require_empty(folder)  # another process may have been faster
+        aside.replace(folder)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def _require_empty(folder):
     if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
         raise ValueError(
             f"{folder}: must be a new folder, or an empty one; received one that holds something."
         )
-    aside = folder.with_name(f".{folder.name}.partial")
-    shutil.rmtree(aside, ignore_errors=True)  # what a process that was killed left
-    aside.mkdir(parents=True)
-    try:
-        yield aside
-        aside.replace(folder)
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
+
+
+def _remove_leftovers(folder):
+    """Remove what processes that were killed left: another one may write beside it right now."""
+    for aside in folder.parent.glob(f".{glob.escape(folder.name)}.partial-*"):
+        with contextlib.suppress(FileNotFoundError):  # it has just got its name
+            if time.time() - aside.stat().st_mtime > LEFT_OVER:
+                shutil.rmtree(aside, ignore_errors=True)

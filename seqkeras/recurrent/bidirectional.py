@@ -6,7 +6,8 @@ from keras import ops
 from seqkeras import composites
 from seqkeras.recurrent.qrnn import QRNN
 from seqkeras.recurrent.rnn import Recurrent
-from seqkeras.shapes import require_sequence
+from seqkeras.recurrent.stacked import as_list
+from seqkeras.shapes import require_mask, require_sequence, require_states, require_steps
 from seqkeras.values import build_once
 
 
@@ -38,8 +39,9 @@ class Bidirectional(keras.layers.Layer):
         With `return_state` a tuple of that and the final states, the forward layer's first.
 
     Raises:
-        ValueError: if the layer is not recurrent or goes backwards, or there are more or fewer
-            initial states than both layers have.
+        ValueError: if the layer is not recurrent or goes backwards, the sequences have no step,
+            there are more or fewer initial states than both layers have or one of another shape, or
+            the mask has another shape than the sequences.
 
     Reference: Schuster and Paliwal 1997, https://doi.org/10.1109/78.650093
     """
@@ -75,11 +77,10 @@ class Bidirectional(keras.layers.Layer):
             build_once(layer, sequences_shape)
 
     def call(self, sequences, initial_state=None, mask=None, training=False):
-        if initial_state is not None and len(initial_state) != self.num_states:
-            raise ValueError(
-                f"Bidirectional: initial_state must hold {self.num_states} tensors; "
-                f"received {len(initial_state)}."
-            )
+        require_steps(self, sequences=sequences)
+        require_mask(self, mask, sequences.shape)
+        if initial_state is not None:
+            require_states(self, initial_state, 2 * _state_shapes(self.forward_layer))
         run = self._as_one_composite if self._is_one(training) else self._as_two_layers
         outputs, states = run(sequences, initial_state, mask, training)
         return (outputs, *states) if self.forward_layer.return_state else outputs
@@ -159,3 +160,9 @@ class Bidirectional(keras.layers.Layer):
 
 def _num_states(layer):
     return layer.num_states if isinstance(layer, QRNN) else len(layer.state_size)
+
+
+def _state_shapes(layer):
+    if isinstance(layer, QRNN):
+        return layer.state_shapes("batch")
+    return [("batch", *as_list(size)) for size in layer.state_size]

@@ -9,7 +9,13 @@ from keras import ops
 
 from seqkeras.composites import linear_recurrence
 from seqkeras.recurrent.stacked import as_list
-from seqkeras.shapes import require_positive, require_sequence
+from seqkeras.shapes import (
+    require_mask,
+    require_positive,
+    require_sequence,
+    require_states,
+    require_steps,
+)
 from seqkeras.values import without_padding
 
 BANKS = {"f": "zf", "fo": "zfo", "ifo": "zfoi"}  # the convolutions of each pooling
@@ -59,9 +65,10 @@ class QRNN(keras.layers.Layer):
 
     Raises:
         ValueError: if units or window is not a positive integer, the pooling is unknown, zoneout or
-            dropout is not from 0 to below 1, the sequences are not of rank 3, there are more or
-            fewer initial states than the layer has, or a stateful layer gets a batch whose size is
-            open or not that of the first one.
+            dropout is not from 0 to below 1, the sequences are not of rank 3 or have no step, the
+            mask has another shape than they, there are more or fewer initial states than the layer
+            has or one of another shape, or a stateful layer gets a batch whose size is open or not
+            that of the first one.
 
     `step` computes one step. `Bidirectional` takes this layer, and Keras's takes it too.
 
@@ -130,18 +137,16 @@ class QRNN(keras.layers.Layer):
                 )
             self.states = [
                 self.add_weight(name=name, shape=shape, initializer="zeros", trainable=False)
-                for name, shape in zip(("c", "history"), self._state_shapes(sequences_shape[0]))
+                for name, shape in zip(("c", "history"), self.state_shapes(sequences_shape[0]))
             ]
 
     def call(self, sequences, mask=None, initial_state=None, training=False):
         if initial_state is None:
             initial_state = self._first_state(sequences)
         initial_state = as_list(initial_state)
-        if len(initial_state) != self.num_states:
-            raise ValueError(
-                f"QRNN: initial_state must hold {self.num_states} tensors; "
-                f"received {len(initial_state)}."
-            )
+        require_steps(self, sequences=sequences)
+        require_mask(self, mask, sequences.shape)
+        require_states(self, initial_state, self.state_shapes("batch"))
         if self.go_backwards:
             sequences, mask = ops.flip(sequences, axis=1), _flipped(mask)
         if training and self.dropout:
@@ -162,9 +167,10 @@ class QRNN(keras.layers.Layer):
 
     def get_initial_state(self, batch_size):
         """Zeros for each state; the layer must be built."""
-        return [ops.zeros(shape, self.compute_dtype) for shape in self._state_shapes(batch_size)]
+        return [ops.zeros(shape, self.compute_dtype) for shape in self.state_shapes(batch_size)]
 
-    def _state_shapes(self, batch_size):
+    def state_shapes(self, batch_size):
+        """The shape of each state; the layer must be built."""
         shapes = [(batch_size, self.units), (batch_size, self.window - 1, self.input_dim)]
         return shapes[: self.num_states]
 
@@ -222,7 +228,7 @@ class QRNN(keras.layers.Layer):
         batch_size, length, _ = sequences_shape
         sequence = (batch_size, length, self.units) if self.return_sequences else None
         outputs = sequence or (batch_size, self.units)
-        return (outputs, *self._state_shapes(batch_size)) if self.return_state else outputs
+        return (outputs, *self.state_shapes(batch_size)) if self.return_state else outputs
 
     def compute_mask(self, sequences, mask=None, initial_state=None):
         kept = _flipped(mask) if self.go_backwards else mask

@@ -9,8 +9,8 @@ from keras import ops, tree
 
 from seqkeras.composites import cudnn
 from seqkeras.recurrent.cells import Cell, GRUCell, LSTMCell, SimpleRNNCell
-from seqkeras.recurrent.stacked import StackedCells, run_cell
-from seqkeras.shapes import require_sequence
+from seqkeras.recurrent.stacked import StackedCells, as_list, run_cell
+from seqkeras.shapes import require_mask, require_sequence, require_states, require_steps
 
 
 @keras.saving.register_keras_serializable("seqkeras")
@@ -43,8 +43,9 @@ class RNN(keras.layers.RNN):
         `return_state` a tuple of that and each final state.
 
     Raises:
-        ValueError: if the sequences are not of rank 3, there are more or fewer initial states than
-            the cell has, or one is not as wide as the cell's.
+        ValueError: if the sequences are not of rank 3 or have no step, there are more or fewer
+            initial states than the cell has or one of another shape, or the mask has another shape
+            than the sequences.
     """
 
     def __init__(
@@ -74,19 +75,13 @@ class RNN(keras.layers.RNN):
         require_sequence(self, sequences=sequences_shape)
         super().build(sequences_shape)
 
+    def call(self, sequences, initial_state=None, mask=None, training=False):
+        require_steps(self, sequences=sequences)
+        require_mask(self, mask, sequences.shape)
+        return super().call(sequences, initial_state, mask, training)
+
     def inner_loop(self, sequences, initial_state, mask, training=False):
-        if len(initial_state) != len(self.state_size):
-            raise ValueError(
-                f"{type(self).__name__}: initial_state must hold {len(self.state_size)} tensors; "
-                f"received {len(initial_state)}."
-            )
-        widths = [state.shape[-1] for state in initial_state]
-        for width, size in zip(widths, self.state_size, strict=True):
-            if isinstance(size, int) and width not in (size, None):
-                raise ValueError(
-                    f"{type(self).__name__}: initial_state must hold tensors of widths "
-                    f"{list(self.state_size)}; received {widths}."
-                )
+        require_states(self, initial_state, self.state_shapes)
         if self.stateful:  # PyTorch writes the new states over these, which its gradients need
             initial_state = tree.map_structure(ops.copy, initial_state)
         outputs, last, states = run_cell(
@@ -95,6 +90,11 @@ class RNN(keras.layers.RNN):
         if self.go_backwards and self.return_sequences:
             outputs = ops.flip(outputs, axis=1)
         return last, outputs, states
+
+    @property
+    def state_shapes(self):
+        """The shape of each state, "batch" for the number of rows."""
+        return [("batch", *as_list(size)) for size in self.state_size]
 
     def compute_mask(self, sequences, mask=None):
         kept = mask if self.return_sequences else None

@@ -80,6 +80,7 @@ class Block(keras.layers.Layer):
         )
         self.feed_forward_norm = self._make_norm("feed_forward_norm")
         self.dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
+        self.supports_masking = True
 
     def _make_attention(self, name, causal=False):
         return MultiHeadAttention(

@@ -3,10 +3,9 @@
 import keras
 from keras import ops
 
-from seqkeras.attention.cache import cache_mask, extend_cache
 from seqkeras.decoding import StateEntry
+from seqkeras.shapes import require_positive
 from seqkeras.transformer.block import Block
-from seqkeras.transformer.encoder import require_layers
 from seqkeras.transformer.layer_norm import LayerNorm
 from seqkeras.values import build_once, known_numbers
 
@@ -37,13 +36,14 @@ class DecoderBlock(Block):
             for Glorot's uniform ones.
 
     Call arguments:
-        sequence: (B, T, D).
+        sequence: (B, T, D). What padding holds changes nothing elsewhere, but a NaN there would
+            reach the gradients of the weights.
         encoded: (B, S, ·) what the encoder gave; None without cross-attention.
         attention_mask: (B or 1, T or 1, T) booleans beside causality, True = may attend, or None.
         encoded_mask: (B, S) booleans, True for real positions of the source, or None.
 
-    A mask that Keras carries along, as of `Embedding(mask_zero=True)`, is not taken: pass
-    attention_mask.
+    A mask that Keras carries along, as behind `Embedding(mask_zero=True)`, is padding too, and is
+    passed on.
 
     Returns:
         (B, T, D).
@@ -121,7 +121,7 @@ class DecoderBlock(Block):
         Args:
             sequence: (B, K, T, D).
             positions: (B, K) integers, how many tokens each beam's cache holds.
-            cache: keys and values of the self-attention, (B, K, N, C, H) each.
+            cache: keys and values of the self-attention, (B, K, N, C, H) or (B K, N, C, H) each.
             prepared: keys and values of the source, (B, N, S, H) each, which all beams share; None
                 without cross-attention.
             encoded_mask: (B, S) booleans, True for real positions of the source, or None.
@@ -147,15 +147,18 @@ class DecoderBlock(Block):
 
     def _read_self(self, x, positions, cache):
         h = self._enter(self.attention_norm, x)
-        rows = [ops.reshape(each, (-1, *ops.shape(each)[2:])) for each in cache]
-        rows = [
-            extend_cache(held, entries, positions)
-            for held, entries in zip(rows, self.attention.prepare(h, h), strict=True)
-        ]  # (BK, N, C, H)
-        mask = cache_mask(positions, ops.shape(x)[1], ops.shape(rows[0])[2])
-        y = self.attention.attend(h, *rows, attention_mask=mask)
-        cache = [ops.reshape(each, ops.shape(old)) for each, old in zip(rows, cache, strict=True)]
+        rows = [_rows(each) for each in cache]  # (BK, N, C, H)
+        y, rows = self.attention.extend(h, rows, positions)
+        cache = [
+            each if len(old.shape) == 4 else ops.reshape(each, ops.shape(old))
+            for each, old in zip(rows, cache, strict=True)
+        ]
         return self._leave(self.attention_norm, x, y), cache
+
+
+def _rows(cache):
+    """(B, K, N, C, H), or as it is where beams are rows already, to (BK, N, C, H)."""
+    return cache if len(cache.shape) == 4 else ops.reshape(cache, (-1, *ops.shape(cache)[2:]))
 
 
 @keras.saving.register_keras_serializable("seqkeras")
@@ -177,8 +180,8 @@ class Decoder(keras.layers.Layer):
         attention_mask: (B or 1, T or 1, T) booleans beside causality, True = may attend, or None.
         encoded_mask: (B, S) booleans, True for real positions of the source, or None.
 
-    A mask that Keras carries along, as of `Embedding(mask_zero=True)`, is not taken: pass
-    attention_mask.
+    A mask that Keras carries along, as behind `Embedding(mask_zero=True)`, is padding too, and is
+    passed on.
 
     Returns:
         (B, T, D).
@@ -206,7 +209,7 @@ class Decoder(keras.layers.Layer):
         **kwargs,
     ):
         super().__init__(**kwargs)
-        require_layers(self, num_layers)
+        require_positive(self, num_layers=num_layers)
         self.blocks = [
             DecoderBlock(
                 hidden_dim,
@@ -226,6 +229,7 @@ class Decoder(keras.layers.Layer):
             for level in range(num_layers)
         ]
         self.final_norm = LayerNorm(epsilon, dtype=self.dtype_policy) if pre_norm else None
+        self.supports_masking = True
 
     def build(self, sequence_shape, encoded_shape=None):
         for block in self.blocks:
@@ -296,7 +300,8 @@ class Decoder(keras.layers.Layer):
 
         Args:
             sequence: (B, K, T, D).
-            state: entries of `cache_entries`, and with cross-attention of `source_entries`.
+            state: entries of `cache_entries`, and with cross-attention of `source_entries`. Keys
+                and values may come with their beams as rows, (B K, N, C, H), and leave so.
             encoded_mask: (B, S) booleans, True for real positions of the source, or None.
             lengths: (B, K) integers, how many of the T tokens are real; None for all.
 
@@ -309,7 +314,7 @@ class Decoder(keras.layers.Layer):
                 that do not fit are not kept.
         """
         positions, after, weights = state["position"], dict(state), None
-        self._require_room(positions, sequence.shape[2], state["key_0"].shape[3])
+        self._require_room(positions, sequence.shape[2], state["key_0"].shape[-2])
         for level, block in enumerate(self.blocks):
             names = f"key_{level}", f"value_{level}"
             prepared = None

@@ -2,6 +2,7 @@
 
 import keras
 
+from seqkeras.shapes import require_positive
 from seqkeras.transformer.block import Block
 from seqkeras.transformer.layer_norm import LayerNorm
 from seqkeras.values import build_once
@@ -31,12 +32,13 @@ class EncoderBlock(Block):
             for Glorot's uniform ones.
 
     Call arguments:
-        sequence: (B, T, D).
+        sequence: (B, T, D). What padding holds changes nothing elsewhere, but a NaN there would
+            reach the gradients of the weights.
         attention_mask: (B or 1, T or 1, T) booleans, True = may attend, or None. A padding mask
             (B, T) enters as `mask[:, None]`.
 
-    A mask that Keras carries along, as of `Embedding(mask_zero=True)`, is not taken: pass
-    attention_mask.
+    A mask that Keras carries along, as behind `Embedding(mask_zero=True)`, is padding too, and is
+    passed on.
 
     Returns:
         (B, T, D); numbers without a meaning at padded positions.
@@ -75,8 +77,8 @@ class Encoder(keras.layers.Layer):
         sequence: (B, T, D).
         attention_mask: (B or 1, T or 1, T) booleans, True = may attend, or None.
 
-    A mask that Keras carries along, as of `Embedding(mask_zero=True)`, is not taken: pass
-    attention_mask.
+    A mask that Keras carries along, as behind `Embedding(mask_zero=True)`, is padding too, and is
+    passed on.
 
     Returns:
         (B, T, D).
@@ -102,7 +104,7 @@ class Encoder(keras.layers.Layer):
         **kwargs,
     ):
         super().__init__(**kwargs)
-        require_layers(self, num_layers)
+        require_positive(self, num_layers=num_layers)
         self.blocks = [
             EncoderBlock(
                 hidden_dim,
@@ -120,6 +122,7 @@ class Encoder(keras.layers.Layer):
             for level in range(num_layers)
         ]
         self.final_norm = LayerNorm(epsilon, dtype=self.dtype_policy) if pre_norm else None
+        self.supports_masking = True
 
     def build(self, sequence_shape):
         for block in self.blocks:
@@ -139,11 +142,3 @@ class Encoder(keras.layers.Layer):
         if self.final_norm is not None:
             states[-1] = self.final_norm(states[-1])
         return states
-
-
-def require_layers(layer, num_layers):
-    """Raise a ValueError unless there is a layer at least."""
-    if num_layers < 1:
-        raise ValueError(
-            f"{type(layer).__name__}: num_layers must be at least 1; received {num_layers}."
-        )

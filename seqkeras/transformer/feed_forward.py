@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from seqkeras import composites
+from seqkeras.shapes import require_positive
 from seqkeras.values import normal_or_glorot
 
 ACTIVATIONS = {
@@ -44,15 +45,13 @@ class FeedForward(keras.layers.Layer):
         self, feed_forward_dim, activation="relu", dropout=0.0, output_stddev=None, **kwargs
     ):
         super().__init__(**kwargs)
-        if feed_forward_dim < 1:
-            raise ValueError(
-                f"FeedForward: feed_forward_dim must be at least 1; received {feed_forward_dim}."
-            )
+        require_positive(self, feed_forward_dim=feed_forward_dim)
         require_activation(self, activation)
         self.feed_forward_dim = feed_forward_dim
         self.activation = activation
         self.dropout = dropout
         self.output_stddev = output_stddev
+        self.supports_masking = True
         self.activation_dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
 
     def build(self, inputs_shape):

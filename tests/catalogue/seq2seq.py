@@ -8,6 +8,7 @@ from seqkeras.attention import (
     GeneralScore,
     HardAttention,
     LocalAttention,
+    MultiHeadAttention,
     ScaledDotScore,
 )
 from seqkeras.models import RNNSeq2Seq
@@ -102,6 +103,17 @@ LUONG = [
         decoder_units=14,
     ),
 ]
+HEADS = [
+    seq2seq_case("MultiHeadAttention, before", attention=lambda: MultiHeadAttention(3, 2)),
+    seq2seq_case(
+        "MultiHeadAttention, after",
+        attention=lambda: MultiHeadAttention(2, 5, output_dim=17, use_bias=False),
+        attention_place="after",
+        wiring="initial_state",
+        input_feeding=True,
+        cell="lstm",
+    ),
+]
 # Scores without weights: at inference nothing teaches a hard attention where to look.
 HARD = [
     seq2seq_case(
@@ -145,4 +157,4 @@ ANY_CELL = [
         wiring="initial_state",
     ),
 ]
-CASES = [*BAHDANAU, *CLASSICAL, *LUONG, *HARD, *ANY_CELL]
+CASES = [*BAHDANAU, *CLASSICAL, *LUONG, *HEADS, *HARD, *ANY_CELL]

@@ -6,6 +6,7 @@ from seqkeras.models import (
     GPT,
     Bert,
     ClassificationHead,
+    HiddenStateHead,
     MaskedLMHead,
     MultipleChoiceHead,
     NextSentenceHead,
@@ -149,6 +150,9 @@ SENTENCES = [
 ]
 WITH_HEADS = [
     heads_case("several", several_heads),
+    heads_case(
+        "layers", lambda: {"low": HiddenStateHead(0, 5), "high": HiddenStateHead(1)}, frozen=True
+    ),
     heads_case("frozen", lambda: {"tags": TaggingHead(7, 0.1)}, frozen=True),
     heads_case(
         "choice",
@@ -169,9 +173,14 @@ HEADS = [
     ),
     Case(
         "SpanHead",
-        lambda: SpanHead(),
+        lambda: SpanHead(dropout=0.1),
         lambda: {"hidden": floats(B, S, D), "padding_mask": right_padded([5, 3], S)},
         {"hidden": 1, "padding_mask": 1},
+    ),
+    Case(
+        "HiddenStateHead",
+        lambda: HiddenStateHead(1, dim=11),
+        lambda: {"hidden_states": [floats(B, S, D, seed=seed) for seed in range(3)]},
     ),
     head_case(lambda: MaskedLMHead(17, False, 1e-3, "silu"), B, S, D, past=("hidden",)),
     Case(

@@ -1,14 +1,8 @@
-"""An ONNX model, run."""
-
-import onnxruntime
+"""An ONNX graph, run."""
 
 
-def run(model, inputs):
-    """The outputs of an `onnx.ModelProto` by name, in its order."""
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
-    session = onnxruntime.InferenceSession(
-        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-    )
+def run(graph, inputs):
+    """The outputs of an `export.graph.Graph` by name, in its order."""
+    session = graph.session()
     names = [output.name for output in session.get_outputs()]
     return dict(zip(names, session.run(names, inputs), strict=True))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from export.onnx_graphs import convert, node_counts
+from export.onnx_graphs import convert
 from seqkeras import composites
 from seqkeras.attention import MultiHeadAttention
 from seqkeras.models import Bert
@@ -46,12 +46,12 @@ def test_attention_becomes_one_node_that_agrees(name, options):
         return {"context": composites.attention(query, key, value, mask, **options)}
 
     specs = [QUERY, *KEYS, *([TensorSpec("mask", "bool", shape)] if shape else [])]
-    model = convert(function, specs, CONTEXT, "attention")
-    assert node_counts(model)["MultiHeadAttention"] == 1
-    assert not {"Softmax", "MatMul", "Einsum"} & set(node_counts(model))
+    graph = convert(function, specs, CONTEXT, "attention")
+    assert graph.node_counts()["MultiHeadAttention"] == 1
+    assert not {"Softmax", "MatMul", "Einsum"} & set(graph.node_counts())
     inputs = {"query": floats(B, N, T, H), "key": floats(B, N, S, H, seed=1)}
     inputs |= {"value": floats(B, N, S, H, seed=2)} | ({"mask": mask} if shape else {})
-    context = run(model, inputs)["context"]
+    context = run(graph, inputs)["context"]
     close(context, function(**inputs)["context"], rtol=1e-4, atol=1e-5)
     if name in ("padding", "of positions", "of heads"):
         assert not np.any(context[0, 0, 0])  # it may attend to nothing
@@ -63,10 +63,10 @@ def test_gelu_becomes_one_node_that_agrees(approximate, operator):
         return {"y": composites.gelu(x, approximate=approximate)}
 
     spec = TensorSpec("x", "float32", ("batch", "length"))
-    model = convert(function, [spec], [TensorSpec("y", "float32", spec.shape)], "gelu")
-    assert node_counts(model) == {operator: 1}
+    graph = convert(function, [spec], [TensorSpec("y", "float32", spec.shape)], "gelu")
+    assert graph.node_counts() == {operator: 1}
     x = np.linspace(-6, 6, 301, dtype=np.float32)[None]
-    close(run(model, {"x": x})["y"], function(tf.constant(x))["y"], rtol=1e-5, atol=1e-6)
+    close(run(graph, {"x": x})["y"], function(tf.constant(x))["y"], rtol=1e-5, atol=1e-6)
 
 
 def test_layer_normalisation_becomes_one_node_that_agrees():
@@ -76,10 +76,10 @@ def test_layer_normalisation_becomes_one_node_that_agrees():
         return {"y": composites.layer_norm(x, gamma, beta, epsilon=1e-3)}
 
     spec = TensorSpec("x", "float32", ("batch", "length", D))
-    model = convert(function, [spec], [TensorSpec("y", "float32", spec.shape)], "norm")
-    assert node_counts(model) == {"LayerNormalization": 1}
+    graph = convert(function, [spec], [TensorSpec("y", "float32", spec.shape)], "norm")
+    assert graph.node_counts() == {"LayerNormalization": 1}
     x = floats(B, T, D, seed=2)
-    close(run(model, {"x": x})["y"], function(tf.constant(x))["y"], rtol=1e-5, atol=1e-5)
+    close(run(graph, {"x": x})["y"], function(tf.constant(x))["y"], rtol=1e-5, atol=1e-5)
 
 
 SEQUENCE = TensorSpec("sequence", "float32", ("batch", "length", D))
@@ -96,13 +96,13 @@ def test_an_encoder_block_is_attention_and_a_handful_of_nodes():
         mask = tf.sequence_mask(lengths, tf.shape(sequence)[1])
         return {"outputs": block(sequence, attention_mask=mask[:, None])}
 
-    model = convert(function, [SEQUENCE, LENGTHS], OUTPUTS, "block")
-    counts = node_counts(model)
+    graph = convert(function, [SEQUENCE, LENGTHS], OUTPUTS, "block")
+    counts = graph.node_counts()
     expected = {"Attention": 1, "MatMul": 3, "LayerNormalization": 2, "Gelu": 1, "Add": 5}
     assert {name: counts[name] for name in expected} == expected
     assert not {"MultiHeadAttention", "Transpose", "Softmax"} & set(counts)
     inputs = {"sequence": floats(B, T, D), "lengths": np.array([5, 3])}
-    outputs, answers = run(model, inputs)["outputs"], function(**inputs)["outputs"]
+    outputs, answers = run(graph, inputs)["outputs"], function(**inputs)["outputs"]
     real = right_padded([5, 3], T)
     close(outputs[real], np.array(answers)[real], rtol=1e-4, atol=1e-5)
 
@@ -116,12 +116,12 @@ def test_attention_to_another_sequence_keeps_its_own_products():
         return {"outputs": layer(sequence, encoded, encoded)}
 
     encoded = TensorSpec("encoded", "float32", ("batch", "source_length", 17))
-    model = convert(function, [SEQUENCE, encoded], OUTPUTS, "cross")
-    counts = node_counts(model)
+    graph = convert(function, [SEQUENCE, encoded], OUTPUTS, "cross")
+    counts = graph.node_counts()
     assert (counts["MultiHeadAttention"], counts["MatMul"]) == (1, 4)
     assert not {"Attention", "Transpose", "Reshape"} & set(counts)
     inputs = {"sequence": floats(B, T, D), "encoded": floats(B, S, 17, seed=1)}
-    close(run(model, inputs)["outputs"], function(**inputs)["outputs"], rtol=1e-4, atol=1e-5)
+    close(run(graph, inputs)["outputs"], function(**inputs)["outputs"], rtol=1e-4, atol=1e-5)
 
 
 def test_a_decoder_block_agrees():
@@ -134,12 +134,12 @@ def test_a_decoder_block_agrees():
         return {"outputs": block(sequence, encoded, encoded_mask=mask)}
 
     encoded = TensorSpec("encoded", "float32", ("batch", "source_length", 17))
-    model = convert(function, [SEQUENCE, encoded, LENGTHS], OUTPUTS, "block")
-    counts = node_counts(model)
+    graph = convert(function, [SEQUENCE, encoded, LENGTHS], OUTPUTS, "block")
+    counts = graph.node_counts()
     assert (counts["Attention"], counts["MultiHeadAttention"], counts["FastGelu"]) == (1, 1, 1)
     inputs = {"sequence": floats(B, T, D), "encoded": floats(B, S, 17, seed=1)}
     inputs["lengths"] = np.array([4, 7])
-    close(run(model, inputs)["outputs"], function(**inputs)["outputs"], rtol=1e-4, atol=1e-5)
+    close(run(graph, inputs)["outputs"], function(**inputs)["outputs"], rtol=1e-4, atol=1e-5)
 
 
 def test_an_encoder_of_two_blocks_agrees_on_the_real_tokens():
@@ -151,12 +151,12 @@ def test_an_encoder_of_two_blocks_agrees_on_the_real_tokens():
         return {"outputs": bert({"token_ids": token_ids, "lengths": lengths})["hidden"]}
 
     token_ids = TensorSpec("token_ids", "int64", ("batch", "length"))
-    model = convert(function, [token_ids, LENGTHS], OUTPUTS, "bert")
-    counts = node_counts(model)
+    graph = convert(function, [token_ids, LENGTHS], OUTPUTS, "bert")
+    counts = graph.node_counts()
     assert (counts["Attention"], counts["LayerNormalization"], counts["Gelu"]) == (2, 5, 2)
     assert sum(counts.values()) <= 60
     ids = np.random.default_rng(0).integers(0, 31, (3, T))
     inputs = {"token_ids": ids, "lengths": np.array([5, 3, 1])}
-    outputs, answers = run(model, inputs)["outputs"], np.array(function(**inputs)["outputs"])
+    outputs, answers = run(graph, inputs)["outputs"], np.array(function(**inputs)["outputs"])
     real = right_padded([5, 3, 1], T)
     close(outputs[real], answers[real], rtol=1e-4, atol=1e-4)

@@ -15,7 +15,7 @@ from export import bundle as bundle_module
 from export import verify
 from export.__main__ import main
 from export.bundle import ExportError, export
-from export.onnx_graphs import node_counts
+from export.graph import Graph
 from seqkeras.runs import RunError
 from serving.manifest import read_manifest, verify_files
 from tests.conftest import CHECKOUT, run_python
@@ -58,7 +58,7 @@ def test_parity_is_measured_on_real_inputs_and_within_the_tolerance(dates_bundle
 
 @pytest.mark.parametrize("role", ["encoder", "decoder_step"])
 def test_recurrent_layers_are_native_nodes_and_no_graph_loops(dates_bundle, role):
-    counts = node_counts(onnx.load(dates_bundle / "onnx" / f"{role}.onnx"))
+    counts = Graph(onnx.load(dates_bundle / "onnx" / f"{role}.onnx")).node_counts()
     assert counts["GRU"] == 1
     assert not {"Loop", "Scan", "If"} & set(counts)
 

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 from onnxruntime.capi.onnxruntime_pybind11_state import InvalidArgument
 
-from export.onnx_graphs import convert, node_counts
+from export.onnx_graphs import convert
 from seqkeras import composites
 from seqkeras.recurrent import GRU, LSTM, Bidirectional
 from serving.manifest import TensorSpec
@@ -73,49 +73,49 @@ class Network:
 
 @functools.cache
 def exported(cell, direction, masked=True):
-    """A network and its ONNX model."""
+    """A network and its ONNX graph."""
     network = Network(cell, direction)
     specs = network.input_specs(masked), network.output_specs()
     return network, convert(network, *specs, name="network")
 
 
-def agree(model, network, inputs):
-    actual, expected = run(model, inputs), network(**inputs)
+def agree(graph, network, inputs):
+    actual, expected = run(graph, inputs), network(**inputs)
     for name in actual:
         close(actual[name], expected[name], rtol=1e-4, atol=1e-5)
 
 
 @every_network
 def test_a_composite_becomes_one_native_node(cell, direction):
-    _, model = exported(cell, direction)
+    _, graph = exported(cell, direction)
     operator = CELLS[cell][0]
-    [node] = [each for each in model.graph.node if each.op_type in ("RNN", "LSTM", "GRU")]
+    [node] = [each for each in graph.nodes if each.op_type in ("RNN", "LSTM", "GRU")]
     [attribute] = [each for each in node.attribute if each.name == "direction"]
     assert (node.op_type, attribute.s.decode()) == (operator, direction)
-    assert not {"Loop", "Scan", "If"} & set(node_counts(model))
+    assert not {"Loop", "Scan", "If"} & set(graph.node_counts())
 
 
 @every_network
 def test_the_graph_agrees_with_keras(cell, direction):
-    network, model = exported(cell, direction)
-    agree(model, network, network.inputs() | {"mask": MASK})
+    network, graph = exported(cell, direction)
+    agree(graph, network, network.inputs() | {"mask": MASK})
 
 
 @every_network
 def test_the_graph_takes_other_sizes_than_those_it_was_traced_with(cell, direction):
-    network, model = exported(cell, direction)
+    network, graph = exported(cell, direction)
     inputs = {name: value[:1] for name, value in network.inputs().items()}
     inputs["sequence"] = inputs["sequence"][:, :1]
-    agree(model, network, inputs | {"mask": np.ones((1, 1), bool)})
+    agree(graph, network, inputs | {"mask": np.ones((1, 1), bool)})
 
 
 @pytest.mark.parametrize(
     "cell, direction", [("rnn", "forward"), ("lstm", "bidirectional"), ("gru", "reverse")]
 )
 def test_a_graph_without_a_mask_agrees_with_keras(cell, direction):
-    network, model = exported(cell, direction, masked=False)
-    assert "Cast" not in node_counts(model)
-    agree(model, network, network.inputs())
+    network, graph = exported(cell, direction, masked=False)
+    assert "Cast" not in graph.node_counts()
+    agree(graph, network, network.inputs())
 
 
 @pytest.mark.parametrize(
@@ -123,11 +123,11 @@ def test_a_graph_without_a_mask_agrees_with_keras(cell, direction):
 )
 @every_network
 def test_a_mask_that_is_not_right_padded_is_refused_by_the_graph(cell, direction, row):
-    network, model = exported(cell, direction)
+    network, graph = exported(cell, direction)
     mask = MASK.copy()
     mask[3] = row
     with pytest.raises(InvalidArgument, match="Invalid value/s in sequence_lens"):
-        run(model, network.inputs() | {"mask": mask})
+        run(graph, network.inputs() | {"mask": mask})
 
 
 @pytest.mark.parametrize(
@@ -146,9 +146,9 @@ def test_an_output_that_nobody_uses_may_be_missing(cell, direction, kept):
         return {name: results[name] for name in kept}
 
     outputs = [spec for spec in network.output_specs() if spec.name in kept]
-    model = convert(function, network.input_specs(masked=True), outputs, name="network")
-    assert node_counts(model)[CELLS[cell][0]] == 1
-    agree(model, network, network.inputs() | {"mask": MASK})
+    graph = convert(function, network.input_specs(masked=True), outputs, name="network")
+    assert graph.node_counts()[CELLS[cell][0]] == 1
+    agree(graph, network, network.inputs() | {"mask": MASK})
 
 
 @pytest.mark.parametrize("place, name", [(0, "kernel"), (1, "recurrent_kernel"), (2, "bias")])
@@ -176,14 +176,14 @@ def test_composites_in_a_functional_model_become_native_nodes():
     x = GRU(U, go_backwards=True)(x)
     functional = keras.Model(token_ids, keras.layers.Dense(17)(x))
     randomize(functional)
-    model = convert(
+    graph = convert(
         lambda token_ids: {"y": functional(token_ids)},
         [TensorSpec("token_ids", "int64", ("batch", "length"))],
         [TensorSpec("y", "float32", ("batch", 17))],
         name="functional",
     )
-    counts = node_counts(model)
+    counts = graph.node_counts()
     assert (counts["LSTM"], counts["GRU"]) == (1, 1)
     assert not {"Loop", "Scan", "If"} & set(counts)
     ids = np.where(MASK, np.random.default_rng(0).integers(1, 13, (B, T)), 0)
-    close(run(model, {"token_ids": ids})["y"], functional(ids), rtol=1e-4, atol=1e-5)
+    close(run(graph, {"token_ids": ids})["y"], functional(ids), rtol=1e-4, atol=1e-5)

@@ -45,3 +45,16 @@ def test_near_asks_for_token_zero_within_the_distance(random):
     for row, answer in zip(token_ids, answers, strict=True):
         for t in range(17):
             assert answer[t] == (0 in row[max(0, t - 3) : t + 4])
+
+
+def test_enclosed_sentences_say_at_either_end_what_the_other_end_is(random):
+    word_ids, lengths, cost = tasks.enclosed(300, random)
+    nats, words = 0.0, 0
+    for row, length in zip(word_ids, lengths, strict=True):
+        kind = row[0] - 1
+        assert 0 <= kind < 6 and row[length - 1] == 7 + kind and length == 4 + kind % 3
+        assert set(row[1 : length - 1]) <= {13, 14} and not row[length:].any()
+        nats, words = nats + (length - 2) * np.log(2), words + length - 1
+    np.testing.assert_allclose(cost, nats / words)
+    noise = word_ids[word_ids > 12]
+    assert 0.4 < np.mean(noise == 13) < 0.6

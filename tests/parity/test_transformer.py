@@ -5,11 +5,14 @@ import pytest
 from seqkeras.models import GPT, Bert
 from seqkeras.transformer import DecoderBlock, EncoderBlock
 from tests.agreement import DTYPES, assert_agrees
+from tests.seqkeras.transformer.test_stacks import INPUTS, EncoderDecoder
+from tests.vectors import stacks
 from tests.vectors import transformer as rivals
 
 every_dtype = pytest.mark.parametrize("dtype", DTYPES)
 every_norm = pytest.mark.parametrize("pre_norm", [False, True], ids=["post_norm", "pre_norm"])
 BLOCK = {"batch": 4, "length": 64, "dim": 256, "heads": 8, "inner": 1024}
+STACK = BLOCK | {"source_length": 31, "dim": 128, "heads": 4, "inner": 256, "layers": 3}
 MODEL = {"batch": 4, "length": 32, "vocab": 1009, "dim": 64, "layers": 4, "heads": 4, "places": 61}
 
 
@@ -38,6 +41,29 @@ def test_a_decoder_block_agrees_with_torch(pre_norm, dtype):
             given["sequence"], given["encoded"], encoded_mask=given["encoded_mask"]
         ),
         ["sequence", "encoded"],
+    )
+
+
+@every_dtype
+@every_norm
+def test_an_encoder_and_a_decoder_agree_with_torch(pre_norm, dtype):
+    activation = "gelu" if pre_norm else "relu"
+    assert_agrees(
+        lambda: EncoderDecoder(3, 128, 4, 256, activation, pre_norm),
+        stacks.transformer(dtype, pre_norm, activation, **STACK),
+        dtype,
+        lambda layer, given: layer(*(given[name] for name in INPUTS)),
+        ["source", "target"],
+    )
+
+
+@every_dtype
+def test_distilbert_agrees_with_hugging_face(dtype):
+    assert_agrees(
+        lambda: Bert(1009, 64, 4, 4, 128, max_length=61, num_segments=0, pooler=None),
+        stacks.distilbert(dtype, **MODEL, inner=128),
+        dtype,
+        lambda model, given: model({name: given[name] for name in ("token_ids", "lengths")}),
     )
 
 

@@ -42,7 +42,7 @@ def test_one_graph_takes_lengths_and_batches_of_any_size(case):
 
 
 @needs_tensorflow
-def test_fit_on_batches_of_many_lengths_traces_twice_at_most():
+def test_fit_on_batches_of_many_lengths_traces_three_times_at_most():
     traces = []
 
     class Counted(keras.Sequential):

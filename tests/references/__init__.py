@@ -1,6 +1,8 @@
 """The formulas of the papers as plain loops, in float64 NumPy; imports none of ours.
 
-Weights come as Keras lays them out, gates side by side: i, f, c, o (LSTM) and z, r, h (GRU).
+Weights come as Keras lays them out, gates side by side: i, f, c, o (LSTM) and z, r, h (GRU). The
+models and what they are made of take complex numbers too, for `tests.complex_step`: where a formula
+chooses, it chooses by the real parts.
 """
 
 from tests.references.attention import (

@@ -2,14 +2,12 @@
 
 import numpy as np
 
+from tests.references.recurrent import doubles, sigmoid
+
 
 def softmax(scores):
     exponentials = np.exp(scores - np.max(scores))
     return exponentials / exponentials.sum()
-
-
-def sigmoid(x):
-    return 1 / (1 + np.exp(-x))
 
 
 def _scores(score, query, key):
@@ -125,11 +123,11 @@ def key_value_attention(sequence, window, num_parts, weights, mask=None):
 
 def bi_attention(context, query, kernel, context_mask=None, query_mask=None):
     """Seo et al. 2017, section 2, "Attention flow layer": G (B, T, 4D)."""
-    w = np.asarray(kernel, np.float64)[:, 0]
+    context, query, w = doubles(context), doubles(query), doubles(kernel)[:, 0]
     batch_size, length, dim = context.shape
-    G = np.zeros((batch_size, length, 4 * dim))
+    G = np.zeros((batch_size, length, 4 * dim), np.result_type(context, query, w))
     for row in range(batch_size):
-        H, U = context[row].astype(np.float64), query[row].astype(np.float64)
+        H, U = context[row], query[row]
         words = range(length) if context_mask is None else np.flatnonzero(context_mask[row])
         asked = range(len(U)) if query_mask is None else np.flatnonzero(query_mask[row])
         S = {

@@ -8,12 +8,8 @@
 import numpy as np
 
 from tests.references.attention import bi_attention
-from tests.references.embeddings import character_cnn, highway
+from tests.references.embeddings import character_cnn, highway, relu
 from tests.references.recurrent import bidirectional, lstm
-
-
-def relu(x):
-    return np.maximum(x, 0)
 
 
 def bilstm(x, weights):

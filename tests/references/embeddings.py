@@ -5,22 +5,26 @@ import numpy as np
 from tests.references.recurrent import sigmoid
 
 
+def relu(x):
+    return np.where(np.real(x) > 0, x, 0)
+
+
 def character_vector(character_ids, embeddings, convolutions, activation):
     """Kim et al. 2016, for one word: `character_ids` are its real characters.
 
     `convolutions` are pairs of H (w, C, filters) and b (filters,). Every window that begins at a
     character counts; behind the word lie zeros.
     """
-    g = {"tanh": np.tanh, "relu": lambda x: np.maximum(x, 0)}[activation]
+    g = {"tanh": np.tanh, "relu": relu}[activation]
     vector = []
     for H, b in convolutions:
         width, dim, filters = H.shape
-        C = np.zeros((len(character_ids) + width, dim))
+        C = np.zeros((len(character_ids) + width, dim), embeddings.dtype)
         for place, character in enumerate(character_ids):
             C[place] = embeddings[character]
         for k in range(filters):
             f = [g(np.sum(C[i : i + width] * H[:, :, k]) + b[k]) for i in range(len(character_ids))]
-            vector.append(max(f, default=0.0))
+            vector.append(max(f, key=np.real, default=0.0))
     return np.array(vector)
 
 

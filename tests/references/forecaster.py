@@ -7,13 +7,14 @@ from tests.references.language_models import recurrent_stack
 
 def statistics(window):
     """Kim et al. 2022, section 3: mean and deviation of each feature over the window."""
-    return window.mean(axis=0), np.sqrt(window.var(axis=0) + 1e-6)
+    mean = window.mean(axis=0)
+    return mean, np.sqrt(np.mean((window - mean) ** 2, axis=0) + 1e-6)
 
 
 def no_crossing(outputs, num_targets, num_quantiles):
     """(C quantiles,) to (C, quantiles): the lowest, then distances that are positive."""
     rows = outputs.reshape(num_targets, num_quantiles)
-    values = np.zeros(rows.shape)
+    values = np.zeros(rows.shape, rows.dtype)
     for target, row in enumerate(rows):
         values[target, 0] = row[0]
         for place in range(1, num_quantiles):

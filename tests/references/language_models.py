@@ -3,6 +3,7 @@
 import numpy as np
 
 from tests.references.attention import softmax
+from tests.references.embeddings import character_cnn, highway, relu
 from tests.references.recurrent import gru_step, lstm_step, over_steps, rnn_step, sigmoid
 
 STEPS = {"simple_rnn": (rnn_step, 1), "gru": (gru_step, 1), "lstm": (lstm_step, 2)}
@@ -61,12 +62,35 @@ def bilm_direction(x, mask, layers, reverse):
     return outputs
 
 
+def bilm(character_ids, lengths, activation, weights):
+    """Peters et al. 2018: forward and backward logits, and x and all layers, (B, L + 1, T, 2P).
+
+    `weights` names the layers: "characters" (embeddings, then H and b of each width), "highways"
+    (transform and gate), "projection", "forward", "backward" (each layer's) and "output".
+    """
+    table, *convolutions = weights["characters"]
+    pairs = list(zip(convolutions[::2], convolutions[1::2], strict=True))
+    x = character_cnn(character_ids, table, pairs, activation)
+    for transform, gate in weights["highways"]:
+        x = highway(x, transform, gate, relu)
+    kernel, bias = weights["projection"]
+    x = x @ kernel + bias
+    mask = np.arange(character_ids.shape[1]) < np.array(lengths)[:, None]
+    forward = bilm_direction(x, mask, weights["forward"], reverse=False)
+    backward = bilm_direction(x, mask, weights["backward"], reverse=True)
+    kernel, bias = weights["output"]
+    layers = zip([x, *forward], [x, *backward], strict=True)
+    represented = np.stack([np.concatenate(pair, axis=-1) for pair in layers], axis=1)
+    return forward[-1] @ kernel + bias, backward[-1] @ kernel + bias, represented
+
+
 def layer_mix(layers, scores, gamma, layer_norm):
     """Peters et al. 2018, equation 1; each position is normalised by itself."""
-    mix = np.zeros((layers.shape[0], *layers.shape[2:]))
+    mix = np.zeros((layers.shape[0], *layers.shape[2:]), np.result_type(layers, scores, gamma))
     for row, t in np.ndindex(mix.shape[:2]):
         for s, h in zip(softmax(scores), layers[row, :, t], strict=True):
-            mix[row, t] += (
-                gamma * s * ((h - h.mean()) / np.sqrt(h.var() + 1e-6) if layer_norm else h)
-            )
+            if layer_norm:
+                h = h - h.mean()
+                h = h / np.sqrt(np.mean(h**2) + 1e-6)
+            mix[row, t] += gamma * s * h
     return mix

@@ -7,6 +7,11 @@ def sigmoid(x):
     return 1 / (1 + np.exp(-x))
 
 
+def doubles(x):
+    """In float64, or in complex numbers of that precision."""
+    return np.asarray(x, np.result_type(x, np.float64))
+
+
 def rnn_step(x, h, kernel, recurrent_kernel, bias):
     """Elman 1990."""
     return [np.tanh(bias + kernel.T @ x + recurrent_kernel.T @ h)]
@@ -36,21 +41,22 @@ def over_steps(step, sequence, mask, initial_states, reverse=False):
     `step` takes x (D,) and the states, (U,) each, and returns the new states, the output first.
     """
     batch_size, length, _ = sequence.shape
-    outputs = np.zeros((batch_size, length, initial_states[0].shape[-1]))
-    finals = [np.array(state, np.float64) for state in initial_states]
+    zero = np.zeros(initial_states[0].shape[-1])
+    outputs = [[zero] * length for _ in range(batch_size)]
+    finals = []
     for row in range(batch_size):
+        states = [doubles(state)[row] for state in initial_states]
         for t in reversed(range(length)) if reverse else range(length):
             if mask is None or mask[row, t]:
-                states = step(sequence[row, t], *(final[row] for final in finals))
-                for final, state in zip(finals, states, strict=True):
-                    final[row] = state
-                outputs[row, t] = states[0]
-    return outputs, finals
+                states = step(sequence[row, t], *states)
+                outputs[row][t] = states[0]
+        finals.append(states)
+    return np.array(outputs), [np.array(each) for each in zip(*finals, strict=True)]
 
 
 def _layer(step):
     def layer(sequence, mask, states, weights, reverse=False, **options):
-        sequence, *weights = (np.asarray(each, np.float64) for each in (sequence, *weights))
+        sequence, *weights = (doubles(each) for each in (sequence, *weights))
         return over_steps(
             lambda x, *states: step(x, *states, *weights, **options),
             sequence,

@@ -68,3 +68,18 @@ def binary_tree_lstm(weights, features, children, levels):
         return [sigmoid(W_o @ x + o + b_o) * np.tanh(c), c]
 
     return _over_nodes(step, features, children)
+
+
+LAYERS = {"tree_rnn": tree_rnn, "child_sum": child_sum_tree_lstm, "binary": binary_tree_lstm}
+
+
+def tree_classifier(token_ids, lengths, children, cell, embeddings, layer, output):
+    """Tai et al. 2015, section 4.1: logits (B, N, V); a node of id 0 has no word.
+
+    What is no node has the state zero. `layer` and `output` are lists of weights.
+    """
+    kernel, bias = output
+    features = np.where(token_ids[..., None] > 0, embeddings[token_ids], 0)
+    h = LAYERS[cell](layer, features, children, None)[0]
+    real = np.arange(token_ids.shape[1]) < np.array(lengths)[:, None]
+    return np.where(real[..., None], h, 0) @ kernel + bias

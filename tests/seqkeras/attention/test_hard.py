@@ -187,6 +187,10 @@ def test_losses_that_would_broadcast_and_momenta_out_of_range_are_refused():
     )
     with pytest.raises(ValueError, match=message):
         reinforce_loss(floats(5), floats(5, 2))
+    with pytest.raises(
+        ValueError, match=r"must have the same shape; received \(5,\) and \(1,\)\.$"
+    ):
+        reinforce_loss(floats(5), floats(1))
     with pytest.raises(ValueError, match=r"^MovingAverageBaseline: momentum must .* received 1\.$"):
         MovingAverageBaseline(momentum=1)
 

@@ -2,7 +2,11 @@ import keras
 import numpy as np
 import pytest
 
-from seqkeras.attention import KeyValueAttention, KeyValuePredictAttention
+from seqkeras.attention import (
+    KeyValueAttention,
+    KeyValuePredictAttention,
+    RestrictedSelfAttention,
+)
 from tests import references
 from tests.agreement import assert_gradients_agree, assert_outputs_agree
 from tests.arrays import close, floats, numbers, randomize, right_padded
@@ -90,6 +94,23 @@ def test_parts_that_do_not_divide_the_dim_are_refused(layer_class, dim):
         layer_class(2)(floats(2, 3, dim))
 
 
-def test_a_window_under_one_is_refused():
-    with pytest.raises(ValueError, match=r"^KeyValueAttention: window must be .*received 0\.$"):
-        KeyValueAttention(0)
+@pytest.mark.parametrize("window", [0, 1.5, True])
+def test_a_window_that_is_no_positive_integer_is_refused(window):
+    message = rf"^KeyValueAttention: window must be a positive integer; received {window}\.$"
+    with pytest.raises(ValueError, match=message):
+        KeyValueAttention(window)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [lambda: KeyValueAttention(2), lambda: RestrictedSelfAttention(2, 3, window=2)],
+    ids=["KeyValueAttention", "RestrictedSelfAttention"],
+)
+def test_a_mask_that_would_broadcast_is_refused(make):
+    layer = make()
+    message = (
+        rf"{type(layer).__name__}: mask must have the shape \(batch, length\) of the sequence, "
+        r"\(2, 3\); received \(2, 1\)\."
+    )
+    with pytest.raises(ValueError, match=message):
+        layer(floats(2, 3, 6), mask=np.ones((2, 1), bool))

@@ -110,8 +110,9 @@ def test_a_query_past_the_end_of_the_source_gets_zeros():
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        ({"window": 0}, "window must be an integer of at least 1; received 0"),
-        ({"window": 1.5}, "window must be an integer of at least 1; received 1.5"),
+        ({"window": 0}, "window must be a positive integer; received 0"),
+        ({"window": True}, "window must be a positive integer; received True"),
+        ({"window": 1.5}, "window must be a positive integer; received 1.5"),
         (
             {"window": 1, "kind": "global"},
             r"kind must be one of \('monotonic', 'predictive'\); received 'global'",

@@ -1,3 +1,5 @@
+import re
+
 import numpy as np
 import pytest
 from keras import ops
@@ -112,6 +114,14 @@ def test_windows_and_streams_that_make_no_sense_are_refused():
         window_mask(3, -1, 2)
     with pytest.raises(ValueError, match=r"^permutation_mask: stream must be .*'both'\.$"):
         permutation_mask(np.arange(3), "both")
+
+
+@pytest.mark.parametrize("order", [[[2, 0, 1], [0, 2, 2]], [1, 2, 3], [0, -1, 1]], ids=str)
+def test_an_order_that_is_no_permutation_is_refused(order):
+    rows = order if isinstance(order[0], list) else [order]
+    message = "permutation_mask: order must hold every position from 0 to 2 once in each row; rec"
+    with pytest.raises(ValueError, match=message + ".* " + re.escape(str(rows))):
+        permutation_mask(np.array(order))
 
 
 @needs_tensorflow

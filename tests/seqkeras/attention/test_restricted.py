@@ -157,9 +157,10 @@ def test_dropout_leaves_weights_out_in_training_and_keeps_their_mean():
 
 
 def test_windows_and_shapes_that_make_no_sense_are_refused():
-    message = r"^RestrictedSelfAttention: window must be an integer of at least 1; received 0\.$"
-    with pytest.raises(ValueError, match=message):
-        RestrictedSelfAttention(3, 2, window=0)
+    for window in (0, True):
+        message = rf"^RestrictedSelfAttention: window must be a positive integer; received {window}"
+        with pytest.raises(ValueError, match=message):
+            RestrictedSelfAttention(3, 2, window=window)
     with pytest.raises(ValueError, match=r"^RestrictedSelfAttention: sequence must have shape"):
         RestrictedSelfAttention(3, 2, window=2).build((5, 7))
     sizes = {"num_heads": 3, "head_dim": 2, "output_dim": 5}

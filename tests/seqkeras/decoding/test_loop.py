@@ -5,6 +5,7 @@ from keras import ops
 from seqkeras.decoding import BannedTokens, StateEntry, beam, generate, greedy, sample
 from tests import references
 from tests.arrays import close, numbers
+from tests.catalogue.transformer_models import GPTS
 from tests.references.decoding import greedy as greedy_reference
 from tests.seqkeras.decoding.toys import BOS, EOS, VOCAB_SIZE, Automaton, compiled
 
@@ -15,6 +16,11 @@ IDS = {"start_id": BOS, "end_id": EOS}
 def decoded(decoder, function=greedy, **options):
     options = IDS | {"max_length": MAX_LENGTH} | options
     return numbers(function(decoder.step, decoder.initial_state, **options))
+
+
+def bare(decoder):
+    """The decoder's step, without saying whose it is."""
+    return lambda token_ids, state: decoder.step(token_ids, state)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -126,6 +132,30 @@ def test_source_entries_are_never_tiled():
     assert beams[-1] == 1
 
 
+@pytest.mark.parametrize("function, options", [(greedy, {}), (beam, {"num_beams": 3})])
+def test_the_entries_of_the_model_whose_step_it_is_need_not_be_given(function, options):
+    decoder = Automaton(0)
+    given = decoded(decoder, function, state_entries=decoder.state_entries, **options)
+    close(decoded(decoder, function, **options), given)
+    if function is greedy:
+        options = IDS | {"max_length": MAX_LENGTH}
+        close(greedy(bare(decoder), decoder.initial_state, **options), given)
+
+
+def test_one_beam_of_a_models_step_is_refused_what_its_cache_has_no_room_for():
+    """Before the first step, which in a compiled loop does not know where the cache is full."""
+    model = GPTS[0].build()
+
+    def generate(start_id):
+        state = model.initial_state(2, 7)
+        return greedy(model.step, state, start_id=start_id, end_id=2, max_length=8)
+
+    start_id = np.array([1, 3], "int32")
+    for each in (generate, lambda start_id: compiled(generate, start_id)):
+        with pytest.raises(ValueError, match="^decode: the state must have room for max_length, 8"):
+            each(start_id)
+
+
 @pytest.mark.parametrize("function", [greedy, beam, sample])
 def test_decoding_is_the_same_when_it_is_compiled_for_any_batch(function):
     decoder = Automaton(1)
@@ -168,7 +198,7 @@ def test_a_state_that_beams_can_not_carry_is_refused():
     decoder = Automaton(0)
     options = {"num_beams": 2, "function": beam}
     with pytest.raises(ValueError, match="state_entries must say what is per beam"):
-        decoded(decoder, **options)
+        beam(bare(decoder), decoder.initial_state, num_beams=2, max_length=3, **IDS)
     with pytest.raises(
         ValueError, match=r"those of the state, \['attention', .*; received \['a'\]"
     ):

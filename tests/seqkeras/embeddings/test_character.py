@@ -2,23 +2,25 @@ import numpy as np
 import pytest
 
 from seqkeras.embeddings import CharacterCNN
+from tests.agreement import DTYPES
 from tests.arrays import close, numbers
 from tests.catalogue import embeddings
+from tests.complex_step import assert_equals_loops
 from tests.references.embeddings import character_cnn
 
 every_activation = pytest.mark.parametrize("case", embeddings.CASES[:2], ids=lambda case: case.name)
 
 
-def expected(layer, character_ids):
-    table, *weights = layer.get_weights()
+def expected(layer, weights, inputs):
+    table, *weights = weights
     pairs = list(zip(weights[::2], weights[1::2], strict=True))
-    return character_cnn(character_ids, table, pairs, layer.activation)
+    return character_cnn(inputs["character_ids"], table, pairs, layer.activation)
 
 
 @every_activation
-def test_the_vector_of_a_word_is_the_papers_formula(case):
-    layer, inputs = case.build(), case.inputs()
-    close(layer(**inputs), expected(layer, **inputs))
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_the_vector_of_a_word_and_its_gradients_are_the_papers_formula(case, dtype):
+    assert_equals_loops(case.build, dtype, case.inputs(), lambda layer: layer.weights, expected)
 
 
 @every_activation
@@ -38,7 +40,8 @@ def test_a_word_without_characters_is_zero(case):
 def test_a_filter_may_be_wider_than_the_longest_word():
     layer = CharacterCNN(13, 5, [7], [11])
     ids = np.array([[[3, 4], [5, 0], [6, 7]]])
-    close(layer(ids), expected(layer, ids))
+    actual = layer(ids)
+    close(actual, expected(layer, layer.get_weights(), {"character_ids": ids}))
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ def test_sizes_and_forms_out_of_range_are_refused():
     message = r"^SinusoidalPositions: form must be one of \('paper', .*\); received 'cosine'\.$"
     with pytest.raises(ValueError, match=message):
         SinusoidalPositions(8, "cosine")
-    message = r"^LearnedPositions: every size must be at least 1; received max_length=0, dim=7\.$"
+    message = r"^LearnedPositions: max_length must be a positive integer; received 0\.$"
     with pytest.raises(ValueError, match=message):
         LearnedPositions(0, 7)
     message = r"^LearnedPositions: first_position must be at least 0; received -1\.$"

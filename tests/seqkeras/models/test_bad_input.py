@@ -83,6 +83,13 @@ def test_a_sequence_beyond_the_learned_positions_is_refused(model, name):
         call(given)
 
 
+@pytest.mark.parametrize("ids", [[0, 13], [-1]], ids=str)
+def test_what_is_never_generated_is_within_the_vocabulary(ids):
+    message = r"^Transformer: never_generated must be ids of the target, from 0 to 12; received \["
+    with pytest.raises(ValueError, match=message):
+        Transformer(17, 13, **SIZES, never_generated=ids)
+
+
 @pytest.mark.parametrize("model", ["GPT", "Transformer"])
 def test_a_token_beyond_the_room_of_the_cache_is_refused(model):
     called, given = made(model)

@@ -34,6 +34,16 @@ def test_bert_agrees_with_hugging_face(dtype):
     )
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_distilbert_agrees_with_hugging_face(dtype):
+    assert_agrees(
+        lambda: Bert(17, **SIZES, max_length=13, num_segments=0, pooler=None),
+        arrays_of(vectors.load("stacks"), "distilbert", dtype),
+        dtype,
+        lambda model, given: model({name: given[name] for name in ("token_ids", "lengths")}),
+    )
+
+
 def test_published_sizes_have_the_published_number_of_parameters():
     assert count_parameters(Bert(**presets.BERT_BASE)) == 109_482_240
     assert count_parameters(Bert(**presets.BERT_LARGE)) == 335_141_888

@@ -6,13 +6,14 @@ from keras import ops
 from seqkeras.models import BiLM, LayerMix
 from seqkeras.models.bilm import ProjectedLSTM
 from tests import vectors
+from tests.agreement import DTYPES
 from tests.arrays import close, floats, needs_tensorflow, numbers, randomize, right_padded
 from tests.autodiff import gradients_of
 from tests.catalogue import models
 from tests.catalogue.case import S
-from tests.references.embeddings import character_cnn, highway
-from tests.references.language_models import bilm_direction, layer_mix, projected_lstm
-from tests.seqkeras.models.support import losses_by_heart, needs_float64
+from tests.complex_step import assert_equals_loops
+from tests.references.language_models import bilm, layer_mix, projected_lstm
+from tests.seqkeras.models.support import losses_by_heart
 
 [CASE] = models.BILM
 REAL = right_padded(models.LENGTHS, S)
@@ -27,47 +28,39 @@ SIZES = {
 }
 
 
-def expected_layers(model, character_ids, lengths):
-    """x, and the layers of both directions."""
-
-    def weights(layer):
-        return [each.astype("float64") for each in layer.get_weights()]
-
-    table, *convolutions = weights(model.character_cnn)
-    pairs = list(zip(convolutions[::2], convolutions[1::2], strict=True))
-    x = character_cnn(character_ids, table, pairs, model.character_cnn.activation)
-    for layer in model.highways:
-        x = highway(x, weights(layer.transform), weights(layer.gate), lambda x: np.maximum(x, 0))
-    kernel, bias = weights(model.projection)
-    x = x @ kernel + bias
-    mask = right_padded(lengths, character_ids.shape[1])
-    forward, backward = (
-        bilm_direction(x, mask, [weights(layer) for layer in layers], reverse)
-        for layers, reverse in ((model.forward_layers, False), (model.backward_layers, True))
-    )
-    return x, forward, backward
+def weights_of(model):
+    """The model's weights as the reference names them."""
+    return {
+        "characters": model.character_cnn.weights,
+        "highways": [(each.transform.weights, each.gate.weights) for each in model.highways],
+        "projection": model.projection.weights,
+        "forward": [layer.weights for layer in model.forward_layers],
+        "backward": [layer.weights for layer in model.backward_layers],
+        "output": model.output_layer.weights,
+    }
 
 
-def check_the_formula(model, inputs, **tolerance):
-    logits, represented = numbers(model(inputs)), numbers(model.represent(inputs))
-    x, forward, backward = expected_layers(model, **inputs)
-    kernel, bias = model.output_layer.get_weights()
-    for name, layers in (("forward_logits", forward), ("backward_logits", backward)):
-        close(logits[name][REAL], (layers[-1] @ kernel + bias)[REAL], **tolerance)
-    pairs = zip([x, *forward], [x, *backward], strict=True)
-    for j, pair in enumerate(pairs):
-        close(represented[:, j][REAL], np.concatenate(pair, axis=-1)[REAL], **tolerance)
+def expected(model, weights, inputs):
+    activation = model.character_cnn.activation
+    forward, backward, represented = bilm(**inputs, activation=activation, weights=weights)
+    logits = {"forward_logits": forward, "backward_logits": backward}
+    return logits | {"represented": represented}
 
 
-def test_logits_and_representations_are_the_papers_formula():
-    check_the_formula(CASE.build(), CASE.inputs(), atol=1e-5)
+def logits_and_layers(model, inputs):
+    return model(inputs) | {"represented": model.represent(inputs)}
 
 
-@needs_float64
-def test_a_float64_model_is_the_papers_formula_to_nine_digits():
-    model = BiLM(**SIZES, dtype="float64")
+def relu_model():
+    model = BiLM(**SIZES)
     model(CASE.inputs())
-    check_the_formula(randomize(model), CASE.inputs(), rtol=1e-9, atol=1e-12)
+    return randomize(model)
+
+
+@pytest.mark.parametrize("make", [CASE.build, relu_model], ids=["tanh", "relu"])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_logits_representations_and_gradients_are_the_papers_formula(make, dtype):
+    assert_equals_loops(make, dtype, CASE.inputs(), weights_of, expected, call=logits_and_layers)
 
 
 def test_without_lengths_every_word_is_real():
@@ -109,7 +102,7 @@ def test_dropout_drops_in_training_only():
 
 @pytest.mark.parametrize("name", ["vocab_size", "units", "projection_dim"])
 def test_a_size_under_one_is_refused(name):
-    message = rf"^BiLM: every size must be at least 1; received .*'{name}': 0"
+    message = rf"^BiLM: {name} must be a positive integer; received 0\.$"
     with pytest.raises(ValueError, match=message):
         BiLM(**SIZES | {name: 0})
 
@@ -168,12 +161,19 @@ def test_a_projected_lstm_and_its_gradients_are_what_torch_says():
 
 
 @pytest.mark.parametrize("layer_norm", [False, True])
-def test_a_mix_of_layers_is_the_papers_formula(layer_norm):
-    mix, layers = LayerMix(layer_norm), floats(2, 3, 5, 7)
-    mix.build(layers.shape)
-    scores, gamma = randomize(mix).get_weights()
-    expected = layer_mix(layers.astype("float64"), scores, gamma, layer_norm)
-    close(mix(layers), expected, rtol=1e-4, atol=1e-5)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_mix_of_layers_and_its_gradients_are_the_papers_formula(layer_norm, dtype):
+    inputs = {"layers": floats(2, 3, 5, 7)}
+
+    def make():
+        mix = LayerMix(layer_norm)
+        mix.build(inputs["layers"].shape)
+        return randomize(mix)
+
+    def reference(mix, weights, inputs):
+        return layer_mix(inputs["layers"], *weights, layer_norm)
+
+    assert_equals_loops(make, dtype, inputs, lambda mix: mix.weights, reference)
 
 
 def test_a_new_mix_is_the_mean_of_the_layers():

@@ -1,79 +1,97 @@
+import functools
+
 import keras
 import numpy as np
 import pytest
 
 from seqkeras.losses import PinballLoss
 from seqkeras.models import Forecaster
+from tests.agreement import DTYPES
 from tests.arrays import close, floats, needs_tensorflow, numbers, randomize
 from tests.catalogue import models
 from tests.catalogue.case import B, D, S, T
+from tests.complex_step import assert_equals_loops
 from tests.references.forecaster import forecast
-from tests.seqkeras.models.support import compiled, losses_by_heart, needs_float64
+from tests.seqkeras.models.support import compiled, losses_by_heart
 
 every_forecaster = pytest.mark.parametrize("case", models.FORECASTERS, ids=lambda case: case.name)
+every_quantiles = pytest.mark.parametrize("quantiles", [[], [0.1, 0.6]])
 SIZES = {"horizon": 3, "units": 11, "num_layers": 2}
+WINDOW = models.FORECASTERS[0].inputs()
+TAUGHT = WINDOW | {"targets": floats(B, T, 2, seed=5)}
 
 
-def expected_row(model, inputs, row, targets=None):
-    def weights(stack):
-        return [
-            [each.astype("float64") for each in layer.get_weights()]
-            for layer in stack.recurrent_layers
-        ]
-
-    named = {"encoder": weights(model.encoder), "output": model.output_layer.get_weights()}
+def weights_of(model):
+    """The model's weights as the reference names them."""
+    stacks = {"encoder": model.encoder}
     if model.decoder is not None:
-        named["decoder"] = weights(model.decoder)
-    length = inputs["lengths"][row]
+        stacks["decoder"] = model.decoder
+    named = {
+        name: [layer.weights for layer in stack.recurrent_layers] for name, stack in stacks.items()
+    }
+    return named | {"output": model.output_layer.weights}
+
+
+def expected_predictions(model, weights, inputs):
     known = inputs.get("known", np.zeros((B, model.sizes["horizon"], 0)))
-    return forecast(
-        inputs["window"][row, :length].astype("float64"),
-        known[row].astype("float64"),
-        model.get_config()["cell"],
-        named,
-        num_targets=model.sizes["num_targets"],
-        quantiles=model.quantiles,
-        scale=model.scale,
-        targets=None if targets is None else targets[row],
-    )
+    rows = [
+        forecast(
+            inputs["window"][row, :length],
+            known[row],
+            model.get_config()["cell"],
+            weights,
+            num_targets=model.sizes["num_targets"],
+            quantiles=model.quantiles,
+            scale=model.scale,
+            targets=inputs["targets"][row] if "targets" in inputs else None,
+        )
+        for row, length in enumerate(inputs["lengths"])
+    ]
+    return np.array(rows)
 
 
 @every_forecaster
-def test_predictions_are_the_formula(case):
-    model, inputs = case.build(), case.inputs()
-    actual = numbers(model(inputs))
-    for row in range(B):
-        close(actual[row], expected_row(model, inputs, row), rtol=1e-4, atol=1e-5)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_predictions_and_gradients_are_the_formula(case, dtype):
+    assert_equals_loops(case.build, dtype, case.inputs(), weights_of, expected_predictions)
 
 
-@needs_float64
+def gru_forecaster(**options):
+    model = Forecaster(**SIZES, num_targets=2, **options)
+    model(WINDOW)
+    return randomize(model)
+
+
 @pytest.mark.parametrize("decoder", ["direct", "recurrent"])
-@pytest.mark.parametrize("quantiles", [[], [0.1, 0.6]])
-def test_a_float64_model_is_the_formula_to_nine_digits(decoder, quantiles):
+@every_quantiles
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_predictions_of_a_scaled_gru_and_gradients_are_the_formula(decoder, quantiles, dtype):
     options = {"decoder": decoder, "quantiles": quantiles, "scale": True}
-    model = Forecaster(**SIZES, cell="gru", num_targets=2, **options, dtype="float64")
-    inputs = models.FORECASTERS[0].inputs()
-    model(inputs)
-    actual = numbers(randomize(model)(inputs))
-    for row in range(B):
-        close(actual[row], expected_row(model, inputs, row), rtol=1e-9, atol=1e-12)
+    make = functools.partial(gru_forecaster, **options)
+    assert_equals_loops(make, dtype, WINDOW, weights_of, expected_predictions)
 
 
 @pytest.mark.parametrize("scale", [False, True])
-@pytest.mark.parametrize("quantiles", [[], [0.1, 0.6]])
-def test_targets_teach_in_training_and_are_not_seen_at_inference(scale, quantiles):
-    model = Forecaster(
-        **SIZES, decoder="recurrent", num_targets=2, quantiles=quantiles, scale=scale
+@every_quantiles
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_predictions_and_gradients_under_teacher_forcing_are_the_formula(scale, quantiles, dtype):
+    options = {"decoder": "recurrent", "quantiles": quantiles, "scale": scale}
+    assert_equals_loops(
+        functools.partial(gru_forecaster, **options),
+        dtype,
+        TAUGHT,
+        weights_of,
+        expected_predictions,
+        call=lambda model, inputs: model(inputs, training=True),
     )
-    inputs, targets = models.FORECASTERS[0].inputs(), floats(B, T, 2, seed=5)
-    model(inputs)
-    randomize(model)
-    free, taught = model(inputs), numbers(model(inputs | {"targets": targets}, training=True))
-    close(model(inputs | {"targets": targets}), free)
-    close(model(inputs, training=True), free)
-    assert np.abs(taught - numbers(free)).max() > 0.01
-    for row in range(B):
-        close(taught[row], expected_row(model, inputs, row, targets), rtol=1e-4, atol=1e-5)
+
+
+def test_targets_teach_in_training_and_are_not_seen_at_inference():
+    model = gru_forecaster(decoder="recurrent")
+    free = numbers(model(WINDOW))
+    close(model(TAUGHT), free)
+    close(model(WINDOW, training=True), free)
+    assert np.abs(numbers(model(TAUGHT, training=True)) - free).max() > 0.01
 
 
 @every_forecaster
@@ -126,8 +144,8 @@ def test_dropout_drops_in_training_only():
 @pytest.mark.parametrize(
     "change, message",
     [
-        ({"horizon": 0}, r"every size must be at least 1; received .*'horizon': 0"),
-        ({"num_layers": 0}, r"every size must be at least 1; received .*'num_layers': 0"),
+        ({"horizon": 0}, r"horizon must be a positive integer; received 0\.$"),
+        ({"num_layers": 0}, r"num_layers must be a positive integer; received 0\.$"),
         ({"num_known": -1}, r"num_known must be at least 0; received -1\.$"),
         ({"cell": "q"}, r"cell must be one of \['gru', 'lstm', 'simple_rnn'\], or .* 'q'\.$"),
         ({"decoder": "q"}, r"decoder must be one of \('direct', 'recurrent'\); received 'q'\.$"),
@@ -140,12 +158,18 @@ def test_arguments_that_do_not_fit_are_refused(change, message):
         Forecaster(**SIZES | change)
 
 
+KNOWN = {"known": (2, 3, 5)}
+
+
 @pytest.mark.parametrize(
     "shapes, message",
     [
-        ({"window": (2, 5, 1)}, r"window must have shape \(batch, length, features\), 2 features "),
-        ({"window": (2, 5)}, r"window must have shape .*; received \(2, 5\)\.$"),
-        ({"window": (2, 5, 7)}, r"known must have shape \(batch, 3, 5\); received \(\)\.$"),
+        (
+            {"window": (2, 5, 1), **KNOWN},
+            r"window must have shape \(batch, length, features\), 2 features ",
+        ),
+        ({"window": (2, 5), **KNOWN}, r"window must have shape .*; received \(2, 5\)\.$"),
+        ({"window": (2, 5, 7)}, r"inputs must hold \['known'\]; received \['window'\]\.$"),
         (
             {"window": (2, 5, 7), "known": (2, 5, 5)},
             r"known must have shape \(batch, 3, 5\); received \(2, 5, 5\)\.$",

@@ -180,6 +180,12 @@ def test_a_line_is_learned_by_heart():
     assert text[0] + "".join(letters[each] for each in numbers(found)[0]) == text
 
 
+def test_a_model_that_was_never_called_reads():
+    model, token_ids = GPT(17, **SIZES, max_length=7), np.array([[3, 8, 16]])
+    logits, _ = model.read(token_ids)
+    close(logits, model({"token_ids": token_ids}))
+
+
 def test_a_sequence_beyond_the_learned_positions_is_refused():
     model = GPT(17, **SIZES, max_length=5)
     message = r"LearnedPositions: a sequence must have at most max_length, 5, positions; received 6"

@@ -49,6 +49,28 @@ def test_a_mask_in_place_of_lengths_is_refused(name):
 
 
 @every_model
+@pytest.mark.parametrize("shape", [(3,), (2, 3, 4, 1)])
+def test_token_ids_of_another_rank_are_refused(name, shape):
+    message = (
+        rf"{name}: .*token_ids must have shape \(batch, length\); received \({shape[0]},.*\)\."
+    )
+    with pytest.raises(ValueError, match=message):
+        MODELS[name]()(TOKENS | {"token_ids": np.ones(shape, int)})
+
+
+@pytest.mark.parametrize("name", ["Bert", "WithHeads", "SentenceEncoder"])
+@pytest.mark.parametrize(
+    "extra, axes",
+    [({"lengths": np.array([3, 2, 1])}, "batch"), ({"segment_ids": MASK[:, :2]}, "batch, length")],
+)
+def test_lengths_and_segments_of_other_texts_are_refused(name, extra, axes):
+    (which,) = extra
+    message = rf"{name}: {which} must have shape \({axes}\), .* of token_ids \(2, 3\); received"
+    with pytest.raises(ValueError, match=message):
+        MODELS[name]()(TOKENS | extra)
+
+
+@every_model
 def test_an_array_in_place_of_the_dictionary_is_refused(name):
     message = rf"{name}: inputs must be a dictionary of \['token_ids', .*\]; received \w+\."
     with pytest.raises(ValueError, match=message):

@@ -6,11 +6,13 @@ from keras import ops
 from seqkeras.decoding import greedy
 from seqkeras.models import RNNLanguageModel
 from tests import references
+from tests.agreement import DTYPES
 from tests.arrays import close, needs_tensorflow, numbers, right_padded
 from tests.catalogue import models
 from tests.catalogue.case import B, S
+from tests.complex_step import assert_equals_loops
 from tests.references.language_models import rnn_language_model
-from tests.seqkeras.models.support import compiled, losses_by_heart, needs_float64
+from tests.seqkeras.models.support import compiled, losses_by_heart
 
 SIZES = {"vocab_size": 17, "embedding_dim": 7, "units": 11}
 LOSS = keras.losses.SparseCategoricalCrossentropy(from_logits=True, ignore_class=0)
@@ -20,34 +22,28 @@ every_model = pytest.mark.parametrize(
 )
 
 
-def expected_logits(model, token_ids, lengths):
-    [E], *layers = [
-        [each.astype("float64") for each in layer.get_weights()]
-        for layer in (model.embedding, *model.stack.recurrent_layers)
-    ]
-    output = model.output_layer and model.output_layer.get_weights()
-    projection = model.projection and model.projection.get_weights()[0]
-    mask = right_padded(lengths, token_ids.shape[1])
+def weights_of(model):
+    named = {
+        "E": model.embedding.embeddings,
+        "layers": [layer.weights for layer in model.stack.recurrent_layers],
+    }
+    if model.output_layer is not None:
+        named["output"] = model.output_layer.weights
+    if model.projection is not None:
+        [named["projection"]] = model.projection.weights
+    return named
+
+
+def expected_logits(model, weights, inputs):
+    mask = right_padded(inputs["lengths"], S)
     cell = model.get_config()["cell"]
-    return rnn_language_model(token_ids, mask, cell, E, layers, output, projection)
+    return rnn_language_model(inputs["token_ids"], mask, cell, **weights)
 
 
 @named_cells
-def test_logits_are_the_papers_formula(case):
-    model, inputs = case.build(), case.inputs()
-    real = right_padded(inputs["lengths"], S)
-    close(numbers(model(inputs))[real], expected_logits(model, **inputs)[real], atol=1e-5)
-
-
-@needs_float64
-@pytest.mark.parametrize("tie_weights", [False, True])
-def test_logits_of_a_float64_model_are_the_papers_formula_to_nine_digits(tie_weights):
-    model = RNNLanguageModel(**SIZES, num_layers=3, tie_weights=tie_weights, dtype="float64")
-    inputs = models.LANGUAGE[0].inputs()
-    logits = numbers(model(inputs))
-    assert logits.dtype == "float64"
-    real = right_padded(inputs["lengths"], S)
-    close(logits[real], expected_logits(model, **inputs)[real], rtol=1e-9, atol=1e-12)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_logits_and_gradients_are_the_papers_formula(case, dtype):
+    assert_equals_loops(case.build, dtype, case.inputs(), weights_of, expected_logits)
 
 
 @every_model
@@ -156,7 +152,7 @@ def test_dropout_drops_in_training_only_and_never_the_states():
 
 @pytest.mark.parametrize("name", [*SIZES, "num_layers"])
 def test_a_size_under_one_is_refused(name):
-    message = rf"^RNNLanguageModel: every size must be at least 1; received .*'{name}': 0"
+    message = rf"^RNNLanguageModel: {name} must be a positive integer; received 0\.$"
     with pytest.raises(ValueError, match=message):
         RNNLanguageModel(**{**SIZES, name: 0})
 

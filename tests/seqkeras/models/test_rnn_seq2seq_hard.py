@@ -9,13 +9,15 @@ from keras import ops
 
 from seqkeras.attention import HardAttention
 from seqkeras.models import RNNSeq2Seq
-from seqkeras.models.rnn_reinforce import row_losses
+from seqkeras.models.rnn_reinforce import step_shares
 from tests import references
-from tests.arrays import BACKEND, close, floats, gradients, needs_tensorflow, numbers, randomize
-from tests.catalogue.case import B, T
+from tests.agreement import DTYPES, TOLERANCES, difference
+from tests.arrays import BACKEND, close, floats, gradients, numbers, randomize
+from tests.catalogue.case import B
 from tests.catalogue.seq2seq import SIZES, translation_inputs
+from tests.complex_step import as_float64
 from tests.seqkeras.models.support import needs_float64
-from tests.seqkeras.models.test_rnn_seq2seq import as_float64, weights_of
+from tests.seqkeras.models.test_rnn_seq2seq import weights_of
 
 AFTER = {"attention_place": "after", "wiring": "initial_state"}
 PLACES = {
@@ -124,20 +126,18 @@ def test_reinforce_expects_the_gradient_of_the_expected_loss(arguments, monkeypa
 
 
 @every_place
-def test_at_inference_the_best_position_is_taken(arguments):
-    model, inputs = make(arguments), translation_inputs()
-    actual = numbers(model(inputs))
-    weights = as_float64(weights_of(model))
-    for row, length in enumerate(inputs["lengths"]):
-        source = inputs["token_ids"][row, :length]
-        logits, _ = references.seq2seq(
-            source,
-            inputs["target_ids"][row],
-            weights,
-            {**model.get_config(), "positions": None},
-        )
-        allowed = np.delete(np.arange(SIZES["target_vocab_size"]), NEVER_GENERATED)
-        close(actual[row][:, allowed], logits.real[:, allowed], rtol=1e-4, atol=1e-5)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_at_inference_the_best_position_is_taken(arguments, dtype):
+    model, inputs = make(arguments, dtype), translation_inputs()
+    weights, options = as_float64(weights_of(model)), model.get_config() | {"positions": None}
+    expected = [
+        references.seq2seq(source[:length], target, weights, options)[0].real
+        for source, length, target in zip(*inputs.values(), strict=True)
+    ]
+    actual, expected = (
+        np.delete(each, NEVER_GENERATED, axis=-1) for each in (numbers(model(inputs)), expected)
+    )
+    assert difference(actual, expected) < TOLERANCES[dtype]
 
 
 @every_place
@@ -175,14 +175,18 @@ def test_training_samples_and_says_the_loss_of_what_it_drew(arguments):
 
 def test_the_mean_over_rows_is_the_mean_over_real_tokens():
     targets, logits = np.array([[5, 7, 11], [13, 0, 0]]), floats(2, 3, 19)
+    real = ops.convert_to_tensor(targets > 0, "float32")
     loss = keras.losses.SparseCategoricalCrossentropy(True, ignore_class=0)
-    close(np.mean(numbers(row_losses(targets, logits))), loss(targets, logits))
+    losses = numbers(keras.losses.sparse_categorical_crossentropy(targets, logits, True))
+
+    def mean(weight=None):
+        return np.mean(np.sum(numbers(step_shares(real, weight)) * losses, axis=1))
+
+    close(mean(), loss(targets, logits))
     weight = np.array([[1.0, 0.5, 0.0], [2.0, 1.0, 1.0]], "float32")
-    expected = loss(targets, logits, weight)
-    close(np.mean(numbers(row_losses(targets, logits, weight))), expected)
+    close(mean(weight), loss(targets, logits, weight))
     by_row = np.array([0.5, 2.0], "float32")
-    expected = loss(targets, logits, np.repeat(by_row[:, None], 3, axis=1))
-    close(np.mean(numbers(row_losses(targets, logits, by_row))), expected)
+    close(mean(by_row), loss(targets, logits, np.repeat(by_row[:, None], 3, axis=1)))
 
 
 @pytest.mark.parametrize("place, policy", [("before", "float32"), ("after", "mixed_float16")])
@@ -199,44 +203,3 @@ def test_fit_moves_every_weight_and_the_baseline_and_a_file_keeps_them(place, po
     loaded = keras.saving.load_model(tmp_path / "model.keras")
     close(loaded(inputs), model(inputs))
     close(loaded.baseline.average.value, model.baseline.average.value)
-
-
-KEYS, VALUES = 4, 4
-
-
-def remembered(count, seed):
-    """Sources of (key, value) tokens in any order; the decoder is given keys, and says values."""
-    random = np.random.default_rng(seed)
-    keys = np.argsort(random.random((count, KEYS)), axis=1)
-    values = random.integers(0, VALUES, (count, KEYS))
-    order = np.argsort(random.random((count, KEYS)), axis=1)[:, :T]
-    asked, answers = (np.take_along_axis(each, order, axis=1) for each in (keys, values))
-    inputs = {
-        "token_ids": 4 + keys * VALUES + values,
-        "lengths": np.full(count, KEYS),
-        "target_ids": 4 + asked,
-    }
-    return inputs, 4 + answers
-
-
-def share_remembered(**arguments):
-    keras.utils.set_random_seed(0)
-    size = 4 + KEYS * VALUES
-    model = RNNSeq2Seq(size, size, 8, 32, 32, wiring="initial_state", **arguments)
-    model.build()
-    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True, ignore_class=0)
-    optimizer = keras.optimizers.Adam(0.01, global_clipnorm=1.0)
-    optimizer.build(model.trainable_variables)  # or Keras traces the training step twice
-    model.compile(optimizer, loss, jit_compile=False)
-    inputs, answers = remembered(64 * 200, seed=0)
-    model.fit(inputs, answers, batch_size=64, shuffle=False, verbose=0)
-    inputs, answers = remembered(500, seed=1)
-    return np.mean(np.argmax(numbers(model(inputs)), axis=-1) == answers)
-
-
-@needs_tensorflow
-def test_it_learns_to_look_where_the_answer_is():
-    hard = share_remembered(attention="hard", attention_place="after")
-    without = share_remembered(attention=None)
-    assert without < 0.35  # of four values, a quarter by chance
-    assert hard > 0.45

@@ -1,18 +1,23 @@
-"""The classical encoder-decoders learn a batch by heart; those that attend learn a rule."""
+"""Encoder-decoders learn a rule that holds for what they have not seen, and a batch by heart."""
 
 import keras
 import numpy as np
 import pytest
 
-from seqkeras.decoding import greedy
+from seqkeras.decoding import compiled, greedy
 from seqkeras.models import RNNSeq2Seq
 from seqkeras.schedules import LinearDecay
 from tests.arrays import needs_tensorflow, numbers
 
 pytestmark = needs_tensorflow  # minutes elsewhere, and the gradients are the same there
-BOS, EOS, FIRST, VOCAB_SIZE = 2, 3, 4, 11
-LENGTH = 6
-LUONG = {"attention_place": "after", "wiring": "initial_state"}
+BOS, EOS, FIRST = 2, 3, 4
+BATCH_SIZE = 64
+AFTER = {"attention_place": "after", "wiring": "initial_state"}
+CLASSICAL = [
+    {"wiring": "initial_state", "cell": "lstm", "initial_cell": "bridge"},
+    {"wiring": "context"},
+    {"wiring": "context_and_output", "context": "map", "cell": "simple_rnn"},
+]
 
 
 def copied(source):
@@ -23,63 +28,100 @@ def turned(source):
     return source[::-1]
 
 
-def examples(count, order, seed):
-    """Sources of 2 to 6 random tokens, and targets that are the same in the order wanted."""
+def examples(count, order, seed, longest, symbols):
+    """Sources of 2 to `longest` random tokens, and targets: the same in the order wanted."""
     random = np.random.default_rng(seed)
-    lengths = random.integers(2, LENGTH + 1, count)
-    sources, targets = np.zeros((count, LENGTH), int), np.zeros((count, LENGTH + 1), int)
+    lengths = random.integers(2, longest + 1, count)
+    sources, targets = np.zeros((count, longest), int), np.zeros((count, longest + 1), int)
     for row, length in enumerate(lengths):
-        sources[row, :length] = random.integers(FIRST, VOCAB_SIZE, length)
+        sources[row, :length] = random.integers(FIRST, FIRST + symbols, length)
         targets[row, : length + 1] = [*order(sources[row, :length]), EOS]
     shifted = np.concatenate([np.full((count, 1), BOS), targets[:, :-1]], axis=1)
     return {"token_ids": sources, "lengths": lengths, "target_ids": shifted}, targets
 
 
-def train(arguments, inputs, targets, batch_size):
+def train(arguments, inputs, targets, symbols, steps):
+    """A model after so many steps; its rate falls to zero."""
     keras.utils.set_random_seed(0)
-    model = RNNSeq2Seq(VOCAB_SIZE, VOCAB_SIZE, 16, 32, 32, **arguments)
+    size = FIRST + symbols
+    model = RNNSeq2Seq(size, size, 16, 32, 48, **arguments)
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True, ignore_class=0)
-    optimizer = keras.optimizers.Adam(0.01, global_clipnorm=1.0)
+    falling = keras.optimizers.schedules.CosineDecay(0.01, steps)
+    optimizer = keras.optimizers.Adam(falling, global_clipnorm=1.0)
     model.build()
     optimizer.build(model.trainable_variables)  # or Keras traces the training step twice
     model.compile(optimizer, loss, jit_compile=False)
-    model.fit(inputs, targets, batch_size=batch_size, shuffle=False, verbose=0)
+    model.fit(inputs, targets, batch_size=len(targets) // steps, shuffle=False, verbose=0)
     return model
 
 
 def share_right(model, inputs, targets):
     """How many of the rows greedy decoding gives whole."""
-    state = model.encode(inputs["token_ids"], inputs["lengths"])
-    found, *_ = greedy(model.step, state, start_id=BOS, end_id=EOS, max_length=LENGTH + 1)
-    return np.mean(np.all(numbers(found) == targets, axis=1))
+
+    @compiled
+    def translate(token_ids, lengths):
+        state = model.encode(token_ids, lengths)
+        return greedy(model.step, state, start_id=BOS, end_id=EOS, max_length=targets.shape[1])[0]
+
+    found = numbers(translate(inputs["token_ids"], inputs["lengths"]))
+    return np.mean(np.all(found == targets, axis=1))
+
+
+def share_right_of_unseen(arguments, order, longest, symbols, steps):
+    """Of 500 sources, those that a model has not seen in its training and turns into targets."""
+    task = {"order": order, "longest": longest, "symbols": symbols}
+    inputs, targets = examples(BATCH_SIZE * steps, **task, seed=0)
+    model = train(arguments, inputs, targets, symbols, steps)
+    seen = set(map(bytes, inputs["token_ids"]))
+    inputs, targets = examples(500, **task, seed=1)
+    unseen = np.array([bytes(source) not in seen for source in inputs["token_ids"]])
+    assert unseen.sum() > 50
+    return share_right(
+        model, {name: each[unseen] for name, each in inputs.items()}, targets[unseen]
+    )
 
 
 @pytest.mark.parametrize(
-    "order, arguments",
+    "order, arguments, steps",
     [
-        (copied, LUONG | {"attention": "general", "cell": "lstm"}),
-        (turned, {"teacher_forcing": LinearDecay(1.0, 0.002)}),
-        (np.sort, {"cell": "lstm"}),
+        (copied, AFTER | {"attention": "general", "cell": "lstm"}, 200),
+        (turned, {"teacher_forcing": LinearDecay(1.0, 0.002)}, 200),
+        (np.sort, {"cell": "lstm"}, 200),
+        (copied, {"attention": "hard"}, 400),
     ],
-    ids=["copy", "reverse", "sort"],
+    ids=["copy", "reverse", "sort", "copy, hard"],
 )
-def test_attention_learns_a_rule_that_holds_for_unseen_sequences(order, arguments):
-    model = train(arguments, *examples(64 * 200, order, seed=0), batch_size=64)
-    assert share_right(model, *examples(500, order, seed=1)) > 0.95
+def test_attention_learns_a_rule_that_holds_for_unseen_sequences(order, arguments, steps):
+    assert share_right_of_unseen(arguments, order, longest=6, symbols=7, steps=steps) > 0.95
+
+
+@pytest.mark.parametrize("attention, learns", [("hard", True), (None, False)])
+def test_hard_attention_copies_more_than_a_state_holds(attention, learns):
+    arguments = AFTER if attention else {"wiring": "initial_state"}
+    arguments = arguments | {"attention": attention}
+    share = share_right_of_unseen(arguments, copied, longest=12, symbols=17, steps=400)
+    assert share > 0.95 if learns else share < 0.6
+
+
+@pytest.mark.parametrize("arguments", CLASSICAL, ids=lambda arguments: arguments["wiring"])
+def test_a_decoder_without_attention_turns_unseen_sequences_round(arguments):
+    arguments = arguments | {"attention": None}
+    assert share_right_of_unseen(arguments, turned, longest=5, symbols=7, steps=500) > 0.95
 
 
 @pytest.mark.parametrize(
     "arguments",
     [
-        {"wiring": "initial_state", "cell": "lstm", "initial_cell": "bridge"},
-        {"wiring": "context", "context": "combination"},
-        {"wiring": "context_and_output", "context": "map", "cell": "simple_rnn"},
+        *[each | {"attention": None} for each in CLASSICAL],
+        {"attention": None, "wiring": "context", "context": "combination"},
+        {"attention": "hard"},
+        AFTER | {"attention": "hard"},
     ],
-    ids=lambda arguments: arguments["wiring"],
+    ids=[*[each["wiring"] for each in CLASSICAL], "combination", "hard, before", "hard, after"],
 )
-def test_a_decoder_without_attention_learns_a_batch_by_heart(arguments):
-    inputs, targets = examples(7, turned, seed=0)
-    often = {name: np.tile(each, (150, *[1] * (each.ndim - 1))) for name, each in inputs.items()}
-    model = train(arguments | {"attention": None}, often, np.tile(targets, (150, 1)), batch_size=7)
+def test_a_batch_is_learnt_by_heart(arguments):
+    inputs, targets = examples(7, turned, seed=0, longest=6, symbols=7)
+    often = {name: np.concatenate([each] * 150) for name, each in inputs.items()}
+    model = train(arguments, often, np.concatenate([targets] * 150), symbols=7, steps=150)
     assert float(model.loss(targets, model(inputs))) < 0.05
     assert share_right(model, inputs, targets) == 1

@@ -214,12 +214,18 @@ def test_arguments_that_contradict_are_refused():
     message = r"^Transformer: shared_embeddings must be one of .*; received True\.$"
     with pytest.raises(ValueError, match=message):
         Transformer(17, 13, **SIZES, shared_embeddings=True)
-    message = r"^Transformer: every size must be at least 1; received .*'max_length': 0"
+    message = r"^Transformer: max_length must be a positive integer; received 0\.$"
     with pytest.raises(ValueError, match=message):
         Transformer(17, 13, **SIZES, max_length=0)
     message = r"^Transformer: num_heads must divide hidden_dim; received num_heads=4, hidden_dim=6"
     with pytest.raises(ValueError, match=message):
         Transformer(17, 13, **SIZES | {"num_heads": 4})
+
+
+def test_a_model_that_was_never_called_encodes():
+    model = Transformer(17, 13, **SIZES, max_length=7)
+    state = model.encode(TOKENS["token_ids"], TOKENS["lengths"])
+    assert {entry.name for entry in model.state_entries} == set(state)
 
 
 def test_lengths_beyond_the_learned_positions_are_refused():

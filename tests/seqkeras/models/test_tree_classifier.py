@@ -6,10 +6,15 @@ import pytest
 
 from seqkeras.data.trees import Tree, tree_arrays
 from seqkeras.models import TreeClassifier
+from tests.agreement import DTYPES
 from tests.arrays import close, needs_tensorflow
+from tests.catalogue import trees
+from tests.complex_step import assert_equals_loops
+from tests.references.tree import tree_classifier
 from tests.seqkeras.models.support import compiled, losses_by_heart
 
 IDS = {"0": 2, "1": 3, "and": 4, "or": 5}
+CASES = [case for case in trees.CASES if case.name.startswith("TreeClassifier")]
 LOSS = keras.losses.SparseCategoricalCrossentropy(from_logits=True, ignore_class=-1)
 
 
@@ -38,6 +43,26 @@ def examples(trees):
     return arrays, arrays.pop("labels")
 
 
+def weights_of(model):
+    """The model's weights as the reference names them."""
+    return {
+        "embeddings": model.embedding.embeddings,
+        "layer": model.encoder.weights,
+        "output": model.output_layer.weights,
+    }
+
+
+def expected_logits(model, weights, inputs):
+    given = {name: inputs[name] for name in ("token_ids", "lengths", "children")}
+    return tree_classifier(**given, cell=model.cell_name, **weights)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_logits_and_gradients_are_the_papers_formula_node_by_node(case, dtype):
+    assert_equals_loops(case.build, dtype, case.inputs(), weights_of, expected_logits)
+
+
 @needs_tensorflow
 @pytest.mark.parametrize("cell", ["tree_rnn", "child_sum", "binary"])
 def test_a_batch_is_learnt_by_heart(cell):
@@ -61,7 +86,7 @@ def test_a_tree_lstm_learns_to_evaluate_expressions_it_has_not_seen():
     "options, message",
     [
         ({"cell": "gru"}, "TreeClassifier: cell must be one of .*; received 'gru'"),
-        ({"units": 0}, "TreeClassifier: every size must be at least 1; received .*'units': 0"),
+        ({"units": 0}, "TreeClassifier: units must be a positive integer; received 0"),
     ],
 )
 def test_what_can_not_be_a_classifier_is_refused(options, message):

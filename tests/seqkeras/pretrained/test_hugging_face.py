@@ -136,6 +136,7 @@ DISTILBERT_RATES = {"dropout": 0.1, "seq_classif_dropout": 0.2, "qa_dropout": 0.
         ("distilbert_classes", DISTILBERT_RATES, 0.2),
         ("distilbert_choice", DISTILBERT_RATES, 0.2),
         ("distilbert_tags", DISTILBERT_RATES, 0.1),
+        ("distilbert_span", {"dropout": 0.3, "qa_dropout": 0.4}, 0.4),
     ],
 )
 def test_the_dropout_of_a_head_is_of_the_field_that_transformers_reads(

@@ -1,3 +1,5 @@
+import re
+
 import keras
 import numpy as np
 import pytest
@@ -279,6 +281,16 @@ def test_the_number_of_initial_states_must_be_right(window, count):
     message = rf"QRNN: initial_state must hold {count} tensors; received 3\."
     with pytest.raises(ValueError, match=message):
         QRNN(U, window)(floats(B, S, D), initial_state=[floats(B, U)] * 3)
+
+
+@pytest.mark.parametrize(
+    "shapes", [[(B, U + 1), (B, 2, D)], [(B, U), (B, 3, D)], [(B, U), (B, 2, D + 1)]], ids=str
+)
+def test_the_shapes_of_initial_states_must_be_right(shapes):
+    expected = [("batch", U), ("batch", 2, D)]
+    message = f"QRNN: initial_state must hold tensors of shapes {expected}; received {shapes}."
+    with pytest.raises(ValueError, match=re.escape(message)):
+        QRNN(U, window=3)(floats(B, S, D), initial_state=[floats(*shape) for shape in shapes])
 
 
 def test_it_learns_to_recall_the_first_input():

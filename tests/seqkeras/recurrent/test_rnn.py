@@ -261,14 +261,46 @@ def test_the_number_of_initial_states_must_be_right(layer, count):
     ],
     ids=["LSTM", "SimpleRNN", "stack", "Keras's cell"],
 )
-def test_the_width_of_initial_states_must_be_right(layer, sizes):
+def test_the_shapes_of_initial_states_must_be_right(layer, sizes):
     layer, wrong = layer(), [*sizes[:-1], sizes[-1] + 1]
     message = (
-        f"{type(layer).__name__}: initial_state must hold tensors of widths {sizes}; "
-        f"received {wrong}."
+        f"{type(layer).__name__}: initial_state must hold tensors of shapes "
+        f"{[('batch', size) for size in sizes]}; received {[(B, width) for width in wrong]}."
     )
     with pytest.raises(ValueError, match=re.escape(message)):
         layer(floats(B, S, D), initial_state=[floats(B, width) for width in wrong])
+
+
+BOTH = [
+    lambda: Bidirectional(LSTM(U)),
+    lambda: Bidirectional(QRNN(U, window=1)),
+    lambda: Bidirectional(keras.layers.GRU(U)),
+]
+
+
+@pytest.mark.parametrize("make", BOTH, ids=["LSTM", "QRNN", "Keras's GRU"])
+def test_the_shapes_of_both_directions_initial_states_must_be_right(make):
+    layer = make()
+    wrong = [floats(B, U)] * (layer.num_states - 1) + [floats(B, U + 1)]
+    shapes = [("batch", U)] * layer.num_states
+    received = [each.shape for each in wrong]
+    message = (
+        f"Bidirectional: initial_state must hold tensors of shapes {shapes}; received {received}."
+    )
+    with pytest.raises(ValueError, match=re.escape(message)):
+        layer(floats(B, S, D), initial_state=wrong)
+
+
+@pytest.mark.parametrize("make", [lambda: LSTM(U), BOTH[0], lambda: QRNN(U)])
+@pytest.mark.parametrize("shape", [(B, 1), (1, S), (B, S, 1)], ids=str)
+def test_a_mask_that_would_broadcast_is_refused(make, shape):
+    layer = make()
+    message = (
+        f"{type(layer).__name__}: mask must have the shape (batch, length) of the sequence, "
+        f"{(B, S)}; received {shape}."
+    )
+    with pytest.raises(ValueError, match=re.escape(message)):
+        layer(floats(B, S, D), mask=np.ones(shape, bool))
 
 
 @pytest.mark.parametrize(

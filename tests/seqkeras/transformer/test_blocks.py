@@ -224,13 +224,13 @@ def test_a_width_that_the_heads_do_not_divide_is_refused():
 
 
 def test_sizes_and_names_out_of_range_are_refused():
-    with pytest.raises(ValueError, match=r"^FeedForward: feed_forward_dim must be at least 1; rec"):
+    with pytest.raises(ValueError, match=r"^FeedForward: feed_forward_dim must be a posit.* 0\.$"):
         FeedForward(0)
     message = r"^FeedForward: activation must be one of \['gelu', .*\]; received 'gelu_new'\.$"
     with pytest.raises(ValueError, match=message):
         EncoderBlock(6, 3, 7, activation="gelu_new")
     for stack in (Encoder, Decoder):
-        message = rf"^{stack.__name__}: num_layers must be at least 1; received 0\.$"
+        message = rf"^{stack.__name__}: num_layers must be a positive integer; received 0\.$"
         with pytest.raises(ValueError, match=message):
             stack(0, **SIZES)
 

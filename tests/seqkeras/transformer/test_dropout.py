@@ -4,7 +4,13 @@ import keras
 import numpy as np
 import pytest
 
-from seqkeras.models import ClassificationHead, MultipleChoiceHead, RegressionHead, TaggingHead
+from seqkeras.models import (
+    ClassificationHead,
+    MultipleChoiceHead,
+    RegressionHead,
+    SpanHead,
+    TaggingHead,
+)
 from seqkeras.transformer import DecoderBlock, FeedForward
 from tests.arrays import close, floats, numbers, randomize
 
@@ -29,6 +35,11 @@ def plain(layer, **inputs):
     return randomize(layer), inputs
 
 
+def span_head():
+    layer, inputs = plain(SpanHead(RATE), hidden=floats(1, 4, 6))
+    return lambda **given: layer(**given)["start_logits"], inputs
+
+
 CASES = {
     "feed-forward": lambda: plain(FeedForward(11, dropout=RATE), inputs=floats(1, 4, 6)),
     "activation of a decoder": lambda: decoder_block("activation_dropout"),
@@ -37,6 +48,7 @@ CASES = {
     "ClassificationHead": lambda: plain(ClassificationHead(3, RATE), pooled=floats(1, 6)),
     "RegressionHead": lambda: plain(RegressionHead(3, RATE), pooled=floats(1, 6)),
     "TaggingHead": lambda: plain(TaggingHead(3, RATE), hidden=floats(1, 4, 6)),
+    "SpanHead": span_head,
     "MultipleChoiceHead": lambda: plain(MultipleChoiceHead(RATE), pooled=floats(1, 4, 6)),
 }
 

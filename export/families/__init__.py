@@ -1,0 +1,55 @@
+"""What leaves of a model, by the way it answers: in one go, or token by token.
+
+A model that has `encode` and `step` is an encoder-decoder, one that has `read_beams` a language
+model (`seqkeras.decoding` says what these are); any other answers in one go.
+"""
+
+import dataclasses
+
+from export.families import decoders, saved_models, single
+from export.signatures import Signature
+from serving.manifest import StateEntry
+
+
+@dataclasses.dataclass(frozen=True)
+class Parts:
+    """What leaves of a model.
+
+    Attributes:
+        graphs: role -> `Signature` of an ONNX graph.
+        saved_model: name -> `Signature` of the SavedModel on token ids.
+        state: what a decoder step passes to the next.
+    """
+
+    graphs: dict[str, Signature]
+    saved_model: dict[str, Signature]
+    state: tuple[StateEntry, ...] = ()
+
+
+def parts_of(model, inputs=None, max_length=None, decoding=None):
+    """What leaves of a Keras model.
+
+    Args:
+        model: of ours, made of ours, or any other.
+        inputs: list of `TensorSpec`, what a model that answers in one go is called with; None for
+            what is known of it.
+        max_length: the most tokens that the SavedModel generates.
+        decoding: the manifest's `DecodingDefaults`.
+
+    Raises:
+        ValueError: if it is not known what the model is called with.
+    """
+    if hasattr(model, "encode") and hasattr(model, "step"):
+        return Parts(
+            decoders.encoder_decoder_graphs(model),
+            saved_models.encoder_decoder(model, max_length, decoding),
+            decoders.state_entries(model),
+        )
+    if hasattr(model, "read_beams"):
+        return Parts(
+            decoders.language_model_graphs(model),
+            saved_models.language_model(model, max_length, decoding),
+            decoders.state_entries(model),
+        )
+    graphs = single.graphs(model, inputs)
+    return Parts(graphs, saved_models.single(model, graphs))

@@ -1,0 +1,135 @@
+"""Models that answer token by token: a decoder step, and for encoder-decoders an encoder.
+
+A graph's cache is not Keras's buffer: it holds the tokens so far and nothing else, rows of beams
+(B K, N, P, H), and leaves a step longer by its tokens. Positions are then its length, and no state.
+"""
+
+import tensorflow as tf
+from keras import ops
+
+from export.signatures import Signature
+from serving.manifest import StateEntry, TensorSpec
+
+SOURCE = (
+    TensorSpec("token_ids", "int64", ("batch", "source_length")),
+    TensorSpec("lengths", "int64", ("batch",)),
+)
+
+
+def encoder_decoder_graphs(model):
+    """The graphs of an encoder-decoder by role: "encoder" and "decoder_step".
+
+    The encoder returns the state before the first step, with one beam, but for caches, which begin
+    empty.
+    """
+    state = _State(model)
+
+    def encoder(token_ids, lengths):
+        entries = model.encode(token_ids, lengths)
+        return {spec.name: entries[spec.name] for spec in outputs}
+
+    outputs = [*state.beam_specs("batch", 1), *state.source_specs]
+    return {
+        "encoder": Signature(encoder, SOURCE, outputs),
+        "decoder_step": _decoder_step(model, state, model.target_vocab_size),
+    }
+
+
+def language_model_graphs(model):
+    """The one graph of a language model, "decoder_step", which takes one token or several."""
+    state = _State(model)
+    return {"decoder_step": _decoder_step(model, state, model.vocab_size, several=True)}
+
+
+def state_entries(model):
+    """What the manifest says of the state: `StateEntry`s."""
+    return tuple(StateEntry(entry.name, entry.per) for entry in _State(model).entries)
+
+
+class _State:
+    """What a model's state is in a graph."""
+
+    def __init__(self, model):
+        self.caches = [e for e in model.state_entries if "cache_length" in e.shape]
+        # A position is the length of the caches.
+        left_out = ["position"] if self.caches else []
+        self.entries = [e for e in model.state_entries if e.name not in left_out]
+        self.beams = [e for e in self.entries if e.per == "beam" and e not in self.caches]
+        self.source_specs = [
+            TensorSpec(e.name, e.dtype, ("batch", *e.shape))
+            for e in self.entries
+            if e.per == "source"
+        ]
+
+    def beam_specs(self, *leading, prefix=""):
+        return [TensorSpec(prefix + e.name, e.dtype, (*leading, *e.shape)) for e in self.beams]
+
+    def cache_specs(self, rows, length, prefix=""):
+        return [
+            TensorSpec(
+                prefix + e.name,
+                e.dtype,
+                (rows, *(length if size == "cache_length" else size for size in e.shape)),
+            )
+            for e in self.caches
+        ]
+
+    def reordered(self, state, beam_index):
+        """The state of the beams that go on, as the model takes it."""
+        state = dict(state)
+        for entry in self.beams:  # (B', K', ...) -> (B, K, ...)
+            rows = ops.reshape(state[entry.name], (-1, *entry.shape))
+            state[entry.name] = ops.take(rows, beam_index, axis=0)
+        rows = ops.reshape(beam_index, (-1,))
+        for entry in self.caches:  # (B' K', N, P, H) -> (B K, N, P, H)
+            state[entry.name] = ops.take(state[entry.name], rows, axis=0)
+        if self.caches:
+            length = ops.shape(state[self.caches[0].name])[-2]
+            state["position"] = ops.cast(ops.zeros_like(beam_index), "int32") + length
+        return state
+
+
+def _decoder_step(model, state, vocab_size, several=False):
+    """A step of every beam.
+
+    It takes the last token of every beam, or with `several` some tokens of each; `beam_index`,
+    which row of the previous per-beam state, flattened, each beam continues: reordering, widening
+    and dropping are one gather; `k`; and the state. It returns the k best candidates of every beam,
+    attention weights if the model attends, and the new per-beam state.
+    """
+    attends = getattr(model, "attends", False)
+    weights_shape = ("batch", "beam", "source_length")
+    weights_specs = [TensorSpec("attention_weights", "float32", weights_shape)] if attends else []
+    advance = model.read_beams if several else model.step
+
+    def decoder_step(token_ids, beam_index, k, **entries):
+        (logits, *weights), after = advance(token_ids, state.reordered(entries, beam_index))
+        log_probs, ids = tf.math.top_k(ops.log_softmax(logits), ops.cast(k, "int32"))
+        return {
+            "candidate_log_probs": log_probs,
+            "candidate_ids": ops.cast(ids, "int64"),
+            "logits": logits,
+            **{spec.name: each for spec, each in zip(weights_specs, weights, strict=True)},
+            **{f"next_{entry.name}": after[entry.name] for entry in [*state.beams, *state.caches]},
+        }
+
+    tokens = ("batch", "beam", "length") if several else ("batch", "beam")
+    return Signature(
+        decoder_step,
+        [
+            TensorSpec("token_ids", "int64", tokens),
+            TensorSpec("beam_index", "int64", ("batch", "beam")),
+            TensorSpec("k", "int64", ()),
+            *state.beam_specs("previous_batch", "previous_beam"),
+            *state.cache_specs("previous_rows", "past_length"),
+            *state.source_specs,
+        ],
+        [
+            TensorSpec("candidate_log_probs", "float32", ("batch", "beam", "k")),
+            TensorSpec("candidate_ids", "int64", ("batch", "beam", "k")),
+            TensorSpec("logits", "float32", ("batch", "beam", vocab_size)),
+            *weights_specs,
+            *state.beam_specs("batch", "beam", prefix="next_"),
+            *state.cache_specs("rows", "total_length", prefix="next_"),
+        ],
+    )

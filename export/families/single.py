@@ -1,0 +1,168 @@
+"""Models that answer in one go: from all inputs to all outputs, without a state."""
+
+from collections.abc import Mapping
+
+import keras
+
+from export.families.shapes import infer_outputs
+from export.signatures import Signature
+from seqkeras import models
+from serving.manifest import TensorSpec
+
+ROLE = "model"
+TOKENS = {"token_ids": ("int64", ("batch", "length")), "lengths": ("int64", ("batch",))}
+SEGMENTS = {"segment_ids": ("int64", ("batch", "length"))}
+
+
+def _encoder(model):
+    return TOKENS | (SEGMENTS if "segment_ids" in model.id_limits else {})
+
+
+def _with_heads(model):
+    inputs = _encoder(model.encoder)
+    if any(isinstance(head, models.MultipleChoiceHead) for head in model.heads.values()):
+        inputs = {
+            name: (dtype, (shape[0], "choices", *shape[1:]))
+            for name, (dtype, shape) in inputs.items()
+        }
+    return inputs
+
+
+def _bidaf(model):
+    inputs = {}
+    for part in ("context", "query"):
+        words = ("batch", f"{part}_length")
+        inputs |= {
+            f"{part}_ids": ("int64", words),
+            f"{part}_characters": ("int64", (*words, f"{part}_word_length")),
+            f"{part}_lengths": ("int64", ("batch",)),
+        }
+    return inputs
+
+
+def _bilm(model):
+    characters = ("batch", "length", "word_length")
+    return {"character_ids": ("int64", characters), "lengths": TOKENS["lengths"]}
+
+
+def _forecaster(model):
+    return {
+        "window": ("float32", ("batch", "length", model.num_features)),
+        "lengths": TOKENS["lengths"],
+        **(
+            {"known": ("float32", ("batch", model.sizes["horizon"], model.num_known))}
+            if model.num_known
+            else {}
+        ),
+    }
+
+
+def _tree_classifier(model):
+    return {
+        "token_ids": ("int64", ("batch", "nodes")),
+        "lengths": ("int64", ("batch",)),
+        "children": ("int64", ("batch", "nodes", model.sizes["num_children"])),
+        "levels": ("int64", ("batch", "height", "width")),
+    }
+
+
+# What each of our models takes: name -> (dtype, symbolic shape).
+INPUTS = {
+    models.Bert: _encoder,
+    models.WithHeads: _with_heads,
+    models.SentenceEncoder: lambda model: _encoder(model.encoder),
+    models.BiDAF: _bidaf,
+    models.BiLM: _bilm,
+    models.Forecaster: _forecaster,
+    models.TreeClassifier: _tree_classifier,
+}
+
+
+def graphs(model, inputs=None):
+    """The graphs of a model by role: "model", and for a `BiLM` its "representations" too.
+
+    Args:
+        model: one of `INPUTS`, or any Keras model.
+        inputs: list of `TensorSpec`, what the model is called with; None for what is known of it.
+
+    Raises:
+        ValueError: if it is not known what the model is called with.
+    """
+    inputs = inputs_of(model) if inputs is None else list(inputs)
+    functions = {"model": _call_of(model, inputs)}
+    if isinstance(model, models.BiLM):
+        functions["representations"] = lambda **tensors: {"layers": model.represent(tensors)}
+    return {
+        role: Signature(function, inputs, infer_outputs(function, inputs))
+        for role, function in functions.items()
+    }
+
+
+def inputs_of(model):
+    """The `TensorSpec`s that a model is called with."""
+    for kind, declared in INPUTS.items():
+        if isinstance(model, kind):
+            return [TensorSpec(name, *spec) for name, spec in declared(model).items()]
+    try:
+        tensors = keras.tree.flatten(model.inputs)
+    except (AttributeError, ValueError):
+        tensors = None
+    if not tensors:
+        raise ValueError(
+            f"export: it is not known what a {type(model).__name__} is called with; name its "
+            "inputs, as inputs=[TensorSpec('token_ids', 'int64', ('batch', 'length'))]."
+        )
+    open_lengths = [each for each in tensors if None in each.shape[1:]]
+    return [
+        TensorSpec(
+            each.name,
+            each.dtype,
+            tuple(
+                _axis(each.name, axis, size, alone=len(open_lengths) == 1)
+                for axis, size in enumerate(each.shape)
+            ),
+        )
+        for each in tensors
+    ]
+
+
+def _axis(name, axis, size, alone):
+    if size is not None:
+        return size
+    if axis == 0:
+        return "batch"
+    return "length" if alone and axis == 1 else f"{name}_axis_{axis}"
+
+
+def _call_of(model, inputs):
+    """The model as a function of tensors by keyword."""
+    names = [spec.name for spec in inputs]
+    known = isinstance(model, tuple(INPUTS))
+    structure = None if known else getattr(model, "_inputs_struct", None)
+
+    def function(**tensors):
+        if known or (structure is None and len(names) > 1) or isinstance(structure, Mapping):
+            outputs = model(tensors)
+        else:
+            outputs = model(keras.tree.pack_sequence_as(structure, [tensors[n] for n in names]))
+        return _by_name(outputs)
+
+    return function
+
+
+def _by_name(outputs):
+    """Outputs of any structure as a dictionary: a single one is "output"."""
+    if isinstance(outputs, Mapping):
+        flat = {}
+        for name, value in outputs.items():
+            parts = keras.tree.flatten(value)
+            flat |= (
+                {name: parts[0]}
+                if len(parts) == 1
+                else {f"{name}_{index}": part for index, part in enumerate(parts)}
+            )
+        return flat
+    parts = keras.tree.flatten(outputs)
+    if len(parts) == 1:
+        return {"output": parts[0]}
+    return {f"output_{index}": part for index, part in enumerate(parts)}

@@ -1,0 +1,113 @@
+"""Tracing a function of tensors into a TensorFlow graph that holds no variables.
+
+Weights become inputs of the graph, so that no later step copies or compares their numbers. Where
+that can not be, as with a variable that is read within a loop, they become constants.
+"""
+
+import dataclasses
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.eager.wrap_function import function_from_graph_def
+from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
+
+from export.signatures import tensorflow_specs
+from seqkeras import composites
+
+
+@dataclasses.dataclass(frozen=True)
+class Frozen:
+    """A traced function without variables.
+
+    Attributes:
+        graph: the `tf.Graph`.
+        inputs, outputs: names of its tensors, in the order of the specs and of the sorted names of
+            the function's results.
+        weights: name of an input tensor -> the array that it stands for.
+    """
+
+    graph: tf.Graph
+    inputs: list[str]
+    outputs: list[str]
+    weights: dict[str, np.ndarray]
+
+
+def freeze(function, inputs, lowered):
+    """Trace a function.
+
+    Args:
+        function: takes tensors by keyword, returns a dictionary of tensors.
+        inputs: list of `serving.manifest.TensorSpec`.
+        lowered: names of the composites to trace as one node each.
+
+    Returns:
+        A `Frozen`.
+    """
+
+    @tf.function(input_signature=tensorflow_specs(inputs), autograph=False)
+    def traced(*tensors):
+        with composites.as_nodes(lowered):
+            named = {spec.name: tensor for spec, tensor in zip(inputs, tensors, strict=True)}
+            return {key: tf.identity(value) for key, value in function(**named).items()}
+
+    concrete = traced.get_concrete_function()
+    reads = _reads(concrete)
+    if reads is None:
+        constant = convert_variables_to_constants_v2(concrete, lower_control_flow=False)
+        return Frozen(constant.graph, _names(constant.inputs), _names(constant.outputs), {})
+    return _with_weights_as_inputs(concrete, reads, _names(concrete.inputs[: len(inputs)]))
+
+
+def _reads(concrete):
+    """Node that reads a variable -> the variable; None if one is not merely read."""
+    variables = {id(variable.handle): variable for variable in concrete.variables}
+    captured = {
+        placeholder.op.name: variables.get(id(outer))
+        for outer, placeholder in concrete.graph.captures
+    }
+    if any(variable is None for variable in captured.values()):  # a tensor of the outside
+        return None
+    reads = {}
+    for operation in concrete.graph.get_operations():
+        for tensor in operation.inputs:
+            if tensor.op.name in captured:
+                if operation.type != "ReadVariableOp":
+                    return None
+                reads[operation.name] = captured[tensor.op.name]
+    return reads
+
+
+def _with_weights_as_inputs(concrete, reads, names):
+    first = {}  # of each variable, the node that reads it first: it becomes a placeholder
+    for name, variable in reads.items():
+        first.setdefault(variable.ref(), name)
+    graph_def = concrete.graph.as_graph_def()
+    for node in graph_def.node:
+        if node.name in first.values():
+            _become_placeholder(node, reads[node.name])
+        for index, name in enumerate(node.input):
+            control, name = name.startswith("^"), name.lstrip("^").partition(":")[0]
+            if name in reads:
+                node.input[index] = "^" * control + first[reads[name].ref()]
+    weights = {f"{name}:0": variable.deref() for variable, name in first.items()}
+    whole = function_from_graph_def(graph_def, [*weights, *names], _names(concrete.outputs))
+    inlined = convert_variables_to_constants_v2(whole, lower_control_flow=False)
+    given = dict(zip([*weights, *names], _names(inlined.inputs), strict=True))
+    return Frozen(
+        inlined.graph,
+        [given[name] for name in names],
+        _names(inlined.outputs),
+        {given[name]: variable.numpy() for name, variable in weights.items()},
+    )
+
+
+def _become_placeholder(node, variable):
+    node.op = "Placeholder"
+    del node.input[:]
+    node.attr.clear()
+    node.attr["dtype"].type = variable.dtype.as_datatype_enum
+    node.attr["shape"].shape.CopyFrom(variable.shape.as_proto())
+
+
+def _names(tensors):
+    return [tensor.name for tensor in tensors]

@@ -1,0 +1,99 @@
+"""Functions as the backend compiles them, so that Python does not run the loop."""
+
+import functools
+
+import keras
+from keras import ops, tree
+
+
+def compiled(function):
+    """The function, compiled; for generation, whose every step is small, many times as fast.
+
+        @compiled
+        def translate(token_ids, lengths):
+            state = model.encode(token_ids, lengths)
+            return beam(model.step, state, num_beams=4, start_id=2, end_id=3, max_length=50)
+
+    The function reads `keras.Variable`s anew at every call, and what it assigns to them stays: a
+    model answers with the weights it has by then, and a `keras.random.SeedGenerator` goes on.
+    Everything else that is no argument stays as it was when the function was traced.
+
+    On TensorFlow it is a `tf.function`, traced once for the first shapes, and once for all others.
+    On JAX it is traced for every combination of shapes: pad sources to few lengths; and to draw
+    random numbers it needs a seed. PyTorch runs the function as it is.
+
+    Args:
+        function: of tensors, and of dictionaries, lists and tuples of them; so are its results.
+
+    Returns:
+        The same, of tensors or NumPy arrays.
+    """
+    wrap = {"tensorflow": _graph, "jax": _jitted}.get(keras.backend.backend(), lambda each: each)
+    traced = wrap(function)
+
+    @functools.wraps(function)
+    def call(*arguments, **named):
+        arguments, named = tree.map_structure(ops.convert_to_tensor, (arguments, named))
+        return traced(*arguments, **named)
+
+    return call
+
+
+def _graph(function):
+    import tensorflow as tf
+
+    return tf.function(function, autograph=False, reduce_retracing=True)
+
+
+def _jitted(function):
+    import jax
+
+    known = {}
+
+    def call(*arguments, **named):
+        tensors, structure = jax.tree.flatten((arguments, named))
+        signature = structure, *((each.shape, each.dtype) for each in tensors)
+        if signature not in known:
+            known[signature] = _pure(function, arguments, named)
+        pure, variables, assigned = known[signature]
+        results, values = pure([each.value for each in variables], arguments, named)
+        for variable, value in zip(assigned, values, strict=True):
+            variable.assign(value)
+        return results
+
+    return call
+
+
+def _pure(function, arguments, named):
+    """The function with its variables as the first argument, those that it reads or assigns, and
+    those that it assigns, whose values are the second result."""
+    import jax
+
+    with _Recorder() as recorder:
+        # A function that JAX has not seen before, or it would not run it.
+        jax.eval_shape(lambda *each: function(*each, **named), *arguments)
+    variables = list(recorder.variables.values())
+    assigned = [each for each in variables if recorder.get_current_value(each) is not None]
+
+    def pure(values, arguments, named):
+        with keras.StatelessScope(zip(variables, values, strict=True)) as scope:
+            results = function(*arguments, **named)
+        return results, [scope.get_current_value(each) for each in assigned]
+
+    return jax.jit(pure), variables, assigned
+
+
+class _Recorder(keras.StatelessScope):
+    """A scope that notes which variables are read or assigned in it."""
+
+    def __init__(self):
+        super().__init__()
+        self.variables = {}
+
+    def get_current_value(self, variable):
+        self.variables[id(variable)] = variable
+        return super().get_current_value(variable)
+
+    def add_update(self, update):
+        self.variables[id(update[0])] = update[0]
+        super().add_update(update)

@@ -1,0 +1,69 @@
+"""One layer of an encoder as an output, for a student to match its teacher's."""
+
+import keras
+from keras import ops
+
+from seqkeras.models.heads import Head
+from seqkeras.shapes import require_positive
+from seqkeras.values import build_once
+
+
+@keras.saving.register_keras_serializable("seqkeras")
+class HiddenStateHead(Head):
+    """The hidden states of one layer, which a student maps to its teacher's width.
+
+        y(t) = h_l(t), or W h_l(t) + b
+
+    Teacher and student have a head of one name for each pair of layers, and `HiddenStateLoss`:
+
+        teacher = WithHeads(bert, {"low": HiddenStateHead(2), "high": HiddenStateHead(4)})
+        student = WithHeads(small, {"low": HiddenStateHead(1, D), "high": HiddenStateHead(2, D)})
+        student.compile("adam", {"low": HiddenStateLoss(), "high": HiddenStateLoss()})
+        student.fit(inputs, teacher.predict(inputs))
+
+    Notation: l is the paper's m for the student and n = g(m) for the teacher, W its W_h, or W_e for
+    l = 0. Each head has a W of its own, the paper one for all layers, without b.
+
+    Args:
+        layer: l, from 0, what enters the first block, to the number of blocks.
+        dim: the width that is made of it; None for the layer as it is.
+
+    Call arguments:
+        hidden_states: a list of (B, T, D), as `Bert.hidden_states` returns it.
+
+    Returns:
+        (B, T, dim), in float32 at least; (B, T, D) without dim. No meaning at padded positions.
+
+    Raises:
+        ValueError: if layer is negative or beyond the last block, or dim is not positive.
+
+    Reference: Jiao et al. 2020, "TinyBERT", section 3.1, equations 7 to 9,
+    https://arxiv.org/abs/1909.10351
+    """
+
+    takes = ("hidden_states",)
+
+    def __init__(self, layer, dim=None, **kwargs):
+        super().__init__(**kwargs)
+        if layer < 0:
+            raise ValueError(f"HiddenStateHead: layer must be at least 0; received {layer}.")
+        if dim is not None:
+            require_positive(self, dim=dim)
+        self.layer = layer
+        self.dim = dim
+        self.output_layer = None if dim is None else self._dense(dim, "output")
+
+    def build(self, hidden_states_shape):
+        if self.output_layer is not None:
+            build_once(self.output_layer, hidden_states_shape[0])
+
+    def call(self, hidden_states, training=False):
+        if self.layer >= len(hidden_states):
+            raise ValueError(
+                "HiddenStateHead: layer must be at most the number of blocks, "
+                f"{len(hidden_states) - 1}; received {self.layer}."
+            )
+        hidden = hidden_states[self.layer]
+        if self.output_layer is not None:
+            return self.output_layer(hidden)
+        return ops.cast(hidden, keras.backend.result_type(hidden.dtype, "float32"))

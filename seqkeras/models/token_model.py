@@ -1,0 +1,82 @@
+"""What models of token ids share: wrong ids are refused before anything is computed."""
+
+import functools
+import re
+from collections.abc import Mapping
+
+import keras
+
+from seqkeras.embeddings import LearnedPositions
+from seqkeras.embeddings.ids import require_ids
+from seqkeras.models.inputs import require_inputs
+
+BEYOND = re.compile(r"indices\[[\d,]+\] = (-?\d+) is not in \[0, (\d+)\)")  # TensorFlow's words
+
+
+def _checked(name):
+    """A method of `keras.Model` that looks at the ids first."""
+    theirs = getattr(keras.Model, name)
+
+    @functools.wraps(theirs)
+    def method(self, x=None, *arguments, **options):
+        held_out = options.get("validation_data")
+        for inputs in (x, held_out[0] if isinstance(held_out, tuple | list) else None):
+            if isinstance(inputs, Mapping) or hasattr(inputs, "dtype"):  # no pipeline
+                self.require_inputs(inputs)
+                self.check_ids(inputs)
+        try:
+            return theirs(self, x, *arguments, **options)
+        except Exception as error:
+            found = BEYOND.search(str(error))
+            if found is None:
+                raise
+            raise ValueError(
+                f"{type(self).__name__}: ids and positions must be from 0 to {int(found[2]) - 1}, "
+                f"as there are {found[2]} of them; received {found[1]} in a batch."
+            ) from error
+
+    return method
+
+
+class TokenModel(keras.Model):
+    """Base of the models that read token ids.
+
+    Called by itself a model looks at the numbers; what Keras traces has none. There an id beyond
+    the vocabulary is an error of the graph with TensorFlow on a CPU, zeros on a GPU, and NaN with
+    JAX, where an error of whatever kind costs the model its weights. So arrays are looked at before
+    `fit`, `evaluate`, `predict` and their `..._on_batch` begin. Of a pipeline, as of `tf.data`,
+    they are not known then: TensorFlow's error gets our words.
+
+    A subclass says in `input_names` which inputs it must have and may have, in `takes_choices`
+    whether token_ids may be (B, C, T), and in `id_limits` how many ids an input has: {input: (name
+    of the limit, limit)}.
+    """
+
+    input_names: tuple
+    id_limits: dict
+    takes_choices = False
+
+    fit = _checked("fit")
+    evaluate = _checked("evaluate")
+    predict = _checked("predict")
+    train_on_batch = _checked("train_on_batch")
+    test_on_batch = _checked("test_on_batch")
+    predict_on_batch = _checked("predict_on_batch")
+
+    def require_inputs(self, inputs):
+        """Raise a ValueError unless a dictionary holds what the model reads, and nothing else."""
+        require_inputs(self, inputs, *self.input_names, choices=self.takes_choices)
+
+    def check_ids(self, inputs):
+        """Raise a ValueError if there is no row for an id, or no position for a token.
+
+        Args:
+            inputs: a dictionary of arrays; one whose numbers are not known passes.
+        """
+        positions = getattr(self, "positions", None)
+        for name, (limit_name, limit) in self.id_limits.items():
+            if not hasattr(inputs.get(name), "dtype"):
+                continue
+            require_ids(self, name, inputs[name], limit_name, limit)
+            if isinstance(positions, LearnedPositions):
+                positions.require_length(inputs[name])

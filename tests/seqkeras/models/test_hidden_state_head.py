@@ -1,0 +1,93 @@
+import keras
+import numpy as np
+import pytest
+
+from seqkeras.losses import HiddenStateLoss
+from seqkeras.models import Bert, HiddenStateHead, WithHeads
+from tests.arrays import close, floats, numbers, randomize, right_padded
+from tests.seqkeras.models.support import compiled
+
+V = 17
+TOKENS = {
+    "token_ids": np.random.default_rng(0).integers(1, V, (7, 5)),
+    "lengths": np.array([5, 3, 5, 2, 4, 5, 1]),
+}
+REAL = right_padded(TOKENS["lengths"], 5)
+
+
+def bert(num_layers, hidden_dim=6):
+    width = {"hidden_dim": hidden_dim, "feed_forward_dim": 2 * hidden_dim}
+    return Bert(V, num_layers=num_layers, num_heads=3, **width, pooler=None)
+
+
+def built(encoder, heads, **options):
+    model = WithHeads(encoder, heads, **options)
+    model(TOKENS)
+    return model
+
+
+def test_a_head_gives_its_layer_or_a_linear_map_of_it():
+    heads = {
+        "low": HiddenStateHead(0),
+        "middle": HiddenStateHead(1, 11),
+        "high": HiddenStateHead(2),
+    }
+    model = randomize(built(bert(2), heads))
+    outputs, states = numbers(model(TOKENS)), numbers(model.encoder.hidden_states(TOKENS))
+    kernel, bias = model.heads["middle"].get_weights()
+    close(outputs["low"], states[0])
+    close(outputs["middle"], states[1] @ kernel + bias, rtol=1e-4, atol=1e-5)
+    close(outputs["high"], states[2])
+    assert not np.allclose(states[1], states[2], atol=0.1)
+
+
+def test_a_student_of_two_layers_learns_its_teachers_second_and_fourth():
+    heads = {"low": HiddenStateHead(2), "high": HiddenStateHead(4)}
+    teacher = randomize(built(bert(4), heads))
+    goals = teacher.predict(TOKENS, verbose=0)
+    student = WithHeads(bert(2, 12), {"low": HiddenStateHead(1, 6), "high": HiddenStateHead(2, 6)})
+    losses = {"low": HiddenStateLoss(), "high": HiddenStateLoss()}
+    compiled(student, TOKENS, losses, learning_rate=0.02)
+    weights = dict.fromkeys(losses, REAL.astype("float32"))
+    data = keras.tree.map_structure(
+        lambda each: np.concatenate([each] * 150), (TOKENS, goals, weights)
+    )
+    student.fit(data[0], data[1], sample_weight=data[2], batch_size=7, shuffle=False, verbose=0)
+    states, found = numbers(teacher.encoder.hidden_states(TOKENS)), numbers(student(TOKENS))
+    for name, layer in (("low", 2), ("high", 4)):
+        expected = states[layer][REAL]
+        assert np.mean((found[name][REAL] - expected) ** 2) < 0.01 * np.var(expected), name
+    assert np.mean((found["low"] - states[4])[REAL] ** 2) > 0.3 * np.var(states[4][REAL])
+
+
+def test_layers_of_choices_and_of_a_frozen_encoder_are_layers_too():
+    model = randomize(built(bert(2), {"low": HiddenStateHead(1)}, frozen=True))
+    assert not model.trainable_weights
+    choices = {name: np.stack([each, each[::-1]], axis=1) for name, each in TOKENS.items()}
+    expected = numbers(model(TOKENS)["low"])
+    close(numbers(model(choices)["low"]), np.stack([expected, expected[::-1]], axis=1))
+
+
+def test_layers_are_given_only_where_a_head_takes_them():
+    encoder = bert(2)
+    assert set(encoder(TOKENS)) == {"hidden"}
+    states = encoder(TOKENS, hidden_states=True)["hidden_states"]
+    close(states, encoder.hidden_states(TOKENS))
+
+
+def test_half_precision_ends_where_the_loss_begins():
+    head = HiddenStateHead(1, dtype="mixed_bfloat16")
+    states = [keras.ops.cast(floats(2, 5, 6), "bfloat16")] * 2
+    assert keras.backend.standardize_dtype(head(states).dtype) == "float32"
+
+
+def test_a_layer_or_a_width_that_is_not_there_is_refused():
+    message = "^HiddenStateHead: layer must be at least 0; received -1"
+    with pytest.raises(ValueError, match=message):
+        HiddenStateHead(-1)
+    message = "^HiddenStateHead: dim must be a positive integer; received 0"
+    with pytest.raises(ValueError, match=message):
+        HiddenStateHead(1, 0)
+    message = "HiddenStateHead: layer must be at most the number of blocks, 2; received 3"
+    with pytest.raises(ValueError, match=message):
+        built(bert(2), {"low": HiddenStateHead(3)})

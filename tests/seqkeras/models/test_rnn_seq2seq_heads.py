@@ -1,0 +1,66 @@
+"""RNNSeq2Seq with multi-head attention, before and after the cell."""
+
+import numpy as np
+import pytest
+
+from seqkeras.attention import MultiHeadAttention
+from seqkeras.models import RNNSeq2Seq
+from tests import references
+from tests.agreement import difference
+from tests.arrays import close, floats, numbers, randomize, right_padded
+from tests.catalogue import seq2seq
+from tests.catalogue.seq2seq import SIZES, translation_inputs
+
+BOTH_DIRECTIONS = 2 * SIZES["units"]
+PLACES = {
+    "before": {},
+    "after": {"attention_place": "after", "wiring": "initial_state"},
+    "after, fed": {"attention_place": "after", "wiring": "initial_state", "input_feeding": True},
+}
+
+
+@pytest.mark.parametrize("arguments", PLACES.values(), ids=PLACES)
+def test_one_head_that_projects_nothing_is_scaled_dot_attention(arguments):
+    sizes = SIZES | {"decoder_units": BOTH_DIRECTIONS}
+    heads = MultiHeadAttention(1, BOTH_DIRECTIONS, use_bias=False)
+    ours = RNNSeq2Seq(**sizes, **arguments, attention=heads)
+    dot = RNNSeq2Seq(**sizes, **arguments, attention="scaled_dot")
+    inputs = translation_inputs()
+    ours(inputs), dot(inputs)
+    randomize(dot)
+    own = {id(weight) for weight in heads.weights}
+    rest = [weight for weight in ours.weights if id(weight) not in own]
+    for weight, other in zip(rest, dot.weights, strict=True):
+        weight.assign(other)
+    for weight in heads.weights:
+        weight.assign(np.eye(BOTH_DIRECTIONS).reshape(weight.shape))
+    assert difference(ours(inputs), dot(inputs)) < 1e-5
+    states = [model.encode(inputs["token_ids"], inputs["lengths"]) for model in (ours, dot)]
+    (_, weights), _ = ours.step(inputs["target_ids"][:, :1], states[0])
+    (_, expected), _ = dot.step(inputs["target_ids"][:, :1], states[1])
+    assert difference(weights, expected) < 1e-5
+
+
+@pytest.mark.parametrize("case", seq2seq.HEADS, ids=lambda case: case.name)
+def test_a_step_gives_what_the_heads_give_together_and_the_mean_of_their_weights(case):
+    decoder = case.built().decoder
+    query, values = floats(2, 3, 13), floats(2, 5, BOTH_DIRECTIONS)
+    mask = right_padded([5, 3], 5)
+    context, weights, _ = decoder.attend(query, decoder.first_state(None, values, mask))
+    kernels = numbers(list(decoder.attention.weights))
+    if not decoder.attention.use_bias:
+        zeros = [np.zeros(kernel.shape[-2:]) for kernel in kernels[:3]]
+        pairs = zip(kernels, [*zeros, np.zeros(kernels[3].shape[-1])])
+        kernels = [each for pair in pairs for each in pair]
+    expected, by_head = references.multi_head_attention(
+        query, values, values, np.repeat(mask[:, None], 3, axis=1), kernels
+    )
+    close(context, expected)
+    close(weights, by_head.mean(axis=1))
+
+
+@pytest.mark.parametrize("arguments", [{"causal": True}, {"dropout": 0.1}], ids=str)
+def test_heads_that_would_not_see_the_whole_source_are_refused(arguments):
+    message = r"^RNNSeq2Seq: multi-head attention sees the whole .* and dropout=0; rec.* <MultiHead"
+    with pytest.raises(ValueError, match=message):
+        RNNSeq2Seq(**SIZES, attention=MultiHeadAttention(3, 2, **arguments))

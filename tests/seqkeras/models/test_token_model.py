@@ -1,0 +1,175 @@
+"""Ids beyond the vocabulary are refused before Keras traces a graph, which does not see them."""
+
+import keras
+import numpy as np
+import pytest
+
+from seqkeras.decoding import greedy
+from seqkeras.models import (
+    GPT,
+    Bert,
+    MaskedLMHead,
+    RNNLanguageModel,
+    RNNSeq2Seq,
+    SentenceEncoder,
+    Transformer,
+    WithHeads,
+)
+from seqkeras.values import known_numbers
+from tests.arrays import needs_tensorflow, numbers
+
+SIZES = {"hidden_dim": 6, "num_layers": 1, "num_heads": 3, "feed_forward_dim": 11}
+TOKEN_IDS = np.array([[3, 8, 12], [7, 1, 4]])
+GIVEN = {
+    "token_ids": TOKEN_IDS,
+    "lengths": np.array([3, 2]),
+    "segment_ids": np.array([[0, 0, 1], [0, 1, 1]]),
+    "target_ids": TOKEN_IDS,
+    "masked_positions": np.array([[0], [2]]),
+}
+
+
+def bert():
+    return Bert(17, **SIZES, max_length=5)
+
+
+MODELS = {  # how it is made, and its limits
+    "Bert": (bert, {"token_ids": 17, "segment_ids": 2}),
+    "WithHeads": (
+        lambda: WithHeads(bert(), {"masked": MaskedLMHead(17)}),
+        {"token_ids": 17, "segment_ids": 2, "masked_positions": 3},
+    ),
+    "SentenceEncoder": (lambda: SentenceEncoder(bert()), {"token_ids": 17, "segment_ids": 2}),
+    "GPT": (lambda: GPT(17, **SIZES, max_length=5), {"token_ids": 17}),
+    "Transformer": (lambda: Transformer(17, 13, **SIZES), {"token_ids": 17, "target_ids": 13}),
+    "RNNLanguageModel": (lambda: RNNLanguageModel(17, 5, 7), {"token_ids": 17}),
+    "RNNSeq2Seq": (lambda: RNNSeq2Seq(17, 13, 5, 7, 11), {"token_ids": 17, "target_ids": 13}),
+}
+METHODS = {
+    "fit": lambda model, given: model.fit(given, TOKEN_IDS),
+    "validation": lambda model, given: model.fit(
+        given_to(model), validation_data=(given, TOKEN_IDS)
+    ),
+    "evaluate": lambda model, given: model.evaluate(given, TOKEN_IDS),
+    "predict": lambda model, given: model.predict(x=given),
+    "train_on_batch": lambda model, given: model.train_on_batch(given, TOKEN_IDS),
+    "test_on_batch": lambda model, given: model.test_on_batch(given, TOKEN_IDS),
+    "predict_on_batch": lambda model, given: model.predict_on_batch(given),
+}
+every_input = pytest.mark.parametrize(
+    "name, inputs", [(name, inputs) for name, (_, limits) in MODELS.items() for inputs in limits]
+)
+
+
+def given_to(model):
+    return {name: GIVEN[name] for names in model.input_names for name in names}
+
+
+def with_wrong_id(model, inputs, number):
+    given = given_to(model)
+    given[inputs] = given[inputs].copy()
+    given[inputs][1, -1] = number
+    return given
+
+
+@every_input
+@pytest.mark.parametrize("method", METHODS)
+def test_an_id_out_of_range_is_refused_before_anything_is_computed(method, name, inputs):
+    make, limits = MODELS[name]
+    for wrong in (-1, limits[inputs]):
+        model = make()
+        message = f"^{name}: {inputs} must be from 0 to {limits[inputs] - 1}, as .*ed {wrong}\\.$"
+        with pytest.raises(ValueError, match=message):
+            METHODS[method](model, with_wrong_id(model, inputs, wrong))
+        assert not model.built
+
+
+@pytest.mark.parametrize("inputs", ["token_ids", "target_ids"])
+def test_a_recurrent_model_looks_at_ids_when_it_is_called(inputs):
+    model = MODELS["RNNSeq2Seq"][0]()
+    given = with_wrong_id(model, inputs, 17)
+    with pytest.raises(ValueError, match=f"RNNSeq2Seq: {inputs} must be from 0 .* received 17"):
+        model(given)
+    if inputs == "token_ids":
+        with pytest.raises(ValueError, match="^RNNSeq2Seq: token_ids must be from 0 to 16"):
+            model.encode(given["token_ids"], given["lengths"])
+
+
+def test_tensors_are_looked_at_too():
+    model = MODELS["GPT"][0]()
+    token_ids = keras.ops.convert_to_tensor(with_wrong_id(model, "token_ids", 17)["token_ids"])
+    with pytest.raises(ValueError, match="^GPT: token_ids must be from 0 to 16"):
+        model.predict({"token_ids": token_ids}, verbose=0)
+
+
+def test_ids_in_range_are_read():
+    model = bert()
+    given = given_to(model) | {"token_ids": np.array([[0, 8, 16], [7, 1, 4]])}
+    assert np.all(np.isfinite(model.predict(given, verbose=0)["pooled"]))
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("name", ["Bert", "WithHeads", "SentenceEncoder", "GPT"])
+def test_a_sequence_beyond_the_learned_positions_is_refused(name, method):
+    model, given = MODELS[name][0](), {"token_ids": np.ones((2, 6), int)}
+    message = "^LearnedPositions: a sequence must have at most max_length, 5, positions; received 6"
+    with pytest.raises(ValueError, match=message):
+        METHODS[method](model, given)
+    assert not model.built
+
+
+@pytest.mark.parametrize("name", ["GPT", "RNNLanguageModel", "Transformer", "RNNSeq2Seq"])
+def test_a_model_that_was_never_called_decodes(name):
+    model = MODELS[name][0]()
+    given = given_to(model)
+    if "target_ids" in given:
+        state = model.encode(given["token_ids"], given["lengths"])
+    else:
+        state = model.initial_state(2)
+    found, _, _ = greedy(model.step, state, start_id=1, end_id=3, max_length=5)
+    assert found.shape == (2, 5)
+    assert np.all(np.isfinite(numbers(model(given))))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_inputs_that_nobody_reads_cost_no_weights(name):
+    """Keras on JAX loses them by an error inside `predict`."""
+    model = MODELS[name][0]()
+    given = given_to(model)
+    model(given)
+    with pytest.raises(ValueError, match=f"^{name}: inputs must be among .*; received .'mask'"):
+        model.predict(given | {"mask": TOKEN_IDS}, verbose=0)
+    with pytest.raises(ValueError, match=f"^{name}: inputs must be a dictionary of .*d ndarray"):
+        model.predict(TOKEN_IDS, verbose=0)
+    assert np.all(np.isfinite(keras.tree.flatten(model.predict(given, verbose=0))[0]))
+
+
+@needs_tensorflow
+@pytest.mark.parametrize(
+    "length, message",
+    [
+        (3, r"from 0 to 16, as there are 17 of them; received 20 in a batch\.$"),
+        (6, r"from 0 to 4, as there are 5 of them; received 5 in a batch\.$"),
+    ],
+)
+def test_in_a_pipeline_tensorflows_error_gets_our_words(length, message):
+    import tensorflow as tf
+
+    def batches():
+        yield {"token_ids": np.full((2, 3), 16)}
+        yield {"token_ids": np.full((2, length), 20 if length == 3 else 16)}
+
+    signature = {"token_ids": tf.TensorSpec((None, None), tf.int64)}
+    data = tf.data.Dataset.from_generator(batches, output_signature=signature)
+    with pytest.raises(ValueError, match=f"^GPT: ids and positions must be {message}"):
+        MODELS["GPT"][0]().predict(data, verbose=0)
+
+
+def test_keras_says_itself_what_else_is_wrong():
+    with pytest.raises(ValueError, match="compile"):
+        MODELS["GPT"][0]().fit({"token_ids": TOKEN_IDS}, TOKEN_IDS)
+    assert bert().fit.__doc__ == keras.Model.fit.__doc__
+
+
+def test_an_array_that_may_be_larger_than_the_memory_is_not_copied():
+    assert known_numbers(TOKEN_IDS) is TOKEN_IDS
