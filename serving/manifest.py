@@ -12,10 +12,10 @@ import math
 import os
 import time
 import types
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 MANIFEST = "manifest.json"
 STATE_IS_PER = ("beam", "source")
 PAUSES = 20 * (0.05,)  # seconds between the attempts to read a bundle that is being replaced
@@ -76,10 +76,13 @@ class TextPrefix:
 
 @dataclass(frozen=True)
 class Limits:
-    """The longest source and target, in tokens: <eos> counts in the target."""
+    """The longest source and target, in tokens: <eos> counts in the target.
+
+    What answers in one go has no target; a language model's holds its prompt too.
+    """
 
     source_length: int
-    target_length: int
+    target_length: int = 1
 
 
 @dataclass(frozen=True)
@@ -90,6 +93,19 @@ class DecodingDefaults:
     length_penalty: float = 0.0
     start_id: int = 2
     end_id: int = 3
+
+
+@dataclass(frozen=True)
+class Precision:
+    """The graphs in another precision than float32, and what was measured of them.
+
+    Attributes:
+        graphs: role -> `Graph`.
+        figures: size, speed and score beside float32's.
+    """
+
+    graphs: dict[str, Graph]
+    figures: dict
 
 
 @dataclass(frozen=True)
@@ -111,7 +127,9 @@ class Manifest:
         tokenizers, graphs: role -> file of a tokenizer, role -> `Graph`.
         state: what the decoder passes from step to step.
         saved_models: folder -> signature name -> `Signature`.
-        examples: a few inputs.
+        settings: what the pipeline asks beside the rest, such as labels, in its own words.
+        precisions: name -> `Precision`, of those beside float32.
+        examples: a few inputs, as the pipeline takes them.
         scores, parity: what training and export measured, in their own words.
         files: path -> `FileEntry`, of every file but the manifest.
 
@@ -132,18 +150,23 @@ class Manifest:
     graphs: dict[str, Graph]
     state: tuple[StateEntry, ...]
     saved_models: dict[str, dict[str, Signature]]
-    examples: tuple[str, ...]
+    examples: tuple
     scores: dict
     parity: dict
     files: dict[str, FileEntry]
+    settings: dict = field(default_factory=dict)
+    precisions: dict[str, Precision] = field(default_factory=dict)
 
     def __post_init__(self):
         _refuse([*self._wrong_values(), *self._wrong_paths()])
 
     @property
     def graph_files(self):
-        """The files of all graphs, each once."""
-        return tuple(dict.fromkeys(file for each in self.graphs.values() for file in each.files))
+        """The files of all graphs, in every precision, each once."""
+        graphs = [*self.graphs.values()]
+        for precision in self.precisions.values():
+            graphs += precision.graphs.values()
+        return tuple(dict.fromkeys(file for each in graphs for file in each.files))
 
     @property
     def beam_state(self):
@@ -187,8 +210,9 @@ class Manifest:
         return cls(**arguments)
 
     def _wrong_values(self):
-        if self.schema_version != SCHEMA_VERSION:
-            yield f"schema_version must be {SCHEMA_VERSION}; received {self.schema_version}"
+        if not 1 <= self.schema_version <= SCHEMA_VERSION:
+            known = f"from 1 to {SCHEMA_VERSION}"
+            yield f"schema_version must be {known}; received {self.schema_version}"
         for name, value in (
             ("limits.source_length", self.limits.source_length),
             ("limits.target_length", self.limits.target_length),
@@ -379,16 +403,20 @@ def _parse_fields(kind, value, where, problems):
         problems.append(f"{where or 'it'} must be an object; received {_short(value)}")
         return {}
     inside = f"{where}." if where else ""
-    declared = {field.name: field for field in dataclasses.fields(kind)}
-    for name, field in declared.items():
-        if name not in value and field.default is dataclasses.MISSING:
+    declared = {each.name: each for each in dataclasses.fields(kind)}
+    for name, each in declared.items():
+        if name not in value and _is_required(each):
             problems.append(f"{inside}{name} is missing")
     problems.extend(f"{inside}{name} is unknown" for name in value if name not in declared)
     return {
-        name: _parse(field.type, value[name], f"{inside}{name}", problems)
-        for name, field in declared.items()
+        name: _parse(each.type, value[name], f"{inside}{name}", problems)
+        for name, each in declared.items()
         if name in value
     }
+
+
+def _is_required(each):
+    return each.default is each.default_factory is dataclasses.MISSING
 
 
 def _parse(kind, value, where, problems):
@@ -403,6 +431,8 @@ def _parse(kind, value, where, problems):
         return None if found else kind(**arguments)
     container, inner = getattr(kind, "__origin__", kind), getattr(kind, "__args__", ())
     if container is tuple and isinstance(value, list):
+        if not inner:
+            return tuple(value)
         return tuple(_parse(inner[0], v, f"{where}[{i}]", problems) for i, v in enumerate(value))
     if container is dict and isinstance(value, dict):
         if not inner:

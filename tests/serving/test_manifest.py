@@ -81,10 +81,10 @@ def test_a_manifest_that_is_not_json_is_refused(bundle, content):
 
 
 def test_a_newer_schema_is_refused_with_the_way_to_upgrade(bundle):
-    change(bundle, lambda m: m.update(schema_version=2, unheard_of={}))
+    change(bundle, lambda m: m.update(schema_version=3, unheard_of={}))
     with refused(
         bundle,
-        "manifest.json has schema 2; this seqkeras-serving reads up to 1: upgrade seqkeras-serving",
+        "manifest.json has schema 3; this seqkeras-serving reads up to 2: upgrade seqkeras-serving",
     ):
         read_manifest(bundle)
 
@@ -94,7 +94,7 @@ def test_a_newer_schema_is_refused_with_the_way_to_upgrade(bundle):
     [
         (lambda m: m.pop("graphs"), "graphs is missing"),
         (lambda m: m.pop("schema_version"), "schema_version is missing"),
-        (lambda m: m.update(schema_version=0), "schema_version must be 1; received 0"),
+        (lambda m: m.update(schema_version=0), "schema_version must be from 1 to 2; received 0"),
         (lambda m: m.update(extra=1), "extra is unknown"),
         (lambda m: m.update(name=7), "name must be a string; received 7"),
         (lambda m: m.update(limits=[]), r"limits must be an object; received \[\]"),

@@ -86,7 +86,7 @@ def write_bundle(folder, model=None, **changes):
         onnx.save(graph, folder / f"onnx/{role}.onnx")
     (folder / "saved_model/1/saved_model.pb").write_bytes(b"not opened by serving")
     fields = {
-        "schema_version": 1,
+        "schema_version": 2,
         "name": "toy",
         "task": "letters",
         "pipeline": "Translate",
