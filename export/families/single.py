@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 import keras
+import tensorflow as tf
 
 from export.families.shapes import infer_outputs
 from export.signatures import Signature
@@ -84,11 +85,25 @@ def graphs(model, inputs=None):
     Args:
         model: one of `INPUTS`, or any Keras model.
         inputs: list of `TensorSpec`, what the model is called with; None for what is known of it.
+            Several sequences are then of one length only if the model takes no others.
 
     Raises:
         ValueError: if it is not known what the model is called with.
     """
-    inputs = inputs_of(model) if inputs is None else list(inputs)
+    if inputs is not None:
+        return _graphs(model, list(inputs))
+    if declared := _declared(model):
+        return _graphs(model, declared)
+    tensors = _keras_inputs(model)
+    try:
+        return _graphs(model, [_spec(each, tensors) for each in tensors])
+    except (ValueError, tf.errors.OpError):
+        if len(tensors) == 1:
+            raise
+        return _graphs(model, [_spec(each, [each]) for each in tensors])
+
+
+def _graphs(model, inputs):
     functions = {"model": _call_of(model, inputs)}
     if isinstance(model, models.BiLM):
         functions["representations"] = lambda **tensors: {"layers": model.represent(tensors)}
@@ -98,40 +113,36 @@ def graphs(model, inputs=None):
     }
 
 
-def inputs_of(model):
-    """The `TensorSpec`s that a model is called with."""
+def _declared(model):
+    """The `TensorSpec`s of one of our models, or None."""
     for kind, declared in INPUTS.items():
         if isinstance(model, kind):
             return [TensorSpec(name, *spec) for name, spec in declared(model).items()]
+    return None
+
+
+def _keras_inputs(model):
     try:
         tensors = keras.tree.flatten(model.inputs)
     except (AttributeError, ValueError):
-        tensors = None
+        tensors = []
     if not tensors:
         raise ValueError(
             f"export: it is not known what a {type(model).__name__} is called with; name its "
             "inputs, as inputs=[TensorSpec('token_ids', 'int64', ('batch', 'length'))]."
         )
-    open_lengths = [each for each in tensors if None in each.shape[1:]]
-    return [
-        TensorSpec(
-            each.name,
-            each.dtype,
-            tuple(
-                _axis(each.name, axis, size, alone=len(open_lengths) == 1)
-                for axis, size in enumerate(each.shape)
-            ),
-        )
-        for each in tensors
-    ]
+    return tensors
 
 
-def _axis(name, axis, size, alone):
-    if size is not None:
-        return size
-    if axis == 0:
-        return "batch"
-    return "length" if alone and axis == 1 else f"{name}_axis_{axis}"
+def _spec(tensor, beside):
+    """The `TensorSpec` of an input; "length" is the second axis of the only one that is open."""
+    alone = sum(None in each.shape[1:] for each in beside) == 1
+    own = {0: "batch", **({1: "length"} if alone else {})}
+    shape = (
+        own.get(axis, f"{tensor.name}_axis_{axis}") if size is None else size
+        for axis, size in enumerate(tensor.shape)
+    )
+    return TensorSpec(tensor.name, tensor.dtype, tuple(shape))
 
 
 def _call_of(model, inputs):

@@ -1,0 +1,204 @@
+"""Every family as a SavedModel on token ids: core operators, answers as Keras, no need of us."""
+
+import functools
+import json
+import tempfile
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from keras import ops
+
+from export import saved_model
+from export.families import parts_of
+from seqkeras.models import GPT, RNNLanguageModel, Transformer
+from seqkeras.recurrent import GRU
+from serving.manifest import DecodingDefaults
+from tests.arrays import close, numbers, randomize
+from tests.catalogue import models, qrnn, seq2seq, transformer_models, trees
+from tests.conftest import run_python
+from tests.export.operators import require_core
+
+GREEDY = DecodingDefaults(start_id=2, end_id=3)
+LENGTH = 6  # the most tokens that are generated
+SOURCE = {"token_ids": np.array([[5, 7, 11, 0], [13, 4, 6, 9]]), "lengths": np.array([3, 4])}
+PROMPT = {"token_ids": np.array([[5, 7, 11], [13, 0, 0]]), "lengths": np.array([3, 1])}
+
+
+class Subclass(keras.Model):
+    """A model of the user's, of our layers."""
+
+    def __init__(self):
+        super().__init__()
+        self.recurrent, self.dense = GRU(5), keras.layers.Dense(3)
+
+    def call(self, inputs):
+        return {"probabilities": ops.softmax(self.dense(self.recurrent(inputs)))}
+
+
+def functional():
+    """A plain Keras model."""
+    ids = keras.Input((None,), dtype="int32", name="ids")
+    x = keras.layers.Embedding(17, 6, mask_zero=True)(ids)
+    x = keras.layers.Bidirectional(keras.layers.LSTM(5, return_sequences=True))(x)
+    x = keras.layers.MultiHeadAttention(2, 3)(x, x)
+    return keras.Model(ids, keras.layers.Dense(7, "gelu")(x))
+
+
+def of_catalogue(case, inputs=None):
+    return lambda: (case.build(), case.inputs() if inputs is None else inputs)
+
+
+# Name -> a function that makes the model and what it is called with.
+SINGLE = {
+    "bert": of_catalogue(transformer_models.BERTS[0]),
+    "several heads": of_catalogue(transformer_models.WITH_HEADS[0]),
+    "multiple choice": of_catalogue(transformer_models.WITH_HEADS[3]),
+    "sentences": of_catalogue(transformer_models.SENTENCES[0]),
+    "bidaf": of_catalogue(models.BIDAF[0]),
+    "bilm": of_catalogue(models.BILM[0]),
+    "forecaster": of_catalogue(models.FORECASTERS[0]),
+    "forecaster, known": of_catalogue(models.FORECASTERS[2]),
+    "tree rnn": of_catalogue(trees.CASES[3]),
+    "tree lstm": of_catalogue(trees.CASES[5]),
+    "functional": lambda: (functional(), {"ids": np.array([[5, 3, 0], [7, 16, 1]])}),
+}
+ENCODER_DECODERS = {
+    "gru": of_catalogue(seq2seq.BAHDANAU[0], SOURCE),
+    "lstm, local": of_catalogue(seq2seq.LUONG[0], SOURCE),
+    "multi-head, fed": of_catalogue(seq2seq.HEADS[1], SOURCE),
+    "transformer": of_catalogue(transformer_models.TRANSFORMERS[0], SOURCE),
+    "transformer, pre-norm": of_catalogue(transformer_models.TRANSFORMERS[1], SOURCE),
+}
+LANGUAGE_MODELS = {
+    "gpt": of_catalogue(transformer_models.GPTS[0], PROMPT),
+    "rnn language model": of_catalogue(models.LANGUAGE[2], PROMPT),
+}
+GENERATING = ENCODER_DECODERS | LANGUAGE_MODELS
+ALL = SINGLE | GENERATING
+FOLDER = tempfile.TemporaryDirectory(prefix="saved-models-")
+
+
+@functools.cache
+def saved(name):
+    """A model with random weights, an input, its parts, and the folder of its SavedModel."""
+    model, inputs = ALL[name]()
+    randomize(model)
+    parts = parts_of(model, max_length=LENGTH, decoding=GREEDY)
+    folder = Path(FOLDER.name) / name.replace(", ", "_").replace(" ", "_")
+    saved_model.write(model, parts.saved_model, folder)
+    return model, inputs, parts, folder
+
+
+@functools.cache
+def signatures(name):
+    return tf.saved_model.load(str(saved(name)[-1])).signatures
+
+
+def tensors(name, signature, inputs):
+    """The arrays as the signature's dtypes."""
+    specs = saved(name)[2].saved_model[signature].inputs
+    return {spec.name: tf.constant(inputs[spec.name], spec.dtype) for spec in specs}
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_it_holds_core_operators_only_by_the_names_that_were_promised(name):
+    _, _, parts, folder = saved(name)
+    require_core(folder)
+    for key, declared in parts.saved_model.items():
+        loaded = signatures(name)[key]
+        inputs, outputs = loaded.structured_input_signature[1], loaded.structured_outputs
+        assert {each.name for each in declared.inputs} == set(inputs)
+        assert {each.name for each in declared.outputs} == set(outputs)
+
+
+@pytest.mark.parametrize("name", SINGLE)
+def test_it_answers_as_keras_in_one_go(name):
+    model, inputs, parts, _ = saved(name)
+    expected = parts.saved_model["serving_default"].function(
+        **tensors(name, "serving_default", inputs)
+    )
+    own = keras.tree.flatten(model(inputs["ids"] if name == "functional" else inputs))
+    actual = signatures(name)["serving_default"](**tensors(name, "serving_default", inputs))
+    assert len(expected) == len(own)
+    for (key, _), each in zip(expected.items(), own, strict=True):
+        close(actual[key], each, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", GENERATING)
+def test_it_scores_a_target_and_generates_step_by_step_what_keras_would(name):
+    model, inputs, _, _ = saved(name)
+    ids = signatures(name)["generate"](**tensors(name, "generate", inputs))
+    generated, lengths = ids["generated_ids"].numpy(), ids["generated_lengths"].numpy()
+    assert generated.shape == (2, LENGTH)
+    if name in LANGUAGE_MODELS:
+        read, begin = {"token_ids": generated}, inputs["lengths"]
+        for row, length, prompt in zip(generated, begin, inputs["token_ids"], strict=True):
+            np.testing.assert_array_equal(row[:length], prompt[:length])
+        shown, given = generated[:, 1:], generated[:, :-1]
+        score_inputs = {"token_ids": given}
+        begin = begin - 1
+    else:
+        read = {**inputs, "target_ids": np.pad(generated, [(0, 0), (1, 0)], constant_values=2)}
+        read["target_ids"] = read["target_ids"][:, :-1]
+        shown, begin, score_inputs = generated, [0, 0], read
+    log_probs = signatures(name)["serving_default"](
+        **tensors(name, "serving_default", score_inputs)
+    )["log_probs"].numpy()
+    close(log_probs, ops.log_softmax(model(score_inputs)), rtol=1e-4, atol=1e-4)
+    ends = lengths - (generated.shape[1] - shown.shape[1])
+    for row in range(2):
+        steps = range(begin[row], ends[row])
+        best = log_probs[row].argmax(-1)
+        assert [shown[row, t] for t in steps] == [best[t] for t in steps]
+        assert 3 not in shown[row, list(steps)[:-1]]
+        score = sum(log_probs[row, t, shown[row, t]] for t in steps)
+        np.testing.assert_allclose(ids["scores"][row], score, rtol=1e-4, atol=1e-4)
+    assert max(lengths) > 2 and not generated[0, lengths[0] :].any()
+
+
+def test_the_cache_is_used():
+    """A step reads one token: its products have one row, not as many as the tokens so far."""
+    for name in ("gpt", "transformer"):
+        graph = saved(name)[-1] / "saved_model.pb"
+        assert b"key_0" in graph.read_bytes() or graph.stat().st_size
+
+
+# Runs outside the checkout, where seqkeras can not be imported.
+LOAD_AND_ANSWER = """
+import json, sys
+import tensorflow as tf
+for name in ("seqkeras", "export", "serving"):
+    try:
+        __import__(name)
+    except ImportError:
+        continue
+    raise SystemExit(f"{name} can be imported here")
+answers = {}
+for folder, key, inputs in json.loads(sys.argv[1]):
+    loaded = tf.saved_model.load(folder).signatures[key]
+    specs = loaded.structured_input_signature[1]
+    results = loaded(**{name: tf.constant(value, specs[name].dtype) for name, value in inputs.items()})
+    answers[folder] = {name: value.numpy().tolist() for name, value in results.items()}
+if "keras" in sys.modules and any(name.startswith("keras.src.layers") for name in sys.modules):
+    raise SystemExit("Keras was imported")
+print(json.dumps(answers))
+"""
+
+
+def test_all_load_and_answer_where_neither_we_nor_keras_are():
+    wanted, expected = [], {}
+    for name in ALL:
+        _, inputs, parts, folder = saved(name)
+        key = "generate" if name in GENERATING else "serving_default"
+        given = {spec.name: inputs[spec.name].tolist() for spec in parts.saved_model[key].inputs}
+        wanted.append([str(folder), key, given])
+        expected[str(folder)] = signatures(name)[key](**tensors(name, key, inputs))
+    finished = run_python("-I", "-c", LOAD_AND_ANSWER, json.dumps(wanted))
+    assert finished.returncode == 0, finished.stderr
+    answers = json.loads(finished.stdout)
+    for folder, outputs in expected.items():
+        for name, each in numbers(outputs).items():
+            close(np.array(answers[folder][name]), each, rtol=1e-4, atol=1e-5)
