@@ -84,6 +84,16 @@ class Graph:
             self.whole().SerializeToString(), options, providers=["CPUExecutionProvider"]
         )
 
+    def copy(self, outputs):
+        """The part of the graph that makes those of its outputs."""
+        model = onnx.ModelProto()
+        model.CopyFrom(self.model)
+        part = Graph(model, self.constants)
+        kept = [each for each in model.graph.output if each.name in outputs]
+        _replace(model.graph.output, kept)
+        part.remove_unused()
+        return part
+
     def node_counts(self):
         """How often each operator occurs, subgraphs included."""
         return dict(collections.Counter(each.op_type for each in _every_node(self.model.graph)))
@@ -166,11 +176,14 @@ class Graph:
         for node in reversed(nodes):
             self.nodes.insert(place, node)
 
-    def drop_unused_domains(self):
+    def declare_domains(self):
         """Declare the operator sets that nodes belong to, and no others."""
+        opsets = {each.domain: each for each in self.model.opset_import}
         used = {node.domain for node in _every_node(self.model.graph)} | {""}
-        opsets = self.model.opset_import
-        _replace(opsets, [each for each in opsets if each.domain in used])
+        _replace(
+            self.model.opset_import,
+            [opsets.get(domain) or helper.make_opsetid(domain, 1) for domain in sorted(used)],
+        )
 
     def remove_unused(self):
         """Remove nodes and constants that no output needs."""

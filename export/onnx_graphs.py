@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 from keras.src.export.tf2onnx_lib import patch_tf2onnx
 
-from export.composites import LOWERINGS, MICROSOFT, op_handlers
+from export.composites import LOWERINGS, PORTABLE_LOWERINGS, op_handlers
 from export.folding import fold_constants
 from export.freezing import freeze
 from export.graph import Graph
@@ -22,13 +22,14 @@ OPSET = 17
 IR_VERSION = 8  # both are read by every onnxruntime from 1.12 on
 
 
-def convert(function, inputs, outputs, name):
+def convert(function, inputs, outputs, name, portable=False):
     """An ONNX model of a function of tensors.
 
     Args:
         function: takes tensors by keyword, returns a dictionary of tensors.
         inputs, outputs: lists of `serving.manifest.TensorSpec`, with symbolic dimension names.
         name: of the graph.
+        portable: use standard ONNX operators only, for runtimes other than onnxruntime.
 
     Returns:
         An `export.graph.Graph`, checked by `onnx.checker`, shape inference and a session.
@@ -36,11 +37,12 @@ def convert(function, inputs, outputs, name):
     Raises:
         ValueError: if a part of the function has no ONNX operator; it names the part.
     """
-    frozen = freeze(function, inputs, LOWERINGS)
+    lowerings = PORTABLE_LOWERINGS if portable else LOWERINGS
+    frozen = freeze(function, inputs, lowerings)
     by_name = dict(zip(frozen.inputs, [spec.name for spec in inputs], strict=True))
     # Structured outputs are flattened in the order of their sorted names.
     by_name |= dict(zip(frozen.outputs, sorted(spec.name for spec in outputs), strict=True))
-    graph = Graph(_to_onnx(frozen, by_name, name), frozen.weights)
+    graph = Graph(_to_onnx(frozen, by_name, name, lowerings), frozen.weights)
     specs = {spec.name: spec for spec in [*inputs, *outputs]}
     for value in [*graph.model.graph.input, *graph.model.graph.output]:
         _set_shape(value, specs[value.name].shape)
@@ -48,13 +50,13 @@ def convert(function, inputs, outputs, name):
     _put_in_order(graph.model.graph.output, outputs)
     _limit_loops(graph)
     fold_constants(graph)
-    simplify(graph)
-    graph.drop_unused_domains()
-    _check(graph, name)
+    simplify(graph, portable)
+    graph.declare_domains()
+    check(graph, name)
     return graph
 
 
-def _to_onnx(frozen, by_name, name):
+def _to_onnx(frozen, by_name, name, lowerings):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # Keras's patch looks for np.object
         patch_tf2onnx()
@@ -70,8 +72,7 @@ def _to_onnx(frozen, by_name, name):
             input_names=[*frozen.weights, *frozen.inputs],
             output_names=frozen.outputs,
             tensors_to_rename=by_name,
-            extra_opset=[onnx.helper.make_opsetid(MICROSOFT, 1)],
-            custom_op_handlers=op_handlers(frozen.graph.as_graph_def(), frozen.weights),
+            custom_op_handlers=op_handlers(frozen.graph.as_graph_def(), frozen.weights, lowerings),
         )
         # Each of its passes would else work on a copy of the graph, against errors that none has.
         model = tf2onnx.optimizer.optimize_graph(graph, catch_errors=False).make_model(name)
@@ -126,15 +127,23 @@ def _put_in_order(values, specs):
     values.extend(ordered)
 
 
-def _check(graph, name):
-    """Prove the graph: the checker, shapes for every tensor, and a session that opens."""
+def check(graph, name):
+    """Prove a graph: the checker, a session that opens, and a type for every tensor."""
+    check_that_it_runs(graph, name)
     try:
-        onnx.checker.check_model(graph.skeleton(), full_check=True)
         inferred = graph.infer().graph
-        graph.session()
-    except Exception as error:  # onnx and onnxruntime have no exception in common
+    except Exception as error:  # it has no exception of its own
         raise ValueError(f"{name}: not a graph that can run: {error}") from error
     typed = {value.name for value in [*inferred.value_info, *inferred.input, *inferred.output]}
     untyped = [out for node in inferred.node for out in node.output if out and out not in typed]
     if untyped:
         raise ValueError(f"{name}: ONNX shape inference leaves tensors untyped: {untyped}")
+
+
+def check_that_it_runs(graph, name):
+    """The checker, and a session that opens."""
+    try:
+        onnx.checker.check_model(graph.skeleton(), full_check=True)
+        graph.session()
+    except Exception as error:  # onnx and onnxruntime have no exception in common
+        raise ValueError(f"{name}: not a graph that can run: {error}") from error

@@ -23,13 +23,13 @@ from export.graph import attributes_of, become
 WHOLE = 10**9  # tf2onnx's end of a slice that has no end
 
 
-def simplify(graph):
-    """Apply the rewrites to an `export.graph.Graph`, in place."""
+def simplify(graph, portable=False):
+    """Apply the rewrites to an `export.graph.Graph`, in place; portable: to standard operators."""
     graph.infer()
     rewrites = (
         _pass_whole_slice,
         _gather_any_sign,
-        _activate_by_gelu,
+        *(() if portable else (_activate_by_gelu,)),
         _pass_reshape,
         _multiply_any_rank,
         _attend_by_rows,

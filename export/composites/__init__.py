@@ -3,7 +3,7 @@
 A composite (`seqkeras.composites`) is a function node of the frozen graph that carries its name and
 options. tf2onnx calls `lower_function_node` for each; what has a lowering here becomes one fused
 node, of the standard operators where they have it and of ONNX Runtime's own (com.microsoft) where
-they do not.
+they do not. A portable graph has standard operators alone.
 """
 
 import json
@@ -14,17 +14,19 @@ from tf2onnx import utils
 from export.composites import attention, recurrent
 from export.composites.builder import MICROSOFT, Builder
 
-__all__ = ["LOWERINGS", "MICROSOFT", "op_handlers"]
+__all__ = ["LOWERINGS", "MICROSOFT", "PORTABLE_LOWERINGS", "op_handlers"]
 
 LOWERINGS = recurrent.LOWERINGS | attention.LOWERINGS
+PORTABLE_LOWERINGS = recurrent.LOWERINGS | attention.PORTABLE_LOWERINGS
 
 
-def op_handlers(graph_def, weights):
+def op_handlers(graph_def, weights, lowerings):
     """The `custom_op_handlers` of tf2onnx for a frozen graph and its composites.
 
     Args:
         graph_def: of the frozen graph.
         weights: name -> array of those of its inputs that are constant.
+        lowerings: `LOWERINGS` or `PORTABLE_LOWERINGS`.
     """
     functions = {
         function.signature.name: function
@@ -37,7 +39,7 @@ def op_handlers(graph_def, weights):
         if function is None:
             raise ValueError(f"{node.name}: a call of a function that is no composite.")
         options = json.loads(function.attr["_implements"].s)
-        lowering = LOWERINGS[options.pop("composite")]
+        lowering = lowerings[options.pop("composite")]
         input_names = [argument.name for argument in function.signature.input_arg]
         inputs = dict(zip(input_names, node.input, strict=True))
         # By their names: freezing drops the outputs that nobody uses.

@@ -80,6 +80,25 @@ def _lower_cached_attention(builder, inputs, outputs):
     builder.add("Transpose", [rows], outputs=[outputs[0]], perm=[0, 2, 1, 3])
 
 
+def _lower_cached_attention_portably(builder, inputs, outputs):
+    """The same in standard operators."""
+    query = inputs["query"]
+    keys, values = (
+        builder.add("Concat", [inputs[f"cached_{name}"], inputs[name]], axis=2)
+        for name in ("key", "value")
+    )
+    scale = builder.constant(np.float32(builder.shape(query)[-1] ** -0.5))
+    transposed = builder.add("Transpose", [keys], perm=[0, 1, 3, 2])
+    scores = builder.add("MatMul", [builder.add("Mul", [query, scale]), transposed])
+    seen = _with_causality(builder, None, query, keys)
+    masked = builder.add("Where", [seen, scores, builder.constant(np.float32(NEVER))])
+    weights = builder.add("Softmax", [masked], axis=-1)
+    builder.add("MatMul", [weights, values], outputs=[outputs[0]])
+    for place, cache in ((1, keys), (2, values)):
+        if place in outputs:
+            builder.add("Identity", [cache], outputs=[outputs[place]])
+
+
 def _as_rows(builder, tensor, width):
     """(B, N, T, H) as (B, T, N H)."""
     rows = builder.add("Transpose", [tensor], perm=[0, 2, 1, 3])
@@ -133,4 +152,8 @@ LOWERINGS = {
     "cached_attention": _lower_cached_attention,
     "layer_norm": _lower_layer_norm,
     "gelu": _lower_gelu,
+}
+PORTABLE_LOWERINGS = {
+    "cached_attention": _lower_cached_attention_portably,
+    "layer_norm": _lower_layer_norm,
 }

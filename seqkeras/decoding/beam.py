@@ -73,6 +73,30 @@ def beam(
 
     Reference: Wu et al. 2016, section 7, equation 14, https://arxiv.org/abs/1609.08144
     """
+    search = beam_search(
+        num_beams=num_beams,
+        n_best=n_best,
+        max_length=max_length,
+        end_id=end_id,
+        length_penalty=length_penalty,
+        coverage_penalty=coverage_penalty,
+        source_mask=source_mask,
+        early_stopping=early_stopping,
+    )
+    return decode(step, state, search, start_id=start_id, max_length=max_length, **options)
+
+
+def beam_search(
+    num_beams,
+    n_best,
+    max_length,
+    end_id,
+    length_penalty=0.0,
+    coverage_penalty=0.0,
+    source_mask=None,
+    early_stopping="never",
+):
+    """The `Search` of `beam`, whose arguments these are."""
     require(
         "beam",
         (num_beams >= 1, f"num_beams must be at least 1; received {num_beams}"),
@@ -95,7 +119,7 @@ def beam(
         ),
     )
     coverage = _Coverage(coverage_penalty, source_mask) if coverage_penalty else None
-    search = _Beams(
+    return _Beams(
         num_beams=num_beams,
         n_best=n_best,
         max_length=max_length,
@@ -104,7 +128,6 @@ def beam(
         coverage=coverage,
         early_stopping=num_beams == 1 or early_stopping,
     )
-    return decode(step, state, search, start_id=start_id, max_length=max_length, **options)
 
 
 class _Coverage:

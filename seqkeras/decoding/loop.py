@@ -111,45 +111,74 @@ def decode(
             does not have one beam, or a cache has no room for max_length tokens behind those that
             are there (while a graph is traced it is not known how many are, and counts as none).
     """
-    require("decode", (max_length >= 1, f"max_length must be at least 1; received {max_length}"))
     if state_entries is None:
         state_entries = getattr(getattr(step, "__self__", None), "state_entries", None)
+    loop = Loop(search, max_length, processors, prompt)
     state, fixed = _split(state, state_entries, search.num_beams)
     _require_room(state | fixed, state_entries or (), max_length)
-    batch_size = batch_size_of(state | fixed)
-    beams = ops.zeros((batch_size, search.num_beams), "int32")
-    positions = ops.arange(max_length, dtype="int32")
-    prompt_lengths = beams[:, 0]
-    if prompt is not None:
-        prompt = _checked(prompt, max_length)
-        prompt_lengths, processors = prompt.lengths, [*processors, prompt]
-
-    def unfinished(length, last, token_ids, state, found):
-        return ops.logical_and(length < max_length, ops.any(search.unfinished(found)))
 
     def advance(length, last, token_ids, state, found):
         (logits, *others), after = step(last, state | fixed)
         state = {name: after[name] for name in state}
-        prefix = Prefix(token_ids, length, prompt_lengths)
+        return loop.advance(logits, others, length, token_ids, state, found)
+
+    initial = loop.begin(batch_size_of(state | fixed), start_id, state)
+    _, _, token_ids, _, found = ops.while_loop(loop.unfinished, advance, initial)
+    return search.results(token_ids, found)
+
+
+class Loop:
+    """What a loop does before its steps and behind each of them.
+
+    It carries the number of tokens so far; the (B, K) last tokens; the (B, K, T) tokens; the
+    decoder's state, as far as it is per beam; and what the search has found.
+
+    Args:
+        search, max_length, processors, prompt: see `decode`.
+
+    Raises:
+        ValueError: if max_length is less than 1, or the prompt has another shape or is longer.
+    """
+
+    def __init__(self, search, max_length, processors=(), prompt=None):
+        demand = f"max_length must be at least 1; received {max_length}"
+        require("decode", (max_length >= 1, demand))
+        self.search, self.max_length, self.processors = search, max_length, list(processors)
+        self.prompt = None if prompt is None else _checked(prompt, max_length)
+        if self.prompt is not None:
+            self.processors.append(self.prompt)
+        self.positions = ops.arange(max_length, dtype="int32")
+
+    def begin(self, batch_size, start_id, state):
+        """What is carried into the first step."""
+        beams = ops.zeros((batch_size, self.search.num_beams), "int32")
+        return (
+            ops.convert_to_tensor(0, "int32"),
+            beams + ops.reshape(ops.cast(start_id, "int32"), (-1, 1)),
+            beams[..., None] + 0 * self.positions,
+            state,
+            self.search.begin(batch_size),
+        )
+
+    def unfinished(self, length, last, token_ids, state, found):
+        """Whether there is a step to take."""
+        return ops.logical_and(length < self.max_length, ops.any(self.search.unfinished(found)))
+
+    def advance(self, logits, others, length, token_ids, state, found):
+        """What is carried on, behind a step that returned logits (B, K, V), others and state."""
+        prompted = self.prompt is not None
+        lengths = self.prompt.lengths if prompted else ops.zeros_like(token_ids[:, 0, 0])
+        prefix = Prefix(token_ids, length, lengths)
         logits = ops.cast(logits, "float32")
-        for processor in processors:
+        for processor in self.processors:
             logits = ops.cast(processor(logits, prefix), "float32")
-        last, beam_index, found = search.extend(ops.log_softmax(logits), others, prefix, found)
+        log_probs = ops.log_softmax(logits)
+        last, beam_index, found = self.search.extend(log_probs, others, prefix, found)
         if beam_index is not None:
             token_ids = reorder(token_ids, beam_index)
             state = {name: reorder(entry, beam_index) for name, entry in state.items()}
-        token_ids = ops.where(positions == length, last[..., None], token_ids)
+        token_ids = ops.where(self.positions == length, last[..., None], token_ids)
         return length + 1, last, token_ids, state, found
-
-    initial = (
-        ops.convert_to_tensor(0, "int32"),
-        beams + ops.reshape(ops.cast(start_id, "int32"), (-1, 1)),
-        beams[..., None] + 0 * positions,
-        state,
-        search.begin(batch_size),
-    )
-    _, _, token_ids, _, found = ops.while_loop(unfinished, advance, initial)
-    return search.results(token_ids, found)
 
 
 def generate(step, state, choose, *, start_id, end_id, max_length, **options):
@@ -169,12 +198,16 @@ def generate(step, state, choose, *, start_id, end_id, max_length, **options):
     Raises:
         ValueError: see `decode`.
     """
-    search = _OneSequence(choose, end_id)
+    search = OneSequence(choose, end_id)
     return decode(step, state, search, start_id=start_id, max_length=max_length, **options)
 
 
-class _OneSequence(Search):
-    """One beam, which ends with its first `<eos>`."""
+class OneSequence(Search):
+    """One beam, which ends with its first `<eos>`.
+
+    Args:
+        choose, end_id: see `generate`.
+    """
 
     def __init__(self, choose, end_id):
         self.choose, self.end_id = choose, end_id

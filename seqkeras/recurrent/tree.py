@@ -90,7 +90,8 @@ class Recursive(keras.layers.Layer):
                 for state, each in zip(states, new, strict=True)
             ]
 
-        states = ops.fori_loop(0, ops.shape(levels)[1], level, states)
+        if levels.shape[1] != 0:  # JAX would trace a level where there is none
+            states = ops.fori_loop(0, ops.shape(levels)[1], level, states)
         states = [ops.reshape(each, (batch_size, length + 2, self.units)) for each in states]
         states = [each[:, :length] for each in states]
         if node_mask is not None:

@@ -1,0 +1,131 @@
+"""One graph that generates gives the tokens and scores that `seqkeras.decoding` gives."""
+
+import functools
+
+import numpy as np
+import pytest
+
+from export import generation
+from export.families import parts_of
+from export.onnx_graphs import convert
+from seqkeras.decoding import beam, greedy
+from seqkeras.models import GPT, RNNLanguageModel, RNNSeq2Seq, Transformer
+from serving.manifest import DecodingDefaults
+from tests.arrays import close, numbers, randomize
+from tests.export.running import run
+
+B, S, V, LONGEST = 5, 7, 31, 9
+MODELS = {
+    "transformer": lambda: Transformer(
+        V, V, 24, 2, 3, 40, LONGEST, shared_embeddings="none", pre_norm=True
+    ),
+    "rnn": lambda: RNNSeq2Seq(V, V, 13, 8, 11),
+    "gpt": lambda: GPT(V, 24, 2, 3, 40, LONGEST),
+    "rnn language model": lambda: RNNLanguageModel(V, 13, 11, num_layers=2),
+}
+ENCODER_DECODERS = ("transformer", "rnn")
+
+
+@functools.cache
+def exported(name):
+    """A model, the signatures of its graphs, and the graphs."""
+    model = MODELS[name]()
+    model.build(None if name in ENCODER_DECODERS else {"token_ids": (None, None)})
+    randomize(model)
+    model.set_weights([3 * weight for weight in model.get_weights()])  # fewer repetitions
+    signatures = parts_of(model, max_length=LONGEST).graphs
+    return (
+        model,
+        signatures,
+        {
+            role: convert(each.function, each.inputs, each.outputs, role)
+            for role, each in signatures.items()
+        },
+    )
+
+
+def source():
+    token_ids = np.random.default_rng(0).integers(0, V, (B, S))
+    return {"token_ids": token_ids, "lengths": np.array([7, 3, 2, 5, 1])}
+
+
+def keras_results(name, model, decoding):
+    """The ids with their prompt, lengths and scores of Keras's own loop."""
+    token_ids, lengths = source().values()
+    options = {"end_id": decoding.end_id}
+    if name in ENCODER_DECODERS:
+        state = model.encode(token_ids, lengths)
+        options |= {"start_id": decoding.start_id, "max_length": LONGEST}
+    else:
+        state = model.initial_state(B)
+        options |= {"start_id": token_ids[:, 0], "max_length": LONGEST - 1}
+        rest = np.pad(token_ids[:, 1:], [(0, 0), (0, 1)])
+        options["prompt"] = rest, lengths - 1
+    if decoding.beam_size == 1:
+        ids, lengths, scores = numbers(greedy(model.step, state, **options))
+    else:
+        options |= {"num_beams": decoding.beam_size, "length_penalty": decoding.length_penalty}
+        results = numbers(beam(model.step, state, **options))
+        ids, lengths, scores = (each[:, 0] for each in results)
+    if name in ENCODER_DECODERS:
+        return ids, lengths, scores
+    return np.concatenate([token_ids[:, :1], ids], axis=1), lengths + 1, scores
+
+
+def often_in_the_middle(rows):
+    """The token that rows first come to in most places."""
+    firsts = {
+        token: {row.index(token) if token in row else -1 for row in rows.tolist()}
+        for token in np.unique(rows).tolist()
+    }
+    return max(firsts, key=lambda token: len(firsts[token]))
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+@pytest.mark.parametrize("name", MODELS)
+def test_the_graph_generates_what_keras_generates(name, beam_size):
+    model, signatures, graphs = exported(name)
+    end_id = often_in_the_middle(keras_results(name, model, DecodingDefaults(end_id=-1))[0])
+    decoding = DecodingDefaults(beam_size, length_penalty=0.6, end_id=end_id)
+    make = generation.encoder_decoder if name in ENCODER_DECODERS else generation.language_model
+    graph = make(graphs, signatures, decoding, LONGEST)
+    assert graph.node_counts()["Loop"] == 1
+    outputs = run(graph, source())
+    ids, lengths, scores = keras_results(name, model, decoding)
+    np.testing.assert_array_equal(outputs["generated_ids"], ids)
+    np.testing.assert_array_equal(outputs["generated_lengths"], lengths)
+    close(outputs["scores"], scores, rtol=1e-4, atol=1e-4)
+    assert len(set(lengths.tolist())) > 1
+
+
+def test_a_weight_lies_in_the_graph_once():
+    _, signatures, graphs = exported("gpt")
+    graph = generation.language_model(graphs, signatures, DecodingDefaults(), LONGEST)
+    step = sum(value.nbytes for value in graphs["decoder_step"].weights.values())
+    assert sum(value.nbytes for value in graph.weights.values()) == step
+
+
+def test_rows_of_one_batch_do_not_meet():
+    _, signatures, graphs = exported("transformer")
+    graph = generation.encoder_decoder(graphs, signatures, DecodingDefaults(3), LONGEST)
+    inputs = source()
+    together = run(graph, inputs)
+    alone = run(graph, {"token_ids": inputs["token_ids"][1:2, :3], "lengths": np.array([3])})
+    np.testing.assert_array_equal(alone["generated_ids"], together["generated_ids"][1:2])
+    close(alone["scores"], together["scores"][1:2], rtol=1e-5, atol=1e-5)
+
+
+def test_a_portable_graph_generates_the_same():
+    model, signatures, _ = exported("gpt")
+    graphs = {
+        role: convert(each.function, each.inputs, each.outputs, role, portable=True)
+        for role, each in signatures.items()
+    }
+    graph = generation.language_model(
+        graphs, signatures, DecodingDefaults(2), LONGEST, portable=True
+    )
+    assert [opset.domain for opset in graph.model.opset_import] == [""]
+    ids, _, scores = keras_results("gpt", model, DecodingDefaults(2))
+    outputs = run(graph, source())
+    np.testing.assert_array_equal(outputs["generated_ids"], ids)
+    close(outputs["scores"], scores, rtol=1e-4, atol=1e-4)
