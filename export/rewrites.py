@@ -5,7 +5,7 @@
     GELU               x / 2 times 1 - erf(-x / sqrt(2))                ->  Gelu
     a shape and back   Reshapes whose result has the first one's shape  ->  nothing
     two Reshapes       the second of which asks nothing of the first    ->  the second
-    x W, x of rank 3   Reshape to rows, MatMul, Reshape back            ->  MatMul
+    x W, x of rank 3   Reshape to rows, MatMul or Gemm, Reshape back    ->  MatMul, and an Add
     heads of keys      Reshape, Transpose, into MultiHeadAttention      ->  what was reshaped
     self-attention     three products of one tensor into the same       ->  Attention, or with a
                                                                             past one product
@@ -110,15 +110,33 @@ def _join_reshapes(graph, node):
 
 
 def _multiply_any_rank(graph, node):
-    product = node.op_type == "Reshape" and graph.maker(node.input[0], "MatMul")
+    if node.op_type != "Reshape":
+        return
+    product = graph.maker(node.input[0], "MatMul") or _plain_gemm(graph, node.input[0])
     shape = product and graph.shape(node.output[0])
     if not shape or product.input[1] not in graph.constants:
         return
     inputs, outputs = graph.shape(product.input[1])
     # Rows of as many numbers as the kernel takes are the source's own rows.
     source = graph.reshaped_from(product.input[0], (*shape[:-1], inputs))
-    if source is not None and shape[-1] == outputs:
+    if source is None or shape[-1] != outputs:
+        return
+    if product.op_type == "MatMul":
         become(node, "MatMul", [source, product.input[1]])
+        return
+    name = f"{node.output[0]}/product"
+    place = list(graph.nodes).index(node)
+    graph.insert(place, helper.make_node("MatMul", [source, product.input[1]], [name], name))
+    become(node, "Add", [name, product.input[2]])
+
+
+def _plain_gemm(graph, name):
+    """The Gemm that makes a tensor as x W + b, else None."""
+    gemm = graph.maker(name, "Gemm")
+    options = attributes_of(gemm) if gemm else {}
+    plain = {"alpha": 1.0, "beta": 1.0, "transA": 0, "transB": 0}
+    fits = all(plain.get(name, value) == value for name, value in options.items())
+    return gemm if gemm and fits and len(gemm.input) == 3 else None
 
 
 def _attend_by_rows(graph, node):

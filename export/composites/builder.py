@@ -42,6 +42,44 @@ class Builder:
                 self.graph.set_dtype(output, self.graph.get_dtype(inputs[0]))
         return node.output if outputs else node.output[0]
 
+    def add_scan(self, initial, sequences, step, reverse=False):
+        """A loop over the first axis of sequences; the names of its last state and of all states.
+
+        Args:
+            initial: the state before the first step.
+            sequences: time-major tensors, of the state's dtype.
+            step: (builder, state, an element of each sequence) -> the next state.
+            reverse: from the last element to the first; results stay in the order of the elements.
+        """
+        name, dtype = utils.make_name(f"{self.name}/Scan"), self.graph.get_dtype(initial)
+        body = self.graph.create_new_graph_with_same_config()
+        body.parent_graph = self.graph
+        places = [f"{name}/{part}" for part in ("state", *map(str, range(len(sequences))))]
+        for place, tensor in zip(places, [initial, *sequences], strict=True):
+            shape = self.shape(tensor)
+            body.add_graph_input(place, dtype, shape[tensor != initial :])
+        inner = Builder(body, self)
+        after = step(inner, *places)
+        shape = self.shape(initial)
+        for output in (after, inner.add("Identity", [after])):
+            body.set_shape(output, shape)
+            body.add_graph_output(output, dtype, shape)
+        node = self.graph.make_node(
+            "Scan",
+            [initial, *sequences],
+            attr={
+                "num_scan_inputs": len(sequences),
+                "scan_input_directions": [int(reverse)] * len(sequences),
+                "scan_output_directions": [int(reverse)],
+            },
+            name=name,
+            output_count=2,
+            shapes=[shape, self.shape(sequences[0])],
+            dtypes=[dtype, dtype],
+            branches={"body": body},
+        )
+        return node.output
+
     def shape(self, name):
         """The list of a tensor's sizes, -1 for those that are not known."""
         return self.graph.get_shape(name)

@@ -18,7 +18,7 @@ from seqkeras.composites.recurrent import keras_rnn
 CHUNK = 16  # C: of 8, 16 and 32 none was faster, on TensorFlow, JAX and PyTorch
 
 
-@composite(lengths_from="a")
+@composite(lengths_from=None)
 def linear_recurrence(a, b, mask, initial_state, *, reverse=False):
     """Linear recurrence, elementwise.
 

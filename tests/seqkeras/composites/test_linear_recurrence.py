@@ -132,34 +132,38 @@ def test_lengths_that_no_graph_knows_share_one_trace(reverse):
 
 
 @needs_tensorflow
-def test_it_exports_op_by_op():
+@pytest.mark.parametrize("reverse", [False, True])
+def test_it_leaves_as_a_scan(reverse):
     pytest.importorskip("onnxruntime")
     from export import onnx_graphs
     from serving.manifest import TensorSpec
 
-    def outputs(a, b, lengths):
-        mask = ops.arange(ops.shape(a)[1]) < ops.cast(lengths, "int32")[:, None]
-        zeros = ops.zeros_like(a[:, 0])
-        return {"outputs": linear_recurrence(a, b, mask, zeros, reverse=True)[0]}
+    def function(a, b, mask, initial_state):
+        h, final = linear_recurrence(a, b, mask, initial_state, reverse=reverse)
+        return {"h": h, "final": final}
 
-    sequence = ("batch", "length", U)
+    sequence, state = ("batch", "length", U), ("batch", U)
     graph = onnx_graphs.convert(
-        outputs,
+        function,
         [
             TensorSpec("a", "float32", sequence),
             TensorSpec("b", "float32", sequence),
-            TensorSpec("lengths", "int64", ("batch",)),
+            TensorSpec("mask", "bool", ("batch", "length")),
+            TensorSpec("initial_state", "float32", state),
         ],
-        [TensorSpec("outputs", "float32", sequence)],
+        [TensorSpec("h", "float32", sequence), TensorSpec("final", "float32", state)],
         "linear_recurrence",
     )
+    counts = graph.node_counts()
+    assert (counts["Scan"], counts["Mul"]) == (1, 1)
+    assert not {"Loop", "MatMul"} & set(counts)
     session = graph.session()
     for length in LENGTHS:
-        a, b, _ = (each.astype("float32") for each in tensors(length))
-        lengths = np.array([length, (length + 1) // 2])
-        [actual] = session.run(None, {"a": a, "b": b, "lengths": lengths})
-        mask = np.arange(length) < lengths[:, None]
-        close(actual, references.linear_recurrence(a, b, mask, np.zeros((B, U)), reverse=True)[0])
+        a, b, initial_state = (each.astype("float32") for each in tensors(length))
+        mask = np.random.default_rng(length).random((B, length)) < 0.7
+        inputs = {"a": a, "b": b, "mask": mask, "initial_state": initial_state}
+        actual = session.run(["h", "final"], inputs)
+        close(actual, references.linear_recurrence(a, b, mask, initial_state, reverse))
 
 
 def test_factors_of_zero_and_one_and_products_that_vanish_stay_exact():
