@@ -52,6 +52,10 @@ class Graph:
         """The large constants: name -> array."""
         return {name: value for name, value in self.constants.items() if value.nbytes > LARGE}
 
+    def remember_shapes(self, inferred):
+        """Keep what inference found out: ONNX Runtime fuses more where it knows the sizes."""
+        _replace(self.model.graph.value_info, inferred.value_info)
+
     def skeleton(self):
         """The model with its small constants; the weights are inputs."""
         weights = self.weights

@@ -138,6 +138,7 @@ def check(graph, name):
     untyped = [out for node in inferred.node for out in node.output if out and out not in typed]
     if untyped:
         raise ValueError(f"{name}: ONNX shape inference leaves tensors untyped: {untyped}")
+    graph.remember_shapes(inferred)
 
 
 def check_that_it_runs(graph, name):

@@ -1,9 +1,13 @@
 """Attention, layer normalisation and GELU leave as one node each, and agree with Keras."""
 
 import numpy as np
+import onnx
+import onnxruntime
 import pytest
 import tensorflow as tf
 
+from export.families import parts_of
+from export.graph import Graph
 from export.onnx_graphs import convert
 from seqkeras import composites
 from seqkeras.attention import MultiHeadAttention
@@ -140,6 +144,31 @@ def test_a_decoder_block_agrees():
     inputs = {"sequence": floats(B, T, D), "encoded": floats(B, S, 17, seed=1)}
     inputs["lengths"] = np.array([4, 7])
     close(run(graph, inputs)["outputs"], function(**inputs)["outputs"], rtol=1e-4, atol=1e-5)
+
+
+def optimized(graph, path):
+    """The graph as ONNX Runtime runs it."""
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
+    options.optimized_model_filepath = str(path)
+    onnxruntime.InferenceSession(
+        graph.whole().SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+    return Graph(onnx.load(path))
+
+
+def test_onnx_runtime_fuses_what_stands_around_attention(tmp_path):
+    bert = Bert(31, D, 2, N, 13)
+    bert.build()
+    signature = parts_of(bert).graphs["model"]
+    graph = convert(signature.function, signature.inputs, signature.outputs, "bert")
+    counts = optimized(graph, tmp_path / "optimized.onnx").node_counts()
+    # Per block: attention; its output, and two products; two sums with what they normalise.
+    expected = {"Attention": 2, "MatMul": 6, "BiasGelu": 2, "SkipLayerNormalization": 5}
+    assert {name: counts.get(name) for name in expected} == expected
+    assert "LayerNormalization" not in counts
+    assert counts["Add"] == 1  # of the embeddings
+    assert sum(counts.values()) <= 45
 
 
 def test_an_encoder_of_two_blocks_agrees_on_the_real_tokens():
