@@ -1,6 +1,7 @@
-"""python -m export runs/NAME bundles/NAME [--overwrite]"""
+"""python -m export runs/NAME bundles/NAME [--overwrite] [--precision int8] ..."""
 
 import argparse
+import importlib
 import os
 import shlex
 import signal
@@ -19,14 +20,7 @@ class _Parser(argparse.ArgumentParser):
 
 def main(arguments=None):
     """Export a run; returns the exit status."""
-    parser = _Parser(
-        prog="python -m export",
-        description="Make a bundle (ONNX graphs and SavedModels, verified) from a finished run.",
-    )
-    parser.add_argument("run", type=Path, help="folder of the finished run")
-    parser.add_argument("bundle", type=Path, help="folder to make")
-    parser.add_argument("--overwrite", action="store_true", help="replace the bundle that is there")
-    options = parser.parse_args(arguments)
+    options = _parser().parse_args(arguments)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         return _export(options)
@@ -38,16 +32,74 @@ def main(arguments=None):
         return 141
 
 
+def _parser():
+    parser = _Parser(
+        prog="python -m export",
+        description="Make a bundle (ONNX graphs and SavedModels, verified) from a finished run.",
+    )
+    parser.add_argument("run", type=Path, help="folder of the finished run")
+    parser.add_argument("bundle", type=Path, help="folder to make")
+    parser.add_argument("--overwrite", action="store_true", help="replace the bundle that is there")
+    parser.add_argument(
+        "--precision",
+        type=_names,
+        default=(),
+        metavar="NAME,…",
+        help="graphs in these too: int8, int8-embedding, int4, float16; float32 is always there",
+    )
+    parser.add_argument(
+        "--tolerance",
+        type=float,
+        default=0.01,
+        metavar="X",
+        help="how much lower the score of a precision may be; 0.01",
+    )
+    parser.add_argument(
+        "--generate-in-graph",
+        action="store_true",
+        help="also one ONNX file from token ids to token ids, for hosts that are not Python",
+    )
+    parser.add_argument(
+        "--portable",
+        action="store_true",
+        help="standard ONNX operators only, for runtimes other than onnxruntime",
+    )
+    parser.add_argument(
+        "--import",
+        dest="modules",
+        action="append",
+        default=[],
+        metavar="MODULE",
+        help="a module that registers classes of your own with Keras",
+    )
+    return parser
+
+
+def _names(text):
+    return tuple(name for name in text.split(",") if name and name != "float32")
+
+
 def _export(options):
     import_tensorflow()
     from tensorflow.errors import OpError
 
-    from export.bundle import export
+    from export.bundle import Options, export
 
     began = time.monotonic()
     try:
+        for module in options.modules:
+            _import(module)
         manifest = export(
-            options.run, options.bundle, options.overwrite, lambda line: print(f"  {line}")
+            options.run,
+            options.bundle,
+            options.overwrite,
+            lambda line: print(f"  {line}", flush=True),
+            Options(
+                precisions=options.precision,
+                tolerance=options.tolerance,
+                portable=options.portable,
+                generate_in_graph=options.generate_in_graph,
+            ),
         )
     except BrokenPipeError:
         raise
@@ -65,6 +117,14 @@ def _export(options):
     return 0
 
 
+def _import(module):
+    sys.path.insert(0, "")  # beside where the command is run
+    try:
+        importlib.import_module(module)
+    except ImportError as error:
+        raise ValueError(f"--import {module}: {error}") from error
+
+
 def _one_line(error):
     return " ".join(str(error).split())
 
@@ -76,14 +136,24 @@ def _report(bundle, manifest, seconds):
         sizes[part] = sizes.get(part, 0) + entry.bytes
     for part, size in sizes.items():
         print(f"  {part:18}{size / 1e3:9,.1f} kB")
+    for name, precision in manifest.precisions.items():
+        figures = precision.figures
+        sizes = f"{figures['bytes'] / 1e3:,.1f} kB beside {figures['float32_bytes'] / 1e3:,.1f}"
+        speed = f"{figures['speed_batch_1']:.2f} times as fast at batch 1"
+        print(f"  {name}: {sizes} of float32, {speed}")
     parity = manifest.parity
+    differences = [value for name, value in parity.items() if name.endswith("difference")]
+    what = "log-probabilities" if "onnx_log_prob_difference" in parity else "numbers"
+    strings = ", the same strings" if "onnx_ties" in parity else ""
     print(
-        f"{bundle}: made in {seconds:.0f} s; log-probabilities within "
-        f"{max(parity['onnx_log_prob_difference'], parity['saved_model_log_prob_difference']):.1e} "
-        f"of Keras, the same strings, on {parity['examples']} real inputs"
+        f"{bundle}: made in {seconds:.0f} s; {what} within {max(differences):.1e} of Keras"
+        f"{strings}, on {parity['examples']} real inputs"
     )
-    command = shlex.join(["python", "-m", "serving", "predict", str(bundle), manifest.examples[0]])
-    print(f"next: {command}")
+    command = ["python", "-m", "serving", "predict", str(bundle)]
+    example = manifest.examples[0]
+    if isinstance(example, str):
+        command.append(example)
+    print(f"next: {shlex.join(command)}")
 
 
 if __name__ == "__main__":

@@ -3,40 +3,57 @@
 import dataclasses
 import datetime
 import importlib.metadata
-import json
-import zipfile
 from pathlib import Path
 
-import keras
-
 import seqkeras
-from export import model_card, onnx_files, onnx_graphs, saved_model, verify
+from export import generation, measuring, model_card, onnx_files, onnx_graphs, saved_model
+from export.contents import read_contents
 from export.families import parts_of
+from export.quantize import quantize
 from export.replacing import written_aside
-from seqkeras.models import RNNSeq2Seq
-from seqkeras.runs import MODEL, RECORD, SCORES, TOKENIZERS, VALIDATION, RunError, RunRecord
+from export.verifying import verify
+from seqkeras.runs import RECORD
 from seqkeras.tokenizers import CharacterTable
 from serving.manifest import (
     MANIFEST,
     SCHEMA_VERSION,
-    DecodingDefaults,
     Graph,
-    Limits,
     Manifest,
+    Precision,
     Signature,
-    TextPrefix,
     describe_files,
     write_manifest,
 )
 
 LIBRARIES = ("tensorflow", "keras", "tf2onnx", "onnx", "onnxruntime", "numpy")
+KINDS = {"Translate": "encoder-decoder", "Generate": "language model"}  # all others: one go
+GENERATE = "generate"
 
 
 class ExportError(ValueError):
     """The bundle can not be made; the message names a way out."""
 
 
-def export(run, bundle, overwrite=False, say=lambda line: None):
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """What a bundle holds.
+
+    Args:
+        precisions: names beside float32, see `export.quantize`.
+        tolerance: how much lower the score of a precision may be, see `export.measuring`.
+        portable: graphs of standard ONNX operators only, for runtimes other than onnxruntime.
+        generate_in_graph: also one graph from token ids to token ids.
+        saved_models: whether there are SavedModels beside the graphs.
+    """
+
+    precisions: tuple[str, ...] = ()
+    tolerance: float = 0.01
+    portable: bool = False
+    generate_in_graph: bool = False
+    saved_models: bool = True
+
+
+def export(run, bundle, overwrite=False, say=lambda line: None, options=Options()):
     """Make a bundle from a finished run.
 
     Args:
@@ -44,6 +61,7 @@ def export(run, bundle, overwrite=False, say=lambda line: None):
         bundle: folder to make.
         overwrite: replace the bundle that is there.
         say: called with a line of text before each step.
+        options: `Options`.
 
     Returns:
         The bundle's `Manifest`.
@@ -52,99 +70,19 @@ def export(run, bundle, overwrite=False, say=lambda line: None):
         RunError: if the run can not be used.
         ExportError: if there is a bundle already, or a part of the model can not be exported.
         ParityError: if what was exported answers differently.
+        PrecisionError: if a precision answers too differently.
         OSError: if it can not be written. Whatever is raised, no file of `bundle` has changed.
     """
     run, bundle = Path(run), Path(bundle)
     place = bundle.resolve()  # a link to a bundle stays, what it points to is replaced
     with written_aside(place, lambda: _require_free(bundle, overwrite)) as folder:
-        record = RunRecord.read(run)
-        manifest = _write(run, record, place.name, folder, say)
+        contents = read_contents(run)
+        manifest = _Bundle(contents, options, folder, place.name, say).write()
         say("writing the model card and the manifest")
         model_card.write(folder, manifest, bundle)
         manifest = dataclasses.replace(manifest, files=describe_files(folder))
         write_manifest(folder, manifest)
     return manifest
-
-
-def _write(run, record, name, folder, say):
-    """Write and verify all that the bundle holds but the model card; its manifest so far."""
-    limits, decoding, prefix = _parse(record, run)
-    validation = _read_examples(run / VALIDATION)
-    scores = _read_json(run / SCORES)
-    source, target = _copy_tokenizers(run, folder)
-    model = _load_model(run / MODEL)
-
-    parts = parts_of(model, max_length=limits.target_length, decoding=decoding)
-    (folder / "onnx").mkdir()
-    converted = {}
-    for role, each in parts.graphs.items():
-        say(f"ONNX graph {role}: tracing, converting, checking")
-        converted[role] = onnx_graphs.convert(each.function, each.inputs, each.outputs, role)
-    weights = onnx_files.save(converted, folder / "onnx")
-
-    say("SavedModel on token ids, SavedModel on strings")
-    by_ids = parts.saved_model
-    by_text = saved_model.text_signature(by_ids["generate"], source, target, limits, prefix)
-    saved_models = {
-        "saved_model/1": by_ids,
-        "saved_model_text/1": {"serving_default": by_text},
-    }
-    for path, each in saved_models.items():
-        saved_model.write(model, each, folder / path)
-
-    manifest = Manifest(
-        schema_version=SCHEMA_VERSION,
-        name=name,
-        task=record.task,
-        pipeline=record.pipeline,
-        created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        versions={
-            "seqkeras": seqkeras.__version__,
-            **{library: importlib.metadata.version(library) for library in LIBRARIES},
-        },
-        tokenizers=TOKENIZERS,
-        text_prefix=prefix,
-        limits=limits,
-        decoding=decoding,
-        graphs={
-            role: Graph(
-                f"onnx/{role}.onnx",
-                tuple(each.inputs),
-                tuple(each.outputs),
-                tuple(f"onnx/{file}" for file in weights[role]),
-            )
-            for role, each in parts.graphs.items()
-        },
-        state=parts.state,
-        saved_models={
-            path: {
-                key: Signature(tuple(each.inputs), tuple(each.outputs))
-                for key, each in named.items()
-            }
-            for path, named in saved_models.items()
-        },
-        examples=tuple(each["text"] for each in validation[:64]),
-        scores=scores,
-        parity={},
-        files=describe_files(folder),
-    )
-    write_manifest(folder, manifest)
-    say("Keras = SavedModel = ONNX, on real inputs")
-    parity = verify.verify_seq2seq(
-        model, by_ids["generate"].function, folder, source, target, validation
-    )
-    return dataclasses.replace(manifest, parity=parity)
-
-
-def _parse(record, run):
-    """The parts of a run record that the manifest has classes for."""
-    try:
-        prefix = record.text_prefix and TextPrefix(
-            **{**record.text_prefix, "values": tuple(record.text_prefix["values"])}
-        )
-        return Limits(**record.limits), DecodingDefaults(**record.decoding), prefix
-    except (KeyError, TypeError) as error:
-        raise RunError(f"{run / RECORD}: not a run record: {error}; train again.") from None
 
 
 def _require_free(bundle, overwrite):
@@ -161,53 +99,179 @@ def _require_free(bundle, overwrite):
         raise ExportError(f"{bundle}: exists already; replace it with --overwrite.")
 
 
-def _load_model(path):
-    try:
-        model = keras.models.load_model(path)
-    except (ValueError, TypeError, OSError, zipfile.BadZipFile) as error:
-        reason = str(error).splitlines()[0]
-        raise RunError(
-            f"{path}: not a model that Keras can load: {reason}; train again."
-        ) from error
-    if not isinstance(model, RNNSeq2Seq):
-        raise ExportError(
-            f"{path}: a {type(model).__name__} has no export yet; there is one for RNNSeq2Seq."
+class _Bundle:
+    """A bundle in the making: its parts one after the other, and what the manifest says of them."""
+
+    def __init__(self, contents, options, folder, name, say):
+        self.contents, self.options = contents, options
+        self.folder, self.name, self.say = folder, name, say
+        self.parts = parts_of(
+            contents.model, max_length=contents.limits.target_length, decoding=contents.decoding
         )
-    return model
+        self._require_kind()
 
+    def _require_kind(self):
+        pipeline = self.contents.record.pipeline
+        expected = KINDS.get(pipeline, "one go")
+        if self.parts.kind != expected:
+            raise ExportError(
+                f"{pipeline} serves a model of kind {expected!r}; a "
+                f"{type(self.contents.model).__name__} is one of kind {self.parts.kind!r}."
+            )
+        if self.options.generate_in_graph and expected == "one go":
+            raise ExportError(f"{pipeline} generates nothing; leave out --generate-in-graph.")
 
-def _copy_tokenizers(run, folder):
-    """The tables of source and target, which are written into the bundle too."""
-    (folder / TOKENIZERS["source"]).parent.mkdir()
-    tables = []
-    for path in TOKENIZERS.values():
-        try:
-            table = CharacterTable.from_file(run / path)
-        except (OSError, ValueError) as error:
-            raise RunError(f"{run}: {path} can not be used: {error}; train again.") from error
-        table.to_file(folder / path)
-        tables.append(table)
-    return tables
-
-
-def _read_examples(path):
-    """The run's real inputs with their targets."""
-    examples = _read_json(path)
-    if not isinstance(examples, list) or not examples or not all(map(_is_example, examples)):
-        raise RunError(
-            f'{path}: must be a list of {{"text": ..., "target": ...}}, one at least; train again.'
+    def write(self):
+        """Write and verify all that the bundle holds but the model card; its manifest so far."""
+        self._write_tokenizers()
+        graphs = self._convert()
+        quantized = {name: self._quantize(graphs, name) for name in self.options.precisions}
+        (self.folder / "onnx").mkdir()
+        needs = onnx_files.save_precisions(
+            {onnx_files.FLOAT32: graphs} | quantized, self.folder / "onnx"
         )
-    return examples
+        described = {name: self._describe(name, needs[name]) for name in needs}
+        float32 = described.pop(onnx_files.FLOAT32)
+        if self.options.generate_in_graph:
+            float32 |= self._generate_in_graph(graphs)
+        manifest = Manifest(
+            graphs=float32,
+            saved_models=self._write_saved_models() if self.options.saved_models else {},
+            files=describe_files(self.folder),
+            **self._about(),
+        )
+        write_manifest(self.folder, manifest)
+        self.say("Keras = SavedModel = ONNX, on real inputs")
+        parity, examples = verify(self.contents, self.parts, self.folder, manifest)
+        precisions = {
+            name: Precision(described[name], self._measure(graphs, quantized[name], examples, name))
+            for name in described
+        }
+        return dataclasses.replace(manifest, parity=parity, precisions=precisions)
 
+    def _about(self):
+        """The fields of the manifest that tell of no file."""
+        contents = self.contents
+        record = contents.record
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "name": self.name,
+            "task": record.task,
+            "pipeline": record.pipeline,
+            "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+            "versions": {
+                "seqkeras": seqkeras.__version__,
+                **{library: importlib.metadata.version(library) for library in LIBRARIES},
+            },
+            "tokenizers": record.tokenizers,
+            "text_prefix": contents.prefix,
+            "limits": contents.limits,
+            "decoding": contents.decoding,
+            "state": self.parts.state,
+            "examples": tuple(contents.inputs[:64]),
+            "scores": contents.scores,
+            "parity": {},
+            "settings": record.settings,
+        }
 
-def _is_example(value):
-    return isinstance(value, dict) and all(
-        isinstance(value.get(key), str) and value[key] for key in ("text", "target")
-    )
+    def _write_tokenizers(self):
+        for role, path in self.contents.record.tokenizers.items():
+            (self.folder / path).parent.mkdir(parents=True, exist_ok=True)
+            self.contents.tokenizers[role].to_file(self.folder / path)
 
+    def _convert(self):
+        graphs = {}
+        for role, each in self.parts.graphs.items():
+            self.say(f"ONNX graph {role}: tracing, converting, checking")
+            graphs[role] = onnx_graphs.convert(
+                each.function, each.inputs, each.outputs, role, self.options.portable
+            )
+        return graphs
 
-def _read_json(path):
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise RunError(f"{path}: can not be read: {error}; train again.") from error
+    def _quantize(self, graphs, precision):
+        if self.options.portable:
+            raise ExportError(
+                f"{precision}: other precisions need onnxruntime's own operators; leave out "
+                "--portable, or --precision."
+            )
+        self.say(f"ONNX graphs in {precision}")
+        return quantize(graphs, precision)
+
+    def _measure(self, graphs, quantized, examples, precision):
+        self.say(f"{precision} beside float32, on real inputs")
+        return measuring.measure(
+            graphs,
+            quantized,
+            examples,
+            self._task(),
+            precision,
+            self.options.tolerance,
+        )
+
+    def _task(self):
+        contents = self.contents
+        logits = ()
+        if self.parts.kind == "one go" and contents.record.pipeline not in ("Embed", "Forecast"):
+            logits = tuple(spec.name for spec in self.parts.graphs["model"].outputs)
+        return measuring.Task(
+            logits=logits,
+            start_id=contents.decoding.start_id,
+            end_id=contents.decoding.end_id,
+            target_length=contents.limits.target_length,
+        )
+
+    def _describe(self, precision, needs):
+        """role -> the manifest's `Graph` of that precision."""
+        return {
+            role: Graph(
+                f"onnx/{onnx_files.graph_file(role, precision)}",
+                tuple(each.inputs),
+                tuple(each.outputs),
+                tuple(f"onnx/{file}" for file in needs[role]),
+            )
+            for role, each in self.parts.graphs.items()
+        }
+
+    def _generate_in_graph(self, graphs):
+        self.say("ONNX graph generate: a loop around the step")
+        make = {
+            "encoder-decoder": generation.encoder_decoder,
+            "language model": generation.language_model,
+        }[self.parts.kind]
+        graph = make(
+            graphs,
+            self.parts.graphs,
+            self.contents.decoding,
+            self.contents.limits.target_length,
+            self.options.portable,
+        )
+        files = onnx_files.save({GENERATE: graph}, self.folder / "onnx")[GENERATE]
+        signature = self.parts.saved_model[GENERATE]
+        return {
+            GENERATE: Graph(
+                f"onnx/{GENERATE}.onnx",
+                tuple(signature.inputs),
+                tuple(signature.outputs),
+                tuple(f"onnx/{file}" for file in files),
+            )
+        }
+
+    def _write_saved_models(self):
+        self.say("SavedModel on token ids, SavedModel on strings")
+        contents = self.contents
+        saved_models = {"saved_model/1": self.parts.saved_model}
+        source, target = (contents.tokenizers.get(role) for role in ("source", "target"))
+        if isinstance(source, CharacterTable) and isinstance(target, CharacterTable):
+            by_text = saved_model.text_signature(
+                self.parts.saved_model[GENERATE], source, target, contents.limits, contents.prefix
+            )
+            saved_models["saved_model_text/1"] = {"serving_default": by_text}
+        for path, each in saved_models.items():
+            saved_model.write(contents.model, each, self.folder / path)
+        return {
+            path: {
+                key: Signature(tuple(each.inputs), tuple(each.outputs))
+                for key, each in named.items()
+            }
+            for path, named in saved_models.items()
+        }

@@ -1,6 +1,11 @@
 """README.md of a bundle: what it is, how good, how to run it."""
 
+import json
+import shlex
+
 import serving
+from seqkeras.tokenizers import CharacterTable, read_tokenizer
+from serving.printing import as_line
 
 TEMPLATE = """# {name}
 
@@ -9,12 +14,11 @@ TEMPLATE = """# {name}
 ## Run it
 
 ```
-python -m serving predict {bundle} "{example}"
+{command}
 ```
 
-With NumPy and onnxruntime only. In Python: `serving.load("{bundle}")("{example}").text`.
-TensorFlow Serving takes `saved_model` (token ids) and `saved_model_text` (strings).
-
+With NumPy and onnxruntime only{libraries}. In Python: `serving.load("{bundle}")({example!r})`.
+{saved_models}
 | input | answer |
 |---|---|
 {answers}
@@ -29,15 +33,20 @@ TensorFlow Serving takes `saved_model` (token ids) and `saved_model_text` (strin
 |---|---|
 {scores}
 
-| Keras against what was exported, on {examples} real inputs | largest log-probability difference |
+| Keras against what was exported, on {examples} real inputs | largest difference |
 |---|---|
 {parity}
-
+{precisions}
 ## Files
 
 | file | bytes |
 |---|---|
 {files}
+"""
+PRECISIONS = """
+| beside float32 | bytes | speed, batch 1 | speed, batch 16 | answers the same |
+|---|---|---|---|---|
+{rows}
 """
 
 
@@ -45,12 +54,8 @@ def write(folder, manifest, bundle):
     """Write the model card of the bundle in `folder`, which will lie at `bundle`."""
     examples = list(manifest.examples[:4])
     answers = serving.load(folder)(examples)
-    limits, prefix = manifest.limits, manifest.text_prefix
-    about = [f"Text of at most {limits.source_length} characters."]
-    about.append("Characters that are not in `tokenizer/source.json` count as unknown.")
-    if prefix:
-        values = ", ".join(prefix.values)
-        about.append(f"It begins with a {prefix.name} and `{prefix.separator}`: {values}.")
+    first = examples[0] if isinstance(examples[0], str) else json.dumps(examples[0])
+    command = ["python", "-m", "serving", "predict", str(bundle)]
     text = TEMPLATE.format(
         name=manifest.name,
         task=manifest.task,
@@ -58,9 +63,12 @@ def write(folder, manifest, bundle):
         created=manifest.created,
         version=manifest.versions["seqkeras"],
         bundle=bundle,
+        command=shlex.join(command + ([first] if isinstance(examples[0], str) else [])),
+        libraries=_libraries(folder, manifest),
         example=examples[0],
-        answers=_rows((f"`{e}`".replace("|", "\\|"), a.text) for e, a in zip(examples, answers)),
-        input=" ".join(about),
+        saved_models=_saved_models(manifest),
+        answers=_rows((_cell(e), _cell(as_line(a, 1))) for e, a in zip(examples, answers)),
+        input=_about_input(folder, manifest),
         scores=_rows(
             (name, f"{value:,}" if isinstance(value, int) else f"{value:.2%}")
             for name, value in manifest.scores.items()
@@ -68,13 +76,65 @@ def write(folder, manifest, bundle):
         ),
         examples=manifest.parity["examples"],
         parity=_rows(
-            (name, f"{manifest.parity[f'{name}_log_prob_difference']:.1e}")
-            for name in ("saved_model", "onnx")
+            (name.removesuffix("_difference").replace("_", " "), f"{value:.1e}")
+            for name, value in manifest.parity.items()
+            if name.endswith("_difference")
         ),
+        precisions=_precisions(manifest),
         files=_rows((path, f"{entry.bytes:,}") for path, entry in manifest.files.items()),
     )
     (folder / "README.md").write_text(text, encoding="utf-8")
 
 
+def _about_input(folder, manifest):
+    tokenizers = {role: read_tokenizer(folder / path) for role, path in manifest.tokenizers.items()}
+    if not tokenizers:
+        return f"At most {manifest.limits.source_length} steps."
+    role, tokenizer = next(iter(tokenizers.items()))
+    by_characters = isinstance(tokenizer, CharacterTable)
+    unit = "characters" if by_characters else "tokens"
+    about = [f"Text of at most {manifest.limits.source_length} {unit}."]
+    if by_characters:
+        about.append(f"Characters that are not in `{manifest.tokenizers[role]}` count as unknown.")
+    if prefix := manifest.text_prefix:
+        values = ", ".join(prefix.values)
+        about.append(f"It begins with a {prefix.name} and `{prefix.separator}`: {values}.")
+    return " ".join(about)
+
+
+def _libraries(folder, manifest):
+    kinds = {type(read_tokenizer(folder / path)) for path in manifest.tokenizers.values()}
+    if kinds <= {CharacterTable}:
+        return ""
+    return ", and the tokenizer libraries of `serving/requirements-tokenizers.txt`"
+
+
+def _saved_models(manifest):
+    takes = {"saved_model/1": "token ids", "saved_model_text/1": "strings"}
+    parts = [
+        f"`{path.partition('/')[0]}` ({takes[path]})"
+        for path in manifest.saved_models
+        if path in takes
+    ]
+    return f"TensorFlow Serving takes {' and '.join(parts)}.\n" if parts else ""
+
+
+def _precisions(manifest):
+    if not manifest.precisions:
+        return ""
+    rows = []
+    for name, precision in manifest.precisions.items():
+        figures = precision.figures
+        speeds = (f"{figures[f'speed_batch_{size}']:.2f}" for size in (1, 16))
+        same = f"{figures['agreement']:.2%}" if "agreement" in figures else ""
+        rows.append((name, f"{figures['bytes']:,}", *speeds, same))
+    return PRECISIONS.format(rows=_rows(rows))
+
+
+def _cell(value):
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return f"`{' '.join(text.split())}`".replace("|", "\\|")
+
+
 def _rows(cells):
-    return "\n".join(f"| {name} | {value} |" for name, value in cells)
+    return "\n".join(f"| {' | '.join(row)} |" for row in cells)

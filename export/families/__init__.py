@@ -16,11 +16,13 @@ class Parts:
     """What leaves of a model.
 
     Attributes:
+        kind: "encoder-decoder", "language model" or "one go".
         graphs: role -> `Signature` of an ONNX graph.
         saved_model: name -> `Signature` of the SavedModel on token ids.
         state: what a decoder step passes to the next.
     """
 
+    kind: str
     graphs: dict[str, Signature]
     saved_model: dict[str, Signature]
     state: tuple[StateEntry, ...] = ()
@@ -41,15 +43,17 @@ def parts_of(model, inputs=None, max_length=None, decoding=None):
     """
     if hasattr(model, "encode") and hasattr(model, "step"):
         return Parts(
+            "encoder-decoder",
             decoders.encoder_decoder_graphs(model),
             saved_models.encoder_decoder(model, max_length, decoding),
             decoders.state_entries(model),
         )
     if hasattr(model, "read_beams"):
         return Parts(
+            "language model",
             decoders.language_model_graphs(model),
             saved_models.language_model(model, max_length, decoding),
             decoders.state_entries(model),
         )
     graphs = single.graphs(model, inputs)
-    return Parts(graphs, saved_models.single(model, graphs))
+    return Parts("one go", graphs, saved_models.single(model, graphs))

@@ -11,11 +11,10 @@ import time
 import onnx
 import pytest
 
-from export import bundle as bundle_module
-from export import verify
 from export.__main__ import main
 from export.bundle import ExportError, export
 from export.graph import Graph
+from export.verifying import ParityError, parity
 from seqkeras.runs import RunError
 from serving.manifest import read_manifest, verify_files
 from tests.conftest import CHECKOUT, run_python
@@ -50,10 +49,10 @@ def test_a_bundle_carries_the_scores_of_its_run(dates_run, dates_bundle):
 
 
 def test_parity_is_measured_on_real_inputs_and_within_the_tolerance(dates_bundle):
-    parity = read_manifest(dates_bundle).parity
-    assert parity["examples"] == verify.EXAMPLES
+    figures = read_manifest(dates_bundle).parity
+    assert figures["examples"] == parity.EXAMPLES
     for name in ("onnx", "saved_model"):
-        assert 0 < parity[f"{name}_log_prob_difference"] <= 1e-4
+        assert 0 < figures[f"{name}_log_prob_difference"] <= 1e-4
 
 
 @pytest.mark.parametrize("role", ["encoder", "decoder_step"])
@@ -128,15 +127,20 @@ def test_a_damaged_run_is_refused_in_one_line(dates_run, tmp_path, damage, messa
     assert leftovers(tmp_path) in (["run"], [])
 
 
-def test_a_model_without_an_export_is_named(dates_run, tmp_path, monkeypatch):
-    monkeypatch.setattr(bundle_module, "RNNSeq2Seq", str)
-    with pytest.raises(ExportError, match="a RNNSeq2Seq has no export yet"):
-        export(dates_run, tmp_path / "dates")
+def test_a_model_of_another_kind_than_the_pipeline_serves_is_refused(dates_run, tmp_path):
+    run = shutil.copytree(dates_run, tmp_path / "run")
+    edit(run / "run.json", pipeline="Classify")
+    with pytest.raises(
+        ExportError,
+        match="^Classify serves a model of kind 'one go'; a RNNSeq2Seq is one of kind 'encoder-de",
+    ):
+        export(run, tmp_path / "dates")
+    assert leftovers(tmp_path) == ["run"]
 
 
 def test_a_bundle_that_answers_differently_is_refused(dates_run, tmp_path, monkeypatch):
-    monkeypatch.setattr(verify, "TOLERANCE", 0.0)
-    with pytest.raises(verify.ParityError, match="onnx log-probabilities differ by .* from Keras"):
+    monkeypatch.setattr(parity, "TOLERANCE", 0.0)
+    with pytest.raises(ParityError, match="onnx log-probabilities differ by .* from Keras"):
         export(dates_run, tmp_path / "dates")
     assert leftovers(tmp_path) == []
 

@@ -1,0 +1,37 @@
+"""Keras = SavedModel = ONNX on the same real inputs, or the export is refused.
+
+Compared are numbers, log-probabilities or what else a model gives, and where texts are generated
+the strings that greedy decoding gives; ONNX through `serving` itself.
+"""
+
+from export.verifying.encoder_decoder import verify_encoder_decoder
+from export.verifying.language_model import verify_language_model
+from export.verifying.one_go import verify_one_go
+from export.verifying.parity import ParityError
+
+__all__ = ["ParityError", "verify"]
+
+VERIFY = {
+    "encoder-decoder": verify_encoder_decoder,
+    "language model": verify_language_model,
+    "one go": verify_one_go,
+}
+
+
+def verify(contents, parts, folder, manifest):
+    """Compare what lies in an unfinished bundle with its Keras model.
+
+    Args:
+        contents: the run's `Contents`.
+        parts: the model's `Parts`.
+        folder: the bundle, with a manifest.
+        manifest: that manifest.
+
+    Returns:
+        The figures for the manifest, and the real inputs as arrays: a list of {name: array}, the
+        inputs of one example without the batch's axis.
+
+    Raises:
+        ParityError: with every difference over the tolerance.
+    """
+    return VERIFY[parts.kind](contents, parts, folder, manifest)

@@ -1,0 +1,109 @@
+"""Encoder-decoders: log-probabilities of the real targets (teacher forcing), and greedy answers.
+
+A string that differs is forgiven only if Keras's own two best tokens were less than `MARGIN` apart
+where the strings part: such ties are counted.
+"""
+
+import numpy as np
+import tensorflow as tf
+from keras import ops
+
+from export.verifying import parity
+from export.verifying.parity import MARGIN, Comparison, tensors
+from seqkeras.tokenizers import pad
+from serving.pipelines import PIPELINES
+from serving.session import EncoderDecoder
+
+
+def verify_encoder_decoder(contents, parts, folder, manifest):
+    """See `export.verifying.verify`."""
+    inputs = contents.inputs[: parity.EXAMPLES]
+    pipeline = PIPELINES[manifest.pipeline](folder, manifest)
+    sources = [pipeline.encode(text).token_ids for text in inputs]
+    target = contents.tokenizers["target"]
+    targets = [
+        target.encode(each["target"])[: contents.limits.target_length]
+        for each in contents.examples[: len(inputs)]
+    ]
+    token_ids, lengths = pad(sources)
+    target_ids, target_lengths = pad([[contents.decoding.start_id, *each] for each in targets])
+    comparison = Comparison(len(inputs))
+    model = contents.model
+    arrays = {"token_ids": token_ids, "lengths": lengths, "target_ids": target_ids}
+    scored = np.arange(target_ids.shape[1]) < target_lengths[:, np.newaxis]
+    signatures = {
+        path: tf.saved_model.load(str(folder / path)).signatures for path in manifest.saved_models
+    }
+    by_ids, by_text = (signatures.get(f"{name}/1") for name in ("saved_model", "saved_model_text"))
+
+    expected = _log_probs(model, arrays)
+    answers = {"onnx": _onnx_log_probs(folder, manifest, arrays)}
+    if by_ids is not None:
+        answers["saved_model"] = by_ids["serving_default"](**tensors(arrays))["log_probs"].numpy()
+    for name, actual in answers.items():
+        comparison.compare_log_probs(name, actual[scored], expected[scored])
+
+    given = tensors({"token_ids": token_ids, "lengths": lengths})
+    keras_ids = tf.function(parts.saved_model["generate"].function)(**given)["generated_ids"]
+    keras_ids = keras_ids.numpy()
+    margins = _margins(model, arrays, keras_ids, contents.decoding.start_id)
+    end_id = contents.decoding.end_id
+    keras_texts = [_text(target, ids, end_id) for ids in keras_ids]
+
+    def is_tie(row, answer):
+        # Up to the first token whose text differs.
+        places = range(1, 1 + len(keras_ids[row]))
+        same = [
+            place
+            for place in places
+            if answer.startswith(_text(target, keras_ids[row][:place], end_id))
+        ]
+        return bool(margins[row, : 1 + max(same, default=0)].min() < MARGIN)
+
+    answers = {"onnx": [each.text for each in pipeline(inputs, beam_size=1)]}
+    if by_ids is not None:
+        ids = by_ids["generate"](**given)["generated_ids"].numpy()
+        answers["saved_model"] = [_text(target, row, end_id) for row in ids]
+    if by_text is not None:
+        texts = by_text["serving_default"](tf.constant(inputs))["text"].numpy()
+        answers["saved_model_text"] = [each.decode() for each in texts]
+    for name, texts in answers.items():
+        comparison.compare_texts(name, texts, keras_texts, inputs, is_tie)
+    return comparison.finish(), [
+        {"token_ids": np.array(source), "target_ids": np.array([*each, end_id])}
+        for source, each in zip(sources, targets, strict=True)
+    ]
+
+
+def _text(tokenizer, token_ids, end_id):
+    """The text before the end."""
+    token_ids = [int(each) for each in token_ids]
+    return tokenizer.decode(
+        token_ids[: token_ids.index(end_id)] if end_id in token_ids else token_ids
+    )
+
+
+def _log_probs(model, arrays):
+    return ops.convert_to_numpy(ops.log_softmax(model(arrays)))  # (N, T, V)
+
+
+def _onnx_log_probs(folder, manifest, arrays):
+    """The decoder-step graph along the real targets: (N, T, V)."""
+    graphs, target_ids = EncoderDecoder(folder, manifest), arrays["target_ids"]
+    state = graphs.encode(arrays["token_ids"], arrays["lengths"])
+    rows = np.arange(len(target_ids))[:, np.newaxis]
+    log_probs = np.empty((*target_ids.shape, graphs.vocab_size), np.float32)
+    for t in range(target_ids.shape[1]):
+        candidates, state = graphs.step(target_ids[:, t : t + 1], rows, graphs.vocab_size, state)
+        np.put_along_axis(
+            log_probs[:, t], candidates.token_ids[:, 0], candidates.log_probs[:, 0], axis=1
+        )
+    return log_probs
+
+
+def _margins(model, arrays, generated_ids, start_id):
+    """(N, T) by how much Keras's best token led at each step of its greedy decoding."""
+    begin = np.full((len(generated_ids), 1), start_id, generated_ids.dtype)
+    target_ids = np.concatenate([begin, generated_ids[:, :-1]], axis=1)
+    best = np.sort(_log_probs(model, {**arrays, "target_ids": target_ids}), axis=-1)
+    return best[..., -1] - best[..., -2]

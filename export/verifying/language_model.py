@@ -1,0 +1,84 @@
+"""Language models: log-probabilities along real texts, and what follows them, greedily."""
+
+import numpy as np
+import tensorflow as tf
+from keras import ops
+
+from export.verifying.parity import EXAMPLES, MARGIN, Comparison, tensors
+from seqkeras.tokenizers import pad
+from serving.pipelines import PIPELINES
+from serving.session import LanguageModel
+
+NEW_TOKENS = 16  # generated behind each text, at most
+
+
+def verify_language_model(contents, parts, folder, manifest):
+    """See `export.verifying.verify`.
+
+    A text that fills the limit is shortened, so that something can follow.
+    """
+    inputs = contents.inputs[:EXAMPLES]
+    pipeline = PIPELINES[manifest.pipeline](folder, manifest)
+    new_tokens = max(1, min(NEW_TOKENS, manifest.limits.target_length // 2))
+    rows = [pipeline.encode(text, max_new_tokens=new_tokens, truncate=True) for text in inputs]
+    token_ids, lengths = pad(rows)
+    real = np.arange(token_ids.shape[1]) < lengths[:, np.newaxis]
+    comparison = Comparison(len(inputs))
+    model = contents.model
+
+    expected = ops.convert_to_numpy(ops.log_softmax(model({"token_ids": token_ids})))
+    answers = {"onnx": _onnx_log_probs(folder, manifest, token_ids)}
+    saved_model = None
+    if "saved_model/1" in manifest.saved_models:
+        saved_model = tf.saved_model.load(str(folder / "saved_model/1")).signatures
+        scored = saved_model["serving_default"](**tensors({"token_ids": token_ids}))
+        answers["saved_model"] = scored["log_probs"].numpy()
+    for name, actual in answers.items():
+        comparison.compare_log_probs(name, actual[real], expected[real])
+
+    generate = tf.function(parts.saved_model["generate"].function)
+    prompts = tensors({"token_ids": token_ids, "lengths": lengths})
+    generated = {name: each.numpy() for name, each in generate(**prompts).items()}
+    best = _margins(model, generated["generated_ids"])
+    expected = _behind(generated["generated_ids"], lengths, new_tokens, contents)
+
+    def is_tie(row, answer):
+        return bool(best[row].min() < MARGIN)
+
+    answers = pipeline(inputs, beam_size=1, max_new_tokens=new_tokens, truncate=True)
+    comparison.compare_texts("onnx", [each.text for each in answers], expected, inputs, is_tie)
+    if saved_model is not None:
+        ids = saved_model["generate"](**prompts)["generated_ids"].numpy()
+        texts = _behind(ids, lengths, new_tokens, contents)
+        comparison.compare_texts("saved_model", texts, expected, inputs, is_tie)
+    return comparison.finish(), [{"token_ids": np.array(row)} for row in rows]
+
+
+def _onnx_log_probs(folder, manifest, token_ids):
+    """The decoder-step graph along the texts: (N, T, V)."""
+    graph = LanguageModel(folder, manifest)
+    state, own = graph.begin(len(token_ids)), np.arange(len(token_ids))[:, np.newaxis]
+    steps = []
+    for t in range(token_ids.shape[1]):
+        logits, _, state = graph.step_to_logits(token_ids[:, t : t + 1], own, state)
+        steps.append(logits[:, 0])
+    logits = np.stack(steps, axis=1)
+    exps = logits - logits.max(axis=-1, keepdims=True)
+    return exps - np.log(np.exp(exps).sum(axis=-1, keepdims=True))
+
+
+def _margins(model, generated_ids):
+    """(N, T) by how much Keras's best token led behind each token."""
+    logits = ops.convert_to_numpy(model({"token_ids": generated_ids}))
+    best = np.partition(logits, -2, axis=-1)[..., -2:]
+    return best[..., 1] - best[..., 0]
+
+
+def _behind(generated_ids, lengths, new_tokens, contents):
+    """The texts of what was generated behind the prompts."""
+    [tokenizer], end_id = contents.tokenizers.values(), contents.decoding.end_id
+    texts = []
+    for row, length in zip(generated_ids.tolist(), lengths.tolist(), strict=True):
+        ids = row[length : length + new_tokens]
+        texts.append(tokenizer.decode(ids[: ids.index(end_id)] if end_id in ids else ids))
+    return texts

@@ -1,0 +1,41 @@
+"""Models that answer in one go: the pipeline's own inputs, through Keras and the SavedModel too."""
+
+import numpy as np
+import tensorflow as tf
+
+from export.verifying.parity import EXAMPLES, Comparison, tensors
+from serving.opening import Runtime
+from serving.pipelines import PIPELINES
+
+
+def verify_one_go(contents, parts, folder, manifest):
+    """See `export.verifying.verify`."""
+    runs = []
+    runtime = Runtime(observe=lambda role, inputs, outputs: runs.append((inputs, outputs)))
+    pipeline = PIPELINES[manifest.pipeline](folder, manifest, runtime)
+    inputs = contents.inputs[:EXAMPLES]
+    pipeline(inputs)
+    comparison = Comparison(len(inputs))
+    saved_model = _saved_model(folder, manifest)
+    function = tf.function(parts.graphs["model"].function, reduce_retracing=True)
+    for feed, outputs in runs:
+        expected = function(**tensors(feed))
+        answers = {"onnx": outputs}
+        if saved_model is not None:
+            answers["saved_model"] = saved_model(**tensors(feed))
+        for name, given in answers.items():
+            for output in outputs:
+                comparison.compare_numbers(
+                    name, np.asarray(given[output]), np.asarray(expected[output])
+                )
+    return comparison.finish(), [
+        {name: value[row] for name, value in feed.items()}
+        for feed, _ in runs
+        for row in range(len(next(iter(feed.values()))))
+    ]
+
+
+def _saved_model(folder, manifest):
+    if "saved_model/1" not in manifest.saved_models:
+        return None
+    return tf.saved_model.load(str(folder / "saved_model/1")).signatures["serving_default"]

@@ -1,0 +1,74 @@
+"""What the comparisons share: their tolerances, their figures and their one error."""
+
+import numpy as np
+import tensorflow as tf
+
+from seqkeras.values import NEVER
+
+TOLERANCE = 1e-4  # the largest difference allowed between float32 log-probabilities
+MARGIN = 1e-4  # strings may part where Keras's two best tokens are nearer than this
+EXAMPLES = 512  # compared, at most
+
+
+class ParityError(ValueError):
+    """What was exported does not answer as the Keras model does."""
+
+
+class Comparison:
+    """Figures and problems, as they are found.
+
+    Args:
+        examples: how many real inputs are compared.
+    """
+
+    def __init__(self, examples):
+        self.figures = {"examples": examples, "tolerance": TOLERANCE}
+        self.problems = []
+
+    def compare_log_probs(self, name, actual, expected):
+        """Hold log-probabilities, or logits, against Keras's."""
+        within = expected > NEVER / 2
+        difference = np.max(np.abs(actual - expected), where=within, initial=0)
+        self._keep(f"{name}_log_prob_difference", difference, "log-probabilities")
+
+    def compare_numbers(self, name, actual, expected):
+        """Hold other numbers against Keras's, beside the largest of them."""
+        scale = max(1.0, float(np.max(np.abs(expected), initial=0)))
+        difference = np.max(np.abs(actual - expected), initial=0) / scale
+        self._keep(f"{name}_difference", difference, "numbers")
+
+    def compare_texts(self, name, answers, expected, inputs, is_tie):
+        """Hold strings against Keras's; `is_tie` takes a row, and says whether it may differ."""
+        different = [row for row, text in enumerate(expected) if text != answers[row]]
+        tied = [row for row in different if is_tie(row, answers[row])]
+        self.figures[f"{name}_ties"] = len(tied)
+        self.problems += [
+            f"{name} answers {answers[row]!r} to {inputs[row]!r}, Keras {expected[row]!r}"
+            for row in different
+            if row not in tied
+        ][:3]
+
+    def finish(self):
+        """The figures.
+
+        Raises:
+            ParityError: if something differed by too much.
+        """
+        if self.problems:
+            raise ParityError(
+                f"the exported model is not the trained one: {'; '.join(self.problems)} "
+                f"(allowed: {TOLERANCE:g} and the same strings). Nothing was written."
+            )
+        return self.figures
+
+    def _keep(self, figure, difference, what):
+        difference = float(difference)
+        self.figures[figure] = max(difference, self.figures.get(figure, 0.0))
+        if not difference <= TOLERANCE:
+            name = figure.removesuffix("_difference").removesuffix("_log_prob")
+            self.problems.append(f"{name} {what} differ by {difference:.2g} from Keras")
+
+
+def tensors(arrays):
+    """Arrays by name as TensorFlow's tensors."""
+    return {name: tf.constant(array) for name, array in arrays.items()}
