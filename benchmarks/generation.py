@@ -77,7 +77,7 @@ def _model(quick):
     draw = np.random.default_rng(0)
     for variable in model.variables:
         if "norm" not in variable.path:
-            variable.assign(draw.normal(scale=0.05, size=variable.shape))
+            variable.assign(draw.normal(scale=0.02, size=variable.shape))
     bias = np.zeros(vocab_size, np.float32)
     bias[:4] = -1e4  # neither side ever ends a text
     model.output_bias.assign(bias)

@@ -1,18 +1,24 @@
-"""ONNX graphs as files: one that holds all, or several around one file of weights.
+"""ONNX graphs as files: one that holds all, or several around files of weights.
 
-Each weight lies once in that file, whoever uses it. It also serves models of more than 2 GB, which
-no ONNX file can hold itself.
+Each weight lies once, whoever uses it, and so do a matrix and its transpose, such as a table of
+embeddings and the matrix that makes logits. Files of weights also serve models of more than 2 GB,
+which no ONNX file can hold itself.
 """
 
+import collections
+import contextlib
 import hashlib
 from pathlib import Path
 
+import numpy as np
 import onnx
 from onnx import TensorProto, external_data_helper, helper
 
+FLOAT32 = "float32"
 WEIGHTS = "weights.bin"
 ALIGNMENT = 4096  # of a weight in its file, which a runtime maps page by page
 MOST_IN_ONE_FILE = 2**30  # bytes of weights
+TURNED = "/transposed"
 
 
 def save(graphs, folder):
@@ -25,39 +31,129 @@ def save(graphs, folder):
     Returns:
         role -> the names of the files that the graph needs beside its own: none, or `WEIGHTS`.
     """
-    folder = Path(folder)
+    return save_precisions({FLOAT32: graphs}, folder)[FLOAT32]
+
+
+def save_precisions(precisions, folder):
+    """Write the graphs of several precisions into a folder, as `graph_file` names them.
+
+    The weights that several precisions share lie in a file of their own: who runs one precision
+    reads what that one needs, and nothing else.
+
+    Args:
+        precisions: name -> role -> `export.graph.Graph`; "float32" is one of the names.
+        folder: where to write; it exists.
+
+    Returns:
+        name -> role -> the names of the files that the graph needs beside its own, sorted.
+    """
+    graphs = {
+        (precision, role): graph
+        for precision, by_role in precisions.items()
+        for role, graph in by_role.items()
+    }
     weights = sum(value.nbytes for graph in graphs.values() for value in graph.constants.values())
     if len(graphs) == 1 and weights <= MOST_IN_ONE_FILE:
-        [(role, graph)] = graphs.items()
-        onnx.save(graph.whole(), folder / f"{role}.onnx")
-        return {role: ()}
-    places, needs = {}, {}
-    with open(folder / WEIGHTS, "wb") as file:
-        for role, graph in graphs.items():
-            model = graph.with_constants(graph.constants.keys() - graph.weights.keys())
-            for name, value in graph.weights.items():
-                model.graph.initializer.append(_stored(name, value, file, places))
-            onnx.save(model, folder / f"{role}.onnx")
-            needs[role] = (WEIGHTS,) if graph.weights else ()
-    if not places:
-        (folder / WEIGHTS).unlink()
+        [((precision, role), graph)] = graphs.items()
+        onnx.save(graph.whole(), Path(folder) / graph_file(role, precision))
+        return {precision: {role: ()}}
+    store = _Store(graphs)
+    store.write(Path(folder))
+    needs = {precision: {} for precision in precisions}
+    for (precision, role), graph in graphs.items():
+        model, needs[precision][role] = store.model(graph)
+        onnx.save(model, Path(folder) / graph_file(role, precision))
     return needs
 
 
-def _stored(name, value, file, places):
-    """A tensor whose numbers lie in a file, where they are written unless they are there."""
-    data = value.tobytes()
-    key = hashlib.sha256(data).digest()
-    if key not in places:
-        file.write(b"\0" * (-file.tell() % ALIGNMENT))
-        places[key] = file.tell()
-        file.write(data)
+def graph_file(role, precision=FLOAT32):
+    """The name of a graph's file."""
+    return f"{role}.onnx" if precision == FLOAT32 else f"{role}.{precision}.onnx"
+
+
+def weights_file(precisions):
+    """The name of the file of the weights that these precisions, and no others, read."""
+    if set(precisions) == {FLOAT32}:
+        return WEIGHTS
+    return ".".join(["weights", *sorted(precisions), "bin"])
+
+
+def stored_bytes(graphs):
+    """How large the files of one precision's graphs are without the gaps between weights."""
+    store = _Store({(FLOAT32, role): graph for role, graph in graphs.items()})
+    weights = sum(value.nbytes for value in store.values.values())
+    return weights + sum(store.model(graph)[0].ByteSize() for graph in graphs.values())
+
+
+class _Store:
+    """What lies in the files of weights, and where.
+
+    Args:
+        graphs: (precision, role) -> `export.graph.Graph`.
+    """
+
+    def __init__(self, graphs):
+        self.keys = {}  # id of an array -> (key of its numbers, whether they lie transposed)
+        self.values = {}  # key -> array
+        users = {}
+        for (precision, _), graph in graphs.items():
+            for value in graph.weights.values():
+                if id(value) not in self.keys:
+                    self.keys[id(value)] = self._key(value)
+                key, _ = self.keys[id(value)]
+                self.values.setdefault(key, value)
+                users.setdefault(key, set()).add(precision)
+        self.places, ends = {}, collections.Counter()
+        for key, value in self.values.items():
+            file = weights_file(users[key])
+            offset = ends[file] + -ends[file] % ALIGNMENT
+            self.places[key] = file, offset
+            ends[file] = offset + value.nbytes
+
+    def write(self, folder):
+        """Write the files."""
+        with contextlib.ExitStack() as stack:
+            files = {
+                name: stack.enter_context(open(folder / name, "wb"))
+                for name in {name for name, _ in self.places.values()}
+            }
+            for key, (name, offset) in self.places.items():
+                files[name].write(b"\0" * (offset - files[name].tell()))
+                files[name].write(self.values[key].tobytes())
+
+    def model(self, graph):
+        """A graph as a model that refers to the files, and their names."""
+        model = graph.with_constants(graph.constants.keys() - graph.weights.keys())
+        names = set()
+        for name, value in graph.weights.items():
+            key, turned = self.keys[id(value)]
+            file, offset = self.places[key]
+            names.add(file)
+            if turned:  # the runtime turns it once, while it loads
+                node = helper.make_node("Transpose", [name + TURNED], [name], perm=[1, 0])
+                model.graph.node.insert(0, node)
+                name, value = name + TURNED, value.T
+            model.graph.initializer.append(_tensor(name, value, file, offset))
+        return model, tuple(sorted(names))
+
+    def _key(self, value):
+        """The sha256 of an array's numbers, or of its transpose's if that is there already."""
+        key = hashlib.sha256(np.ascontiguousarray(value)).digest()
+        if key not in self.values and value.ndim == 2:
+            turned = hashlib.sha256(np.ascontiguousarray(value.T)).digest()
+            if turned in self.values:
+                return turned, True
+        return key, False
+
+
+def _tensor(name, value, file, offset):
+    """A tensor whose numbers lie in a file."""
     tensor = TensorProto(
         name=name,
         data_type=helper.np_dtype_to_tensor_dtype(value.dtype),
         dims=value.shape,
         raw_data=b"",
     )
-    external_data_helper.set_external_data(tensor, WEIGHTS, places[key], len(data))
+    external_data_helper.set_external_data(tensor, file, offset, value.nbytes)
     tensor.ClearField("raw_data")
     return tensor

@@ -12,6 +12,8 @@ import unicodedata
 import tensorflow as tf
 
 from export.signatures import Signature, tensorflow_specs
+from export.text_graphs.characters import ANYTHING, VISIBLE, checked
+from export.text_graphs.lookup import find
 from seqkeras import composites
 from seqkeras.tokenizers import EOS, PAD, UNK
 from serving.manifest import TensorSpec
@@ -57,20 +59,14 @@ def text_signature(generate, source, target, limits, text_prefix):
     characters = tf.constant(
         ["" if i < len(_SPECIAL) else c for i, c in enumerate(target.characters)]
     )
-    pattern = _accepted_text(text_prefix)
+    pattern, refusal = accepted_text(text_prefix)
 
     def translate(text):
-        accepted = tf.strings.regex_full_match(text, pattern)
+        text = checked(text, accepted=pattern, refusal=refusal)
         lengths = tf.strings.length(text, unit="UTF8_CHAR")
-        short_enough = lengths <= limits.source_length
-        checks = [
-            tf.debugging.Assert(tf.reduce_all(accepted), [_refusal(text_prefix)]),
-            tf.debugging.Assert(
-                tf.reduce_all(short_enough),
-                [f"text: at most {limits.source_length} characters; nothing was truncated."],
-            ),
-        ]
-        with tf.control_dependencies(checks):
+        fits = tf.reduce_all(lengths <= limits.source_length)
+        message = f"text: at most {limits.source_length} characters; nothing was truncated."
+        with tf.control_dependencies([tf.debugging.Assert(fits, [message])]):
             code_points = tf.strings.unicode_decode(text, "UTF-8", errors="strict")
         token_ids, lengths = encode(code_points)
         results = generate.function(token_ids, lengths)
@@ -104,25 +100,17 @@ class _Encoder:
         singles, pairs = _uncomposed()
         adjacent = tf.cast(code_points, tf.int64)
         adjacent = adjacent[:, :-1] * _PAIR + adjacent[:, 1:]
-        uncomposed = tf.reduce_any(_find(singles, code_points)[0]) | tf.reduce_any(
-            _find(pairs, adjacent)[0]
+        uncomposed = tf.reduce_any(find(singles, code_points)[0]) | tf.reduce_any(
+            find(pairs, adjacent)[0]
         )
         check = tf.debugging.Assert(
             ~uncomposed,
             ["text: must be composed (Unicode NFC), as unicodedata.normalize makes it."],
         )
         with tf.control_dependencies([check]):
-            known, place = _find(self.code_points, code_points)
+            known, place = find(self.code_points, code_points)
         ids = tf.where(known, tf.gather(self.ids, place), UNK)
         return tf.where(code_points < 0, PAD, ids), ragged.row_lengths()
-
-
-def _find(ordered, values):
-    """Whether each value is in an ascending list, and where."""
-    ordered = tf.constant(ordered, values.dtype)
-    place = tf.searchsorted(ordered, tf.reshape(values, [-1]))
-    place = tf.reshape(tf.minimum(place, tf.size(ordered) - 1), tf.shape(values))
-    return tf.gather(ordered, place) == values, place
 
 
 _PAIR = 2**21  # more than any code point: a pair of them as one number
@@ -148,21 +136,13 @@ def _uncomposed():
     return sorted(singles), sorted(set(pairs))
 
 
-# What Python's str.strip() leaves of a text.
-_VISIBLE = r"[^\s\v\x1c-\x1f\x{85}\pZ]"
-
-
-def _accepted_text(prefix):
+def accepted_text(prefix):
+    """The regular expression of the texts that begin as they must, and what is said of others."""
     if prefix is None:
-        return rf"(?s).*{_VISIBLE}.*"
+        return ANYTHING, "must not be empty or blank."
     values = "|".join(re.escape(value) for value in prefix.values)
-    return rf"(?s)(?:{values}){re.escape(prefix.separator)}.*{_VISIBLE}.*"
-
-
-def _refusal(prefix):
-    if prefix is None:
-        return "text: must not be empty."
     return (
-        f"text: must be a {prefix.name}, then {prefix.separator} and something after it; "
-        f"known: {', '.join(prefix.values)}."
+        rf"(?s)(?:{values}){re.escape(prefix.separator)}.*{VISIBLE}.*",
+        f"must be a {prefix.name}, then {prefix.separator} and something after it; "
+        f"known: {', '.join(prefix.values)}.",
     )

@@ -35,39 +35,58 @@ def require_steps(layer, **sequences):
             )
 
 
-def require_mask(layer, mask, sequence_shape):
+def require_mask(layer, mask, sequence_shape, name="mask", sequence="sequence"):
     """Raise a ValueError unless a mask, or None, is (batch, length) of the sequence.
 
     One of length 1 would be taken for every step.
+
+    Args:
+        layer: for its name.
+        mask: an array or a tensor, or None.
+        sequence_shape: (batch, length, ...).
+        name, sequence: what the mask and the sequence are called.
     """
     if mask is None:
         return
     expected = tuple(sequence_shape[:2])
-    if not fits(mask.shape, expected):
+    if not fits(_shape_of(mask), expected):
         raise ValueError(
-            f"{type(layer).__name__}: mask must have the shape (batch, length) of the sequence, "
-            f"{expected}; received {tuple(mask.shape)}."
+            f"{type(layer).__name__}: {name} must have the shape (batch, length) of the "
+            f"{sequence}, {expected}; received {_received(mask)}."
         )
 
 
-def require_states(layer, states, shapes):
+def require_states(layer, states, shapes, batch_size=None):
     """Raise a ValueError unless there is an initial state of each shape.
 
     Args:
         layer: for its name.
-        states: a list of tensors.
+        states: a list of arrays or tensors.
         shapes: a list of as many; what is no integer stands for any size, as "batch".
+        batch_size: the first size of every shape, or None for any.
     """
     who = type(layer).__name__
+    if batch_size is not None:
+        shapes = [(batch_size, *shape[1:]) for shape in shapes]
     if len(states) != len(shapes):
         raise ValueError(
             f"{who}: initial_state must hold {len(shapes)} tensors; received {len(states)}."
         )
-    if not all(fits(state.shape, shape) for state, shape in zip(states, shapes, strict=True)):
+    if not all(fits(_shape_of(state), shape) for state, shape in zip(states, shapes, strict=True)):
         raise ValueError(
             f"{who}: initial_state must hold tensors of shapes {shapes}; "
-            f"received {[tuple(state.shape) for state in states]}."
+            f"received {[_received(state) for state in states]}."
         )
+
+
+def _shape_of(tensor):
+    """Its shape; one that fits nothing where it is no array and no tensor, as a list is none."""
+    return getattr(tensor, "shape", ())
+
+
+def _received(tensor):
+    """What an error says that it got: a shape, or of which type it is."""
+    return tuple(tensor.shape) if hasattr(tensor, "shape") else f"a {type(tensor).__name__}"
 
 
 def fits(shape, expected):

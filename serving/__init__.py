@@ -15,24 +15,29 @@ __all__ = ["BundleError", "Translation", "load"]
 __version__ = "0.1.0"
 
 
-def load(path, threads=None):
+def load(path, precision=None, threads=None, providers=None):
     """Open a bundle and return the pipeline that its manifest names.
 
     Every file that the pipeline reads is first held against the manifest's sha256.
 
     Args:
         path: the bundle's folder.
+        precision: None for float32, or one of the manifest's precisions, such as "int8".
         threads: how many threads one operation may use; None: as many as there are cores.
+        providers: where onnxruntime may run operations, the preferred place first: "CUDA",
+            "CoreML", "OpenVINO", "XNNPACK" or any other that it has, by its full name too. The CPU
+            takes what they leave.
 
     Returns:
         A pipeline, such as `serving.pipelines.Translate`. Several threads may call it at once.
 
     Raises:
         BundleError: if the bundle is missing, damaged, or made for a newer version.
-        ValueError: if `threads` is not a whole number of at least 1.
+        ValueError: if the bundle has no such precision, or onnxruntime no such provider, or
+            `threads` is not a whole number of at least 1.
     """
     from .pipelines import (
         open_bundle,
     )  # brings NumPy and onnxruntime, which `import serving` spares
 
-    return open_bundle(path, threads)
+    return open_bundle(path, precision, threads, providers)

@@ -1,10 +1,12 @@
 """The command line: python -m serving predict|bench|inspect BUNDLE …
 
-Text goes in and out as UTF-8. What a user gets wrong is said in one line on standard error; the
-exit status is then 1, or 2 if the command itself was wrong.
+Text goes in and out as UTF-8. A pipeline is asked with the options that were given, and refuses
+those that it has not. What a user gets wrong is said in one line on standard error; the exit status
+is then 1, or 2 if the command itself was wrong.
 """
 
 import argparse
+import inspect as python
 import json
 import os
 import sys
@@ -12,10 +14,13 @@ from pathlib import Path
 
 from . import __version__, load
 from .describe import describe, table
+from .lines import arguments, batches, from_json, inputs, lines
 from .manifest import read_bundle, verify_files
+from .printing import as_content, as_line
 
 PROGRAM = "seqkeras-serving"
 CALL = "python -m serving" if __package__ == "serving" else PROGRAM  # what a user types
+AT_ONCE = 256  # lines that are answered together, sorted by length
 INTERRUPTED, PIPE_CLOSED = 130, 141  # what a shell reports for SIGINT and SIGPIPE
 
 
@@ -39,43 +44,57 @@ def main(argv=None):
 
 
 def predict(options):
-    """Print the answers to the texts given, or else to the lines of standard input."""
-    pipeline = load(options.bundle, options.threads)
-    search = _search(options) | {"n_best": options.n_best, "attention": options.attention}
-    pipeline([], **search)  # refuses wrong options before anything is read
-    if options.texts:
-        batches = [list(_accepted(pipeline, _arguments(options.texts)))]
+    """Print the answers to the inputs given, or else to the lines of standard input."""
+    pipeline = _load(options)
+    if options.stream:
+        return _stream(pipeline, options)
+    chosen = _chosen(pipeline, pipeline, options)
+    pipeline([], **chosen)  # refuses wrong options before anything is read
+    if options.inputs:
+        together = [list(_inputs(pipeline, options))]
     else:
-        size = 1 if sys.stdin.isatty() else pipeline.batch_size
-        batches = _batches(_accepted(pipeline, _lines(sys.stdin.buffer, "standard input")), size)
+        together = batches(_inputs(pipeline, options), 1 if sys.stdin.isatty() else AT_ONCE)
     as_json = options.json or options.attention
-    for texts in batches:
-        for text, answer in zip(texts, pipeline(texts, **search)):
-            print(_as_json(text, answer) if as_json else _as_text(answer, options.n_best))
+    for batch in together:
+        for given, answer in zip(batch, pipeline(batch, **chosen)):
+            if as_json:
+                content = {"input": given, **as_content(answer)}
+                print(json.dumps(content, ensure_ascii=False))
+            else:
+                print(as_line(answer, options.n_best or 1))
         sys.stdout.flush()
 
 
 def bench(options):
     """Print a table of latency and throughput, and what it was measured on."""
-    pipeline = load(options.bundle, options.threads)
+    pipeline = _load(options)
+    chosen = _chosen(pipeline, pipeline, options)
     from .bench import machine, measure  # brings NumPy and onnxruntime, which `inspect` spares
 
-    texts = pipeline.manifest.examples
+    values = [from_json(each) for each in pipeline.manifest.examples]
     if options.input:
         with open(options.input, "rb") as stream:
-            texts = list(_accepted(pipeline, _lines(stream, options.input)))
-    if not texts:
+            values = list(_read(pipeline, options, lines(stream, options.input)))
+    if not values:
         raise ValueError("bench: there is nothing to answer; name a file of texts with --input.")
     rows = [
-        measure(pipeline, texts, size, options.seconds, options.repeats, **_search(options))
+        measure(pipeline, values, size, options.seconds, options.repeats, **chosen)
         for size in options.batch_sizes
     ]
     print(table([list(rows[0]), *([f"{value:g}" for value in row.values()] for row in rows)]))
-    beam_size = options.beam_size or pipeline.manifest.decoding.beam_size
-    measured = (
-        f"{pipeline.manifest.name}, beam size {beam_size}, {len(texts)} different texts in turn, "
-        f"text in to text out, {options.threads or 'default'} threads; {machine()}"
+    if "beam_size" in _options_of(pipeline):
+        chosen = {"beam_size": pipeline.manifest.decoding.beam_size} | chosen
+    measured = ", ".join(
+        [
+            pipeline.manifest.name,
+            options.precision or "float32",
+            *(f"{name.replace('_', ' ')} {value}" for name, value in chosen.items()),
+            f"{len(values)} different inputs in turn",
+            "text in to text out",
+            f"{options.threads or 'default'} threads",
+        ]
     )
+    measured = f"{measured}; {machine()}"
     print(f"measured: {measured}")
     if options.json:
         content = json.dumps({"measured": measured, "rows": rows}, indent=2)
@@ -115,13 +134,11 @@ def _parse(argv):
 def _predict_parser(prog):
     parser = _Parser(prog=prog, description=predict.__doc__)
     parser.add_argument("bundle", metavar="BUNDLE", help="the bundle's folder")
-    parser.add_argument("texts", metavar="TEXT", nargs="*", help="none: lines of standard input")
-    _add_search_options(parser)
-    parser.add_argument(
-        "--n-best", type=_count, default=1, metavar="N", help="answers to a text; 1"
-    )
-    parser.add_argument("--json", action="store_true", help="one object a line")
-    parser.add_argument("--attention", action="store_true", help="attention weights too, as JSON")
+    parser.add_argument("inputs", metavar="INPUT", nargs="*", help="none: lines of standard input")
+    _add_common_options(parser)
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="answers as one object a line")
+    form.add_argument("--stream", action="store_true", help="text as soon as it is sure")
     parser.set_defaults(run=predict)
     return parser
 
@@ -129,7 +146,7 @@ def _predict_parser(prog):
 def _bench_parser(prog):
     parser = _Parser(prog=prog, description=bench.__doc__)
     parser.add_argument("bundle", metavar="BUNDLE", help="the bundle's folder")
-    _add_search_options(parser)
+    _add_common_options(parser)
     parser.add_argument(
         "--batch-sizes", type=_counts, default=(1, 16, 64), metavar="N,…", help="1,16,64"
     )
@@ -137,9 +154,9 @@ def _bench_parser(prog):
         "--seconds", type=_seconds, default=2.0, metavar="S", help="a batch size; 2"
     )
     parser.add_argument("--repeats", type=_count, metavar="N", help="calls, instead of seconds")
-    parser.add_argument("--input", metavar="FILE", help="of a text a line; the bundle's examples")
+    parser.add_argument("--input", metavar="FILE", help="of an input a line; the bundle's examples")
     parser.add_argument("--json", metavar="FILE", help="write the figures here too")
-    parser.set_defaults(run=bench)
+    parser.set_defaults(run=bench, stream=False)
     return parser
 
 
@@ -151,14 +168,22 @@ def _inspect_parser(prog):
     return parser
 
 
-def _add_search_options(parser):
+def _add_common_options(parser):
+    parser.add_argument("--precision", metavar="NAME", help="one of the bundle's; float32")
     parser.add_argument(
-        "--beam-size", type=_count, metavar="N", help="1: greedy; the bundle's default"
-    )
-    parser.add_argument(
-        "--length-penalty", type=float, metavar="A", help="GNMT's; the bundle's default"
+        "--provider", action="append", metavar="NAME", help="of onnxruntime, may be repeated; CPU"
     )
     parser.add_argument("--threads", type=_count, metavar="N", help="one a core")
+    parser.add_argument("--json-input", action="store_true", help="inputs are JSON, one a line")
+    group = parser.add_argument_group("options of the bundle's pipeline, each with its default")
+    for name, (kind, text) in _PIPELINE_OPTIONS.items():
+        flag = f"--{name.replace('_', '-')}"
+        if kind is bool:
+            group.add_argument(flag, action="store_true", default=None, help=text)
+        else:
+            action = "append" if kind is str else "store"
+            metavar = {_count: "N", float: "X", int: "N", str: "TEXT"}[kind]
+            group.add_argument(flag, action=action, type=kind, metavar=metavar, help=text)
 
 
 _COMMANDS = {"predict": _predict_parser, "bench": _bench_parser, "inspect": _inspect_parser}
@@ -186,76 +211,78 @@ def _seconds(text):
     return seconds
 
 
-def _search(options):
-    return {"beam_size": options.beam_size, "length_penalty": options.length_penalty}
+_PIPELINE_OPTIONS = {
+    "beam_size": (_count, "1: greedy; the bundle's"),
+    "n_best": (_count, "answers to an input; 1"),
+    "length_penalty": (float, "GNMT's; the bundle's"),
+    "attention": (bool, "attention weights too, as JSON"),
+    "max_new_tokens": (_count, "as many as there is room for"),
+    "min_new_tokens": (int, "0"),
+    "sample": (bool, "draw each token"),
+    "temperature": (float, "of what is drawn; 1"),
+    "top_k": (_count, "the most probable tokens: all are drawn from, 5 fill a mask"),
+    "top_p": (float, "the probability of the tokens that are drawn from; 1"),
+    "seed": (int, "the same draw again"),
+    "repetition_penalty": (float, "above 1: repeat less; 1"),
+    "stop": (str, "what ends a text, may be repeated"),
+    "echo": (bool, "the prompt before its continuation"),
+    "no_answer_threshold": (float, "how much better than none an answer must be; the bundle's"),
+    "truncate": (bool, "cut what is over the limit"),
+    "token_budget": (_count, "the most tokens of a batch"),
+}
 
 
-def _arguments(texts):
-    """Yield where each argument stands, and its text."""
-    for number, text in enumerate(texts, start=1):
-        where = f"argument {number}: text"
-        try:
-            text.encode()
-        except UnicodeEncodeError as error:
-            raise ValueError(f"{where} must be UTF-8; received {text!r}.") from error
-        yield where, text
+def _load(options):
+    return load(options.bundle, options.precision, options.threads, options.provider)
 
 
-def _lines(stream, name):
-    """Yield where each line of a binary stream stands, and its text; lines end with "\\n" only."""
-    for number, line in enumerate(stream, start=1):
-        where = f"{name}, line {number}: text"
-        try:
-            yield where, line.removesuffix(b"\n").removesuffix(b"\r").decode()
-        except UnicodeDecodeError as error:
-            byte = f"byte 0x{error.object[error.start]:02x} at position {error.start}"
-            raise ValueError(f"{where} must be UTF-8; received {byte}.") from error
+def _chosen(pipeline, function, options):
+    """Return the options given, which `function` of the pipeline takes.
+
+    Raises:
+        ValueError: if one is given that it does not take.
+    """
+    known = _options_of(function)
+    given = {name: getattr(options, name) for name in _PIPELINE_OPTIONS}
+    given = {name: value for name, value in given.items() if value is not None}
+    for name in given:
+        if name not in known:
+            flag = f"--{name.replace('_', '-')}"
+            streams = " where it streams" if options.stream else ""
+            raise ValueError(f"{type(pipeline).__name__} has no option {flag}{streams}.")
+    return given
 
 
-def _accepted(pipeline, texts):
-    """Yield each text that the pipeline takes; the first that it does not take raises."""
-    for where, text in texts:
-        pipeline.encode(text, where)
-        yield text
+def _options_of(function):
+    """Return the names of a function's options."""
+    parameters = python.signature(function).parameters
+    if any(each.kind is each.VAR_KEYWORD for each in parameters.values()):
+        from .pipelines.options import Options
+
+        return {*parameters, *(python.signature(Options).parameters)}
+    return {*parameters}
 
 
-def _batches(texts, size):
-    """Yield lists of up to `size` texts; those before an error still come before it."""
-    batch, refusal = [], None
-    try:
-        for text in texts:
-            batch.append(text)
-            if len(batch) == size:
-                yield batch
-                batch = []
-    except ValueError as error:
-        refusal = error
-    if batch:
-        yield batch
-    if refusal:
-        raise refusal
+def _inputs(pipeline, options):
+    """Yield the inputs given, or else those of standard input."""
+    texts = lines(sys.stdin.buffer, "standard input")
+    return _read(pipeline, options, arguments(options.inputs) if options.inputs else texts)
 
 
-def _as_text(answer, n_best):
-    """The text alone; n best: a line of text, tab, score for each, then an empty line."""
-    if n_best == 1:
-        return answer.text
-    answers = (answer, *answer.alternatives)
-    return "".join(f"{answer.text}\t{answer.score:.4f}\n" for answer in answers)
+def _read(pipeline, options, texts):
+    truncate = {"truncate": True} if options.truncate else {}
+    return inputs(pipeline, texts, options.json_input, **truncate)
 
 
-def _as_json(text, answer):
-    content = {"input": text, **_content(answer)}
-    if answer.alternatives:
-        content["alternatives"] = [_content(other) for other in answer.alternatives]
-    return json.dumps(content, ensure_ascii=False)
-
-
-def _content(answer):
-    content = {"text": answer.text, "score": answer.score}
-    if answer.attention is not None:
-        content["attention"] = answer.attention.astype(float).round(6).tolist()
-    return content
+def _stream(pipeline, options):
+    """Print each answer piece by piece."""
+    if not hasattr(pipeline, "stream"):
+        raise ValueError(f"{type(pipeline).__name__} has no option --stream.")
+    chosen = _chosen(pipeline, pipeline.stream, options)
+    for given in _inputs(pipeline, options):
+        for piece in pipeline.stream(given, **chosen):
+            print(piece, end="", flush=True)
+        print(flush=True)
 
 
 def _message(error):

@@ -1,5 +1,9 @@
 """A bundle in words, for `python -m serving inspect`."""
 
+import json
+
+MOST_SHOWN = 100  # characters of an example or of a setting
+
 
 def describe(manifest):
     """Return what a bundle is, as lines of aligned text."""
@@ -28,30 +32,52 @@ def _rows(manifest):
         known = " ".join(prefix.values)
         yield "input", f"a {prefix.name}, {prefix.separator!r}, then the text; known: {known}"
     for example in manifest.examples[:3]:
-        yield "example", example
+        yield "example", example if isinstance(example, str) else _json(example)
     if len(manifest.examples) > 3:
         yield "example", f"and {len(manifest.examples) - 3} more, with --json"
-    yield "limits", f"source {limits.source_length} tokens, target {limits.target_length}"
-    yield "decoding", f"beam size {defaults.beam_size}, length penalty {defaults.length_penalty:g}"
-    yield "state", ", ".join(f"{entry.name} per {entry.per}" for entry in manifest.state)
+    if manifest.state:
+        yield "limits", f"source {limits.source_length} tokens, target {limits.target_length}"
+        penalty = f"length penalty {defaults.length_penalty:g}"
+        yield "decoding", f"beam size {defaults.beam_size}, {penalty}"
+        yield "state", ", ".join(f"{entry.name} per {entry.per}" for entry in manifest.state)
+    else:
+        yield "limits", f"{limits.source_length} tokens"
+    for name, value in manifest.settings.items():
+        yield "settings", f"{name} {_json(value)}"
     for role, file in manifest.tokenizers.items():
         yield f"{role} tokenizer", file
     for role, graph in manifest.graphs.items():
-        yield role, f"{graph.file}, {_bytes(manifest.files[graph.file].bytes)}"
+        weights = "".join(f", weights in {file}" for file in graph.weights)
+        yield role, f"{graph.file}, {_bytes(manifest.files[graph.file].bytes)}{weights}"
         yield from _signature(graph)
+    for name, precision in manifest.precisions.items():
+        files = dict.fromkeys(file for each in precision.graphs.values() for file in each.files)
+        size = sum(manifest.files[file].bytes for file in files)
+        yield "precision", f"{name}, {_bytes(size)}"
+        for figure, value in _flat(precision.figures):
+            yield "", _figure(figure, value)
     for folder, signatures in manifest.saved_models.items():
         for name, signature in signatures.items():
             yield folder, name
             yield from _signature(signature)
     for title, figures in (("scores", manifest.scores), ("parity", manifest.parity)):
         for name, value in _flat(figures):
-            yield (title, f"{name} {value:.6g}" if isinstance(value, float) else f"{name} {value}")
+            yield title, _figure(name, value)
 
 
 def _signature(signature):
     for direction, specs in (("takes", signature.inputs), ("gives", signature.outputs)):
         for spec in specs:
             yield "", f"{direction} {spec.name} {spec.dtype} ({', '.join(map(str, spec.shape))})"
+
+
+def _figure(name, value):
+    return f"{name} {value:.6g}" if isinstance(value, float) else f"{name} {value}"
+
+
+def _json(value):
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= MOST_SHOWN else f"{text[: MOST_SHOWN - 1]}…"
 
 
 def _flat(figures, above=""):

@@ -178,6 +178,12 @@ class Manifest:
         """Names of the state entries that stay with their source."""
         return tuple(entry.name for entry in self.state if entry.per == "source")
 
+    def parse_settings(self, kind):
+        """Return the settings as a `kind`, a dataclass, and every reason why they are none."""
+        problems = []
+        arguments = _parse_fields(kind, self.settings, "settings", problems)
+        return None if problems else kind(**arguments), problems
+
     def to_json(self):
         """Return the manifest as JSON text that `from_json` reads back."""
         text = json.dumps(dataclasses.asdict(self), indent=2, ensure_ascii=False, allow_nan=False)
@@ -450,6 +456,7 @@ _JSON_NAMES = {
     str: "a string",
     int: "a whole number",
     float: "a number",
+    bool: "true or false",
     dict: "an object",
     tuple: "a list",
 }

@@ -1,4 +1,8 @@
-"""What pipelines answer."""
+"""What pipelines answer.
+
+Scores are probabilities unless a class says otherwise. Offsets are places in a text as it was
+given: text[start:end].
+"""
 
 from dataclasses import dataclass
 
@@ -9,13 +13,170 @@ class Translation:
 
     Attributes:
         text: the answer.
-        score: its total log-probability, divided by the length penalty (`decoding.py`).
+        score: its total log-probability, divided by the length penalty (`decoding`).
         attention: None, or on request a (T, S) float32 array: for each target token of `text`,
             the weight of each source token. Rows sum to 1.
         alternatives: with n_best > 1, the other answers, the better one first.
+        source_tokens, target_tokens: the tokens of the columns and rows of `attention`; empty
+            without it.
     """
 
     text: str
     score: float
     attention: "numpy.ndarray | None" = None  # noqa: F821 (NumPy is loaded when a pipeline is)
     alternatives: "tuple[Translation, ...]" = ()
+    source_tokens: tuple = ()
+    target_tokens: tuple = ()
+
+
+@dataclass(frozen=True)
+class Generation:
+    """A text that follows a prompt.
+
+    Attributes:
+        text: what follows, or with `echo` the prompt too.
+        score: the total log-probability of what follows, as it was chosen or drawn from, divided by
+            the length penalty (`decoding`).
+        finish: why it ends: "end" (the model's own), "stop" (a string that stops it) or "length".
+        alternatives: with n_best > 1, the other answers; of beams the better one first.
+    """
+
+    text: str
+    score: float
+    finish: str
+    alternatives: "tuple[Generation, ...]" = ()
+
+
+@dataclass(frozen=True)
+class Classification:
+    """The classes of a text, or a number of it.
+
+    Attributes:
+        labels: the most probable label; of several at once, those over the threshold, the most
+            probable first; of a regression none.
+        score: of the most probable label; of a regression the number.
+        scores: label -> score, of all labels, the most probable first.
+    """
+
+    labels: tuple
+    score: float
+    scores: dict
+
+
+@dataclass(frozen=True)
+class Word:
+    """A word with its tag."""
+
+    text: str
+    tag: str
+    start: int
+    end: int
+    score: float
+
+
+@dataclass(frozen=True)
+class Entity:
+    """Words that are one thing; the score is the mean of theirs."""
+
+    text: str
+    label: str
+    start: int
+    end: int
+    score: float
+
+
+@dataclass(frozen=True)
+class Tagging:
+    """A text's words with their tags, and the entities that the tags spell.
+
+    Attributes:
+        words: tuple of `Word`.
+        entities: tuple of `Entity`.
+    """
+
+    words: tuple
+    entities: tuple
+
+
+@dataclass(frozen=True)
+class Span:
+    """Where in a context an answer stands.
+
+    Attributes:
+        text: the answer as it stands there; "" if there is none.
+        start, end: its offsets; None if there is none.
+        score: its probability among all spans that may answer, and none where that is possible.
+        margin: how much better the best span is than none, in logits; None for a model that
+            always answers.
+        alternatives: with n_best > 1, other spans, the better one first.
+    """
+
+    text: str
+    start: int | None
+    end: int | None
+    score: float
+    margin: float | None = None
+    alternatives: "tuple[Span, ...]" = ()
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The choice that fits best.
+
+    Attributes:
+        text: the choice.
+        index: its place among the choices.
+        score: its probability.
+        scores: of all choices, in their order.
+    """
+
+    text: str
+    index: int
+    score: float
+    scores: tuple
+
+
+@dataclass(frozen=True, eq=False)
+class Embedding:
+    """The vector of a text, (D,) float32."""
+
+    vector: "numpy.ndarray"  # noqa: F821
+
+    def similarity(self, other):
+        """Return the cosine of the angle to another `Embedding`; 0 beside a vector of zeros."""
+        norms = float(self.vector @ self.vector) * float(other.vector @ other.vector)
+        return float(self.vector @ other.vector) / norms**0.5 if norms else 0.0
+
+
+@dataclass(frozen=True)
+class Filler:
+    """A token that may stand for a mask."""
+
+    token: str
+    score: float
+
+
+@dataclass(frozen=True)
+class Filling:
+    """A text without its masks.
+
+    Attributes:
+        text: with the most probable token for each mask.
+        masks: for each mask, the tuple of its `Filler`s, the most probable first.
+    """
+
+    text: str
+    masks: tuple
+
+
+@dataclass(frozen=True, eq=False)
+class Forecasting:
+    """The values that follow a series.
+
+    Attributes:
+        values: (horizon, targets) float32; of quantiles, those of the one nearest to 1/2.
+        quantiles: quantile -> its (horizon, targets) values; empty if the model has none.
+    """
+
+    values: "numpy.ndarray"  # noqa: F821
+    quantiles: dict

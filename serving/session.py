@@ -1,21 +1,42 @@
-"""The graphs of a bundle, opened by role in onnxruntime.
+"""The graphs of a bundle that generates, opened by role in onnxruntime.
 
-State goes from step to step as NumPy arrays. With onnxruntime 1.31.1 that was faster than keeping
-it in OrtValues (`run_with_ort_values`): on two cores, a GRU decoder of 256 units and 11 steps took
-1.1 ms against 1.7 for one text and 13.7 ms against 14.5 for 64, the calls in turn. A state of many
-megabytes, such as a long key/value cache, may turn that round: measure again.
-
-Each graph has its own threads, and they do not spin while they wait: the spinning threads of the
-encoder would take the cores from the decoder (beam 5 at batch 64: 39.9 ms with, 32.6 without).
+What a cache holds stays in onnxruntime's own memory from step to step: 6 layers of 512 in float32,
+16 texts, beam 4, 32 steps took 1.80 s of processor time so, and 1.88 as NumPy arrays. Every other
+state goes as NumPy arrays: a GRU of 256 units and 11 steps took 1.1 ms so for one text, and 1.7
+bound (onnxruntime 1.31.1, two cores). A run with caches computes only what is asked for, which
+saves the attention weights that nobody wants; a smaller one does not earn the time to find out.
 """
+
+from dataclasses import dataclass
 
 import numpy as np
 import onnxruntime
 
 from .decoding import Candidates
 from .manifest import BundleError
+from .opening import Runtime, open_session
 
-QUIET = 4  # onnxruntime's log severity: fatal errors only; the others arrive as exceptions
+CANDIDATES = ("candidate_log_probs", "candidate_ids")
+ATTENTION, LOGITS = "attention_weights", "logits"
+CACHE_LENGTH = "past_length"  # the axis by which a graph's input is a cache
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """What one step of decoding leaves to the next.
+
+    Attributes:
+        beam: name -> (B, K, ...) array, one for each beam.
+        caches: name -> OrtValue (B K, N, P, H), one for each beam: P tokens so far.
+        source: name -> (B, ...) array, one for each source.
+        batch_size, num_beams: B, K.
+    """
+
+    beam: dict
+    caches: dict
+    source: dict
+    batch_size: int
+    num_beams: int = 1
 
 
 class EncoderDecoder:
@@ -27,135 +48,177 @@ class EncoderDecoder:
     Args:
         folder: the bundle.
         manifest: its `Manifest`, which names the state.
-        threads: how many threads one operation may use; None: as many as there are cores.
+        runtime: a `Runtime`, how they are run.
 
     Raises:
         BundleError: if a graph is missing, can not be opened, or is not what the manifest says.
     """
 
-    def __init__(self, folder, manifest, threads=None):
-        self._beam_state, self._source_state = manifest.beam_state, manifest.source_state
-        self._state = self._beam_state + self._source_state
-        self._next_beam_state = tuple(f"next_{name}" for name in self._beam_state)
-        self._encoder = _open(
-            folder, manifest, "encoder", threads, {"token_ids", "lengths"}, {*self._state}
-        )
-        self._decoder_step = _open(
-            folder,
-            manifest,
-            "decoder_step",
-            threads,
-            {"token_ids", "beam_index", "k", *self._state},
-            {*_CANDIDATES, "attention_weights", "logits", *self._next_beam_state},
-        )
-        logits = next(s for s in manifest.graphs["decoder_step"].outputs if s.name == "logits")
-        self.vocab_size = logits.shape[-1]
-        if not self._beam_state or not isinstance(self.vocab_size, int):
-            raise BundleError(
-                f"{folder}: manifest.json must name a state per beam and the size of the "
-                "vocabulary as the last axis of logits. Export the bundle again."
-            )
+    def __init__(self, folder, manifest, runtime=None):
+        runtime = runtime or Runtime()
+        self._decoder = _Decoder(folder, manifest, runtime)
+        self._given = [name for name in manifest.beam_state if name not in self._decoder.caches]
+        self._given += manifest.source_state
+        inputs = {"token_ids", "lengths"}
+        self._encoder = open_session(folder, manifest, "encoder", runtime, inputs, {*self._given})
+        self.vocab_size, self.attends = self._decoder.vocab_size, self._decoder.attends
 
     def encode(self, token_ids, lengths):
-        """Return the state before the first step: a dict of arrays.
+        """Return the `State` before the first step.
 
         Args:
             token_ids: (B, S) int64, padded on the right.
             lengths: (B,) int64.
         """
-        outputs = self._encoder.run(self._state, {"token_ids": token_ids, "lengths": lengths})
-        return dict(zip(self._state, outputs))
+        inputs = {"token_ids": token_ids, "lengths": lengths}
+        return self._decoder.initial_state(
+            len(token_ids), dict(zip(self._given, self._encoder.run(self._given, inputs)))
+        )
 
     def step(self, token_ids, beam_index, k, state, attention=False):
-        """One step of decoding: `decoding.py` says what goes in and out.
+        """One step of decoding: `serving.decoding` says what goes in and out."""
+        return self._decoder.step(token_ids, beam_index, k, state, attention)
+
+    def step_to_logits(self, token_ids, beam_index, state, attention=False):
+        """One step, as `serving.decoding.Chosen` takes it."""
+        return self._decoder.step_to_logits(token_ids, beam_index, state, attention)
+
+
+class LanguageModel:
+    """A decoder graph that takes some tokens of each beam at a time.
+
+        decoder_step(token_ids, beam_index, k, state) -> candidates behind the last token, state
+
+    Args:
+        folder: the bundle.
+        manifest: its `Manifest`, which names the state.
+        runtime: a `Runtime`, how it is run.
+
+    Raises:
+        BundleError: if the graph is missing, can not be opened, or is not what the manifest says.
+    """
+
+    def __init__(self, folder, manifest, runtime=None):
+        self._decoder = _Decoder(folder, manifest, runtime or Runtime())
+        self.vocab_size = self._decoder.vocab_size
+
+    def begin(self, batch_size):
+        """Return the `State` before any token."""
+        return self._decoder.initial_state(batch_size, {})
+
+    def read(self, token_ids, state):
+        """Return the `State` behind the (B, T) tokens of texts with one beam each."""
+        own = np.arange(len(token_ids))[:, np.newaxis]
+        _, state = self.step(token_ids[:, np.newaxis], own, 1, state)
+        return state
+
+    def step(self, token_ids, beam_index, k, state):
+        """One step of decoding: `serving.decoding` says what goes in and out."""
+        token_ids = token_ids.reshape(*beam_index.shape, -1)
+        return self._decoder.step(token_ids, beam_index, k, state)
+
+    def step_to_logits(self, token_ids, beam_index, state):
+        """One step, as `serving.decoding.Chosen` takes it."""
+        token_ids = token_ids.reshape(*beam_index.shape, -1)
+        return self._decoder.step_to_logits(token_ids, beam_index, state)
+
+
+class _Decoder:
+    """The decoder graph of a model, and the state that goes round."""
+
+    def __init__(self, folder, manifest, runtime):
+        role = "decoder_step"
+        names = {entry.name for entry in manifest.state}
+        self._session = open_session(
+            folder,
+            manifest,
+            role,
+            runtime,
+            {"token_ids", "beam_index", "k", *names},
+            {*CANDIDATES, LOGITS, *(f"next_{name}" for name in manifest.beam_state)},
+        )
+        graph = runtime.graphs_of(manifest)[role]
+        outputs = {spec.name: spec for spec in graph.outputs}
+        self.attends = ATTENTION in outputs
+        self.vocab_size = outputs[LOGITS].shape[-1]
+        if not manifest.beam_state or not isinstance(self.vocab_size, int):
+            raise BundleError(
+                f"{folder}: manifest.json must name a state per beam and the size of the "
+                "vocabulary as the last axis of logits. Export the bundle again."
+            )
+        inputs = {spec.name: spec for spec in graph.inputs}
+        self._beam = {name: inputs[name] for name in manifest.beam_state}
+        self.caches = {
+            name: self._beam.pop(name)
+            for name in manifest.beam_state
+            if CACHE_LENGTH in inputs[name].shape
+        }
+        self._next_beam, self._next_caches = (
+            [f"next_{name}" for name in names] for names in (self._beam, self.caches)
+        )
+        self._only_what_is_wanted = onnxruntime.RunOptions()
+        self._only_what_is_wanted.only_execute_path_to_fetches = True
+        # onnxruntime looks for this at each run, and takes 75 us to find that it is not there.
+        self._only_what_is_wanted.add_run_config_entry("gpu_graph_id", "-1")
+
+    def initial_state(self, batch_size, given):
+        """Return the `State` before the first step: what is given, empty caches, else zeros."""
+        beam = {
+            name: given.pop(name) if name in given else _zeros(spec, (batch_size, 1))
+            for name, spec in self._beam.items()
+        }
+        caches = {
+            name: onnxruntime.OrtValue.ortvalue_from_numpy(_zeros(spec, (batch_size,)))
+            for name, spec in self.caches.items()
+        }
+        return State(beam, caches, given, batch_size)
+
+    def step(self, token_ids, beam_index, k, state, attention=False):
+        wanted = [*CANDIDATES, *([ATTENTION] if attention else [])]
+        found, state = self._run(token_ids, beam_index, min(k, self.vocab_size), state, wanted)
+        return Candidates(*found), state
+
+    def step_to_logits(self, token_ids, beam_index, state, attention=False):
+        wanted = [LOGITS, *([ATTENTION] if attention else [])]
+        (logits, *weights), state = self._run(token_ids, beam_index, 1, state, wanted)
+        return logits, weights[0] if weights else None, state
+
+    def _run(self, token_ids, beam_index, k, state, wanted):
+        """Return the arrays that are wanted, and the next state.
 
         What the state holds per source is not tiled over beams; it loses the rows of sources that
         `beam_index` no longer names.
         """
-        first = state[self._beam_state[0]]
-        batch_size, beams = first.shape[:2]
-        if len(beam_index) < batch_size:
-            kept = beam_index[:, 0] // beams
-            state = state | {name: state[name][kept] for name in self._source_state}
-        k = np.array(min(k, self.vocab_size))
-        inputs = state | {"token_ids": token_ids, "beam_index": beam_index, "k": k}
-        wanted = _CANDIDATES + (("attention_weights",) if attention else ())
-        outputs = self._decoder_step.run(wanted + self._next_beam_state, inputs)
-        candidates = Candidates(*outputs[: len(wanted)])
-        return candidates, state | dict(zip(self._beam_state, outputs[len(wanted) :]))
+        source = state.source
+        if len(beam_index) != state.batch_size:
+            rows = beam_index[:, 0] // state.num_beams
+            source = {name: entry[rows] for name, entry in source.items()}
+        arrays = {"token_ids": token_ids, "beam_index": beam_index, "k": np.array(k)}
+        arrays |= state.beam | source
+        asked, wanted = len(wanted), [*wanted, *self._next_beam]
+        if self.caches:
+            found, caches = self._run_bound(arrays, state.caches, wanted)
+        else:
+            found, caches = self._session.run(wanted, arrays), {}
+        beam = dict(zip(self._beam, found[asked:]))
+        return found[:asked], State(beam, caches, source, *beam_index.shape)
+
+    def _run_bound(self, arrays, caches, wanted):
+        """Return the arrays that are wanted, and the next caches."""
+        binding = self._session.io_binding()
+        for name, array in arrays.items():
+            binding.bind_cpu_input(name, np.asarray(array, order="C"))
+        for name, cache in caches.items():
+            binding.bind_ortvalue_input(name, cache)
+        for name in (*wanted, *self._next_caches):
+            binding.bind_output(name)
+        self._session.run_with_iobinding(binding, self._only_what_is_wanted)
+        outputs = binding.get_outputs()
+        found = [output.numpy() for output in outputs[: len(wanted)]]
+        return found, dict(zip(self.caches, outputs[len(wanted) :]))
 
 
-_CANDIDATES = ("candidate_log_probs", "candidate_ids")
-_DTYPES = {
-    "tensor(float)": "float32",
-    "tensor(float16)": "float16",
-    "tensor(double)": "float64",
-    "tensor(int64)": "int64",
-    "tensor(int32)": "int32",
-    "tensor(int8)": "int8",
-    "tensor(uint8)": "uint8",
-    "tensor(bool)": "bool",
-    "tensor(string)": "string",
-}
-
-
-def _open(folder, manifest, role, threads, inputs, outputs):
-    """Return the session of a graph that takes `inputs` and gives at least `outputs`."""
-    if role not in manifest.graphs:
-        raise BundleError(
-            f"{folder}: manifest.json names no {role} graph. Export the bundle again."
-        )
-    graph = manifest.graphs[role]
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads or 0
-    options.log_severity_level = QUIET
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    try:
-        session = onnxruntime.InferenceSession(
-            folder / graph.file, options, providers=["CPUExecutionProvider"]
-        )
-    except Exception as error:  # onnxruntime's exceptions have no base of their own
-        raise BundleError(
-            f"{folder}: onnxruntime {onnxruntime.__version__} can not open {graph.file}: "
-            f"{str(error).splitlines()[0]}"
-        ) from error
-    problems = [
-        *_differences("input", graph.inputs, session.get_inputs()),
-        *_differences("output", graph.outputs, session.get_outputs()),
-    ]
-    takes, gives = ({spec.name for spec in specs} for specs in (graph.inputs, graph.outputs))
-    problems += [f"it lacks {name}" for name in sorted(inputs - takes | outputs - gives)]
-    problems += [f"it needs {name}, which nobody gives" for name in sorted(takes - inputs)]
-    if problems:
-        raise BundleError(
-            f"{folder}: {graph.file} is not the {role} graph expected: {'; '.join(problems)}. "
-            "Export the bundle again."
-        )
-    return session
-
-
-def _differences(kind, specs, arguments):
-    """Yield where the manifest's specs and the graph's arguments disagree."""
-    declared = {spec.name: (spec.dtype, spec.shape) for spec in specs}
-    actual = {a.name: (_DTYPES.get(a.type, a.type), tuple(a.shape)) for a in arguments}
-    for name in sorted(declared.keys() | actual.keys()):
-        if name not in actual:
-            yield f"{kind} {name} is in the manifest only"
-        elif name not in declared:
-            yield f"{kind} {name} is in the graph only"
-        elif not _agree(declared[name], actual[name]):
-            yield f"{kind} {name} is {_describe(*actual[name])}, not {_describe(*declared[name])}"
-
-
-def _agree(declared, actual):
-    (dtype, shape), (actual_dtype, actual_shape) = declared, actual
-    sizes = [
-        (a, b) for a, b in zip(shape, actual_shape) if isinstance(a, int) and isinstance(b, int)
-    ]
-    return (
-        dtype == actual_dtype and len(shape) == len(actual_shape) and all(a == b for a, b in sizes)
-    )
-
-
-def _describe(dtype, shape):
-    return f"{dtype} ({', '.join(map(str, shape))})"
+def _zeros(spec, leading):
+    """Return what a state begins as: zeros, and no token in a cache."""
+    inner = (0 if size == CACHE_LENGTH else size for size in spec.shape[len(leading) :])
+    return np.zeros((*leading, *inner), dtype=spec.dtype)

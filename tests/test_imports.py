@@ -80,6 +80,10 @@ TABLE = {
     "seqkeras/losses.py": ({"seqkeras.values"}, NUMERIC),
     "seqkeras/": ({"seqkeras.shapes"}, NUMERIC),
     "training/": ({"training", "seqkeras"}, {*NUMERIC, "click", "rich"}),
+    "export/text_graphs/sentence_pieces.py": (
+        {"export", "serving"},
+        {*NUMERIC, "sentencepiece"},
+    ),
     "export/": (
         {"export", "seqkeras", "serving"},
         {*NUMERIC, "keras_nlp", "tensorflow_text", "tf2onnx", "onnx", "onnxruntime"},
@@ -173,5 +177,5 @@ def test_the_reader_sees_every_kind_of_import():
         imports("seqkeras/composites/nodes.py")
     )
     assert "keras.src.backend" in set(imports("seqkeras/composites/recurrent.py"))
-    assert "serving.text" in set(imports("serving/pipelines.py"))
+    assert "serving.text" in set(imports("serving/pipelines/translate.py"))
     assert "seqkeras.files" in set(imports("seqkeras/runs.py"))

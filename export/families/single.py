@@ -161,19 +161,19 @@ def _call_of(model, inputs):
     return function
 
 
-def _by_name(outputs):
-    """Outputs of any structure as a dictionary: a single one is "output"."""
+def _by_name(outputs, prefix=""):
+    """Outputs of any structure as a flat dictionary; names within names are joined by "_".
+
+    The only output of a model is called "output".
+    """
     if isinstance(outputs, Mapping):
-        flat = {}
-        for name, value in outputs.items():
-            parts = keras.tree.flatten(value)
-            flat |= (
-                {name: parts[0]}
-                if len(parts) == 1
-                else {f"{name}_{index}": part for index, part in enumerate(parts)}
-            )
-        return flat
-    parts = keras.tree.flatten(outputs)
-    if len(parts) == 1:
-        return {"output": parts[0]}
-    return {f"output_{index}": part for index, part in enumerate(parts)}
+        named = outputs
+    elif isinstance(outputs, list | tuple):
+        named = {str(place): each for place, each in enumerate(outputs)}
+    else:
+        return {prefix or "output": outputs}
+    flat = {}
+    for name, value in named.items():
+        own = f"{prefix}_{name}" if prefix else f"output_{name}" if named is not outputs else name
+        flat |= _by_name(value, own)
+    return flat

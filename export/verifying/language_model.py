@@ -7,6 +7,7 @@ from keras import ops
 from export.verifying.parity import EXAMPLES, MARGIN, Comparison, tensors
 from seqkeras.tokenizers import pad
 from serving.pipelines import PIPELINES
+from serving.pipelines.pieces import Detokenizer
 from serving.session import LanguageModel
 
 NEW_TOKENS = 16  # generated behind each text, at most
@@ -40,7 +41,7 @@ def verify_language_model(contents, parts, folder, manifest):
     prompts = tensors({"token_ids": token_ids, "lengths": lengths})
     generated = {name: each.numpy() for name, each in generate(**prompts).items()}
     best = _margins(model, generated["generated_ids"])
-    expected = _behind(generated["generated_ids"], lengths, new_tokens, contents)
+    expected = _behind(generated["generated_ids"], rows, new_tokens, contents)
 
     def is_tie(row, answer):
         return bool(best[row].min() < MARGIN)
@@ -49,7 +50,7 @@ def verify_language_model(contents, parts, folder, manifest):
     comparison.compare_texts("onnx", [each.text for each in answers], expected, inputs, is_tie)
     if saved_model is not None:
         ids = saved_model["generate"](**prompts)["generated_ids"].numpy()
-        texts = _behind(ids, lengths, new_tokens, contents)
+        texts = _behind(ids, rows, new_tokens, contents)
         comparison.compare_texts("saved_model", texts, expected, inputs, is_tie)
     return comparison.finish(), [{"token_ids": np.array(row)} for row in rows]
 
@@ -74,11 +75,12 @@ def _margins(model, generated_ids):
     return best[..., 1] - best[..., 0]
 
 
-def _behind(generated_ids, lengths, new_tokens, contents):
+def _behind(generated_ids, prompts, new_tokens, contents):
     """The texts of what was generated behind the prompts."""
     [tokenizer], end_id = contents.tokenizers.values(), contents.decoding.end_id
     texts = []
-    for row, length in zip(generated_ids.tolist(), lengths.tolist(), strict=True):
-        ids = row[length : length + new_tokens]
-        texts.append(tokenizer.decode(ids[: ids.index(end_id)] if end_id in ids else ids))
+    for row, prompt in zip(generated_ids.tolist(), prompts, strict=True):
+        ids = row[len(prompt) : len(prompt) + new_tokens]
+        ids = ids[: ids.index(end_id)] if end_id in ids else ids
+        texts.append(Detokenizer(tokenizer, prompt).text(ids))
     return texts

@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from seqkeras.attention.masks import combine_masks, mask_scores, masked_softmax
-from seqkeras.shapes import require_sequence
+from seqkeras.shapes import require_mask, require_sequence, require_steps
 from seqkeras.values import without_padding
 
 
@@ -32,7 +32,8 @@ class BiAttention(keras.layers.Layer):
         are zero.
 
     Raises:
-        ValueError: if context or query is not of rank 3, or their dims differ.
+        ValueError: if context or query is not of rank 3 or has no word, their dims differ, or a
+            mask is not of the shape above.
 
     Reference: Seo et al. 2017, section 2 ("Attention flow layer"), https://arxiv.org/abs/1611.01603
     """
@@ -51,6 +52,10 @@ class BiAttention(keras.layers.Layer):
         self.kernel = self.add_weight(name="kernel", shape=(3 * context_shape[-1], 1))  # w
 
     def call(self, context, query, context_mask=None, query_mask=None):
+        require_sequence(self, context=context.shape, query=query.shape)
+        require_steps(self, context=context, query=query)
+        require_mask(self, context_mask, context.shape, "context_mask", "context")
+        require_mask(self, query_mask, query.shape, "query_mask", "query")
         (context,) = without_padding(context_mask, context)
         (query,) = without_padding(query_mask, query)
         to_query, to_context = self.attention_weights(context, query, context_mask, query_mask)
@@ -76,6 +81,3 @@ class BiAttention(keras.layers.Layer):
         answered = None if query_mask is None else ops.any(query_mask, axis=-1)  # (B, 1)
         to_context = masked_softmax(best, combine_masks(context_mask, answered))
         return masked_softmax(similarity, query_mask), ops.cast(to_context, similarity.dtype)
-
-    def compute_mask(self, context, query, context_mask=None, query_mask=None):
-        return context_mask

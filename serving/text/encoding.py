@@ -13,12 +13,15 @@ class Encoding:
         offsets: where each token lies in its own text as it was given, text[start:end]; None for
             special tokens, which lie nowhere. Tokens that share a character share its place.
         segment_ids: to which text each token belongs, 0 or 1, as the tokenizer's template has it.
+        word_ids: of which word of its own text each token is a part, counted from 0; None for
+            special tokens.
     """
 
     token_ids: list
     tokens: list
     offsets: list
     segment_ids: list
+    word_ids: list
 
     def __len__(self):
         return len(self.token_ids)

@@ -13,6 +13,7 @@ from pathlib import Path
 from .encoding import Encoding, fit, require_text
 
 SPECIAL_TOKENS = ("<pad>", "<s>", "</s>", "<unk>")
+SPACE = "\u2581"  # a piece that begins with it begins a word
 LANGUAGE_CODE = re.compile(">>[^<>]+<<")
 
 
@@ -119,6 +120,7 @@ class SentencePieces:
             tokens=[token for token, _ in pieces],
             offsets=[place for _, place in pieces],
             segment_ids=[0] * len(pieces),
+            word_ids=_words_of(pieces),
         )
 
     def decode(self, token_ids):
@@ -199,6 +201,16 @@ class SentencePieces:
             "suffix": self.suffix,
         }
         return json.dumps(fields, ensure_ascii=False)
+
+
+def _words_of(pieces):
+    """The word of each token: one begins with each "▁"; None for special tokens."""
+    word_ids, word = [], -1
+    for token, place in pieces:
+        if place is not None and (token.startswith(SPACE) or word < 0):
+            word += 1
+        word_ids.append(None if place is None else word)
+    return word_ids
 
 
 def _places_of_bytes(text):

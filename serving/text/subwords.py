@@ -38,7 +38,7 @@ class Subwords:
             ) from error
         self._library.no_truncation()
         self._library.no_padding()
-        self._is_word_piece = json.loads(content)["model"].get("type") == "WordPiece"
+        self.is_word_piece = json.loads(content)["model"].get("type") == "WordPiece"
 
     def __len__(self):
         return self._library.get_vocab_size()
@@ -58,6 +58,17 @@ class Subwords:
         found = self._library.token_to_id(token)
         if found is None:
             raise ValueError(f"Subwords: the vocabulary must hold {token!r}; it does not.")
+        return found
+
+    def token_of(self, index):
+        """Return the token of an id.
+
+        Raises:
+            ValueError: if the id is not in the vocabulary.
+        """
+        found = self._library.id_to_token(index) if index >= 0 else None
+        if found is None:
+            raise ValueError(f"Subwords: ids must be under {len(self)}; received {index}.")
         return found
 
     def encode(self, text):
@@ -87,14 +98,33 @@ class Subwords:
         lengths = [len(part.ids) for part in parts]
         for part, kept in zip(parts, fit("Subwords", lengths, num_special, max_length, truncate)):
             part.truncate(kept)
-        joined = self._library.post_process(*parts)
-        places = zip(joined.offsets, joined.special_tokens_mask)
-        return Encoding(
-            token_ids=joined.ids,
-            tokens=joined.tokens,
-            offsets=[None if special else place for place, special in places],
-            segment_ids=joined.type_ids,
-        )
+        return self._joined(*parts)
+
+    def windows(self, text, context, max_length, step, text_length=None):
+        """Return the `Encoding`s of a text, each with a part of a long context as its pair.
+
+        Args:
+            text, context: the texts.
+            max_length: how many tokens there may be in each, special ones too.
+            step: how many tokens of the context a part begins behind the one before; less where
+                tokens between them would be left out.
+            text_length: of how many tokens the text is cut to; None: it is not.
+
+        Raises:
+            ValueError: if a text is no string or holds a lone surrogate, or max_length leaves no
+                room for the context.
+        """
+        first, second = self._split(text), self._split(context)
+        if text_length is not None:
+            first.truncate(text_length)
+        room = max_length - len(first.ids) - self._library.num_special_tokens_to_add(True)
+        if room < 1:
+            raise ValueError(
+                f"Subwords: max_length must leave room for the context beside {len(first.ids)} "
+                f"tokens; received {max_length}."
+            )
+        second.truncate(room, stride=max(room - step, 0))
+        return [self._joined(first, part) for part in (second, *second.overflowing)]
 
     def words(self, text):
         """Return the words that are split into tokens, as normalised: for BERT without accents."""
@@ -123,7 +153,7 @@ class Subwords:
             if each < 0 or self._library.id_to_token(each) is None:
                 raise ValueError(f"Subwords: ids must be under {len(self)}; received {each}.")
         text = self._library.decode(token_ids, skip_special_tokens=not special_tokens)
-        return tidy(text) if self._is_word_piece else text
+        return tidy(text) if self.is_word_piece else text
 
     def to_json(self):
         """Return the text of a `tokenizer.json`."""
@@ -144,6 +174,17 @@ class Subwords:
             return cls(Path(path).read_text(encoding="utf-8"))
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from error
+
+    def _joined(self, *parts):
+        joined = self._library.post_process(*parts)
+        is_special = joined.special_tokens_mask
+        return Encoding(
+            token_ids=joined.ids,
+            tokens=joined.tokens,
+            offsets=[None if s else place for place, s in zip(joined.offsets, is_special)],
+            segment_ids=joined.type_ids,
+            word_ids=[None if s else word for word, s in zip(joined.word_ids, is_special)],
+        )
 
     def _split(self, text):
         require_text("Subwords", text)

@@ -43,6 +43,26 @@ class CharacterTable:
     def __hash__(self):
         return hash(self.characters)
 
+    def id_of(self, token):
+        """Return the id of a character or special token.
+
+        Raises:
+            ValueError: if there is no such.
+        """
+        if token not in self._ids:
+            raise ValueError(f"CharacterTable: the table must hold {token!r}; it does not.")
+        return self._ids[token]
+
+    def token_of(self, index):
+        """Return the character or special token of an id.
+
+        Raises:
+            ValueError: if the id is not in the table.
+        """
+        if not 0 <= index < len(self):
+            raise ValueError(f"CharacterTable: ids must be under {len(self)}; received {index}.")
+        return self.characters[index]
+
     def encode(self, text):
         """Return the id of each code point of `text` in NFC, as a list."""
         composed = unicodedata.normalize("NFC", text)
@@ -56,14 +76,11 @@ class CharacterTable:
         """
         text = []
         for index in token_ids:
-            if not 0 <= index < len(self):
-                raise ValueError(
-                    f"CharacterTable: ids must be under {len(self)}; received {index}."
-                )
+            character = self.token_of(index)
             if index == EOS:
                 break
             if index >= len(SPECIAL_TOKENS):
-                text.append(self.characters[index])
+                text.append(character)
         return "".join(text)
 
     @classmethod

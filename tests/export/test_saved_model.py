@@ -6,7 +6,6 @@ import unicodedata
 import numpy as np
 import pytest
 import tensorflow as tf
-from tensorflow.core.protobuf import saved_model_pb2
 
 import serving
 from export import saved_model
@@ -18,8 +17,7 @@ from seqkeras.recurrent import LSTM
 from seqkeras.tokenizers import CharacterTable, pad
 from serving.manifest import TensorSpec, read_manifest
 from tests.conftest import run_python
-
-FOREIGN = ("Cudnn", "Xla", "MklNative", "_Fused", "PyFunc", "EagerPyFunc")
+from tests.export.operators import require_core
 
 # Runs outside the checkout, where seqkeras can not be imported.
 LOAD_AND_ANSWER = """
@@ -44,23 +42,9 @@ print(json.dumps({
 """
 
 
-def operators(folder):
-    """The names of all operators of a SavedModel, its functions included."""
-    saved_model = saved_model_pb2.SavedModel()
-    saved_model.ParseFromString((folder / "saved_model.pb").read_bytes())
-    graph = saved_model.meta_graphs[0].graph_def
-    nodes = [*graph.node, *(node for each in graph.library.function for node in each.node_def)]
-    return {node.op for node in nodes}
-
-
 @pytest.mark.parametrize("path", ["saved_model/1", "saved_model_text/1"])
 def test_a_saved_model_holds_core_tensorflow_operators_only(dates_bundle, path):
-    found = operators(dates_bundle / path)
-    registered = set(tf.raw_ops.__dict__)
-    assert found
-    for name in found - {"StatefulPartitionedCall", "PartitionedCall"}:
-        assert name in registered, name
-        assert not name.startswith(FOREIGN), name
+    require_core(dates_bundle / path)
 
 
 def test_a_saved_model_made_on_a_gpu_holds_none_of_its_operators(tmp_path, monkeypatch):
@@ -79,7 +63,7 @@ def test_a_saved_model_made_on_a_gpu_holds_none_of_its_operators(tmp_path, monke
     with pytest.raises(AssertionError, match="fused"):  # which a plain call does
         model(np.ones((2, 4, 3), np.float32))
     saved_model.write(model, {"read": read}, tmp_path)
-    assert not [name for name in operators(tmp_path) if name.startswith(FOREIGN)]
+    require_core(tmp_path)
 
 
 def test_saved_models_answer_where_seqkeras_can_not_be_imported(dates_bundle, tmp_path):

@@ -3,8 +3,9 @@ import functools
 import numpy as np
 import pytest
 
-from serving.decoding import Candidates, length_penalty, search
+from serving.decoding import Candidates, Prompts, length_penalty, search
 from serving.text import BOS, EOS
+from tests.references import decoding as loops
 from tests.serving import references
 
 VOCAB_SIZE, TARGET_LENGTH, SOURCE_LENGTH = 7, 5, 3
@@ -56,7 +57,12 @@ class PrefixModel:
 
     def search(self, sources, **options):
         state = [(source, ()) for source in sources]
-        return search(self, state, len(state), TARGET_LENGTH, **options)
+        return searched(self, state, len(state), **options)
+
+
+def searched(step, state, batch_size, **options):
+    start, limits = np.full((batch_size, 1), BOS), np.full(batch_size, TARGET_LENGTH)
+    return search(step, state, start, EOS, limits, **options)
 
 
 def without_eos(ids):
@@ -153,7 +159,7 @@ def test_fewer_are_returned_when_the_model_allows_fewer():
         ids = np.broadcast_to([EOS, 0, 1, 2][:k], log_probs.shape)
         return Candidates(log_probs, ids), state
 
-    [found] = search(only_eos, None, 1, TARGET_LENGTH, beam_size=3, n_best=3)
+    [found] = searched(only_eos, None, 1, beam_size=3, n_best=3)
     assert [(h.token_ids, h.score, h.attention_weights) for h in found] == [([], 0.0, None)]
 
 
@@ -162,8 +168,68 @@ def test_a_model_that_gives_no_number_gives_no_hypothesis():
         shape = (*token_ids.shape, k)
         return Candidates(np.full(shape, np.nan), np.full(shape, 5)), state
 
-    assert search(broken, None, 2, TARGET_LENGTH, beam_size=3) == [[], []]
+    assert searched(broken, None, 2, beam_size=3) == [[], []]
 
 
 def test_no_sources_give_no_answers():
     assert PrefixModel(seed=0).search([]) == []
+
+
+PROMPTS = [[4, EOS, 5], [6], [], [5, 5, EOS], [EOS]]
+
+
+@pytest.mark.parametrize("early_stopping", ["never", False, True])
+@pytest.mark.parametrize("n_best", [1, 3])
+@pytest.mark.parametrize("alpha", [0.0, 0.7])
+def test_beams_go_on_from_a_prompt_of_each_source(early_stopping, n_best, alpha):
+    model = PrefixModel(seed=3)
+    sources = [(source, prompt) for _ in range(3) for source, prompt in enumerate(PROMPTS)]
+    found = model.search(
+        [source for source, _ in sources],
+        beam_size=3,
+        n_best=n_best,
+        alpha=alpha,
+        early_stopping=early_stopping,
+        prompts=Prompts([prompt for _, prompt in sources]),
+    )
+    for hypotheses, (source, prompt) in zip(found, sources, strict=True):
+        expected = loops.beam_search(
+            lambda row, prefix: model.log_probs(row, tuple(prefix[1:])),
+            source,
+            BOS,
+            EOS,
+            TARGET_LENGTH,
+            3,
+            alpha,
+            early_stopping=early_stopping,
+            prompt=prompt,
+        )[:n_best]
+        assert [each.token_ids + [EOS] * each.ended for each in hypotheses] == [
+            ids for _, ids in expected
+        ]
+        np.testing.assert_allclose(
+            [each.score for each in hypotheses], [score for score, _ in expected]
+        )
+
+
+def test_greedy_search_goes_on_from_a_prompt_of_each_source():
+    model = PrefixModel(seed=3)
+    found = model.search(range(len(PROMPTS)), prompts=Prompts(PROMPTS))
+    for source, (prompt, [hypothesis]) in enumerate(zip(PROMPTS, found, strict=True)):
+        ids, total = references.greedy(
+            lambda ids, source=source, prompt=prompt: model.log_probs(source, (*prompt, *ids)),
+            TARGET_LENGTH - len(prompt),
+        )
+        assert hypothesis.token_ids == [*prompt, *without_eos(ids)]
+        assert hypothesis.ended == (ids[-1] == EOS)
+        assert hypothesis.score == pytest.approx(total)
+
+
+def test_each_source_has_its_own_limit():
+    limits = np.array([1, 4, 2])
+    for beam_size in (1, 3):
+        model = PrefixModel(seed=3, eos=-99)
+        state, start = [(source, ()) for source in range(3)], np.full((3, 1), BOS)
+        found = search(model, state, start, EOS, limits, beam_size=beam_size)
+        assert [len(best.token_ids) for best, *_ in found] == [1, 4, 2]
+        assert not any(best.ended for best, *_ in found)

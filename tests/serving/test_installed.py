@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,16 @@ def test_serving_loads_numpy_and_onnxruntime_and_nothing_else(shared_bundle):
 
 def test_serving_runs_where_the_training_side_can_not_be_imported(shared_bundle):
     assert python(BLOCKED, shared_bundle) == "cbe\n"
+
+
+def test_the_wheel_holds_every_package():
+    content = tomllib.loads((ROOT / "serving" / "pyproject.toml").read_text(encoding="utf-8"))
+    packages = {
+        ".".join(["seqkeras_serving", *file.parent.relative_to(ROOT / "serving").parts])
+        for file in (ROOT / "serving").rglob("__init__.py")
+        if "build" not in file.parts
+    }
+    assert set(content["tool"]["setuptools"]["packages"]) == packages
 
 
 def make_environment(folder):

@@ -89,6 +89,19 @@ def test_json_holds_alternatives_and_attention_on_request(run, pipeline):
         assert found["attention"][0] == pytest.approx(expected.attention[0], abs=1e-6)
 
 
+def test_streamed_text_is_the_answer(run):
+    assert run("predict", "up|bad", "down|cab", "--stream") == (0, "cbe\ndbc\n", "")
+    assert run("predict", "--stream", stdin=b"up|bad\nup|a\n") == (0, "cbe\nb\n", "")
+
+
+def test_an_option_that_streaming_has_not_is_refused(run):
+    assert run("predict", "up|bad", "--stream", "--beam-size", "2") == (
+        1,
+        "",
+        "seqkeras-serving: Translate has no option --beam-size where it streams.\n",
+    )
+
+
 def test_lines_of_standard_input_are_answered_in_order(run, pipeline):
     texts = 30 * ["up|bad", "up|a", "down|feed", "up|cab", "down|ace"]  # three batches
     content = "\n".join(texts).encode()
@@ -166,6 +179,10 @@ def test_wrong_options_are_refused_before_input_is_read(run):
             ["bench", "b", "--batch-sizes", "1,x"],
             "argument --batch-sizes: expected .*; received 'x'",
         ),
+        (
+            ["predict", "b", "--json", "--stream"],
+            "argument --stream: not allowed with argument --json; see .* predict --help",
+        ),
         (["inspect", "b", "c"], "unrecognized arguments: c; see python -m serving inspect --help"),
     ],
 )
@@ -214,7 +231,7 @@ def test_a_reader_that_has_enough_ends_the_run_quietly(shared_bundle):
 @pytest.mark.skipif(os.name == "nt", reason="there is no SIGINT to send")
 def test_an_interrupt_ends_the_run_quietly(shared_bundle):
     process = start("predict", shared_bundle, stdin=subprocess.PIPE)
-    process.stdin.write(64 * b"up|bad\n")
+    process.stdin.write(256 * b"up|bad\n")
     process.stdin.flush()
     assert process.stdout.readline() == b"cbe\n"  # it has started, and waits for more lines
     time.sleep(0.1)
@@ -243,8 +260,8 @@ def test_bench_prints_a_table_and_says_what_it_measured(run, tmp_path):
     assert [row.split()[:2] for row in rows] == [["1", "5"], ["3", "5"]]
     assert len({len(line) for line in (header, *rows)}) == 1
     assert last.startswith(
-        "measured: toy, beam size 2, 3 different texts in turn, text in to text out, 1 threads; "
-        "onnxruntime "
+        "measured: toy, float32, beam size 2, 3 different inputs in turn, text in to text out, "
+        "1 threads; onnxruntime "
     )
     content = json.loads((tmp_path / "bench.json").read_text())
     assert f"measured: {content['measured']}" == last
@@ -262,7 +279,7 @@ def test_bench_measures_for_the_seconds_given(run):
 def test_bench_takes_its_texts_from_a_file(run, tmp_path):
     (tmp_path / "texts").write_bytes(b"up|bad\r\nup|a\n")
     options = ["--input", str(tmp_path / "texts"), "--repeats", "1", "--batch-sizes", "1"]
-    assert ", 2 different texts in turn" in run("bench", *options)[1]
+    assert ", beam size 1, 2 different inputs in turn" in run("bench", *options)[1]
     (tmp_path / "texts").write_bytes(b"up|bad\nbad\n")
     status, _, error = run("bench", *options)
     assert status == 1

@@ -7,14 +7,15 @@ import pytest
 
 from serving.decoding import search
 from serving.manifest import BundleError, TensorSpec, describe_files, read_manifest
+from serving.opening import Runtime
 from serving.session import EncoderDecoder
-from serving.text import BOS, pad
+from serving.text import BOS, EOS, pad
 from tests.serving.toy_bundle import SOURCE, TARGET, ToyModel
 
 
 @pytest.fixture(scope="module")
 def graphs(shared_bundle):
-    return EncoderDecoder(shared_bundle, read_manifest(shared_bundle), threads=1)
+    return EncoderDecoder(shared_bundle, read_manifest(shared_bundle), Runtime(threads=1))
 
 
 def encode(graphs, *texts):
@@ -49,16 +50,17 @@ def test_beams_share_what_their_source_holds(graphs):
     state = encode(graphs, *texts)
     first = np.array([[0, 0], [2, 2]])  # two beams each; the second source has left
     _, state = graphs.step(np.full((2, 2), BOS), first, 1, state)
-    assert state["keys"].shape[:2] == (2, 8)
-    assert state["memory"].shape[:2] == (2, 2)
-    np.testing.assert_array_equal(state["lengths"], [4, 8])
+    assert state.source["keys"].shape[:2] == (2, 8)
+    assert state.beam["memory"].shape[:2] == (2, 2)
+    np.testing.assert_array_equal(state.source["lengths"], [4, 8])
 
 
 def test_searching_does_not_change_the_first_state(graphs):
     state = encode(graphs, "up|bad", "down|cab")
-    before = {name: value.copy() for name, value in state.items()}
-    search(graphs.step, state, 2, target_length=7, beam_size=3)
-    for name, value in state.items():
+    entries = state.beam | state.source
+    before = {name: value.copy() for name, value in entries.items()}
+    search(graphs.step, state, np.full((2, 1), BOS), EOS, np.full(2, 7), beam_size=3)
+    for name, value in entries.items():
         np.testing.assert_array_equal(value, before[name])
 
 

@@ -56,6 +56,17 @@ def test_offsets_are_places_in_the_text_that_was_given(model):
     assert encoding.offsets[0] == (0, 3) and text[slice(*encoding.offsets[-1])][-1] == "a"
 
 
+def test_tokens_know_their_word(model):
+    tokenizer = SentencePieces(model, prefix=["<s>"], suffix=["</s>"])
+    text = "the dogs, a cat"
+    encoding = tokenizer.analyze(text)
+    assert encoding.word_ids[0] is encoding.word_ids[-1] is None
+    words = ["", "", "", ""]
+    for (start, end), word in zip(encoding.offsets[1:-1], encoding.word_ids[1:-1]):
+        words[word] += text[start:end]
+    assert [word.strip() for word in words] == text.split()
+
+
 def test_marian_has_one_vocabulary_for_two_languages(model, tmp_path):
     for side in ("source", "target"):
         (tmp_path / f"{side}.spm").write_bytes(model)

@@ -38,6 +38,37 @@ def test_offsets_are_places_in_the_text_that_was_given():
     assert own == ["Th\u0301e", "do", "g", "s"]
 
 
+def test_tokens_know_their_word():
+    encoding = made().analyze("cats, dogs", "the mats")
+    assert encoding.tokens == "[CLS] cat ##s [UNK] do ##g ##s [SEP] the mat ##s [SEP]".split()
+    assert encoding.word_ids == [None, 0, 0, 1, 2, 2, 2, None, 0, 1, 1, None]
+
+
+def test_windows_are_parts_of_a_context_behind_the_whole_text():
+    text, context = "the cat", "dogs sat on the mats. the"  # 2 and 10 tokens
+    tokens = "do ##g ##s sat on the mat ##s . the".split()
+    whole = made().analyze(text, context)
+    for step, starts in ((1, range(7)), (3, (0, 3, 6)), (4, (0, 4, 8)), (9, (0, 4, 8))):
+        windows = made().windows(text, context, max_length=9, step=step)
+        assert [window.tokens for window in windows] == [
+            ["[CLS]", "the", "cat", "[SEP]", *tokens[start : start + 4], "[SEP]"]
+            for start in starts
+        ]
+        for window, start in zip(windows, starts):
+            assert window.offsets[4:-1] == whole.offsets[4 + start : 8 + start][: len(window) - 5]
+            assert window.segment_ids == [0] * 4 + [1] * (len(window) - 4)
+    [window] = made().windows(text, context, max_length=15, step=1)
+    assert window == whole
+    cut = made().windows(text, context, max_length=9, step=5, text_length=1)
+    assert [each.tokens[1:3] for each in cut] == [["the", "[SEP]"]] * 2
+
+
+def test_windows_without_room_for_the_context_are_refused():
+    message = "^Subwords: max_length must leave room for the context beside 2 tokens; received 5.$"
+    with pytest.raises(ValueError, match=message):
+        made().windows("the cat", "sat", max_length=5, step=1)
+
+
 def test_texts_are_cut_only_when_asked():
     tokenizer, long, short = made(), "the cat sat on the mat", "the dogs"  # 6 and 4 tokens
     assert len(tokenizer.analyze(long, short, max_length=13)) == 13
@@ -68,10 +99,13 @@ def test_text_that_is_none_is_refused(name):
 def test_an_id_outside_the_vocabulary_is_refused(token_id):
     with pytest.raises(ValueError, match=rf"^Subwords: ids must be under 16; received {token_id}"):
         made().decode([5, token_id])
+    with pytest.raises(ValueError, match=rf"^Subwords: ids must be under 16; received {token_id}"):
+        made().token_of(token_id)
 
 
 def test_tokens_have_ids():
     assert made().id_of("[MASK]") == 4
+    assert made().token_of(4) == "[MASK]"
     assert len(made()) == 16
     with pytest.raises(ValueError, match=r"^Subwords: the vocabulary must hold '<mask>'; it does"):
         made().id_of("<mask>")

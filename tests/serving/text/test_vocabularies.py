@@ -43,6 +43,14 @@ def test_decoding_stops_at_eos_and_skips_special_tokens():
     assert CharacterTable.learn(["ab"]).decode([BOS, 4, UNK, 5, PAD, EOS, 4]) == "ab"
 
 
+def test_characters_and_special_tokens_have_ids():
+    table = CharacterTable.learn(["ab"])
+    assert [table.id_of(each) for each in ("<eos>", "b")] == [EOS, 5]
+    assert [table.token_of(each) for each in (EOS, 5)] == ["<eos>", "b"]
+    with pytest.raises(ValueError, match="^CharacterTable: the table must hold 'c'; it does not.$"):
+        table.id_of("c")
+
+
 @pytest.mark.parametrize("token_id", [-1, 5])
 def test_an_id_outside_the_table_is_refused(token_id):
     with pytest.raises(

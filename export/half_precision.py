@@ -1,0 +1,117 @@
+"""A graph in float16, for GPUs, with its inputs and outputs in float32 as before.
+
+What float16 is too coarse or too narrow for stays in float32: the angles of positions, since it
+knows 500 radians to a quarter only, log-probabilities and their order, the logits of what may not
+be chosen, and the bodies of loops.
+"""
+
+import numpy as np
+from onnx import AttributeProto, TensorProto, helper, numpy_helper
+
+from export.graph import Graph
+
+MOST = 3e4  # the sum of two is finite
+LEAST = 6e-8  # the smallest above zero: no epsilon becomes zero
+KEPT = {"LogSoftmax", "TopK", "Range", "CumSum", "Resize", "Loop", "Scan", "If"}
+ANGLES = {"Sin", "Cos"}
+FLOAT, FLOAT16 = TensorProto.FLOAT, TensorProto.FLOAT16
+SUFFIXES = {FLOAT: "/float32", FLOAT16: "/float16"}
+
+
+def to_float16(graph):
+    """A copy of an `export.graph.Graph` in float16."""
+    return _Half(graph).converted()
+
+
+class _Half:
+    """Goes through the nodes, and casts what one needs in the other type, once.
+
+    Args:
+        graph: an `export.graph.Graph` in float32.
+    """
+
+    def __init__(self, graph):
+        self.outputs = {output.name for output in graph.model.graph.output}
+        inferred = graph.infer().graph
+        self.graph = graph.copy(self.outputs)
+        self.constants = self.graph.constants
+        values = [*inferred.input, *inferred.value_info, *inferred.output]
+        self.floats = {v.name for v in values if v.type.tensor_type.elem_type == FLOAT}
+        self.floats |= {n for n, value in self.constants.items() if value.dtype == np.float32}
+        self.in_float16, self.made, self.nodes = set(), set(), []
+
+    def converted(self):
+        nodes = list(self.graph.nodes)
+        kept = _made_of_angles(nodes)
+        for place, node in enumerate(nodes):
+            forbids = node.op_type == "Where" and node.output[0] in self.outputs
+            if node.op_type in KEPT or place in kept or forbids:
+                self._read(node, FLOAT)
+                self.nodes.append(node)
+            else:
+                self._convert(node)
+        model = self.graph.model
+        del model.graph.node[:]
+        model.graph.node.extend(self.nodes)
+        for value in model.graph.value_info:
+            if value.name in self.in_float16:
+                value.type.tensor_type.elem_type = FLOAT16
+        half = Graph(model, self.constants)
+        half.remove_unused()
+        return half
+
+    def _convert(self, node):
+        self._read(node, FLOAT16)
+        for attribute in node.attribute:
+            if node.op_type == "Cast" and attribute.i == FLOAT:
+                attribute.i = FLOAT16
+            elif attribute.name == "mask_filter_value":
+                attribute.f = max(attribute.f, -MOST)
+            elif attribute.type == AttributeProto.TENSOR and attribute.t.data_type == FLOAT:
+                value = numpy_helper.to_array(attribute.t)
+                attribute.t.CopyFrom(numpy_helper.from_array(_half(value)))
+        self.nodes.append(node)
+        for place, name in enumerate(node.output):
+            if name in self.outputs & self.floats:
+                node.output[place] = name + SUFFIXES[FLOAT16]
+                self.made.add(node.output[place])
+                self.nodes.append(helper.make_node("Cast", [node.output[place]], [name], to=FLOAT))
+            elif name in self.floats:
+                self.in_float16.add(name)
+
+    def _read(self, node, kind):
+        for place, name in enumerate(node.input):
+            if name in self.floats:
+                node.input[place] = self._in(name, kind)
+        for attribute in node.attribute:
+            for inner in attribute.g.node:
+                self._read(inner, kind)
+
+    def _in(self, name, kind):
+        """The name of a tensor in float32 or in float16."""
+        if (kind == FLOAT16) == (name in self.in_float16):
+            return name
+        other = name + SUFFIXES[kind]
+        if other not in self.made:
+            self.made.add(other)
+            if name in self.constants:
+                self.constants[other] = _half(self.constants[name])
+            else:
+                self.nodes.append(helper.make_node("Cast", [name], [other], to=kind))
+        return other
+
+
+def _half(value):
+    """Numbers in float16: none becomes infinite, and none but zero becomes zero."""
+    size = np.where(value == 0, 0, np.clip(np.abs(value), LEAST, MOST))
+    return np.copysign(size, value).astype(np.float16)
+
+
+def _made_of_angles(nodes):
+    """The places of all sines and cosines, and of the nodes that lead to them."""
+    needed, places = set(), set()
+    for place, node in reversed(list(enumerate(nodes))):
+        if node.op_type in ANGLES or needed & set(node.output):
+            needed.update(node.input)
+            places.add(place)
+    return places

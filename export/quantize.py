@@ -1,0 +1,331 @@
+"""Graphs in other precisions than float32.
+
+    int8            each kernel W of a product x W, of an Attention and of an LSTM becomes whole
+                    numbers, W = Q diag(s) with a scale for each column; x becomes whole on its way
+    int8-embedding  the same, and the tables of embeddings, with a scale for each row, and the
+                    matrix that makes logits, which int8 leaves in float32
+    int4            int8-embedding, but for the kernels of decoder steps: whole numbers of 4 bits,
+                    with a scale for each `BLOCK` numbers of a column
+    float16         `export.half_precision`
+
+4 bits win where few rows are multiplied, because then it is the fetching of weights that takes the
+time; from about 16 rows on 8 bits are faster. A GRU and a convolution stay in float32, as
+onnxruntime has none on whole numbers that is faster.
+"""
+
+import collections
+
+import numpy as np
+from onnx import AttributeProto, TensorProto, helper
+
+from export.composites import MICROSOFT
+from export.graph import attributes_of, become
+from export.half_precision import to_float16
+from seqkeras.values import NEVER
+
+STEP = "decoder_step"
+BLOCK = 32
+MOST_INT8 = 127
+
+
+def quantize(graphs, precision):
+    """The graphs of a bundle in another precision.
+
+    Args:
+        graphs: role -> `export.graph.Graph`, in float32; they stay as they are.
+        precision: one of `PRECISIONS`.
+
+    Returns:
+        role -> `export.graph.Graph`. A weight that stays in float32 keeps its name and its value.
+
+    Raises:
+        ValueError: if there is no such precision, or it has nothing to win in these graphs.
+    """
+    if precision not in PRECISIONS:
+        known = ", ".join(PRECISIONS)
+        raise ValueError(f"quantize: precision must be one of {known}; received {precision!r}.")
+    if precision == "int4" and STEP not in graphs:
+        raise ValueError(
+            "quantize: int4 wins in decoder steps only, and this model has none; choose int8."
+        )
+    made = {role: PRECISIONS[precision](role, graph) for role, graph in graphs.items()}
+    if all(made[role].weights.keys() == graph.weights.keys() for role, graph in graphs.items()):
+        raise ValueError(
+            f"quantize: {precision} would leave these graphs as they are; leave it out."
+        )
+    return made
+
+
+def _int8(role, graph):
+    return _Rewriter(graph, _int8_product).rewritten()
+
+
+def _int8_embedding(role, graph):
+    return _Rewriter(graph, _int8_product, embeddings=True).rewritten()
+
+
+def _int4(role, graph):
+    product = _int4_product if role == STEP else _int8_product
+    return _Rewriter(graph, product, embeddings=True).rewritten()
+
+
+def _vocab_size(graph):
+    """How many rows the longest table has, and columns the matrix that makes logits."""
+    rows = [
+        len(graph.constants[node.input[0]])
+        for nodes in _lists_of_nodes(graph.model.graph)
+        for node in nodes
+        if node.op_type == "Gather" and _is_matrix(graph, node.input[0])
+    ]
+    return max(rows, default=None)
+
+
+class _Rewriter:
+    """A copy of a graph whose weights become whole numbers.
+
+    Args:
+        graph: an `export.graph.Graph`.
+        product: the function that makes the products with a kernel: `_int8_product` is one.
+        embeddings: whether the tables of embeddings, and the matrix that makes logits, become whole
+            too: it has a scale for each column, so that it stays the transpose of its table.
+    """
+
+    def __init__(self, graph, product, embeddings=False):
+        self.outputs = {output.name for output in graph.model.graph.output}
+        self.graph = graph.copy(self.outputs)
+        self.constants = self.graph.constants
+        self.product, self.embeddings = product, embeddings
+        self.vocab_size = _vocab_size(graph)
+        self.readers = _count_readers(self.graph.model.graph)
+        self.rules = {
+            "MatMul": self._matmul,
+            "Gemm": self._gemm,
+            "Attention": self._attention,
+            "LSTM": self._lstm,
+        }
+        if embeddings:
+            self.rules["Gather"] = self._gather
+
+    def rewritten(self):
+        for nodes in list(_lists_of_nodes(self.graph.model.graph)):
+            for node in list(nodes):
+                if node.op_type in self.rules:
+                    self.rules[node.op_type](nodes, node)
+        self.graph.remove_unused()
+        self.graph.declare_domains()
+        return self.graph
+
+    def _matmul(self, nodes, node):
+        source, kernel = node.input
+        if not self._is_kernel(kernel):
+            return
+        bias = self._added(nodes, node)
+        self._become_product(node, source, kernel, bias)
+
+    def _added(self, nodes, product):
+        """The name of what is added to a product at once; the nodes that add it are left out.
+
+        A Where that forbids some columns adds too: next to `NEVER` no product counts.
+        """
+        [result], bias = product.output, ""
+        shape = self.constants[product.input[1]].shape[1:]
+        while self.readers[result] == 1 and result not in self.outputs:
+            [reader] = [each for each in nodes if result in each.input] or [None]
+            addend = reader and self._addend(reader, result, shape)
+            if addend is None:
+                break
+            if bias:
+                self.constants[f"{result}/bias"] = self.constants[bias] + self.constants[addend]
+                addend = f"{result}/bias"
+            bias, result = addend, reader.output[0]
+            nodes.remove(reader)
+        product.output[0] = result
+        return bias
+
+    def _addend(self, node, result, shape):
+        """The name of the vector that a node adds to a result, else None."""
+        if node.op_type == "Add":
+            [other] = {*node.input} - {result}
+            return other if self._is_shaped(other, shape) else None
+        if node.op_type != "Where" or node.input[1] != result:
+            return None
+        allowed, never = node.input[0], self.graph.constant(node.input[2])
+        if not self._is_shaped(allowed, shape) or never is None or never.size > 1 or never > NEVER:
+            return None
+        name = f"{node.output[0]}/bias"
+        forbidden = np.where(self.constants[allowed], 0, never.ravel())
+        self.constants[name] = forbidden.astype(np.float32)
+        return name
+
+    def _is_shaped(self, name, shape):
+        return name in self.constants and self.constants[name].shape == shape
+
+    def _gemm(self, nodes, node):
+        attributes = {"alpha": 1, "beta": 1, "transA": 0, "transB": 0} | attributes_of(node)
+        turned = attributes.pop("transB")
+        source, kernel, bias = [*node.input, ""][:3]
+        if not self._is_kernel(kernel, axis=0 if turned else 1):
+            return
+        columns = self.constants[kernel].shape[0 if turned else 1]
+        if attributes != {"alpha": 1, "beta": 1, "transA": 0}:
+            return
+        if bias and not self._is_shaped(bias, (columns,)):
+            return
+        if turned:
+            matrix = np.ascontiguousarray(self.constants[kernel].T)
+            kernel = f"{kernel}/transposed"
+            self.constants[kernel] = matrix
+        self._become_product(node, source, kernel, bias)
+
+    def _attention(self, nodes, node):
+        """As one node on whole numbers; if that can not do it, a product and the rest."""
+        source, kernel, bias, padding, past, scores = [*node.input, "", "", ""][:6]
+        attributes = attributes_of(node)
+        if not self._is_kernel(kernel) or past or "qkv_hidden_sizes" in attributes:
+            return
+        name, place = node.output[0], list(nodes).index(node)
+        if self.product is _int8_product and not scores:
+            whole = [f"{name}/{part}" for part in ("whole", "scale", "zero")]
+            quantized, scales = _int8_kernel(self.constants, kernel)
+            zeros = f"{quantized}/zeros"
+            self.constants[zeros] = np.zeros(self.constants[scales].shape, np.int8)
+            inputs = [whole[0], quantized, bias, whole[1], scales, padding, whole[2], zeros]
+            become(node, "QAttention", inputs, MICROSOFT, **attributes)
+            nodes.insert(place, helper.make_node("DynamicQuantizeLinear", [source], whole))
+            return
+        parts = [f"{name}/{part}" for part in ("query", "key", "value")]
+        product = helper.make_node("MatMul", [source, kernel], [f"{name}/projected"])
+        self._become_product(product, source, kernel, bias)
+        become(node, "MultiHeadAttention", [*parts, "", padding, scores], MICROSOFT, **attributes)
+        nodes.insert(place, helper.make_node("Split", product.output, parts, axis=-1))
+        nodes.insert(place, product)
+
+    def _lstm(self, nodes, node):
+        attributes = attributes_of(node)
+        kernels = node.input[1:3]
+        if attributes.pop("layout", 0) or not all(each in self.graph.weights for each in kernels):
+            return
+        inputs, scales = [*node.input, *5 * [""]][:8], []
+        for place, kernel in enumerate(kernels, start=1):
+            columns = np.swapaxes(self.constants[kernel], 1, 2)  # (directions, inputs, 4 U)
+            whole, scale = _whole(columns, axis=1)
+            inputs[place] = f"{kernel}/int8"
+            names = [f"{inputs[place]}/{part}" for part in ("scales", "zeros")]
+            zeros = np.zeros(scale.shape, np.int8)
+            self.constants |= {inputs[place]: whole, names[0]: scale, names[1]: zeros}
+            scales += names
+        become(node, "DynamicQuantizeLSTM", [*inputs, *scales], MICROSOFT, **attributes)
+
+    def _gather(self, nodes, node):
+        """Rows of whole numbers, each times its scale."""
+        table, indices = node.input
+        if not _is_matrix(self.graph, table) or attributes_of(node).get("axis", 0):
+            return
+        name, whole = node.output[0], f"{table}/rows/int8"
+        self.constants[whole], scales = _whole(self.constants[table], axis=1)
+        self.constants[f"{whole}/scales"] = scales[:, None]
+        rows, numbers, scale = (f"{name}/{part}" for part in ("whole", "numbers", "scale"))
+        before = (
+            helper.make_node("Gather", [whole, indices], [rows]),
+            helper.make_node("Cast", [rows], [numbers], to=TensorProto.FLOAT),
+            helper.make_node("Gather", [f"{whole}/scales", indices], [scale]),
+        )
+        place = list(nodes).index(node)
+        for each in reversed(before):
+            nodes.insert(place, each)
+        become(node, "Mul", [numbers, scale])
+
+    def _is_kernel(self, name, axis=1):
+        if not _is_matrix(self.graph, name):
+            return False
+        return self.embeddings or self.constants[name].shape[axis] != self.vocab_size
+
+    def _become_product(self, node, source, kernel, bias):
+        makes_logits = self.constants[kernel].shape[1] == self.vocab_size
+        product = _int8_product if makes_logits else self.product
+        op_type, inputs, attributes = product(self.constants, source, kernel, bias)
+        become(node, op_type, inputs, MICROSOFT, **attributes)
+
+
+def _int8_product(constants, source, kernel, bias):
+    # With a zero point for the kernel the runtime would take a slower way.
+    inputs = [source, *_int8_kernel(constants, kernel), *(["", bias] if bias else [])]
+    return "DynamicQuantizeMatMul", inputs, {}
+
+
+def _int8_kernel(constants, kernel):
+    """The names of a kernel's whole numbers and of the scales of its columns."""
+    name = f"{kernel}/int8"
+    if name not in constants:
+        constants[name], constants[f"{name}/scales"] = _whole(constants[kernel], axis=0)
+    return name, f"{name}/scales"
+
+
+def _whole(values, axis):
+    """(Q, s), Q s being near the values: the largest along the axis becomes `MOST_INT8`."""
+    scales = np.abs(values).max(axis) / np.float32(MOST_INT8)
+    scales[scales == 0] = 1
+    return np.rint(values / np.expand_dims(scales, axis)).astype(np.int8), scales
+
+
+def _int4_product(constants, source, kernel, bias):
+    name = f"{kernel}/int4"
+    rows, columns = constants[kernel].shape
+    if name not in constants:
+        constants[name], constants[f"{name}/scales"] = _int4_blocks(constants[kernel])
+    inputs = [source, name, f"{name}/scales", *(["", "", bias] if bias else [])]
+    sizes = {"K": rows, "N": columns, "bits": 4, "block_size": BLOCK}
+    return "MatMulNBits", inputs, sizes | {"accuracy_level": 4}  # x in blocks of 8 bits
+
+
+def _int4_blocks(kernel):
+    """(columns, blocks, BLOCK / 2) and (columns x blocks,): (Q - 8) s is near the kernel.
+
+    Of a block's numbers the one farthest from zero becomes -8 s, whatever its sign, as of the
+    numbers of 4 bits -8 is the one farthest from zero.
+    """
+    rows, columns = kernel.shape
+    padded = np.pad(kernel, ((0, -rows % BLOCK), (0, 0)))
+    blocks = padded.T.reshape(columns, -1, BLOCK)
+    farthest = np.abs(blocks).argmax(-1)[..., None]
+    scales = np.take_along_axis(blocks, farthest, axis=-1) / np.float32(-8)
+    scales[scales == 0] = 1
+    whole = np.clip(np.rint(blocks / scales) + 8, 0, 15).astype(np.uint8)
+    return whole[..., ::2] | whole[..., 1::2] << 4, scales.ravel()
+
+
+def _float16(role, graph):
+    return to_float16(graph)
+
+
+PRECISIONS = {
+    "int8": _int8,
+    "int8-embedding": _int8_embedding,
+    "int4": _int4,
+    "float16": _float16,
+}
+
+
+def _is_matrix(graph, name):
+    value = graph.weights.get(name)
+    return value is not None and value.ndim == 2 and value.dtype == np.float32
+
+
+def _count_readers(graph):
+    """How often each tensor is read, by nodes or as an output."""
+    counts = collections.Counter(output.name for output in graph.output)
+    for node in graph.node:
+        counts.update(node.input)
+        for attribute in node.attribute:
+            if attribute.type == AttributeProto.GRAPH:
+                counts += _count_readers(attribute.g)
+    return counts
+
+
+def _lists_of_nodes(graph):
+    """The nodes of a graph, then those of each subgraph within."""
+    yield graph.node
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.type == AttributeProto.GRAPH:
+                yield from _lists_of_nodes(attribute.g)

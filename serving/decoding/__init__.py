@@ -1,0 +1,56 @@
+"""Decoding: from a decoder's step to token ids, in NumPy. Knows no model and no text.
+
+A model comes as a function of one step,
+
+    step(token_ids, beam_index, k, state) -> (candidates, state)
+
+    token_ids: (B, K) int64, the last token of each beam of each source; at first the search's
+        `start`, which for a language model is (B, 1, T): several tokens.
+    beam_index: (B, K) int64, the row of the previous state that each beam continues, its rows
+        being counted through, source by source: row = source * previous K + beam. Reordering
+        beams, widening one beam to K and dropping finished sources are all this one gather.
+    k: how many candidates to return for each beam; a step may return fewer.
+    state: whatever the previous step returned; at first, one beam for each source.
+    candidates: `Candidates`, the best continuations of each beam, the best first.
+
+Where logits are changed before a token is chosen, or it is drawn, `Chosen` is such a step around
+one that gives logits. Shape letters here: B sources still in the batch, K beams, C candidates, T
+target, S source length, V vocabulary.
+"""
+
+from .beam import Beams
+from .choosing import Chosen, Prefix, Sample, most_probable
+from .greedy import Greedy
+from .loop import search, steps
+from .processors import (
+    BannedTokens,
+    ForcedToken,
+    MinLength,
+    RepetitionPenalty,
+    Temperature,
+    TopK,
+    TopP,
+)
+from .results import Candidates, Hypothesis, Prompts, length_penalty
+
+__all__ = [
+    "BannedTokens",
+    "Beams",
+    "Candidates",
+    "Chosen",
+    "ForcedToken",
+    "Greedy",
+    "Hypothesis",
+    "MinLength",
+    "Prefix",
+    "Prompts",
+    "RepetitionPenalty",
+    "Sample",
+    "Temperature",
+    "TopK",
+    "TopP",
+    "length_penalty",
+    "most_probable",
+    "search",
+    "steps",
+]

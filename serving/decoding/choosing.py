@@ -1,0 +1,122 @@
+"""Tokens chosen from all logits, where the candidates of the graph will not do."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .results import Candidates
+
+
+@dataclass(frozen=True, eq=False)
+class Prefix:
+    """What has been chosen so far.
+
+    Attributes:
+        token_ids: (B, K, T), a prompt's too.
+        sources: (B,) which source each row is.
+        generated: (B,) how many of them are no prompt's; below 0 within a prompt.
+    """
+
+    token_ids: np.ndarray
+    sources: np.ndarray
+    generated: np.ndarray
+
+    def extended(self, token_ids, beam_index):
+        """Return the prefix of the (B', K') beams that go on by these tokens."""
+        sources, beams = np.divmod(beam_index, self.token_ids.shape[1])
+        longer = [self.token_ids[sources, beams], token_ids.reshape(*beam_index.shape, -1)]
+        rows = sources[:, 0]
+        return Prefix(np.concatenate(longer, axis=-1), self.sources[rows], self.generated[rows] + 1)
+
+
+class Chosen:
+    """A step of `serving.decoding` around one that gives logits.
+
+        step(token_ids, beam_index, state) -> (logits (B, K, V), attention weights or None, state)
+
+    Its state holds the prefix of each beam: begin with `initial(state)`.
+
+    Args:
+        step: as above.
+        prefix: the `Prefix` before the first token is chosen.
+        processors: functions of logits, see `serving.decoding.processors`.
+        choose: (log_probs (B, K, V), k, prefix) -> `Candidates`.
+    """
+
+    def __init__(self, step, prefix, processors, choose):
+        self.step, self.prefix = step, prefix
+        self.processors, self.choose = processors, choose
+
+    def initial(self, state):
+        return state, None
+
+    def __call__(self, token_ids, beam_index, k, state):
+        state, prefix = state
+        prefix = self.prefix if prefix is None else prefix.extended(token_ids, beam_index)
+        logits, weights, state = self.step(token_ids, beam_index, state)
+        for processor in self.processors:
+            logits = processor(logits, prefix)
+        found = self.choose(log_softmax(logits), k, prefix)
+        return Candidates(found.log_probs, found.token_ids, weights), (state, prefix)
+
+
+def most_probable(log_probs, k, prefix=None):
+    """Return the k best `Candidates`; of two equal ones, the lower id comes first."""
+    log_probs = np.where(np.isnan(log_probs), np.float32(-np.inf), log_probs)
+    if k == 1:
+        token_ids = np.argmax(log_probs, axis=-1)[..., np.newaxis]
+    else:
+        token_ids = _top(log_probs, min(k, log_probs.shape[-1]))
+    return Candidates(np.take_along_axis(log_probs, token_ids, axis=-1), token_ids)
+
+
+class Sample:
+    """Tokens drawn, each as probable as the model says.
+
+        u(t) ~ uniform on [0, 1),   y(t) = the first i with  p(1) + ... + p(i) > u(t)
+
+    All u are drawn before the first step, for each source its own, so neither the other sources of
+    its batch nor their number change what is drawn.
+
+    Args:
+        uniform: (sources, T) numbers in [0, 1).
+    """
+
+    def __init__(self, uniform):
+        self.uniform = uniform
+
+    def __call__(self, log_probs, k, prefix):
+        places = np.clip(prefix.generated, 0, self.uniform.shape[1] - 1)
+        uniform = self.uniform[prefix.sources, places]
+        token_ids = inverse_cdf(log_probs[:, 0], uniform)[:, np.newaxis, np.newaxis]
+        return Candidates(np.take_along_axis(log_probs, token_ids, axis=-1), token_ids)
+
+
+def inverse_cdf(log_probs, uniform):
+    """(B, V) log-probabilities and (B,) numbers in [0, 1) to (B,) token ids.
+
+    A token of probability zero is never chosen.
+    """
+    sums = np.cumsum(np.exp(log_probs), axis=-1)
+    reached = sums > uniform[:, np.newaxis] * sums[:, -1:]
+    return np.argmax(reached, axis=-1)
+
+
+def log_softmax(logits):
+    """Return (..., V) log-probabilities; nan where no token may be chosen."""
+    with np.errstate(invalid="ignore"):
+        shifted = logits - np.max(logits, axis=-1, keepdims=True)
+    return shifted - np.log(np.sum(np.exp(shifted), axis=-1, keepdims=True))
+
+
+def _top(values, k):
+    """Return (..., k) places of the k largest values, the largest first, then the lower place."""
+    least = np.partition(values, -k, axis=-1)[..., -k, np.newaxis]
+    among = values >= least
+    if np.count_nonzero(among) == values.size // values.shape[-1] * k:
+        places = np.nonzero(among)[-1].reshape(*values.shape[:-1], k)
+    else:  # some are as large as the k-th: the first of those
+        rank = np.where(values > least, 2, among).astype(np.int8)
+        places = np.sort(np.argsort(-rank, axis=-1, kind="stable")[..., :k], axis=-1)
+    best = np.take_along_axis(values, places, axis=-1)
+    return np.take_along_axis(places, np.argsort(-best, axis=-1, kind="stable"), axis=-1)

@@ -1,0 +1,100 @@
+"""One sequence for each source: each token the first candidate."""
+
+import numpy as np
+
+from .results import Hypothesis, length_penalty
+
+
+class Greedy:
+    """One beam a source, extended by its best candidate.
+
+    Args:
+        end_id, limits, alpha: as for `serving.decoding.search`.
+        prompts: `Prompts`.
+        stops: (source, ids generated) -> whether it ends there all the same; None: never.
+
+    Attributes:
+        sources: (B,) who is still in the batch.
+    """
+
+    num_candidates = 1
+
+    def __init__(self, end_id, limits, prompts, alpha=0.0, stops=None):
+        self.end_id, self.limits, self.prompts = end_id, limits, prompts
+        self.alpha, self.stops = alpha, stops
+        self.token_ids = np.zeros((len(limits), limits.max(initial=0)), dtype=np.int64)
+        self.lengths = np.zeros(len(limits), dtype=np.int64)  # of those that have left the batch
+        self.totals = np.zeros(len(limits))  # log-probability so far
+        self.ended = np.zeros(len(limits), dtype=bool)  # by <eos>
+        self.attention_weights = []  # for each step the sources and their weights, or None
+        self.length = 0
+        self._follow(np.arange(len(limits)))
+
+    def _follow(self, sources):
+        self.sources, self._limits = sources, self.limits[sources]
+        self._first_limit = self._limits.min(initial=self.token_ids.shape[1])
+        self._rows = np.arange(len(sources))[:, np.newaxis]
+
+    def extend(self, candidates, length):
+        """Add a token to every source; return the (B, 1) tokens and rows of those that go on."""
+        sources, self.length = self.sources, length
+        candidates = self.prompts.force(candidates, sources, length)
+        token_ids = candidates.token_ids[:, :, 0]
+        self.token_ids[sources, length - 1] = token_ids[:, 0]
+        self.totals[sources] += candidates.log_probs[:, 0, 0]
+        self.attention_weights.append((sources, candidates.attention_weights))
+        ended = token_ids[:, 0] == self.end_id
+        if length <= self.prompts.longest:
+            ended &= length > self.prompts.lengths[sources]
+        leaves = ended
+        if length >= self._first_limit:
+            leaves = ended | (self._limits <= length)
+        if self.stops:
+            leaves = leaves | [self._stops(source) for source in sources]
+        if not np.count_nonzero(leaves):
+            return token_ids, self._rows
+        self.ended[sources], self.lengths[sources[leaves]] = ended, length
+        self._follow(sources[~leaves])
+        return token_ids[~leaves], np.flatnonzero(~leaves)[:, np.newaxis]
+
+    def _stops(self, source):
+        behind = self.length > self.prompts.lengths[source]
+        return behind and self.stops(source, self.generated(source))
+
+    def generated(self, source):
+        """Return the ids that a source has behind its prompt so far, without <eos>."""
+        end = self.lengths[source] or self.length
+        begin = self.prompts.lengths[source]
+        token_ids = self.token_ids[source, begin:end].tolist()
+        return token_ids[:-1] if token_ids[-1:] == [self.end_id] else token_ids
+
+    def finished(self):
+        """Return for each source the list of its one `Hypothesis`."""
+        generated = self.lengths - self.prompts.lengths
+        scores = self.totals / length_penalty(generated, self.alpha)
+        weights = self._weights()
+        kept = self.lengths - self.ended
+        return [
+            [
+                Hypothesis(
+                    token_ids=self.token_ids[source, : kept[source]].tolist(),
+                    score=float(scores[source]),
+                    attention_weights=None if weights is None else weights[source, : kept[source]],
+                    ended=bool(self.ended[source]),
+                )
+            ]
+            if np.isfinite(scores[source])
+            else []
+            for source in range(len(scores))
+        ]
+
+    def _weights(self):
+        """Return None or the (sources, T, S) attention weights."""
+        first = self.attention_weights[0][1] if self.attention_weights else None
+        if first is None:
+            return None
+        shape = (*self.token_ids.shape, first.shape[-1])
+        weights = np.zeros(shape, dtype=first.dtype)
+        for t, (sources, attention) in enumerate(self.attention_weights):
+            weights[sources, t] = attention[:, 0]
+        return weights

@@ -1,0 +1,82 @@
+"""The one loop that generates token ids."""
+
+import itertools
+
+import numpy as np
+
+from .beam import Beams
+from .greedy import Greedy
+from .results import Prompts
+
+
+def search(
+    step,
+    state,
+    start,
+    end_id,
+    limits,
+    *,
+    beam_size=1,
+    n_best=1,
+    alpha=0.0,
+    early_stopping="never",
+    prompts=None,
+):
+    """Find the best targets of each source by beam search.
+
+        score(Y) = sum_t log p(y_t | y_<t) / lp(Y)
+
+    Of all continuations of a source's beams, those among the best K that end with <eos> are
+    finished, and the best K others go on. A hypothesis also ends at its source's limit. A source
+    leaves the batch when it is done, which `early_stopping` says.
+
+    With beam_size 1 a source ends with its first <eos>: greedy search, which needs none of this.
+
+    Args:
+        step: see `serving.decoding`.
+        state: of the first step.
+        start: (B, 1) what the first step reads, such as <bos>; or (B, 1, T).
+        end_id: the id of <eos>.
+        limits: (B,) the most tokens behind the start that a target may have, <eos> among them; more
+            than its prompt has.
+        beam_size: K, how many unfinished hypotheses of a source are followed.
+        n_best: how many hypotheses of a source to return.
+        alpha: of the length penalty; 0: none.
+        early_stopping: when a source is done. "never": as soon as no beam can still enter its n
+            best; False: as soon as K are finished and the best beam, if it ended now, would not be
+            among them; True: as soon as K are finished.
+        prompts: `Prompts`, what the targets begin with; None for nothing.
+
+    Returns:
+        A list for each source: up to n_best `Hypothesis`, the best first; fewer if fewer were
+        found, none if the model gives no finite log-probability.
+
+    Reference: Sutskever et al. 2014, section 3.2, https://arxiv.org/abs/1409.3215
+    """
+    prompts = prompts or Prompts(len(start) * [()])
+    if beam_size == 1:
+        found = Greedy(end_id, limits, prompts, alpha)
+    else:
+        found = Beams(end_id, limits, prompts, alpha, beam_size, n_best, early_stopping)
+    for _ in steps(step, state, start, found):
+        pass
+    return found.finished()
+
+
+def steps(step, state, start, found, beam_index=None):
+    """Yield `found` after each step, until it follows no source any more.
+
+    Args:
+        step, state, start: as for `search`.
+        found: a `Greedy` or `Beams`.
+        beam_index: (B, 1) which row of the state each source begins with; None: its own.
+    """
+    token_ids = start
+    if beam_index is None:
+        beam_index = np.arange(len(start))[:, np.newaxis]
+    for length in itertools.count(1):
+        if not len(token_ids):
+            return
+        candidates, state = step(token_ids, beam_index, found.num_candidates, state)
+        token_ids, beam_index = found.extend(candidates, length)
+        yield found

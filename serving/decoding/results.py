@@ -1,0 +1,82 @@
+"""What goes from a step to the search, and from the search to its caller."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """One step's continuations of each beam.
+
+    Attributes:
+        log_probs: (B, K, C), descending.
+        token_ids: (B, K, C).
+        attention_weights: (B, K, S), or None if they were not asked for.
+    """
+
+    log_probs: np.ndarray
+    token_ids: np.ndarray
+    attention_weights: np.ndarray | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Hypothesis:
+    """A finished target.
+
+    Attributes:
+        token_ids: its ids behind the start, those of a prompt too, without <eos>.
+        score: the log-probability of what was chosen, divided by the length penalty.
+        attention_weights: None, or (T, S).
+        ended: whether <eos> ended it, and not its limit.
+    """
+
+    token_ids: list[int]
+    score: float
+    attention_weights: np.ndarray | None
+    ended: bool
+
+
+def length_penalty(length, alpha):
+    """GNMT's divisor of a log-probability, which makes up for the length of the target.
+
+        lp(Y) = ((5 + |Y|) / 6)^alpha
+
+    Notation: |Y| counts the generated tokens, <eos> among them.
+
+    Reference: Wu et al. 2016, section 7, equation 14, https://arxiv.org/abs/1609.08144
+    """
+    return ((5 + length) / 6) ** alpha
+
+
+class Prompts:
+    """Tokens with which each source's targets must begin.
+
+    They cost nothing: their log-probability counts as 0. An <eos> among them ends nothing.
+
+    Args:
+        token_ids: for each source the list of its tokens.
+    """
+
+    def __init__(self, token_ids):
+        self.lengths = np.array([len(row) for row in token_ids], dtype=np.int64)
+        self.longest = int(self.lengths.max(initial=0))
+        self.token_ids = np.zeros((len(token_ids), self.longest), dtype=np.int64)
+        for padded, row in zip(self.token_ids, token_ids):
+            padded[: len(row)] = row
+
+    def force(self, candidates, sources, length):
+        """Return candidates that go on with the prompt, where there is still one.
+
+        Args:
+            candidates: of the step.
+            sources: (B,) which source each row of them is.
+            length: of the targets, with the token that the candidates are.
+        """
+        if length > self.longest:
+            return candidates
+        rows = np.flatnonzero(length <= self.lengths[sources])
+        log_probs, token_ids = candidates.log_probs.copy(), candidates.token_ids.copy()
+        log_probs[rows], log_probs[rows, :, 0] = -np.inf, 0
+        token_ids[rows, :, 0] = self.token_ids[sources[rows], length - 1][:, np.newaxis]
+        return Candidates(log_probs, token_ids, candidates.attention_weights)

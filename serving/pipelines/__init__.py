@@ -1,0 +1,86 @@
+"""Pipelines: inputs in, answers out.
+
+A list is several inputs, anything else is one; a tuple, or a dictionary of the names below, is one
+input of several parts. A pipeline keeps nothing between calls, so several threads may share one.
+
+    pipeline    an input                              its answer (`serving.results`)
+    Translate   text                                  Translation
+    Generate    text, which may be empty              Generation
+    Classify    text, or text and pair                Classification
+    Tag         text, or a tuple of its words         Tagging
+    Answer      question and context                  Span
+    Choose      text and choices                      Choice
+    Embed       text                                  Embedding
+    FillMask    text with masks                       Filling
+    Forecast    series, or series and known           Forecasting
+
+What a manifest's `settings` may hold for them; those without a default must be there:
+
+    Generate    start: whether each prompt begins with the manifest's start_id, and not only an
+                    empty one (false)
+    Classify    output: of the graph; the only one if there is no other
+                labels: of the logits; none for one number, a regression
+                multi_label: several at once (false)
+                threshold: of several at once, the probability of those that are given (0.5)
+                pairs: true for pairs only, false for single texts only, null for both (null)
+    Tag         labels: the tags
+                output
+                scheme: "IOB2", "IOBES" or "BILOU"; null for tags that spell no entities ("IOB2")
+                words: "tokenizer" for its own, or "spaces" for what stands between them
+                    ("tokenizer")
+    Answer      start, end: outputs of the graph
+                window: tokens that are read at once, special ones too (384)
+                stride: how many tokens of a context a window begins behind the one before (128)
+                question_length, answer_length: the most tokens (64, 30)
+                no_answer: whether the model knows questions that have none (false)
+                no_answer_threshold: how much better than none an answer must be, in logits (0)
+    Choose      output
+    Embed       output
+                normalize: whether vectors have length 1 (true)
+    FillMask    output
+                mask_token ("[MASK]")
+    Forecast    output
+                quantiles: what the last axis of the output is; none for no such axis
+"""
+
+from pathlib import Path
+
+from ..manifest import BundleError, read_bundle, verify_files
+from ..opening import Runtime
+from .answer import Answer
+from .choose import Choose
+from .classify import Classify
+from .embed import Embed
+from .fill_mask import FillMask
+from .forecast import Forecast
+from .generate import Generate
+from .tag import Tag
+from .translate import Translate
+
+PIPELINES = {
+    each.__name__: each
+    for each in (Translate, Generate, Classify, Tag, Answer, Choose, Embed, FillMask, Forecast)
+}
+
+
+def open_bundle(path, precision=None, threads=None, providers=None):
+    """Open a bundle and return its pipeline: what `serving.load` does."""
+    folder = Path(path)
+    runtime = Runtime(
+        **({} if precision is None else {"precision": precision}),
+        threads=threads,
+        providers=() if providers is None else providers,
+    )
+
+    def open_pipeline(manifest):
+        if manifest.pipeline not in PIPELINES:
+            raise BundleError(
+                f"{folder}: manifest.json asks for the pipeline {manifest.pipeline!r}; this "
+                f"seqkeras-serving has {', '.join(PIPELINES)}: "
+                "upgrade seqkeras-serving."
+            )
+        files = [file for graph in runtime.graphs_of(manifest).values() for file in graph.files]
+        verify_files(folder, manifest, dict.fromkeys([*files, *manifest.tokenizers.values()]))
+        return PIPELINES[manifest.pipeline](folder, manifest, runtime)
+
+    return read_bundle(folder, open_pipeline)

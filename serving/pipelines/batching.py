@@ -1,0 +1,45 @@
+"""Rows of different lengths in batches of which little is padding, and their answers in order."""
+
+TOKEN_BUDGET = 4096  # tokens of a batch, padding among them
+MOST_PADDING = 64  # tokens: where more would be padding, one more call of a graph costs less
+
+
+def batches(lengths, token_budget=TOKEN_BUDGET, most_padding=None):
+    """Yield the places of the rows of each batch, the shortest rows first.
+
+    A batch of n rows, the longest of m tokens, is n m tokens of work.
+
+    Args:
+        lengths: how many tokens each row has.
+        token_budget: the most tokens of a batch; a longer row is a batch of its own.
+        most_padding: the most tokens of a batch that are padding; None for any number.
+    """
+    batch, tokens = [], 0
+    for place in sorted(range(len(lengths)), key=lengths.__getitem__):
+        length = lengths[place]
+        padded = (len(batch) + 1) * length
+        padding = padded - tokens - length
+        if batch and (
+            padded > token_budget or (most_padding is not None and padding > most_padding)
+        ):
+            yield batch
+            batch, tokens = [], 0
+        batch.append(place)
+        tokens += length
+    if batch:
+        yield batch
+
+
+def answer_in_batches(rows, lengths, answer, token_budget=TOKEN_BUDGET, most_padding=None):
+    """Return the answers to `rows`, in their order.
+
+    Args:
+        rows: what to answer.
+        lengths, token_budget, most_padding: as `batches` takes them.
+        answer: takes a list of rows, returns an answer to each.
+    """
+    answers = [None] * len(rows)
+    for batch in batches(lengths, token_budget, most_padding):
+        for place, each in zip(batch, answer([rows[place] for place in batch]), strict=True):
+            answers[place] = each
+    return answers

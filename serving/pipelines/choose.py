@@ -1,0 +1,107 @@
+"""Which of several texts goes on a text best."""
+
+from dataclasses import dataclass
+
+from ..checks import shown
+from ..results import Choice
+from ..text.encoding import Encoding
+from .batching import TOKEN_BUDGET
+from .inputs import TextReader, each_of, one_or_all, parts_of
+from .model import Model, softmax
+from .settings import read_settings, wrong_output
+
+
+@dataclass(frozen=True)
+class Settings:
+    """See `serving.pipelines`."""
+
+    output: str | None = None
+
+    def problems(self, outputs):
+        """Yield what is wrong."""
+        yield from wrong_output(outputs, self.output, ("batch", "choices"))
+
+
+@dataclass(frozen=True)
+class _Row:
+    """The choices, and each behind the text as the model reads it."""
+
+    choices: tuple
+    encodings: list[Encoding]
+
+    def __len__(self):
+        return sum(map(len, self.encodings))
+
+
+class Choose:
+    """The choice that fits a text best.
+
+        scores = softmax over the choices of logit(text, choice)
+
+    Args:
+        folder: the bundle.
+        manifest: its `Manifest`.
+        runtime: a `Runtime`, how its graph is run.
+
+    Raises:
+        BundleError: if the graph, the tokenizer or the settings are not what the pipeline needs.
+
+    Reference: Devlin et al. 2019, section 4.4, https://arxiv.org/abs/1810.04805
+    """
+
+    fields = ("text", "choices")
+
+    def __init__(self, folder, manifest, runtime=None):
+        self.manifest = manifest
+        settings = read_settings(folder, manifest, Settings)
+        self._reader = TextReader(folder, manifest)
+        self._model = Model(folder, manifest, runtime, [settings.output])
+
+    def __call__(self, inputs, truncate=False, token_budget=TOKEN_BUDGET):
+        """Answer a text with its choices, or each one of a list.
+
+        Args:
+            inputs: a text with a list of choices, as a tuple or as a dictionary of "text" and
+                "choices"; or a list of such.
+            truncate: cut what is over the limit, the text or the choice, whichever is longer.
+            token_budget: the most tokens of a batch, padding among them.
+
+        Returns:
+            A `Choice`; for a list, the list of theirs, in its order.
+
+        Raises:
+            ValueError: if an input is refused; nothing is answered then.
+        """
+        each, names = each_of(inputs, "Choose: input")
+        rows = [self.encode(value, name, truncate) for value, name in zip(each, names)]
+        answers = self._model.answer_groups(
+            [row.encodings for row in rows],
+            lambda place, logits: _answer(rows[place], logits),
+            token_budget,
+        )
+        return one_or_all(inputs, answers)
+
+    def encode(self, value, name="Choose: input", truncate=False):
+        """Return what the model reads of a text and its choices.
+
+        Raises:
+            ValueError: beginning with `name`, if it can not be answered.
+        """
+        text, choices = parts_of(value, self.fields, name)
+        if not isinstance(choices, (list, tuple)) or len(choices) < 2:
+            raise ValueError(
+                f"{name}, choices must be a list of two texts or more; received {shown(choices)}."
+            )
+        encodings = [
+            self._reader.read_pair(
+                text, choice, (f"{name}, text", f"{name}, choices[{place}]"), truncate
+            )
+            for place, choice in enumerate(choices)
+        ]
+        return _Row(tuple(choices), encodings)
+
+
+def _answer(row, logits):
+    scores = softmax(logits)
+    index = int(scores.argmax())
+    return Choice(row.choices[index], index, float(scores[index]), tuple(scores.tolist()))

@@ -1,0 +1,33 @@
+"""Tags of words to entities."""
+
+SCHEMES = ("IOB2", "IOBES", "BILOU")
+LETTERS = {"IOB2": "BIO", "IOBES": "BIOES", "BILOU": "BIOLU"}
+AS_IOBES = {"L": "E", "U": "S"}
+
+
+def is_tag(tag, scheme):
+    """Whether a tag is one of a scheme: "O", or a letter, "-" and a label."""
+    letter, hyphen, label = tag.partition("-")
+    return tag == "O" or (letter in LETTERS[scheme] and letter != "O" and bool(hyphen and label))
+
+
+def entities(tags):
+    """Return (label, first word, word behind the last) of each entity that the tags of words spell.
+
+    All three schemes are one here, with L for E and U for S. Tags that no annotator would write are
+    read as conlleval reads them: a word goes on with the entity before it if its own tag is I or E,
+    the tag before is B or I, and both have one label; any other tag but O begins an entity.
+
+    Reference: Tjong Kim Sang and De Meulder 2003, https://aclanthology.org/W03-0419 (conlleval)
+    """
+    found, before = [], ("O", "")
+    for place, tag in enumerate(tags):
+        letter, _, label = tag.partition("-")
+        letter = AS_IOBES.get(letter, letter)
+        goes_on = letter in "IE" and before[0] in "BI" and label == before[1]
+        if goes_on:
+            found[-1][2] = place + 1
+        elif letter != "O":
+            found.append([label, place, place + 1])
+        before = letter, label
+    return [tuple(each) for each in found]

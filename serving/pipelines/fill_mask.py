@@ -1,0 +1,131 @@
+"""What may stand where a text has masks."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..checks import require_count
+from ..manifest import BundleError
+from ..results import Filler, Filling
+from ..text import Subwords
+from ..text.encoding import Encoding
+from .inputs import TextReader, each_of, one_or_all
+from .model import Model, softmax
+from .settings import read_settings, wrong_output
+
+TOKEN_BUDGET = 512  # the logits of one token are as many as the vocabulary has tokens
+CONTINUES = "##"  # begins a WordPiece token that goes on a word
+
+
+@dataclass(frozen=True)
+class Settings:
+    """See `serving.pipelines`."""
+
+    output: str | None = None
+    mask_token: str = "[MASK]"
+
+    def problems(self, outputs):
+        """Yield what is wrong."""
+        yield from wrong_output(outputs, self.output, ("batch", "length", "vocabulary"))
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A text as the model reads it, and which of its tokens are masks."""
+
+    text: str
+    encoding: Encoding
+    masks: list
+
+    def __len__(self):
+        return len(self.encoding)
+
+
+class FillMask:
+    """The most probable tokens for each mask of a text.
+
+        scores = softmax(logits at the mask), over the whole vocabulary
+
+    Args:
+        folder: the bundle.
+        manifest: its `Manifest`.
+        runtime: a `Runtime`, how its graph is run.
+
+    Raises:
+        BundleError: if the graph, the tokenizer or the settings are not what the pipeline needs.
+
+    Reference: Devlin et al. 2019, section 3.1, task 1, https://arxiv.org/abs/1810.04805
+    """
+
+    def __init__(self, folder, manifest, runtime=None):
+        self.manifest = manifest
+        self._settings = read_settings(folder, manifest, Settings)
+        self._reader = TextReader(folder, manifest)
+        self._tokenizer = self._reader.tokenizer
+        if not isinstance(self._tokenizer, Subwords):
+            raise BundleError(
+                f"{folder}: FillMask needs WordPiece or byte-level BPE. Export the bundle again."
+            )
+        try:
+            self._mask_id = self._tokenizer.id_of(self._settings.mask_token)
+        except ValueError as error:
+            raise BundleError(
+                f"{folder}: manifest.json: settings.mask_token: {error} Export the bundle again."
+            ) from error
+        self._model = Model(folder, manifest, runtime, [self._settings.output])
+
+    def __call__(self, texts, top_k=5, truncate=False, token_budget=TOKEN_BUDGET):
+        """Answer a text, or each text of a list.
+
+        Args:
+            texts: a string with at least one mask, or a list of such.
+            top_k: how many tokens to give for each mask.
+            truncate: cut what is over the limit, masks too.
+            token_budget: the most tokens of a batch, padding among them.
+
+        Returns:
+            A `Filling`; for a list, the list of theirs, in its order.
+
+        Raises:
+            ValueError: if a text is refused; nothing is answered then.
+        """
+        top_k = require_count("FillMask: top_k", top_k, most=len(self._tokenizer))
+        each, names = each_of(texts, "FillMask: text")
+        rows = [self.encode(text, name, truncate) for text, name in zip(each, names)]
+        answers = self._model.answer(
+            [row.encoding for row in rows],
+            lambda place, logits: self._answer(rows[place], logits, top_k),
+            token_budget,
+        )
+        return one_or_all(texts, answers)
+
+    def encode(self, text, name="FillMask: text", truncate=False):
+        """Return what the model reads of a text.
+
+        Raises:
+            ValueError: beginning with `name`, if it can not be answered.
+        """
+        encoding = self._reader.read(text, name, truncate)
+        masks = [at for at, index in enumerate(encoding.token_ids) if index == self._mask_id]
+        if not masks:
+            raise ValueError(
+                f"{name} must hold a mask; write {self._settings.mask_token} for what to fill in."
+            )
+        return _Row(text, encoding, masks)
+
+    def _answer(self, row, logits, top_k):
+        masks, pieces, done = [], [], 0
+        for at, scores in zip(row.masks, softmax(logits[row.masks])):
+            best = np.argsort(-scores, kind="stable")[:top_k]
+            tokens = [self._tokenizer.decode([index], special_tokens=True) for index in best]
+            masks.append(
+                tuple(Filler(token.strip(), float(scores[i])) for token, i in zip(tokens, best))
+            )
+            start, end = row.encoding.offsets[at]
+            before = row.text[done:start]
+            token = masks[-1][0].token
+            if token.startswith(CONTINUES):
+                before, token = before.rstrip(), token.removeprefix(CONTINUES)
+            pieces += [before, token]
+            done = end
+        return Filling("".join([*pieces, row.text[done:]]), tuple(masks))

@@ -1,0 +1,270 @@
+"""What follows a text, by a language model."""
+
+import dataclasses
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..checks import require_count
+from ..decoding import Beams, Chosen, Greedy, Prefix, Prompts, Sample, most_probable, steps
+from ..manifest import BundleError
+from ..results import Generation
+from ..session import LanguageModel
+from ..text import CharacterTable
+from .batching import TOKEN_BUDGET, batches
+from .inputs import each_of, one_or_all, open_tokenizer, require_text
+from .options import Options, complete, processors_of
+from .pieces import Detokenizer, cut, pieces
+from .translate import require_size
+
+
+@dataclass(frozen=True)
+class Settings:
+    """See `serving.pipelines`."""
+
+    start: bool = False
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A prompt as it is generated from.
+
+    Attributes:
+        text: as it was given.
+        token_ids: its ids.
+        room: how many tokens may follow.
+        place: among the prompts of a call.
+    """
+
+    text: str
+    token_ids: list
+    room: int
+    place: int
+
+
+class Generate:
+    """What follows a text.
+
+        prompt -> tokens -> decoder steps, each token chosen or drawn -> tokens -> text
+
+    Prompts of a batch are read together as far as the shortest goes; then those that are longer go
+    on with their own tokens, while the others are generating. So a cache holds no padding, and an
+    answer does not depend on the other prompts.
+
+    Args:
+        folder: the bundle.
+        manifest: its `Manifest`.
+        runtime: a `Runtime`, how its graph is run.
+
+    Raises:
+        BundleError: if the graph, the tokenizer or the settings are not what the pipeline needs.
+    """
+
+    def __init__(self, folder, manifest, runtime=None):
+        self.manifest = manifest
+        self._graphs = LanguageModel(folder, manifest, runtime)
+        self._tokenizer = open_tokenizer(folder, manifest, "text")
+        require_size(folder, self._tokenizer, "text", self._graphs.vocab_size)
+        self._settings, problems = manifest.parse_settings(Settings)
+        if problems:
+            raise BundleError(f"{folder}: manifest.json: {'; '.join(problems)}. Export it again.")
+
+    def __call__(self, prompts, token_budget=TOKEN_BUDGET, **options):
+        """Answer a prompt, or each prompt of a list.
+
+        Args:
+            prompts: a string, which may be empty, or a list of strings.
+            token_budget: the most tokens of a batch, each once for every beam or sample.
+            options: those of `serving.pipelines.options.Options`, by name.
+
+        Returns:
+            A `Generation` for a string; for a list, the list of theirs, in its order.
+
+        Raises:
+            ValueError: if a prompt or an option is refused; nothing is answered then.
+        """
+        options = self._options(options)
+        require_count("Generate: token_budget", token_budget)
+        texts, names = each_of(prompts, "Generate: prompt")
+        rows = [
+            self._row(text, name, place, options)
+            for place, (text, name) in enumerate(zip(texts, names))
+        ]
+        answers = [None] * len(rows)
+        for batch in _batches(rows, options, token_budget):
+            for place, each in zip(batch, self._generate([rows[i] for i in batch], options)):
+                answers[place] = each
+        return one_or_all(prompts, answers)
+
+    def stream(self, prompt, **options):
+        """Return an iterator over the pieces of the answer, each as soon as it is sure.
+
+        Joined they are the text that `__call__` gives; one beam is followed unless told otherwise.
+
+        Raises:
+            ValueError: if the prompt or an option is refused, or several answers would be followed.
+        """
+        if options.get("beam_size") is None:
+            options["beam_size"] = 1
+        options = self._options(options)
+        for name in ("beam_size", "n_best"):
+            if getattr(options, name) > 1:
+                raise ValueError(
+                    f"Generate: a stream needs {name}=1; received {getattr(options, name)}."
+                )
+        return self._stream(self._row(prompt, "Generate: prompt", 0, options), options)
+
+    def encode(self, text, name="Generate: prompt", max_new_tokens=1, truncate=False):
+        """Return the ids of a prompt.
+
+        Raises:
+            ValueError: beginning with `name`, if it can not be answered with so many new tokens.
+        """
+        require_text(text, name, surrogates=isinstance(self._tokenizer, CharacterTable))
+        token_ids, limits = self._token_ids(text), self.manifest.limits
+        room = min(limits.target_length - max_new_tokens, limits.source_length)
+        if room < 1:
+            raise ValueError(
+                f"Generate: max_new_tokens must be under {limits.target_length}, the limit of a "
+                f"prompt and what follows; received {max_new_tokens}."
+            )
+        if len(token_ids) <= room:
+            return token_ids
+        if truncate:
+            start = token_ids[: room > 1 and token_ids[0] == self.manifest.decoding.start_id]
+            return start + token_ids[len(start) - room :]
+        raise ValueError(
+            f"{name} has {len(token_ids)} tokens; with {max_new_tokens} new ones the limit is "
+            f"{room}. Nothing was truncated: shorten it, or ask for fewer, or for truncate=True."
+        )
+
+    def _token_ids(self, text):
+        """Return the ids of a text that is to go on: without the <eos> of its template."""
+        start_id, end_id = self.manifest.decoding.start_id, self.manifest.decoding.end_id
+        if isinstance(self._tokenizer, CharacterTable):
+            token_ids = self._tokenizer.encode(text)
+        else:
+            encoding = self._tokenizer.analyze(text)
+            token_ids = encoding.token_ids
+            if token_ids[-1:] == [end_id] and encoding.offsets[-1] is None:
+                token_ids = token_ids[:-1]
+        if not token_ids or (self._settings.start and token_ids[0] != start_id):
+            token_ids = [start_id, *token_ids]
+        return token_ids
+
+    def _options(self, options):
+        """Return `Options`, complete and checked."""
+        decoding, size = self.manifest.decoding, self._graphs.vocab_size
+        return complete(Options(**options), decoding, size, self._tokenizer)
+
+    def _row(self, text, name, place, options):
+        new = options.max_new_tokens
+        token_ids = self.encode(text, name, max(new or 1, options.min_new_tokens), options.truncate)
+        room = new or self.manifest.limits.target_length - len(token_ids)
+        return _Row(text, token_ids, room, place)
+
+    def _generate(self, rows, options):
+        """Return the `Generation` of each row."""
+        found, common = self._found(rows, options)
+        for _ in self._steps(rows, options, found, common):
+            pass
+        samples = len(found.limits) // len(rows)
+        hypotheses = found.finished()
+        return [
+            self._answer(
+                [each for own in hypotheses[n * samples : (n + 1) * samples] for each in own],
+                row,
+                len(row.token_ids) - common,
+                options,
+            )
+            for n, row in enumerate(rows)
+        ]
+
+    def _stream(self, row, options):
+        found, common = self._found([row], options)
+        if options.echo:
+            yield row.text
+        detokenizer = Detokenizer(self._tokenizer, row.token_ids)
+        yield from pieces(self._steps([row], options, found, common), detokenizer, options.stop)
+
+    def _found(self, rows, options):
+        """Return what the steps extend, and how many tokens of the prompts are read at once."""
+        common = min(len(row.token_ids) for row in rows)
+        rows = [row for row in rows for _ in range(options.n_best if options.sample else 1)]
+        prompts = Prompts([row.token_ids[common:] for row in rows])
+        limits = prompts.lengths + np.array([row.room for row in rows])
+        end_id, alpha = self.manifest.decoding.end_id, options.length_penalty
+        if options.beam_size > 1:
+            beams = options.beam_size, options.n_best, options.early_stopping
+            return Beams(end_id, limits, prompts, alpha, *beams), common
+        stops = self._stops(rows, options.stop) if options.stop else None
+        return Greedy(end_id, limits, prompts, alpha, stops), common
+
+    def _stops(self, rows, stop):
+        """Return the function that says whether what a source has generated holds a `stop`."""
+        detokenizers = [Detokenizer(self._tokenizer, row.token_ids) for row in rows]
+        return lambda source, token_ids: cut(detokenizers[source].text(token_ids), stop)[1]
+
+    def _steps(self, rows, options, found, common):
+        """Yield `found` after each step, see `serving.decoding.steps`."""
+        samples = len(found.limits) // len(rows)
+        of_row = np.repeat(np.arange(len(rows)), samples)
+        start = np.array([row.token_ids[:common] for row in rows])  # (B, T)
+        step, state = self._graphs.step, self._graphs.begin(len(rows))
+        processors = processors_of(options, self.manifest.decoding.end_id)
+        if processors or options.sample:
+            prefix = Prefix(
+                token_ids=start[of_row, np.newaxis],
+                sources=np.arange(len(of_row)),
+                generated=-found.prompts.lengths,
+            )
+            choose = _sample(rows, options) if options.sample else most_probable
+            step = Chosen(self._graphs.step_to_logits, prefix, processors, choose)
+        if samples > 1 and common > 1:  # all samples go on from the same state
+            state = self._graphs.read(start[:, :-1], state)
+            start = start[:, -1:]
+        if isinstance(step, Chosen):
+            state = step.initial(state)
+        return steps(step, state, start[of_row, np.newaxis], found, of_row[:, np.newaxis])
+
+    def _answer(self, hypotheses, row, forced, options):
+        """Return the `Generation` of hypotheses, the first tokens of which are the prompt's."""
+        if not hypotheses:
+            raise BundleError("Generate: the graph gave no finite log-probability.")
+        detokenizer = Detokenizer(self._tokenizer, row.token_ids)
+        answers = []
+        for each in hypotheses:
+            text, stopped = cut(detokenizer.text(each.token_ids[forced:]), options.stop)
+            finish = "stop" if stopped else "end" if each.ended else "length"
+            answers.append(Generation(row.text * options.echo + text, each.score, finish))
+        best, *others = answers
+        return dataclasses.replace(best, alternatives=tuple(others))
+
+
+def _batches(rows, options, token_budget):
+    """Yield the places of the rows of each batch.
+
+    The prompts of a batch differ by fewer tokens than are generated: else the steps that read what
+    is longer, one for each token, would cost more than a batch of their own.
+    """
+    width = max(options.beam_size, options.n_best)
+    lengths = [width * (len(row.token_ids) + row.room) for row in rows]
+    for places in batches(lengths, token_budget):
+        batch = []
+        for place in sorted(places, key=lambda place: len(rows[place].token_ids)):
+            first = rows[batch[0]] if batch else rows[place]
+            if len(rows[place].token_ids) - len(first.token_ids) >= first.room:
+                yield batch
+                batch = []
+            batch.append(place)
+        yield batch
+
+
+def _sample(rows, options):
+    """Return the `Sample` of all samples of the rows, each from a generator of its own."""
+    uniform = np.zeros((len(rows) * options.n_best, max(row.room for row in rows)))
+    for source, drawn in enumerate(uniform):
+        row, number = rows[source // options.n_best], source % options.n_best
+        seed = None if options.seed is None else [options.seed, row.place, number]
+        drawn[: row.room] = np.random.default_rng(seed).random(row.room)
+    return Sample(uniform)

@@ -1,0 +1,147 @@
+"""What pipelines are given: inputs of one text or of several that belong together."""
+
+from collections.abc import Mapping
+
+from ..checks import shown
+from ..manifest import BundleError
+from ..text import SentencePieces, Subwords, read_tokenizer
+
+
+def each_of(inputs, name, plural=None):
+    """Return the inputs as a list, and a name of each for errors.
+
+    Args:
+        inputs: a list of inputs; anything else is one.
+        name: what an input is, as "Tag: text".
+        plural: of it; None: with an s.
+    """
+    if isinstance(inputs, list):
+        plural = plural or f"{name}s"
+        return inputs, [f"{plural}[{place}]" for place in range(len(inputs))]
+    return [inputs], [name]
+
+
+def one_or_all(inputs, answers):
+    """Return the list of answers to a list of inputs; for one input, its answer."""
+    return answers if isinstance(inputs, list) else answers[0]
+
+
+def parts_of(value, fields, name):
+    """Return the values that an input holds: a dictionary of `fields`, or a tuple in their order.
+
+    Raises:
+        ValueError: if it is neither.
+    """
+    if isinstance(value, Mapping) and set(value) == set(fields):
+        return tuple(value[field] for field in fields)
+    if isinstance(value, tuple) and len(value) == len(fields):
+        return value
+    expected = " and ".join(fields)
+    raise ValueError(
+        f"{name} must be a tuple or a dictionary of {expected}; received {shown(value)}."
+    )
+
+
+def require_words(text, name, surrogates=False):
+    """Raise a ValueError unless `text` is a string that says something; see `require_text`."""
+    require_text(text, name, surrogates)
+    if not text.strip():
+        raise ValueError(f"{name} is {'blank' if text else 'empty'}; write something to answer.")
+
+
+def require_text(text, name, surrogates=False):
+    """Raise a ValueError unless `text` is a string that UTF-8 can hold.
+
+    Args:
+        text: what is given.
+        name: of it, for errors.
+        surrogates: allow lone surrogates, which a table of characters takes as unknown.
+    """
+    if not isinstance(text, str):
+        raise ValueError(f"{name} must be a string; received {shown(text)}.")
+    try:
+        text.encode(errors="surrogatepass" if surrogates else "strict")
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"{name} must hold no lone surrogate; received {text[error.start]!r} at {error.start}."
+        ) from error
+
+
+def open_tokenizer(folder, manifest, role):
+    """Return the tokenizer of `role`.
+
+    Raises:
+        BundleError: if there is none, it can not be read, or the library that it needs is missing.
+    """
+    if role not in manifest.tokenizers:
+        raise BundleError(f"{folder}: manifest.json names no {role} tokenizer. Export it again.")
+    file = folder / manifest.tokenizers[role]
+    try:
+        return read_tokenizer(file)
+    except ImportError as error:
+        raise BundleError(f"{file}: {error}") from error
+    except ValueError as error:
+        raise BundleError(f"{error} Export the bundle again.") from error
+
+
+class TextReader:
+    """Texts, or pairs of texts, to token ids.
+
+    Args:
+        folder: the bundle.
+        manifest: its `Manifest`.
+
+    Raises:
+        BundleError: if the bundle has no tokenizer of subwords.
+    """
+
+    def __init__(self, folder, manifest):
+        self.tokenizer = open_tokenizer(folder, manifest, "text")
+        if not isinstance(self.tokenizer, (Subwords, SentencePieces)):
+            raise BundleError(
+                f"{folder}: the text tokenizer must be one of subwords, not of characters. "
+                "Export the bundle again."
+            )
+        self.limit = manifest.limits.source_length
+
+    def read(self, text, name, truncate=False):
+        """Return the `Encoding` of a text.
+
+        Raises:
+            ValueError: beginning with `name`, if the text can not be answered.
+        """
+        require_words(text, name)
+        return self._fitted(name, truncate, text)
+
+    def read_pair(self, text, pair, names, truncate=False):
+        """Return the `Encoding` of a pair of texts.
+
+        Args:
+            text, pair: the texts.
+            names: of the two, for errors.
+            truncate: cut the longer one, token by token, until both fit.
+
+        Raises:
+            ValueError: beginning with a name, if they can not be answered.
+        """
+        for each, name in zip((text, pair), names, strict=True):
+            require_words(each, name)
+        if not isinstance(self.tokenizer, Subwords):
+            raise ValueError(f"{names[1]} is one too many: the bundle's tokenizer takes no pairs.")
+        return self._fitted(names[0], truncate, text, pair)
+
+    def _fitted(self, name, truncate, *texts):
+        encoding = self.tokenizer.analyze(*texts)
+        if len(encoding) <= self.limit:
+            return encoding
+        if truncate:
+            return self.tokenizer.analyze(*texts, max_length=self.limit, truncate=True)
+        raise ValueError(too_long(name, len(encoding), self.limit))
+
+
+def too_long(name, length, limit, unit="tokens"):
+    """Return the message of a refusal."""
+    return (
+        f"{name} has {length} {unit}; the limit is {limit}. "
+        "Nothing was truncated: shorten it, or ask for truncate=True."
+    )

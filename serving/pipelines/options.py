@@ -1,0 +1,239 @@
+"""What may be asked of a pipeline that generates."""
+
+import math
+import numbers
+import operator
+from dataclasses import dataclass, field, replace
+
+from ..checks import require_count, shown
+from ..decoding import (
+    BannedTokens,
+    ForcedToken,
+    MinLength,
+    RepetitionPenalty,
+    Temperature,
+    TopK,
+    TopP,
+)
+
+EARLY_STOPPING = ("never", False, True)
+
+
+def require_beams(who, beam_size, n_best, vocab_size):
+    """Return the two counts.
+
+    Raises:
+        ValueError: unless they are from 1 to the vocabulary's size, and n_best at most beam_size.
+    """
+    beam_size = require_count(f"{who}: beam_size", beam_size, most=vocab_size)
+    n_best = require_count(f"{who}: n_best", n_best)
+    if n_best > beam_size:
+        raise ValueError(
+            f"{who}: n_best must be at most beam_size; received {n_best} and {beam_size}."
+        )
+    return beam_size, n_best
+
+
+def require_penalty(who, alpha):
+    """Return alpha of the length penalty as a float.
+
+    Raises:
+        ValueError: unless it is a number from -10 to 10.
+    """
+    return _number(f"{who}: length_penalty", alpha, -10 <= _real(alpha) <= 10, "from -10 to 10")
+
+
+@dataclass(frozen=True)
+class Options:
+    """What is generated, and how.
+
+    Attributes:
+        max_new_tokens: the most tokens generated, <eos> among them; None: as many as there is room
+            for in the bundle's limit.
+        min_new_tokens: the fewest, <eos> among them.
+        beam_size: how many hypotheses to follow; 1: one; None: the manifest's default.
+        n_best: how many answers to give; with `sample`, how many are drawn.
+        length_penalty: alpha of GNMT's length penalty; None: the manifest's default.
+        early_stopping: of beam search: "never", False or True, see `serving.decoding.search`.
+        sample: draw each token, instead of taking the most probable one.
+        temperature, top_k, top_p: of what is drawn, see `serving.decoding`; a top_k of None and a
+            top_p of 1 keep all.
+        seed: a whole number: the same answers at each call; None: others.
+        repetition_penalty: above 1: what is there already becomes less probable.
+        banned_tokens: ids or tokens that are never chosen.
+        forced_tokens: place behind the prompt, from 0 -> the id or token that stands there.
+        stop: a string, or strings, that end a text and are no part of it.
+        echo: answer with the prompt before its continuation.
+        truncate: leave out the begin of a prompt that is too long.
+
+    Raises:
+        ValueError: if a value is refused.
+    """
+
+    max_new_tokens: int | None = None
+    min_new_tokens: int = 0
+    beam_size: int | None = None
+    n_best: int = 1
+    length_penalty: float | None = None
+    early_stopping: object = "never"
+    sample: bool = False
+    temperature: float = 1.0
+    top_k: int | None = None
+    top_p: float = 1.0
+    seed: int | None = None
+    repetition_penalty: float = 1.0
+    banned_tokens: tuple = ()
+    forced_tokens: dict = field(default_factory=dict)
+    stop: tuple = ()
+    echo: bool = False
+    truncate: bool = False
+
+    def __post_init__(self):
+        self._set("stop", (self.stop,) if isinstance(self.stop, str) else self.stop)
+        for name, kinds in _CONTAINERS.items():
+            if not isinstance(getattr(self, name), kinds):
+                expected = " or ".join(kind.__name__ for kind in kinds)
+                received = shown(getattr(self, name))
+                raise ValueError(f"Generate: {name} must be a {expected}; received {received}.")
+        for name in ("max_new_tokens", "top_k"):
+            if getattr(self, name) is not None:
+                self._set(name, require_count(f"Generate: {name}", getattr(self, name)))
+        self._set("min_new_tokens", _at_least_0("min_new_tokens", self.min_new_tokens))
+        places = (_at_least_0("a place of forced_tokens", place) for place in self.forced_tokens)
+        self._set("forced_tokens", dict(zip(places, self.forced_tokens.values())))
+        if self.seed is not None:
+            self._set("seed", _at_least_0("seed", self.seed))
+        for name in ("temperature", "repetition_penalty"):
+            holds = 0 < _real(getattr(self, name)) < math.inf
+            _number(f"Generate: {name}", getattr(self, name), holds, "above 0")
+        _number("Generate: top_p", self.top_p, 0 < _real(self.top_p) <= 1, "above 0, at most 1")
+        if not all(isinstance(each, str) and each for each in self.stop):
+            raise ValueError(
+                f"Generate: stop must be strings, none of them empty; received {shown(self.stop)}."
+            )
+        if self.early_stopping not in EARLY_STOPPING:
+            raise ValueError(
+                'Generate: early_stopping must be "never", False or True; '
+                f"received {shown(self.early_stopping)}."
+            )
+        self._require_sense()
+
+    def _require_sense(self):
+        """Refuse what contradicts another option."""
+        drawn = {"temperature": 1.0, "top_k": None, "top_p": 1.0, "seed": None}
+        for name, default in drawn.items():
+            if not self.sample and getattr(self, name) != default:
+                raise ValueError(f"Generate: {name} needs sample=True.")
+        if self.max_new_tokens is not None and self.min_new_tokens > self.max_new_tokens:
+            raise ValueError(
+                "Generate: min_new_tokens must be at most max_new_tokens; received "
+                f"{self.min_new_tokens} and {self.max_new_tokens}."
+            )
+
+    def _set(self, name, value):
+        object.__setattr__(self, name, value)
+
+
+_CONTAINERS = {
+    "stop": (list, tuple),
+    "banned_tokens": (list, tuple, range),
+    "forced_tokens": (dict,),
+}
+
+
+def complete(options, decoding, vocab_size, tokenizer):
+    """Return options with the manifest's defaults, and with tokens as ids.
+
+    Args:
+        options: `Options`.
+        decoding: the manifest's `DecodingDefaults`.
+        vocab_size: of the decoder.
+        tokenizer: has `id_of`.
+
+    Raises:
+        ValueError: if they do not fit the model or each other.
+    """
+    beam_size, alpha = options.beam_size, options.length_penalty
+    if beam_size is None:
+        beam_size = 1 if options.sample or options.stop else decoding.beam_size
+    n_best = require_count("Generate: n_best", options.n_best)
+    beam_size, _ = require_beams("Generate", beam_size, 1 if options.sample else n_best, vocab_size)
+    for name in ("sample", "stop"):
+        if getattr(options, name) and beam_size > 1:
+            raise ValueError(f"Generate: {name} needs beam_size=1; received {beam_size}.")
+    banned = tuple(
+        _id("banned_tokens", each, vocab_size, tokenizer) for each in options.banned_tokens
+    )
+    if len(set(banned)) == vocab_size:
+        raise ValueError("Generate: banned_tokens must leave one token; received all of them.")
+    forced = {
+        place: _id("forced_tokens", each, vocab_size, tokenizer)
+        for place, each in options.forced_tokens.items()
+    }
+    return replace(
+        options,
+        beam_size=beam_size,
+        n_best=n_best,
+        length_penalty=require_penalty(
+            "Generate", decoding.length_penalty if alpha is None else alpha
+        ),
+        banned_tokens=banned,
+        forced_tokens=forced,
+    )
+
+
+def processors_of(options, end_id):
+    """Return what is done to logits, in Hugging Face's order."""
+    found = []
+    if options.repetition_penalty != 1:
+        found.append(RepetitionPenalty(options.repetition_penalty))
+    if options.banned_tokens:
+        found.append(BannedTokens(options.banned_tokens))
+    if options.min_new_tokens > 1:
+        found.append(MinLength(options.min_new_tokens, end_id))
+    found += [ForcedToken(token, place) for place, token in options.forced_tokens.items()]
+    if options.temperature != 1:
+        found.append(Temperature(options.temperature))
+    if options.top_k is not None:
+        found.append(TopK(options.top_k))
+    if options.top_p != 1:
+        found.append(TopP(options.top_p))
+    return found
+
+
+def _id(name, token, vocab_size, tokenizer):
+    """Return the id of a token, or an id as it is."""
+    if isinstance(token, str):
+        try:
+            return tokenizer.id_of(token)
+        except ValueError as error:
+            raise ValueError(f"Generate: {name}: {error}") from error
+    if isinstance(token, bool) or not isinstance(token, numbers.Integral):
+        raise ValueError(f"Generate: {name} must be ids or tokens; received {shown(token)}.")
+    if not 0 <= token < vocab_size:
+        raise ValueError(f"Generate: {name} must be from 0 to {vocab_size - 1}; received {token}.")
+    return int(token)
+
+
+def _at_least_0(name, value):
+    try:
+        count = -1 if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        count = -1
+    if count < 0:
+        raise ValueError(
+            f"Generate: {name} must be a whole number of at least 0; received {shown(value)}."
+        )
+    return count
+
+
+def _real(value):
+    """Return a number as it is, anything else as nan, which no range holds."""
+    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    return value if is_number else math.nan
+
+
+def _number(name, value, holds, expected):
+    if not holds:
+        raise ValueError(f"{name} must be a number {expected}; received {shown(value)}.")
+    return float(value)

@@ -1,0 +1,59 @@
+"""A manifest's settings as the dataclass that a pipeline declares."""
+
+import dataclasses
+
+from ..manifest import BundleError
+from .model import ROLE
+
+
+def read_settings(folder, manifest, kind):
+    """Return the manifest's settings as a `kind`.
+
+    Args:
+        folder: the bundle.
+        manifest: its `Manifest`.
+        kind: a dataclass. Where its `output` is None, it becomes the graph's only one. Its method
+            `problems(outputs)` takes name -> `TensorSpec` of what the graph gives, and yields what
+            is wrong.
+
+    Raises:
+        BundleError: with every reason, if they are none.
+    """
+    if ROLE not in manifest.graphs:
+        raise BundleError(
+            f"{folder}: manifest.json names no {ROLE} graph. Export the bundle again."
+        )
+    settings, problems = manifest.parse_settings(kind)
+    if not problems:
+        outputs = {spec.name: spec for spec in manifest.graphs[ROLE].outputs}
+        if len(outputs) == 1 and getattr(settings, "output", "") is None:
+            settings = dataclasses.replace(settings, output=next(iter(outputs)))
+        problems = [*settings.problems(outputs)]
+    if problems:
+        raise BundleError(
+            f"{folder}: manifest.json: {'; '.join(problems)}. Export the bundle again."
+        )
+    return settings
+
+
+def wrong_output(outputs, name, axes, field="output"):
+    """Yield what is wrong with an output that settings name.
+
+    Args:
+        outputs: name -> `TensorSpec`.
+        name: of the output.
+        axes: sizes, or names for those of any size.
+        field: of the settings.
+    """
+    if name not in outputs:
+        yield f"settings.{field} must be one of {', '.join(outputs)}; received {name!r}"
+        return
+    shape = outputs[name].shape
+    fits = len(shape) == len(axes) and all(
+        size == expected
+        for size, expected in zip(shape, axes)
+        if isinstance(size, int) and isinstance(expected, int)
+    )
+    if not fits:
+        expected, received = (", ".join(map(str, each)) for each in (axes, shape))
+        yield f"output {name} must be ({expected}) to these settings; it is ({received})"

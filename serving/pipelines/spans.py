@@ -1,0 +1,88 @@
+"""Logits of where an answer starts and ends, in every window of a context, to the best spans."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True, eq=False)
+class Window:
+    """A part of a context, and what the model gives for it.
+
+    Attributes:
+        start_logits, end_logits: (T,) arrays.
+        tokens: the places among T of the context's tokens, one behind the other.
+        first: which token of the whole context the first of them is.
+    """
+
+    start_logits: np.ndarray
+    end_logits: np.ndarray
+    tokens: range
+    first: int
+
+
+def best_spans(windows, max_length, n_best):
+    """Find the best answers over all windows.
+
+        score(i, j) = start(i) + end(j),  i <= j < i + max_length
+        null = min over windows of start(0) + end(0)
+
+    An answer may start at a token only in the window in which the token has the most context: the
+    greatest min(tokens to its left, tokens to its right) + 0.01 * tokens of the context.
+
+    Args:
+        windows: list of `Window`.
+        max_length: the most tokens of an answer.
+        n_best: how many spans to return.
+
+    Returns:
+        spans: list of up to n_best (score, first token, last token) in the whole context, the best
+            first; of equals the first in the context.
+        null: the score of no answer.
+        total: the logarithm of the sum of exp(score) over all spans.
+
+    Reference: Devlin et al. 2019, section 4.3, https://arxiv.org/abs/1810.04805;
+    https://github.com/google-research/bert (run_squad.py)
+    """
+    owners = _owners(windows)
+    found, total = [], -np.inf
+    for number, window in enumerate(windows):
+        scores = _scores(window, max_length)  # (n, L)
+        own = owners[window.first : window.first + len(window.tokens)] == number
+        scores[~own] = -np.inf
+        flat = scores.ravel()
+        total = np.logaddexp(total, np.logaddexp.reduce(flat, initial=-np.inf))
+        for place in np.argsort(-flat, kind="stable")[:n_best]:
+            start, more = divmod(int(place), scores.shape[1])
+            if flat[place] > -np.inf:
+                first = window.first + start
+                found.append((float(flat[place]), first, first + more))
+    null = min(float(each.start_logits[0]) + float(each.end_logits[0]) for each in windows)
+    return sorted(found, key=lambda span: (-span[0], *span[1:]))[:n_best], null, float(total)
+
+
+def _scores(window, max_length):
+    """Return (n, L) scores of spans by start and length - 1; -inf where there is none."""
+    places = slice(window.tokens.start, window.tokens.stop)
+    starts, ends = (
+        each[places].astype("float64") for each in (window.start_logits, window.end_logits)
+    )
+    scores = np.full((len(starts), min(max_length, len(starts))), -np.inf)
+    for more in range(scores.shape[1]):
+        scores[: len(starts) - more, more] = starts[: len(starts) - more] + ends[more:]
+    return scores
+
+
+def _owners(windows):
+    """Return for each token of the context the number of the window where it has most context."""
+    size = max(window.first + len(window.tokens) for window in windows)
+    best, owners = np.full(size, -np.inf), np.zeros(size, dtype=int)
+    for number, window in enumerate(windows):
+        count = len(window.tokens)
+        places = np.arange(count)
+        context = np.minimum(places, places[::-1]) + 0.01 * count
+        own = slice(window.first, window.first + count)
+        better = context > best[own]
+        best[own][better] = context[better]
+        owners[own][better] = number
+    return owners

@@ -1,0 +1,175 @@
+"""A tag for each word of a text, and the entities that they spell."""
+
+import bisect
+import re
+from dataclasses import dataclass
+
+from ..checks import shown
+from ..results import Entity, Tagging, Word
+from ..text.encoding import Encoding
+from .batching import TOKEN_BUDGET
+from .entities import SCHEMES, entities, is_tag
+from .inputs import TextReader, each_of, one_or_all, require_words
+from .model import Model, softmax
+from .settings import read_settings, wrong_output
+
+WORDS = ("tokenizer", "spaces")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """See `serving.pipelines`."""
+
+    labels: tuple[str, ...]
+    output: str | None = None
+    scheme: str | None = "IOB2"
+    words: str = "tokenizer"
+
+    def problems(self, outputs):
+        """Yield what is wrong."""
+        axes = ("batch", "length", len(self.labels))
+        yield from wrong_output(outputs, self.output, axes)
+        if self.words not in WORDS:
+            yield f"settings.words must be one of {', '.join(WORDS)}; received {self.words!r}"
+        if self.scheme is not None and self.scheme not in SCHEMES:
+            yield f"settings.scheme must be one of {', '.join(SCHEMES)}; received {self.scheme!r}"
+        elif self.scheme:
+            wrong = [tag for tag in self.labels if not is_tag(tag, self.scheme)]
+            if wrong:
+                yield f"settings.labels must be {self.scheme} tags; received {', '.join(wrong)}"
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A text as the model reads it, and its words: where each lies, and its first token."""
+
+    text: str
+    encoding: Encoding
+    places: list
+    first_tokens: list
+
+    def __len__(self):
+        return len(self.encoding)
+
+
+class Tag:
+    """The tags of a text's words.
+
+        tag(word) = argmax of softmax(logits at the word's first token)
+
+    Args:
+        folder: the bundle.
+        manifest: its `Manifest`.
+        runtime: a `Runtime`, how its graph is run.
+
+    Raises:
+        BundleError: if the graph, the tokenizer or the settings are not what the pipeline needs.
+
+    Reference: Devlin et al. 2019, section 5.3, https://arxiv.org/abs/1810.04805
+    """
+
+    def __init__(self, folder, manifest, runtime=None):
+        self.manifest = manifest
+        self._settings = read_settings(folder, manifest, Settings)
+        self._reader = TextReader(folder, manifest)
+        self._model = Model(folder, manifest, runtime, [self._settings.output])
+
+    def __call__(self, texts, truncate=False, token_budget=TOKEN_BUDGET):
+        """Answer a text, or each text of a list.
+
+        Args:
+            texts: a string, or a tuple of its words, which are then joined by spaces and keep their
+                places in that; or a list of such.
+            truncate: cut what is over the limit; words that are cut have no tags.
+            token_budget: the most tokens of a batch, padding among them.
+
+        Returns:
+            A `Tagging`; for a list, the list of theirs, in its order.
+
+        Raises:
+            ValueError: if a text is refused; nothing is answered then.
+        """
+        each, names = each_of(texts, "Tag: text")
+        rows = [self.encode(text, name, truncate) for text, name in zip(each, names)]
+        answers = self._model.answer(
+            [row.encoding for row in rows],
+            lambda place, logits: self._answer(rows[place], logits),
+            token_budget,
+        )
+        return one_or_all(texts, answers)
+
+    def encode(self, text, name="Tag: text", truncate=False):
+        """Return what the model reads of a text.
+
+        Raises:
+            ValueError: beginning with `name`, if it can not be answered.
+        """
+        places = None
+        if isinstance(text, tuple):
+            text, places = _joined(text, name)
+        encoding = self._reader.read(text, name, truncate)
+        if places is None and self._settings.words == "spaces":
+            places = [found.span() for found in re.finditer(r"\S+", text)]
+        tokens = _tokens_of_words(text, encoding, places)
+        return _Row(text, encoding, *tokens)
+
+    def _answer(self, row, logits):
+        scores = softmax(logits[row.first_tokens])
+        best = scores.argmax(axis=-1)
+        words = tuple(
+            Word(row.text[start:end], self._settings.labels[tag], start, end, float(score[tag]))
+            for (start, end), tag, score in zip(row.places, best, scores)
+        )
+        return Tagging(words, self._entities(row.text, words))
+
+    def _entities(self, text, words):
+        if self._settings.scheme is None:
+            return ()
+        found = []
+        for label, first, behind in entities([word.tag for word in words]):
+            own = words[first:behind]
+            start, end = own[0].start, own[-1].end
+            score = sum(word.score for word in own) / len(own)
+            found.append(Entity(text[start:end], label, start, end, score))
+        return tuple(found)
+
+
+def _joined(words, name):
+    """Return the text of words, and their places in it."""
+    places, start = [], 0
+    for number, word in enumerate(words):
+        require_words(word, f"{name}, word {number}")
+        if word.split() != [word]:
+            raise ValueError(f"{name}, word {number} must hold no space; received {shown(word)}.")
+        places.append((start, start + len(word)))
+        start += len(word) + 1
+    return " ".join(words), places
+
+
+def _tokens_of_words(text, encoding, places):
+    """Return the places of the words that have tokens, and the first token of each.
+
+    Args:
+        text: the text.
+        encoding: its `Encoding`.
+        places: of the words; None for those of the tokenizer.
+    """
+    starts = None if places is None else [start for start, _ in places]
+    first_tokens, ends = {}, {}
+    for token, (offset, word) in enumerate(zip(encoding.offsets, encoding.word_ids)):
+        if offset is None:
+            continue
+        start, end = offset
+        if starts is not None:
+            word = max(bisect.bisect_right(starts, max(start, end - 1)) - 1, 0)
+        first_tokens.setdefault(word, token)
+        ends[word] = end
+    if places is not None:
+        return [places[word] for word in first_tokens], [*first_tokens.values()]
+    begins = [encoding.offsets[token][0] for token in first_tokens.values()]
+    # A token may begin with the space before its word.
+    begins = [
+        start + len(text[start:end]) - len(text[start:end].lstrip())
+        for start, end in zip(begins, ends.values())
+    ]
+    return list(zip(begins, ends.values())), [*first_tokens.values()]

@@ -1,0 +1,221 @@
+"""One text into another."""
+
+import functools
+import unicodedata
+
+import numpy as np
+
+from ..checks import require_count, shown
+from ..decoding import Greedy, Prompts, search, steps
+from ..manifest import BundleError
+from ..results import Translation
+from ..session import EncoderDecoder
+from ..text import CharacterTable, Encoding, pad
+from .batching import TOKEN_BUDGET, answer_in_batches
+from .inputs import each_of, one_or_all, open_tokenizer, require_words, too_long
+from .options import EARLY_STOPPING, require_beams, require_penalty
+from .pieces import Detokenizer, pieces
+
+SHORTEST = 16  # tokens: a shorter source takes as much of the token budget, for its target's sake
+
+
+class Translate:
+    """One text into another.
+
+        text -> tokens -> encoder -> beam search over decoder steps -> tokens -> text
+
+    Args:
+        folder: the bundle.
+        manifest: its `Manifest`.
+        runtime: a `Runtime`, how its graphs are run.
+
+    Raises:
+        BundleError: if the graphs or tokenizers are not what the pipeline needs.
+    """
+
+    def __init__(self, folder, manifest, runtime=None):
+        self.manifest = manifest
+        self._graphs = EncoderDecoder(folder, manifest, runtime)
+        self._source, self._target = (
+            open_tokenizer(folder, manifest, role) for role in ("source", "target")
+        )
+        require_size(folder, self._target, "target", self._graphs.vocab_size)
+        self._detokenizer = Detokenizer(self._target)
+
+    def __call__(
+        self,
+        texts,
+        beam_size=None,
+        n_best=1,
+        length_penalty=None,
+        attention=False,
+        early_stopping="never",
+        truncate=False,
+        token_budget=TOKEN_BUDGET,
+    ) -> Translation | list[Translation]:
+        """Answer a text, or each text of a list.
+
+        Args:
+            texts: a string, or a list of strings.
+            beam_size: how many hypotheses to follow; 1: greedy; None: the manifest's default.
+            n_best: how many answers to give to each text, at most `beam_size`.
+            length_penalty: alpha of GNMT's length penalty; None: the manifest's default.
+            attention: whether to return attention weights, and the tokens that they join, too.
+            early_stopping: "never", False or True, see `serving.decoding.search`.
+            truncate: cut what is over the limit.
+            token_budget: the most tokens of a batch, padding among them, each once for every beam.
+
+        Returns:
+            A `Translation` for a string; for a list, the list of theirs, in its order.
+
+        Raises:
+            ValueError: if a text or an option is refused; nothing is answered then.
+        """
+        decode = self._search(beam_size, n_best, length_penalty, attention, early_stopping)
+        require_count("Translate: token_budget", token_budget)
+        each, names = each_of(texts, "Translate: text")
+        rows = [self.encode(text, name, truncate) for text, name in zip(each, names)]
+        beams = decode.keywords["beam_size"]
+        lengths = [beams * max(len(row), SHORTEST) for row in rows]
+        answer = functools.partial(self._translate, decode)
+        answers = answer_in_batches(rows, lengths, answer, token_budget)
+        return one_or_all(texts, answers)
+
+    def stream(self, text, truncate=False):
+        """Return an iterator over the pieces of the greedy answer, each as soon as it is sure.
+
+        Joined they are the text of the answer with `beam_size=1`.
+
+        Raises:
+            ValueError: if the text is refused.
+        """
+        row = self.encode(text, truncate=truncate)
+        limits = np.array([self.manifest.limits.target_length])
+        greedy = Greedy(self.manifest.decoding.end_id, limits, Prompts([()]))
+        return self._stream(row, greedy)
+
+    def encode(self, text, name="Translate: text", truncate=False):
+        """Return the `Encoding` of a text.
+
+        Raises:
+            ValueError: beginning with `name`, if the text can not be answered.
+        """
+        characters = isinstance(self._source, CharacterTable)
+        require_words(text, name, surrogates=characters)
+        if self.manifest.text_prefix:
+            self._check_prefix(text, name)
+        encoding = _characters(self._source, text) if characters else self._source.analyze(text)
+        limit = self.manifest.limits.source_length
+        if len(encoding) <= limit:
+            return encoding
+        if not truncate:
+            unit = "characters" if characters else "tokens"
+            raise ValueError(too_long(name, len(encoding), limit, unit))
+        if characters:
+            return _characters(self._source, unicodedata.normalize("NFC", text)[:limit])
+        return self._source.analyze(text, max_length=limit, truncate=True)
+
+    def _check_prefix(self, text, name):
+        prefix = self.manifest.text_prefix
+        value, separator, rest = text.partition(prefix.separator)
+        if not separator:
+            raise ValueError(
+                f"{name} must begin with a {prefix.name} and {prefix.separator!r}"
+                f"{self._example()}; received {shown(text)}."
+            )
+        if value not in prefix.values:
+            raise ValueError(
+                f"{name} has an unknown {prefix.name} {shown(value)}; "
+                f"known: {', '.join(prefix.values)}{self._example()}."
+            )
+        if not rest.strip():
+            raise ValueError(f"{name} has nothing after {value + separator!r}{self._example()}.")
+
+    def _example(self):
+        return f"; write e.g. {self.manifest.examples[0]!r}" if self.manifest.examples else ""
+
+    def _search(self, beam_size, n_best, length_penalty, attention, early_stopping):
+        """Return `search` with all its options, checked."""
+        defaults = self.manifest.decoding
+        beam_size = defaults.beam_size if beam_size is None else beam_size
+        alpha = defaults.length_penalty if length_penalty is None else length_penalty
+        beam_size, n_best = require_beams("Translate", beam_size, n_best, self._graphs.vocab_size)
+        if attention and not self._graphs.attends:
+            raise ValueError("Translate: attention must be False; this model does not attend.")
+        if early_stopping not in EARLY_STOPPING:
+            raise ValueError(
+                f'Translate: early_stopping must be "never", False or True; '
+                f"received {shown(early_stopping)}."
+            )
+        return functools.partial(
+            search,
+            functools.partial(self._graphs.step, attention=bool(attention)),
+            end_id=defaults.end_id,
+            beam_size=beam_size,
+            n_best=n_best,
+            alpha=require_penalty("Translate", alpha),
+            early_stopping=early_stopping,
+        )
+
+    def _begin(self, rows):
+        """Return the state and the tokens before the first step."""
+        token_ids, lengths = pad([row.token_ids for row in rows])
+        state = self._graphs.encode(token_ids, lengths)
+        return state, np.full((len(rows), 1), self.manifest.decoding.start_id)
+
+    def _translate(self, decode, rows):
+        state, start = self._begin(rows)
+        limits = np.full(len(rows), self.manifest.limits.target_length)
+        found = decode(state, start, limits=limits)
+        return [self._answer(hypotheses, row) for hypotheses, row in zip(found, rows)]
+
+    def _stream(self, row, greedy):
+        state, start = self._begin([row])
+        found = steps(self._graphs.step, state, start, greedy)
+        yield from pieces(found, self._detokenizer)
+
+    def _answer(self, hypotheses, row):
+        if not hypotheses:
+            raise BundleError("Translate: the graphs gave no finite log-probability.")
+        best, *others = (self._translation(hypothesis, row) for hypothesis in hypotheses)
+        return Translation(**vars(best) | {"alternatives": tuple(others)})
+
+    def _translation(self, hypothesis, row):
+        text = self._detokenizer.text(hypothesis.token_ids)
+        if hypothesis.attention_weights is None:
+            return Translation(text, hypothesis.score)
+        return Translation(
+            text,
+            hypothesis.score,
+            attention=hypothesis.attention_weights[:, : len(row)].copy(),  # without padding
+            source_tokens=tuple(row.tokens),
+            target_tokens=tuple(map(self._target.token_of, hypothesis.token_ids)),
+        )
+
+
+def require_size(folder, tokenizer, role, vocab_size):
+    """Raise a BundleError unless a decoder's vocabulary is that of a tokenizer.
+
+    Behind subwords there may be more ids, which no text has.
+    """
+    characters = isinstance(tokenizer, CharacterTable)
+    if len(tokenizer) == vocab_size or (not characters and len(tokenizer) < vocab_size):
+        return
+    kind, unit = ("table", "characters") if characters else ("tokenizer", "tokens")
+    raise BundleError(
+        f"{folder}: the {role} {kind} has {len(tokenizer)} {unit}, the decoder "
+        f"{vocab_size}. Export the bundle again."
+    )
+
+
+def _characters(table, text):
+    """Return the `Encoding` of a text as characters, which have no places in it."""
+    composed = unicodedata.normalize("NFC", text)
+    nothing = [None] * len(composed)
+    return Encoding(
+        table.encode(composed),
+        [*composed],
+        offsets=nothing,
+        segment_ids=[0] * len(composed),
+        word_ids=nothing,
+    )

@@ -1,0 +1,330 @@
+"""Other precisions: near float32, smaller, and the nodes that were meant."""
+
+import functools
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper
+
+from export.families.decoders import encoder_decoder_graphs, language_model_graphs
+from export.families.single import graphs as one_go_graphs
+from export.onnx_graphs import convert
+from export.quantize import BLOCK, PRECISIONS, quantize
+from seqkeras.models import GPT, Bert, RNNLanguageModel, Transformer
+from seqkeras.values import NEVER
+from tests.arrays import close, floats, randomize
+from tests.export.running import run
+from tests.export.written import graph
+
+B, S, V = 3, 7, 61
+MODELS = {
+    "transformer": lambda: Transformer(V, V, 32, 2, 2, 48, max_length=600, shared_embeddings="all"),
+    "gpt": lambda: GPT(V, 32, 2, 2, 48, 37),
+    "lstm": lambda: RNNLanguageModel(V, 19, 23, num_layers=2, cell="lstm"),
+    "bert": lambda: Bert(V, 32, 2, 2, 48, max_length=40, num_segments=2),
+}
+
+
+@functools.cache
+def exported(name):
+    """The float32 graphs of a tiny model by role."""
+    model = MODELS[name]()
+    model.build(None if name == "transformer" else {"token_ids": (None, None)})
+    randomize(model)
+    make = {"transformer": encoder_decoder_graphs, "bert": one_go_graphs}.get(
+        name, language_model_graphs
+    )
+    return {
+        role: convert(each.function, each.inputs, each.outputs, role)
+        for role, each in make(model).items()
+    }
+
+
+def inputs_of(graph, past=5):
+    """Random inputs of a graph, for B texts."""
+    sizes = {"beam": 1, "length": S, "source_length": S, "past_length": past, "previous_beam": 1}
+    inputs = {}
+    for number, each in enumerate(graph.session().get_inputs()):
+        shape = [sizes.get(size, size if isinstance(size, int) else B) for size in each.shape]
+        if each.type == "tensor(float)":
+            inputs[each.name] = floats(*shape, seed=number)
+        elif each.type == "tensor(bool)":
+            inputs[each.name] = np.arange(S) < np.array([S, 2, 5])[:, None]
+        else:
+            inputs[each.name] = np.random.default_rng(number).integers(4, V, shape)
+    given = {"lengths": np.array([S, 2, 5]), "beam_index": np.arange(B)[:, None], "k": np.array(V)}
+    given["segment_ids"] = np.tile(np.arange(S) > 3, (B, 1)).astype("int64")
+    return inputs | {name: value for name, value in given.items() if name in inputs}
+
+
+def optimized_counts(graph, tmp_path):
+    """How often each operator occurs in what onnxruntime makes of a graph."""
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    options.optimized_model_filepath = str(tmp_path / "optimized.onnx")
+    model = graph.whole().SerializeToString()
+    onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    nodes = onnx.load(options.optimized_model_filepath).graph.node
+    names = [node.op_type for node in nodes]
+    return {name: names.count(name) for name in names}
+
+
+def relative(actual, expected):
+    expected = expected.astype("float64")
+    return np.linalg.norm(actual - expected) / np.linalg.norm(expected)
+
+
+def in_eight_bits(x):
+    """The (Q - z) s that a row of activations becomes: one scale and zero point for all of x."""
+    low, high = min(x.min(), 0), max(x.max(), 0)
+    scale = np.float32((high - low) / 255)
+    zero = np.rint(-low / scale)
+    return (np.clip(np.rint(x / scale) + zero, 0, 255) - zero) * scale
+
+
+def products(kernel, bias=None):
+    """y = x W (+ b), and its sum, which reads it too without a bias."""
+    nodes = [("MatMul", ["x", "kernel"], ["product" if bias is not None else "y"], {})]
+    weights = {"kernel": kernel}
+    if bias is not None:
+        nodes.append(("Add", ["bias", "product"], ["y"], {}))
+        weights["bias"] = bias
+    rows, columns = kernel.shape
+    return graph(nodes, {"x": ["batch", rows]}, {"y": ["batch", columns]}, weights)
+
+
+@pytest.mark.parametrize("biased", [False, True])
+def test_a_product_is_that_of_whole_numbers_with_a_scale_for_each_column(biased):
+    # Columns of very different sizes: with one scale for all, most would become zero.
+    sizes = np.logspace(-3, 3, 29, dtype="float32")
+    kernel = floats(37, 29) * sizes
+    bias = floats(29) * sizes if biased else None
+    whole = np.empty_like(kernel)
+    for column in range(29):
+        scale = np.abs(kernel[:, column]).max() / 127
+        whole[:, column] = np.rint(kernel[:, column] / scale) * scale
+    x = floats(5, 37)
+    made = quantize({"model": products(kernel, bias)}, "int8")["model"]
+    assert made.node_counts() == {"DynamicQuantizeMatMul": 1}
+    actual = run(made, {"x": x})["y"]
+    expected = in_eight_bits(x).astype("float64") @ whole + (bias if biased else 0)
+    close(actual / sizes, expected / sizes, rtol=1e-4, atol=1e-4)
+    assert relative(actual / sizes, run(products(kernel, bias), {"x": x})["y"] / sizes) < 0.02
+
+
+def test_a_product_that_is_an_output_or_is_read_twice_keeps_its_bias_apart():
+    for outputs, count in ((("y", "product"), 1), (("y", "z"), 2)):
+        nodes = [
+            ("MatMul", ["x", "kernel"], ["product"], {}),
+            ("Add", ["product", "bias"], ["y"], {}),
+            ("Add", ["product", "x"], ["z"], {}),
+        ][: count + 1]
+        shapes = {name: ["batch", 37] for name in ("x", *outputs)}
+        written = graph(
+            nodes,
+            {"x": shapes["x"]},
+            {name: shapes[name] for name in outputs},
+            {"kernel": floats(37, 37), "bias": floats(37)},
+        )
+        made = quantize({"model": written}, "int8")["model"]
+        assert made.node_counts() == {"DynamicQuantizeMatMul": 1, "Add": count}
+        x = {"x": floats(5, 37)}
+        for name, expected in run(written, x).items():
+            assert relative(run(made, x)[name], expected) < 0.02
+
+
+@pytest.mark.parametrize("turned", [0, 1])
+@pytest.mark.parametrize("biased", [False, True])
+def test_a_gemm_becomes_a_product(turned, biased):
+    kernel = floats(29, 37) if turned else floats(37, 29)
+    names = ["x", "kernel", "bias"][: 3 if biased else 2]
+    written = graph(
+        [("Gemm", names, ["y"], {"transB": turned})],
+        {"x": ["batch", 37]},
+        {"y": ["batch", 29]},
+        {"kernel": kernel, **({"bias": 9 * floats(29)} if biased else {})},
+    )
+    made = quantize({"model": written}, "int8")["model"]
+    assert made.node_counts() == {"DynamicQuantizeMatMul": 1}
+    x = {"x": floats(5, 37)}
+    assert relative(run(made, x)["y"], run(written, x)["y"]) < 0.02
+
+
+def test_a_gemm_with_factors_and_a_small_product_stay():
+    written = graph(
+        [
+            ("Gemm", ["x", "kernel"], ["h"], {"alpha": 2.0}),
+            ("MatMul", ["h", "small"], ["s"], {}),
+            ("MatMul", ["h", "large"], ["y"], {}),
+        ],
+        {"x": ["batch", 37]},
+        {"y": ["batch", 31], "s": ["batch", 2]},
+        {"kernel": floats(37, 29), "small": floats(29, 2), "large": floats(29, 31)},
+    )
+    counts = quantize({"model": written}, "int8")["model"].node_counts()
+    assert counts == {"Gemm": 1, "MatMul": 1, "DynamicQuantizeMatMul": 1}
+
+
+def test_products_inside_a_branch_are_made_whole_too():
+    branch = helper.make_graph(
+        [helper.make_node("MatMul", ["x", "kernel"], ["inner"])],
+        "branch",
+        [],
+        [helper.make_tensor_value_info("inner", TensorProto.FLOAT, ["batch", 29])],
+    )
+    written = graph(
+        [
+            ("ReduceSum", ["x"], ["sum"], {"keepdims": 0}),
+            ("Cast", ["sum"], ["some"], {"to": TensorProto.BOOL}),
+            ("If", ["some"], ["y"], {"then_branch": branch, "else_branch": branch}),
+        ],
+        {"x": ["batch", 37]},
+        {"y": ["batch", 29]},
+        {"kernel": floats(37, 29)},
+    )
+    made = quantize({"model": written}, "int8")["model"]
+    assert made.node_counts()["DynamicQuantizeMatMul"] == 2
+    assert made.weights.keys() == {"kernel/int8"}
+    x = {"x": floats(5, 37)}
+    assert relative(run(made, x)["y"], run(written, x)["y"]) < 0.02
+
+
+@pytest.mark.parametrize("scored", [False, True])
+def test_an_attention_becomes_one_on_whole_numbers_unless_scores_are_added(scored):
+    scores = np.where(np.tri(S, dtype=bool), 0, -1e30).astype("float32")[None, None]
+    written = graph(
+        [
+            ("Cast", ["padding_ids"], ["padding"], {"to": TensorProto.INT32}),
+            (
+                "Attention",
+                ["x", "kernel", "bias", "padding", "", "scores" if scored else ""],
+                ["y"],
+                {"num_heads": 2, "scale": 0.4, "mask_filter_value": -1e30},
+            ),
+        ],
+        {"x": [B, S, 32], "padding_ids": [B, S]},
+        {"y": [B, S, 32]},
+        {
+            "kernel": floats(32, 96) / 6,
+            "bias": floats(96),
+            **({"scores": np.tile(scores, (B, 2, 1, 1))} if scored else {}),
+        },
+    )
+    padding = (np.arange(S) < np.array([S, 2, 5])[:, None]).astype("int64")
+    inputs = {"x": floats(B, S, 32), "padding_ids": padding}
+    expected = run(written, inputs)["y"]
+    for precision, limit in (("int8", 0.02), ("int4", 0.15)):
+        graphs = {"decoder_step": written}
+        made = quantize(graphs, precision)["decoder_step"]
+        counts = made.node_counts()
+        if precision == "int8" and not scored:
+            assert counts == {"Cast": 1, "DynamicQuantizeLinear": 1, "QAttention": 1}
+        else:
+            product = "DynamicQuantizeMatMul" if precision == "int8" else "MatMulNBits"
+            assert counts == {"Cast": 1, product: 1, "Split": 1, "MultiHeadAttention": 1}
+        assert relative(run(made, inputs)["y"], expected) < limit
+
+
+def test_four_bits_have_a_scale_for_each_block_and_reach_its_farthest_number():
+    kernel = floats(2 * BLOCK + 5, 29)
+    kernel[:BLOCK] *= 100
+    made = quantize({"decoder_step": products(kernel, floats(29))}, "int4")["decoder_step"]
+    assert made.node_counts() == {"MatMulNBits": 1}
+    expected = np.zeros_like(kernel)
+    for column in range(29):
+        for begin in range(0, len(kernel), BLOCK):
+            block = kernel[begin : begin + BLOCK, column]
+            scale = block[np.abs(block).argmax()] / -8
+            whole = np.clip(np.rint(block / scale), -8, 7) * scale
+            expected[begin : begin + BLOCK, column] = whole
+            assert np.abs(whole - block).max() <= np.abs(scale) * 1.001
+    # A row of the unit matrix is exact in 8 bits, so that it shows a row of the kernel.
+    unit = np.eye(len(kernel), dtype="float32")
+    close(run(made, {"x": unit})["y"] - floats(29), expected, rtol=1e-3, atol=1e-3)
+
+
+def test_a_table_has_a_scale_for_each_row():
+    table = floats(V, 32) * np.logspace(-3, 3, V, dtype="float32")[:, None]
+    written = graph(
+        [("Gather", ["table", "token_ids"], ["y"], {})],
+        {"token_ids": ["batch", "length"]},
+        {"y": ["batch", "length", 32]},
+        {"table": table},
+    )
+    made = quantize({"model": written}, "int8-embedding")["model"]
+    token_ids = np.arange(V)[None]
+    rows = run(made, {"token_ids": token_ids})["y"][0]
+    limits = np.abs(table).max(1) / 254
+    assert (np.abs(rows - table).max(1) <= 1.001 * limits).all()
+    assert {each.dtype for each in made.weights.values()} == {np.dtype("int8")}
+    with pytest.raises(ValueError, match="^quantize: int8 would leave these graphs as they are"):
+        quantize({"model": written}, "int8")
+
+
+LIMITS = {"int8": 0.05, "int8-embedding": 0.05, "int4": 0.4, "float16": 0.004}
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("name", MODELS)
+def test_every_graph_answers_nearly_as_in_float32_and_is_smaller(name, precision):
+    if (name, precision) == ("bert", "int4"):
+        return
+    graphs = exported(name)
+    before = {role: each.whole().SerializeToString() for role, each in graphs.items()}
+    made = quantize(graphs, precision)
+    for role, each in graphs.items():
+        assert each.whole().SerializeToString() == before[role]
+        inputs = inputs_of(each)
+        expected, actual = run(each, inputs), run(made[role], inputs)
+        assert expected.keys() == actual.keys()
+        for output, value in expected.items():
+            assert actual[output].dtype == value.dtype
+            if output not in ("candidate_ids", "candidate_log_probs"):
+                allowed = value > NEVER / 2
+                assert relative(actual[output][allowed], value[allowed]) < LIMITS[precision]
+                np.testing.assert_array_equal(actual[output] > NEVER / 2, allowed)
+        sizes = [sum(v.nbytes for v in g.constants.values()) for g in (made[role], each)]
+        assert sizes[0] < (0.6 if precision in ("int8", "float16") else 0.5) * sizes[1]
+
+
+@pytest.mark.parametrize("precision", ["int8", "int8-embedding", "int4"])
+def test_the_matrix_that_makes_logits_stays_the_transpose_of_its_table(precision):
+    step = quantize(exported("transformer"), precision)["decoder_step"]
+    [table] = [value for value in step.weights.values() if value.shape == (V, 32)]
+    [output] = [value for value in step.weights.values() if value.shape == (32, V)]
+    assert table.dtype == (np.float32 if precision == "int8" else np.int8)
+    np.testing.assert_array_equal(output, table.T)
+    counts = step.node_counts()
+    assert counts.get("MatMulNBits", 0) == (12 if precision == "int4" else 0)
+
+
+@pytest.mark.parametrize("precision", ["int8", "int8-embedding"])
+@pytest.mark.parametrize("name", MODELS)
+def test_the_runtime_leaves_no_number_to_be_made_float_by_itself(name, precision, tmp_path):
+    whole_output = precision == "int8-embedding"
+    for role, made in quantize(exported(name), precision).items():
+        counts = optimized_counts(made, tmp_path)
+        assert not {"DequantizeLinear", "MatMulInteger", "Attention", "LSTM"} & set(counts)
+        if name == "transformer":
+            layers = 2
+            if role == "encoder":
+                assert counts["QAttention"] == counts["DynamicQuantizeLinear"] == layers
+                assert counts["DynamicQuantizeMatMul"] == layers * (3 + 2)
+            else:
+                assert counts["DynamicQuantizeMatMul"] == 6 * layers + whole_output
+                # Of padding; the other one forbids tokens, and the product's bias does that.
+                assert counts["Where"] == 2 - whole_output
+        if name == "lstm":
+            assert counts["DynamicQuantizeLSTM"] == 2
+
+
+def test_an_unknown_precision_and_int4_without_steps_are_refused():
+    graphs = exported("bert")
+    message = "^quantize: precision must be one of int8, int8-embedding, int4, float16; "
+    with pytest.raises(ValueError, match=message + "received 'int3'.$"):
+        quantize(graphs, "int3")
+    message = "^quantize: int4 wins in decoder steps only, and this model has none; choose int8.$"
+    with pytest.raises(ValueError, match=message):
+        quantize(graphs, "int4")

@@ -1,0 +1,274 @@
+"""Signatures on strings: tokens as in `serving.text`, answers as Keras gives to them."""
+
+import functools
+import json
+import tempfile
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from export import saved_model
+from export.families import parts_of
+from export.text_graphs.signatures import text_signatures
+from seqkeras.models import (
+    GPT,
+    Bert,
+    ClassificationHead,
+    SentenceEncoder,
+    SpanHead,
+    TaggingHead,
+    Transformer,
+    WithHeads,
+)
+from serving.manifest import DecodingDefaults, Limits, TextPrefix
+from serving.text import CharacterTable, pad
+from tests.arrays import close, numbers, randomize
+from tests.conftest import run_python
+from tests.export.operators import require_core
+from tests.export.test_text_graphs import pairs, pieces, wordpieces
+
+SIZES = {"hidden_dim": 12, "num_layers": 1, "num_heads": 2, "feed_forward_dim": 14}
+LIMITS = Limits(source_length=19, target_length=23)
+TAGS = ["O", "B-X", "I-X"]
+TEXTS = ["the cat sat on the mat", "a line, and tabs!", "\u00e9t\u00e9 \u65e5\u672c"]
+FOLDER = tempfile.TemporaryDirectory(prefix="text-signatures-")
+
+
+def bert(heads, **options):
+    encoder = Bert(len(wordpieces()), **SIZES, max_length=29, **options)
+    return WithHeads(encoder, heads) if heads else SentenceEncoder(encoder, "mean", False)
+
+
+# Pipeline -> its model, tokenizers by role, and settings.
+PIPELINES = {
+    "Classify": lambda: (
+        bert({"label": ClassificationHead(3)}),
+        {"text": wordpieces()},
+        {"labels": ["x", "y", "z"]},
+    ),
+    "Tag": lambda: (bert({"tags": TaggingHead(3)}), {"text": wordpieces()}, {"labels": TAGS}),
+    "Embed": lambda: (bert({}), {"text": wordpieces()}, {}),
+    "Answer": lambda: (
+        bert({"span": SpanHead()}),
+        {"text": wordpieces()},
+        {"start": "span_start_logits", "end": "span_end_logits", "answer_length": 3},
+    ),
+    "Generate": lambda: (
+        GPT(len(pairs()), **SIZES, max_length=23),
+        {"text": pairs()},
+        {},
+    ),
+    "Translate": lambda: (
+        Transformer(len(pieces("unigram")), len(pieces("bpe")), **SIZES, max_length=29),
+        {"source": pieces("unigram"), "target": pieces("bpe")},
+        {},
+    ),
+}
+DECODING = {
+    "Generate": DecodingDefaults(start_id=0, end_id=0),
+    "Translate": DecodingDefaults(start_id=1, end_id=2),
+}
+
+
+@functools.cache
+def saved(pipeline):
+    """A model, its signatures on ids, its tokenizers, and the folder of that on strings."""
+    model, tokenizers, settings = PIPELINES[pipeline]()
+    decoding = DECODING.get(pipeline, DecodingDefaults())
+    if pipeline == "Generate":
+        model.build(None)
+    elif pipeline == "Translate":
+        ids = np.ones((1, 2), int)
+        model({"token_ids": ids, "lengths": np.array([2]), "target_ids": ids})
+    else:
+        ids = np.ones((1, 2), int)
+        model({"token_ids": ids, "lengths": np.array([2]), "segment_ids": 0 * ids})
+    randomize(model)
+    by_ids = parts_of(model, max_length=LIMITS.target_length, decoding=decoding).saved_model
+    by_text = text_signatures(pipeline, by_ids, tokenizers, LIMITS, decoding, settings)
+    folder = Path(FOLDER.name) / pipeline
+    saved_model.write(model, by_text, folder)
+    return model, by_ids, tokenizers, folder
+
+
+@functools.cache
+def loaded(pipeline):
+    return tf.saved_model.load(str(saved(pipeline)[-1])).signatures
+
+
+def ask(pipeline, signature="serving_default", **texts):
+    named = {name: tf.constant(each) for name, each in texts.items()}
+    return numbers(dict(loaded(pipeline)[signature](**named)))
+
+
+def read(tokenizer, *texts):
+    """A batch of texts, or pairs of them, as the model takes it; and their encodings."""
+    encodings = [tokenizer.analyze(*each) for each in zip(*texts, strict=True)]
+    token_ids, lengths = pad([each.token_ids for each in encodings], 0)
+    segment_ids, _ = pad([each.segment_ids for each in encodings], 0)
+    inputs = {"token_ids": token_ids, "lengths": lengths, "segment_ids": segment_ids}
+    return inputs, encodings
+
+
+@pytest.mark.parametrize("pipeline", PIPELINES)
+def test_it_holds_core_operators_only(pipeline):
+    require_core(saved(pipeline)[-1])
+
+
+def test_classes_are_those_of_keras():
+    model, _, tokenizers, _ = saved("Classify")
+    inputs, _ = read(tokenizers["text"], TEXTS)
+    expected = numbers(keras.ops.softmax(model(inputs)["label"]))
+    actual = ask("Classify", text=TEXTS)
+    close(actual["scores"], expected, rtol=1e-4, atol=1e-5)
+    best = [["x", "y", "z"][place] for place in expected.argmax(-1)]
+    assert [each.decode() for each in actual["label"]] == best
+    inputs, _ = read(tokenizers["text"], TEXTS, TEXTS[::-1])
+    expected = keras.ops.softmax(model(inputs)["label"])
+    actual = ask("Classify", "pair", text=TEXTS, pair=TEXTS[::-1])
+    close(actual["scores"], expected, rtol=1e-4, atol=1e-5)
+
+
+def test_tags_lie_where_their_tokens_do():
+    model, _, tokenizers, _ = saved("Tag")
+    inputs, encodings = read(tokenizers["text"], TEXTS)
+    scores = numbers(keras.ops.softmax(model(inputs)["tags"]))
+    actual = ask("Tag", text=TEXTS)
+    for row, encoding in enumerate(encodings):
+        for place in range(scores.shape[1]):
+            offset = encoding.offsets[place] if place < len(encoding) else None
+            tag = TAGS[scores[row, place].argmax()] if offset else ""
+            assert actual["tags"][row, place].decode() == tag
+            start, end = actual["starts"][row, place], actual["ends"][row, place]
+            assert (start, end) == (offset or (-1, -1))
+            best = scores[row, place].max() if offset else 0
+            np.testing.assert_allclose(actual["scores"][row, place], best, rtol=1e-4, atol=1e-5)
+
+
+def test_vectors_have_length_1():
+    model, _, tokenizers, _ = saved("Embed")
+    inputs, _ = read(tokenizers["text"], TEXTS)
+    vectors = numbers(model(inputs))
+    expected = vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
+    close(ask("Embed", text=TEXTS)["embedding"], expected, rtol=1e-4, atol=1e-5)
+
+
+def test_an_answer_is_the_best_span_of_the_context():
+    model, _, tokenizers, _ = saved("Answer")
+    questions = ["the cat", "a line", "tabs"]
+    inputs, encodings = read(tokenizers["text"], questions, TEXTS)
+    span = numbers(model(inputs)["span"])
+    starts, ends = span["start_logits"], span["end_logits"]
+    actual = ask("Answer", question=questions, context=TEXTS)
+    for row, encoding in enumerate(encodings):
+        own = [p for p, each in enumerate(encoding.segment_ids) if each and encoding.offsets[p]]
+        spans = {(i, j): starts[row, i] + ends[row, j] for i in own for j in own if 0 <= j - i < 3}
+        i, j = max(spans, key=spans.get)
+        start, end = encoding.offsets[i][0], encoding.offsets[j][1]
+        assert (actual["start"][row], actual["end"][row]) == (start, end)
+        assert actual["answer"][row].decode() == TEXTS[row][start:end]
+        np.testing.assert_allclose(actual["score"][row], spans[i, j], rtol=1e-4, atol=1e-4)
+        null = starts[row, 0] + ends[row, 0]
+        np.testing.assert_allclose(actual["null_score"][row], null, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("threshold", [-1e9, 1e9])
+def test_where_no_answer_is_better_there_is_none(threshold):
+    model, by_ids, tokenizers, _ = saved("Answer")
+    settings = {"start": "span_start_logits", "end": "span_end_logits", "no_answer": True}
+    settings["no_answer_threshold"] = threshold
+    made = text_signatures("Answer", by_ids, tokenizers, LIMITS, DecodingDefaults(), settings)[
+        "serving_default"
+    ]
+    found = made.function(question=tf.constant(["the"]), context=tf.constant(["a mat"]))
+    assert (
+        (found["start"].numpy()[0] == -1) == (found["answer"].numpy()[0] == b"") == (threshold > 0)
+    )
+
+
+def test_what_follows_a_prompt_is_what_is_generated_from_its_ids():
+    _, by_ids, tokenizers, _ = saved("Generate")
+    tokenizer, texts = tokenizers["text"], TEXTS[:2]
+    token_ids, lengths = pad([tokenizer.encode(text) for text in texts])
+    expected = numbers(by_ids["generate"].function(tf.constant(token_ids), tf.constant(lengths)))
+    actual = ask("Generate", text=texts)
+    close(actual["score"], expected["scores"], rtol=1e-4, atol=1e-4)
+    for row, length in enumerate(lengths):
+        ids = expected["generated_ids"][row, length : expected["generated_lengths"][row]]
+        assert len(ids)
+        assert actual["text"][row].decode() == tokenizer.decode(ids[ids != 0])
+
+
+def test_a_translation_is_what_is_generated_from_the_ids():
+    _, by_ids, tokenizers, _ = saved("Translate")
+    token_ids, lengths = pad([tokenizers["source"].encode(text) for text in TEXTS])
+    expected = numbers(by_ids["generate"].function(tf.constant(token_ids), tf.constant(lengths)))
+    actual = ask("Translate", text=TEXTS)
+    close(actual["score"], expected["scores"], rtol=1e-4, atol=1e-4)
+    for row in range(len(TEXTS)):
+        ids = expected["generated_ids"][row, : expected["generated_lengths"][row]]
+        assert actual["text"][row].decode() == tokenizers["target"].decode(ids[ids != 2])
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "texts", "message"),
+    [
+        ("Classify", {"text": ""}, "text: must not be empty or blank"),
+        ("Tag", {"text": " \u2003\n"}, "text: must not be empty or blank"),
+        ("Embed", {"text": b"a\xff"}, "text: must be UTF-8"),
+        ("Generate", {"text": "the " * 30}, "text: at most 19 tokens; nothing was truncated"),
+        ("Translate", {"text": "cat " * 30}, "text: at most 19 tokens; nothing was truncated"),
+        ("Answer", {"question": " ", "context": "a"}, "question: must not be empty or blank"),
+        ("Answer", {"question": "a", "context": ""}, "context: must not be empty or blank"),
+        ("Answer", {"question": "a", "context": "a " * 30}, "text: at most 19 tokens"),
+    ],
+)
+def test_what_serving_refuses_is_refused_in_the_graph(pipeline, texts, message):
+    with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+        ask(pipeline, **{name: ["the", each] for name, each in texts.items()})
+
+
+def test_a_text_without_its_prefix_is_refused():
+    _, by_ids, tokenizers, _ = saved("Translate")
+    prefix = TextPrefix("language", ":", ("de", "fr"))
+    made = text_signatures(
+        "Translate", by_ids, tokenizers, LIMITS, DECODING["Translate"], None, prefix
+    )["serving_default"]
+    assert made.function(text=tf.constant(["de:the cat"]))["text"].shape == (1,)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="text: must be a language, then : "):
+        made.function(text=tf.constant(["it:the cat"]))
+
+
+def test_pipelines_without_strings_have_no_signatures():
+    assert text_signatures("Forecast", {}, {}, LIMITS, None) == {}
+    with pytest.raises(ValueError, match="a table of characters is known of both sides of Trans"):
+        text_signatures("Generate", {}, {"text": CharacterTable.learn("ab")}, LIMITS, None)
+
+
+LOAD_AND_ANSWER = """
+import json, sys
+sys.modules["keras"] = None
+import tensorflow as tf
+answers = {}
+for folder, inputs in json.loads(sys.argv[1]):
+    results = tf.saved_model.load(folder).signatures["serving_default"](
+        **{name: tf.constant(value) for name, value in inputs.items()}
+    )
+    answers[folder] = {name: len(value.numpy()) for name, value in results.items()}
+print(json.dumps(answers))
+"""
+
+
+def test_all_load_and_answer_where_neither_we_nor_keras_are():
+    wanted = []
+    for pipeline in PIPELINES:
+        names = ["question", "context"] if pipeline == "Answer" else ["text"]
+        wanted.append([str(saved(pipeline)[-1]), dict.fromkeys(names, ["the cat", "a"])])
+    finished = run_python("-I", "-c", LOAD_AND_ANSWER, json.dumps(wanted))
+    assert finished.returncode == 0, finished.stderr
+    answers = json.loads(finished.stdout)
+    assert len(answers) == len(PIPELINES)
+    assert {size for each in answers.values() for size in each.values()} == {2}

@@ -1,0 +1,39 @@
+"""ONNX graphs written by hand."""
+
+from onnx import TensorProto, helper
+
+from export.composites import MICROSOFT
+from export.graph import Graph
+
+
+def graph(nodes, inputs, outputs, weights):
+    """An `export.graph.Graph`.
+
+    Args:
+        nodes: (operator, inputs, outputs, attributes) each.
+        inputs, outputs: name -> shape; of floats, or with a name that ends with "ids" of integers.
+        weights: name -> array.
+    """
+    made = [
+        helper.make_node(operator, takes, gives, domain=_domain(operator), **attributes)
+        for operator, takes, gives, attributes in nodes
+    ]
+    model = helper.make_model(
+        helper.make_graph(made, "written", _values(inputs), _values(outputs)),
+        opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid(MICROSOFT, 1)],
+        ir_version=8,
+    )
+    return Graph(model, weights)
+
+
+def _domain(operator):
+    return MICROSOFT if operator in ("Attention", "Gelu") else ""
+
+
+def _values(shapes):
+    return [
+        helper.make_tensor_value_info(
+            name, TensorProto.INT64 if name.endswith("ids") else TensorProto.FLOAT, shape
+        )
+        for name, shape in shapes.items()
+    ]

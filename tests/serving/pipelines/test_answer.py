@@ -1,0 +1,147 @@
+import itertools
+import re
+
+import numpy as np
+import pytest
+
+from serving import BundleError
+from tests.serving.pipelines.toys import TOKENIZER, WORDS, Toy, load
+
+SETTINGS = {
+    "start": "start",
+    "end": "end",
+    "window": 17,
+    "stride": 5,
+    "question_length": 6,
+    "answer_length": 4,
+}
+QUESTION = "who ran to paris?"
+
+
+def answerer(folder, **settings):
+    return load(folder, "Answer", Toy(2).graph("span"), SETTINGS | settings)
+
+
+def context_of(count, seed=0):
+    return "  ".join(np.random.default_rng(seed).choice([*WORDS, "dogs", ","], count))
+
+
+def spans(question, context, room, stride, answer_length):
+    """Every span and its score, in loops; and the best score of none."""
+    token_ids = TOKENIZER.encode(context)
+    toy = Toy(2)
+    scores = (toy.E[token_ids] + toy.S[1]) @ toy.W  # the toy reads a token as in any window
+    windows, start = [], 0
+    while True:
+        windows.append(range(start, min(start + room, len(token_ids))))
+        if windows[-1].stop == len(token_ids):
+            break
+        start += min(stride, room)
+
+    def context_in(token, window):
+        if token not in window:
+            return -1
+        return min(token - window.start, window.stop - 1 - token) + 0.01 * len(window)
+
+    found = []
+    for first, last in itertools.product(range(len(token_ids)), repeat=2):
+        best = max(windows, key=lambda window: context_in(first, window))
+        if first <= last < first + answer_length and last in best:
+            found.append((float(scores[first, 0]) + float(scores[last, 1]), first, last))
+    null = float(((toy.E[TOKENIZER.id_of("[CLS]")] + toy.S[0]) @ toy.W).sum())
+    return sorted(found, reverse=True), null
+
+
+@pytest.mark.parametrize("count", [1, 8, 9, 30, 43])
+@pytest.mark.parametrize("stride", [1, 5, 50])
+def test_the_best_spans_are_those_of_loops_over_all_windows(tmp_path, count, stride):
+    context = context_of(count)
+    answer = answerer(tmp_path, stride=stride)((QUESTION, context), n_best=4)
+    room = 17 - 3 - len(TOKENIZER.encode(QUESTION))
+    expected, _ = spans(QUESTION, context, room, stride, 4)
+    offsets = TOKENIZER.analyze(context).offsets[1:-1]
+    total = sum(np.exp(score) for score, _, _ in expected)
+    found = [answer, *answer.alternatives]
+    assert len(found) == len({(each.start, each.end) for each in found}) == min(4, len(expected))
+    scores = {(offsets[i][0], offsets[j][1]): score for score, i, j in expected}
+    for each, (score, _, _) in zip(found, expected):  # equal words may change places
+        assert scores[each.start, each.end] == pytest.approx(score, rel=1e-5)
+        assert each.text == context[each.start : each.end]
+        assert each.score == pytest.approx(np.exp(score) / total, rel=1e-4)
+        assert each.margin is None
+
+
+@pytest.mark.parametrize("count", [5, 29])
+def test_no_answer_is_one_where_the_margin_is_not_over_the_threshold(tmp_path, count):
+    context = context_of(count)
+    ask = answerer(tmp_path, no_answer=True)
+    room = 17 - 3 - len(TOKENIZER.encode(QUESTION))
+    expected, null = spans(QUESTION, context, room, 5, 4)
+    margin = expected[0][0] - null
+    total = np.exp(null) + sum(np.exp(score) for score, _, _ in expected)
+
+    answer = ask((QUESTION, context), n_best=2, no_answer_threshold=margin - 1e-3)
+    assert answer.text
+    assert answer.margin == pytest.approx(margin, rel=1e-4)
+    assert answer.score == pytest.approx(np.exp(expected[0][0]) / total, rel=1e-4)
+
+    none = ask((QUESTION, context), n_best=2, no_answer_threshold=margin + 1e-3)
+    assert (none.text, none.start, none.end) == ("", None, None)
+    assert none.score == pytest.approx(np.exp(null) / total, rel=1e-4)
+    assert [each.text for each in none.alternatives] == [answer.text]
+    assert ask((QUESTION, context), no_answer_threshold=margin + 1e-3).alternatives == ()
+
+
+def test_a_list_is_answered_in_its_order_with_the_windows_of_all_in_common_batches(tmp_path):
+    ask = answerer(tmp_path, no_answer=True)
+    inputs = [(QUESTION, context_of(count, seed=count)) for count in (31, 2, 19, 40, 1)]
+    inputs += [{"question": "where?", "context": "the cat sat"}]
+    together = ask(inputs, token_budget=64)
+    for each, found in zip(inputs, together, strict=True):
+        alone = ask(each)
+        assert (found.text, found.start) == (alone.text, alone.start)
+        assert found.score == pytest.approx(alone.score, rel=1e-5)
+    assert ask([]) == []
+
+
+def test_a_long_question_is_cut_only_when_asked(tmp_path):
+    ask = answerer(tmp_path)
+    question = "who ran to new york to paris?"
+    message = "^Answer: input, question has 8 tokens; the limit is 6. Nothing was truncated: "
+    with pytest.raises(ValueError, match=message):
+        ask((question, "the cat"))
+    expected = ask(("who ran to new york to", "the cat sat on"))
+    assert ask((question, "the cat sat on"), truncate=True) == expected
+
+
+@pytest.mark.parametrize(
+    "given, message",
+    [
+        ("who?", "input must be a tuple or a dictionary of question and context; received 'who?'."),
+        (("", "the cat"), "input, question is empty; write something to answer."),
+        (("who?", " \n"), "input, context is blank; write something to answer."),
+        (("who?", "\u200b"), "input, context has no token; write something to answer from."),
+        (("who?", b"cat"), "input, context must be a string; received bytes b'cat'."),
+    ],
+)
+def test_an_input_that_can_not_be_answered_is_refused(tmp_path, given, message):
+    ask = answerer(tmp_path)
+    with pytest.raises(ValueError, match=f"^Answer: {re.escape(message)}$"):
+        ask(given)
+    in_a_list = message.replace("input", "inputs[1]", 1)
+    with pytest.raises(ValueError, match=f"^Answer: {re.escape(in_a_list)}$"):
+        ask([("who?", "the cat"), given])
+
+
+def test_wrong_settings_are_refused_with_every_reason(tmp_path):
+    with pytest.raises(BundleError) as caught:
+        answerer(tmp_path, start="begin", stride=0, answer_length=-1)
+    assert str(caught.value) == (
+        f"{tmp_path}: manifest.json: settings.start must be one of start, end; received 'begin'; "
+        "settings.stride must be at least 1; received 0; "
+        "settings.answer_length must be at least 1; received -1. Export the bundle again."
+    )
+    with pytest.raises(BundleError, match="must leave room for a context .*, 6, and 3 special tok"):
+        answerer(tmp_path / "b", window=9)
+    with pytest.raises(BundleError, match="received 384 and 31"):
+        answerer(tmp_path / "c", window=384, question_length=64)

@@ -1,0 +1,62 @@
+import re
+
+import numpy as np
+import pytest
+
+from tests.serving.pipelines.toys import TOKENIZER, Toy, load, texts_of_many_lengths
+
+
+@pytest.fixture
+def choose(tmp_path):
+    return load(tmp_path, "Choose", Toy(1).graph("choice"))
+
+
+def scores_of(text, choices):
+    logits = [float(Toy(1).pooled(TOKENIZER.analyze(text, choice))[0]) for choice in choices]
+    return np.exp(logits) / np.exp(logits).sum()
+
+
+def test_inputs_of_any_number_of_choices_are_answered_in_their_order(choose):
+    texts = texts_of_many_lengths(60, most=13)
+    random, inputs = np.random.default_rng(0), []
+    while len(texts) > 6:
+        size = int(random.integers(2, 6))
+        inputs.append((texts.pop(), [texts.pop() for _ in range(size)]))
+    assert len({len(choices) for _, choices in inputs}) > 1
+    for (text, choices), answer in zip(inputs, choose(inputs, token_budget=80), strict=True):
+        expected = scores_of(text, choices)
+        assert answer.scores == pytest.approx(tuple(expected), rel=1e-4)
+        assert answer.index == expected.argmax()
+        assert answer.text == choices[answer.index]
+        assert answer.score == max(answer.scores)
+
+
+def test_an_input_may_be_a_dictionary(choose):
+    choices = ["the dog", "he ran"]
+    assert choose({"text": "the cat", "choices": choices}) == choose(("the cat", choices))
+    assert choose([]) == []
+
+
+def test_what_is_too_long_is_cut_only_when_asked(choose):
+    given = ("the " * 20, ["cat", "dog " * 11])
+    message = r"^Choose: input, text has 34 tokens; the limit is 31\. Nothing was truncated: "
+    with pytest.raises(ValueError, match=message):
+        choose(given)
+    assert choose(given, truncate=True).scores == pytest.approx(
+        tuple(scores_of("the " * 20, ["cat", "dog " * 11])), abs=0.2
+    )
+
+
+@pytest.mark.parametrize(
+    "given, message",
+    [
+        ("the cat", "input must be a tuple or a dictionary of text and choices; received 'the cat"),
+        (("the", "cat"), "input, choices must be a list of two texts or more; received 'cat'."),
+        (("the", ["cat"]), "input, choices must be a list of two texts or more; received list ["),
+        (("the", ["cat", ""]), "input, choices[1] is empty; write something to answer."),
+        ((" ", ["cat", "dog"]), "input, text is blank; write something to answer."),
+    ],
+)
+def test_an_input_that_can_not_be_answered_is_refused(choose, given, message):
+    with pytest.raises(ValueError, match=f"^Choose: {re.escape(message)}"):
+        choose(given)

@@ -1,0 +1,110 @@
+import re
+
+import numpy as np
+import pytest
+
+from serving import BundleError
+from tests.serving.pipelines.toys import TOKENIZER, Toy, load, texts_of_many_lengths
+
+LABELS = ["good", "bad", "neither"]
+
+
+@pytest.fixture
+def classify(tmp_path):
+    return load(tmp_path, "Classify", Toy(3).graph("pooled"), {"labels": LABELS})
+
+
+def softmax(logits):
+    exps = [float(np.exp(np.float64(each))) for each in logits]
+    return [each / sum(exps) for each in exps]
+
+
+def test_the_scores_are_the_softmax_of_the_models_logits(classify):
+    texts = texts_of_many_lengths(23)
+    for text, answer in zip(texts, classify(texts), strict=True):
+        expected = dict(zip(LABELS, softmax(Toy(3).pooled(TOKENIZER.analyze(text)))))
+        assert answer.scores == pytest.approx(expected, rel=1e-5)
+        assert [*answer.scores] == sorted(expected, key=expected.get, reverse=True)
+        assert answer.labels == (max(expected, key=expected.get),)
+        assert answer.score == max(answer.scores.values())
+
+
+def test_a_pair_is_a_tuple_or_a_dictionary(classify):
+    expected = Toy(3).pooled(TOKENIZER.analyze("the cat", "sat on"))
+    for pair in (("the cat", "sat on"), {"text": "the cat", "pair": "sat on"}):
+        scores = classify(pair).scores
+        assert scores == pytest.approx(dict(zip(LABELS, softmax(expected))), rel=1e-5)
+    assert classify({"text": "the cat"}) == classify("the cat")
+
+
+def test_several_labels_at_once_have_probabilities_of_their_own(tmp_path):
+    settings = {"labels": LABELS, "multi_label": True, "threshold": 0.8}
+    classify = load(tmp_path, "Classify", Toy(3).graph("pooled"), settings)
+    numbers = set()
+    for text in texts_of_many_lengths(29, most=2):
+        logits = Toy(3).pooled(TOKENIZER.analyze(text)).astype("float64")
+        expected = dict(zip(LABELS, 1 / (1 + np.exp(-logits))))
+        answer = classify(text)
+        assert answer.scores == pytest.approx(expected, rel=1e-5)
+        assert set(answer.labels) == {each for each in LABELS if expected[each] > 0.8}
+        assert [*answer.labels] == [*answer.scores][: len(answer.labels)]
+        numbers.add(len(answer.labels))
+    assert numbers >= {0, 1, 2}
+
+
+def test_a_regression_gives_its_number(tmp_path):
+    regress = load(tmp_path, "Classify", Toy(1).graph("pooled"))
+    answer = regress("the old cat")
+    [expected] = Toy(1).pooled(TOKENIZER.analyze("the old cat"))
+    assert answer.score == pytest.approx(expected, rel=1e-5)
+    assert (answer.labels, answer.scores) == ((), {})
+
+
+@pytest.mark.parametrize(
+    "pairs, given, message",
+    [
+        (True, "the cat", "text must be a pair of texts."),
+        (False, ("the cat", "sat"), "text must be one text, and no pair."),
+        (None, ("the cat", ""), "text, pair is empty; write something to answer."),
+        (None, (3, "sat"), "text, text must be a string; received int 3."),
+        (None, ("a", "b", "c"), "text must be a tuple or a dictionary of text and pair; received "),
+        (None, {"text": "a", "pairs": "b"}, "text must be a tuple or a dictionary of text and "),
+    ],
+)
+def test_a_pair_where_there_should_be_none_is_refused(tmp_path, pairs, given, message):
+    settings = {"labels": LABELS, "pairs": pairs}
+    classify = load(tmp_path, "Classify", Toy(3).graph("pooled"), settings)
+    with pytest.raises(ValueError, match=f"^Classify: {re.escape(message)}"):
+        classify(given)
+
+
+@pytest.mark.parametrize(
+    "settings, message",
+    [
+        (
+            {"labels": ["a", "a"], "threshold": 1, "labl": 3},
+            "settings.labl is unknown.",
+        ),
+        (
+            {"labels": ["a", "a"], "threshold": 1},
+            "output output must be (batch, 2) to these settings; it is (batch, 3); "
+            "settings.labels must be distinct; "
+            "settings.threshold must be between 0 and 1; received 1.0.",
+        ),
+        (
+            {"output": "logits", "multi_label": True},
+            "settings.output must be one of output; received 'logits'; "
+            "settings.multi_label needs labels.",
+        ),
+        (
+            {"labels": "abc", "multi_label": 1},
+            'settings.labels must be a list; received "abc"; '
+            "settings.multi_label must be true or false; received 1.",
+        ),
+    ],
+)
+def test_wrong_settings_are_refused_with_every_reason(tmp_path, settings, message):
+    with pytest.raises(BundleError) as caught:
+        load(tmp_path, "Classify", Toy(3).graph("pooled"), settings)
+    expected = f"{tmp_path}: manifest.json: {message} Export the bundle again."
+    assert str(caught.value) == expected

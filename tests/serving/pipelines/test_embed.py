@@ -1,0 +1,50 @@
+import numpy as np
+import pytest
+
+from serving.results import Embedding
+from tests.serving.pipelines.toys import TOKENIZER, Toy, load, texts_of_many_lengths
+
+
+@pytest.fixture
+def embed(tmp_path):
+    return load(tmp_path, "Embed", Toy(5).graph("pooled"))
+
+
+def cosine(a, b):
+    a, b = (Toy(5).pooled(TOKENIZER.analyze(text)).astype("float64") for text in (a, b))
+    return sum(a * b) / (sum(a * a) * sum(b * b)) ** 0.5
+
+
+def test_vectors_are_the_models_of_length_1(embed):
+    texts = texts_of_many_lengths(17)
+    for text, answer in zip(texts, embed(texts), strict=True):
+        vector = Toy(5).pooled(TOKENIZER.analyze(text))
+        assert answer.vector.dtype == np.float32
+        np.testing.assert_allclose(answer.vector, vector / np.linalg.norm(vector), atol=1e-6)
+        np.testing.assert_allclose(embed(text, normalize=False).vector, vector, atol=1e-5)
+
+
+def test_the_manifest_says_whether_vectors_have_length_1(tmp_path):
+    embed = load(tmp_path, "Embed", Toy(5).graph("pooled"), {"normalize": False})
+    vector = Toy(5).pooled(TOKENIZER.analyze("the cat"))
+    np.testing.assert_allclose(embed("the cat").vector, vector, atol=1e-5)
+
+
+@pytest.mark.parametrize("normalize", [True, False])
+def test_similarity_is_the_cosine(embed, normalize):
+    first, second = texts_of_many_lengths(3), texts_of_many_lengths(2, seed=1)
+    expected = [[cosine(a, b) for b in second] for a in first]
+    found = embed.similarity(first, second)
+    assert (found.shape, found.dtype) == ((3, 2), np.float32)
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+    a, b = embed([first[2], second[0]], normalize=normalize)
+    assert a.similarity(b) == pytest.approx(expected[2][0], abs=1e-6)
+    assert embed.similarity([], second).shape == (0, 2)
+
+
+def test_a_vector_of_zeros_is_like_nothing(tmp_path):
+    toy = Toy(5)
+    toy.W[:] = 0
+    embed = load(tmp_path, "Embed", toy.graph("pooled"))
+    assert (embed("the cat").vector == 0).all()
+    assert embed("the").similarity(Embedding(np.ones(5, "float32"))) == 0

@@ -1,0 +1,57 @@
+import numpy as np
+import pytest
+
+from serving import BundleError
+from tests.serving.pipelines.toys import TOKENIZER, TOKENS, Toy, load
+
+
+@pytest.fixture
+def fill(tmp_path):
+    return load(tmp_path, "FillMask", Toy(len(TOKENS)).graph("tokens"))
+
+
+def test_a_mask_is_filled_by_the_most_probable_tokens(fill):
+    text = "The [MASK] sat,  [MASK]."
+    answer = fill(text, top_k=3)
+    encoding = TOKENIZER.analyze(text)
+    logits = Toy(len(TOKENS)).tokens(encoding).astype("float64")
+    masks = [place for place, token in enumerate(encoding.tokens) if token == "[MASK]"]
+    assert len(answer.masks) == len(masks) == 2
+    for place, fillers in zip(masks, answer.masks):
+        scores = np.exp(logits[place]) / np.exp(logits[place]).sum()
+        best = np.argsort(-scores)[:3]
+        assert [each.token for each in fillers] == [TOKENS[index] for index in best]
+        assert [each.score for each in fillers] == pytest.approx(scores[best], rel=1e-4)
+    first, second = (fillers[0].token for fillers in answer.masks)
+    assert answer.text == f"The {first} sat,  {second}."
+
+
+def test_what_goes_on_a_word_stands_behind_it(tmp_path):
+    toy = Toy(len(TOKENS))
+    toy.W[:, TOKENIZER.id_of("##s")] = toy.hidden(TOKENIZER.analyze("[MASK]"))[1] * 100
+    fill = load(tmp_path, "FillMask", toy.graph("tokens"))
+    assert fill("the dog [MASK] ran").text == "the dogs ran"
+
+
+def test_a_list_is_answered_in_its_order(fill):
+    texts = ["the [MASK]", "the big dog [MASK] the old cat", "[MASK]"]
+    assert fill(texts, token_budget=7) == [fill(text) for text in texts]
+
+
+def test_texts_without_a_mask_and_wrong_options_are_refused(fill):
+    with pytest.raises(ValueError, match=r"^FillMask: text must hold a mask; write \[MASK\] for "):
+        fill("the cat")
+    with pytest.raises(ValueError, match=r"^FillMask: texts\[1\] must hold a mask"):
+        fill(["[MASK]", "the cat"])
+    with pytest.raises(
+        ValueError, match="^FillMask: top_k must be .* from 1 to 28; received int 0"
+    ):
+        fill([], top_k=0)
+
+
+def test_an_unknown_mask_is_refused(tmp_path):
+    with pytest.raises(
+        BundleError, match="settings.mask_token: .* must hold '<mask>'; it does not"
+    ):
+        graph = Toy(len(TOKENS)).graph("tokens")
+        load(tmp_path, "FillMask", graph, {"mask_token": "<mask>"})

@@ -1,0 +1,388 @@
+import io
+import re
+
+import numpy as np
+import pytest
+import sentencepiece
+
+import serving
+from serving.manifest import DecodingDefaults, Limits
+from serving.text import BOS, EOS, CharacterTable, SentencePieces, byte_pairs
+from tests.serving import references
+from tests.serving.toy_language_model import ToyLanguageModel, write_bundle
+
+TABLE = CharacterTable.learn(["abcdefg"])
+LIMIT = 17
+MODEL = ToyLanguageModel(len(TABLE), LIMIT, end=-1.0)
+PROMPTS = ["a", "bad", "", "cab", "deadbeef", "gab", "face", "g"]
+DECODING = DecodingDefaults(start_id=BOS, end_id=EOS)
+
+
+@pytest.fixture(scope="module")
+def generate(tmp_path_factory):
+    model = ToyLanguageModel(len(TABLE), LIMIT)
+    model.M[:, EOS] += 1.5
+    folder = tmp_path_factory.mktemp("bundles") / "toy"
+    return serving.load(write_bundle(folder, model, TABLE, decoding=DECODING), threads=1), model
+
+
+@pytest.fixture(scope="module")
+def of_bytes(tmp_path_factory):
+    """A model of bytes, whose answers are no UTF-8."""
+    characters = _bytes_as_characters()
+    vocabulary = {"<|endoftext|>": 0} | {each: n + 1 for n, each in enumerate(characters)}
+    tokenizer = byte_pairs(vocabulary, [])
+    model = ToyLanguageModel(len(vocabulary), 61)
+    folder = tmp_path_factory.mktemp("bundles") / "bytes"
+    decoding = DecodingDefaults(start_id=0, end_id=0)
+    return serving.load(write_bundle(folder, model, tokenizer, decoding=decoding), threads=1)
+
+
+def _bytes_as_characters():
+    """GPT-2's characters for the bytes: those that can be seen, then others."""
+    seen = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    return [chr(each) for each in seen] + [chr(256 + n) for n in range(256 - len(seen))]
+
+
+def ids_of(prompt):
+    return TABLE.encode(prompt) or [BOS]
+
+
+def text_of(token_ids):
+    return TABLE.decode([each for each in token_ids if each != EOS])
+
+
+def test_greedy_answers_are_those_of_the_model_itself(generate):
+    pipeline, model = generate
+    finishes = set()
+    for prompt, answer in zip(PROMPTS, pipeline(PROMPTS), strict=True):
+        ids, total = references.greedy(model.behind(ids_of(prompt)), LIMIT - len(ids_of(prompt)))
+        assert answer.text == text_of(ids)
+        assert answer.score == pytest.approx(total, rel=1e-5)
+        assert answer.finish == ("end" if ids[-1] == EOS else "length")
+        finishes.add(answer.finish)
+    assert finishes == {"end", "length"}
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.8])
+def test_beam_answers_are_those_of_the_model_itself(generate, alpha):
+    pipeline, model = generate
+    answers = pipeline(PROMPTS, beam_size=5, n_best=3, length_penalty=alpha, max_new_tokens=7)
+    for prompt, answer in zip(PROMPTS, answers):
+        behind = model.behind(ids_of(prompt))
+        expected = references.beam_search(behind, 5, 7, alpha)[:3]
+        found = [answer, *answer.alternatives]
+        assert [each.text for each in found] == [text_of(ids) for _, ids in expected]
+        scores = [score for score, _ in expected]
+        np.testing.assert_allclose([each.score for each in found], scores, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"beam_size": 3, "n_best": 2},
+        {"repetition_penalty": 1.5, "min_new_tokens": 3},
+        {"sample": True, "n_best": 3, "seed": 4, "top_p": 0.9},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("new", [3, None])
+def test_a_prompt_is_answered_as_it_is_alone(generate, options, new):
+    pipeline, _ = generate
+    together = pipeline(PROMPTS, max_new_tokens=new, **options)
+    for place, prompt in enumerate(PROMPTS):
+        # What is drawn depends on the place among the prompts.
+        others = [PROMPTS[0]] * place
+        alone = pipeline([*others, prompt], max_new_tokens=new, token_budget=1, **options)[place]
+        assert [alone.text, *(each.text for each in alone.alternatives)] == [
+            together[place].text,
+            *(each.text for each in together[place].alternatives),
+        ]
+
+
+def test_samples_follow_the_distribution_behind_the_prompt(generate):
+    pipeline, model = generate
+    answer = pipeline("bad", sample=True, n_best=4000, max_new_tokens=1, seed=0)
+    texts = [answer.text, *(each.text for each in answer.alternatives)]
+    probabilities = np.exp(model.log_probs(ids_of("bad")))
+    for character in "abcdefg":
+        probability = probabilities[TABLE.id_of(character)]
+        spread = np.sqrt(4000 * probability * (1 - probability))
+        assert abs(texts.count(character) - 4000 * probability) < 5 * spread + 1
+    scores = {each.text: each.score for each in (answer, *answer.alternatives)}
+    assert scores["e"] == pytest.approx(np.log(probabilities[TABLE.id_of("e")]), rel=1e-4)
+
+
+def test_a_seed_gives_one_answer_and_none_another_each_time(generate):
+    pipeline, _ = generate
+    options = {"sample": True, "n_best": 7}
+    first, again, other = (
+        [each.text for each in (answer, *answer.alternatives)]
+        for answer in (pipeline("a", seed=seed, **options) for seed in (5, 5, 6))
+    )
+    assert first == again != other
+    assert len(set(first)) > 1
+    assert len({pipeline("a", **options).alternatives[0].text for _ in range(7)}) > 1
+    same, other = pipeline(["a", "a"], seed=5, **options)
+    assert (same.text, same.alternatives) != (other.text, other.alternatives)
+    fewer = pipeline("a", seed=5, sample=True, n_best=2)
+    assert [fewer.text, fewer.alternatives[0].text] == first[:2]
+
+
+@pytest.mark.parametrize("cold", [{"top_k": 1}, {"top_p": 1e-6}, {"temperature": 1e-4}], ids=str)
+def test_the_coldest_sample_is_greedy(generate, cold):
+    pipeline, _ = generate
+    greedy = [each.text for each in pipeline(PROMPTS)]
+    assert [each.text for each in pipeline(PROMPTS, sample=True, seed=1, **cold)] == greedy
+
+
+def test_tokens_are_banned_and_forced_behind_the_prompt(generate):
+    pipeline, _ = generate
+    options = {"banned_tokens": ["a", TABLE.id_of("b"), EOS], "forced_tokens": {0: "g", 2: "f"}}
+    for answer in pipeline(PROMPTS, max_new_tokens=6, **options):
+        assert (answer.text[0], answer.text[2]) == ("g", "f")
+        assert not {"a", "b"} & set(answer.text)
+        assert answer.finish == "length"
+
+
+def test_the_fewest_tokens_are_generated(generate):
+    pipeline, _ = generate
+    assert min(len(each.text) for each in pipeline(PROMPTS)) < 4
+    at_once = {"banned_tokens": [0, 1, 2]}  # what has no text
+    answers = pipeline(PROMPTS, min_new_tokens=5, **at_once)
+    assert min(len(each.text) for each in answers) == 4  # and <eos>
+
+
+def test_a_text_ends_before_what_stops_it(generate):
+    pipeline, _ = generate
+    options = {"banned_tokens": [0, 1, 2, EOS]}
+    for prompt, answer in zip(PROMPTS, pipeline(PROMPTS, **options)):
+        stop = answer.text[3:5]
+        stopped = pipeline(prompt, stop=["no such", stop], **options)
+        assert stopped.text == answer.text[: answer.text.index(stop)]
+        assert stopped.finish == "stop"
+        assert stopped.score > answer.score  # nothing is generated behind it
+
+
+def test_the_prompt_may_be_echoed(generate):
+    pipeline, _ = generate
+    for prompt, answer in zip(PROMPTS, pipeline(PROMPTS)):
+        assert pipeline(prompt, echo=True).text == prompt + answer.text
+        assert "".join(pipeline.stream(prompt, echo=True)) == prompt + answer.text
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"stop": "cc"}, {"sample": True, "seed": 3, "stop": ["ab", "d"]}], ids=str
+)
+def test_the_pieces_of_a_stream_are_the_answer(generate, options):
+    pipeline, _ = generate
+    for prompt in PROMPTS:
+        pieces = list(pipeline.stream(prompt, **options))
+        assert all(pieces)
+        assert "".join(pieces) == pipeline([prompt], **options)[0].text
+
+
+@pytest.mark.parametrize("seed", range(7))
+def test_a_stream_of_bytes_that_are_no_text_gives_the_answer(of_bytes, seed):
+    options = {"sample": True, "seed": seed, "banned_tokens": [0]}
+    pieces = list(of_bytes.stream("é", **options))
+    assert "".join(pieces) == of_bytes("é", **options).text
+    assert len(pieces) > 5
+    assert not any(each.endswith("\ufffd") for each in pieces[:-1])
+
+
+def test_a_stream_of_bytes_gives_whole_characters(of_bytes):
+    characters = ["n", "é", "😀", " ", "ü"]
+    token_ids = of_bytes.encode("".join(characters))
+    forced = dict(enumerate([*token_ids, 0]))
+    assert list(of_bytes.stream("x", forced_tokens=forced)) == characters
+    del forced[len(token_ids)]
+    del forced[len(token_ids) - 1]
+    forced[len(token_ids) - 1] = 0  # ends within a character
+    assert list(of_bytes.stream("x", forced_tokens=forced)) == [*characters[:-1], "\ufffd"]
+
+
+def test_a_stream_gives_a_piece_before_the_next_step(generate, monkeypatch):
+    pipeline, _ = generate
+    steps = []
+    step = pipeline._graphs.step_to_logits
+    monkeypatch.setattr(
+        pipeline._graphs, "step_to_logits", lambda *inputs: steps.append(1) or step(*inputs)
+    )
+    stream = pipeline.stream("fed", forced_tokens={0: "a", 1: "b", 2: EOS})
+    assert steps == []
+    assert [(piece, len(steps)) for piece in stream] == [("a", 1), ("b", 2)]
+    assert len(steps) == 3
+
+
+def test_every_prompt_begins_with_the_start_if_the_settings_say_so(tmp_path):
+    folder = write_bundle(
+        tmp_path / "toy", MODEL, TABLE, decoding=DECODING, settings={"start": True}
+    )
+    pipeline = serving.load(folder)
+    assert pipeline.encode("ab") == [BOS, *TABLE.encode("ab")]
+    assert pipeline.encode("") == [BOS]
+    cut = pipeline.encode("abcdefg" * 5, max_new_tokens=13, truncate=True)
+    assert cut == [BOS, *TABLE.encode("efg")]
+    assert pipeline.encode("abc", max_new_tokens=16, truncate=True) == TABLE.encode("c")
+    with pytest.raises(serving.BundleError, match="settings.stop is unknown"):
+        serving.load(write_bundle(tmp_path / "wrong", MODEL, TABLE, settings={"stop": True}))
+
+
+def test_prompts_of_very_different_lengths_are_not_one_batch(generate, monkeypatch):
+    pipeline, _ = generate
+    sizes = []
+    begin = pipeline._graphs.begin
+    monkeypatch.setattr(pipeline._graphs, "begin", lambda size: sizes.append(size) or begin(size))
+    pipeline(["a", "abcdefga", "ab", "abcdefgb"], max_new_tokens=2)
+    assert sizes == [2, 2]
+    pipeline(["a", "abcdefga", "ab", "abcdefgb"], max_new_tokens=8)
+    assert sizes[2:] == [4]
+
+
+def refused(message):
+    return pytest.raises(ValueError, match=f"^{re.escape('Generate: ')}{message}")
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"max_new_tokens": 0}, "max_new_tokens must be a whole number of at least 1; received"),
+        ({"max_new_tokens": 17}, "max_new_tokens must be under 17, the limit of a prompt and what"),
+        ({"min_new_tokens": -1}, "min_new_tokens must be a whole number of at least 0; received"),
+        ({"min_new_tokens": 3, "max_new_tokens": 2}, "min_new_tokens must be at most max_new"),
+        ({"beam_size": 12}, "beam_size must be a whole number from 1 to 11; received int 12."),
+        ({"n_best": 2}, "n_best must be at most beam_size; received 2 and 1."),
+        ({"beam_size": 2, "sample": True}, "sample needs beam_size=1; received 2."),
+        ({"beam_size": 2, "stop": "a"}, "stop needs beam_size=1; received 2."),
+        ({"length_penalty": "1"}, "length_penalty must be a number from -10 to 10; received '1'."),
+        ({"early_stopping": "ever"}, 'early_stopping must be "never", False or True; received'),
+        ({"sample": True, "temperature": 0}, "temperature must be a number above 0; received"),
+        ({"sample": True, "temperature": float("nan")}, "temperature must be .*; received float"),
+        ({"sample": True, "top_k": 0}, "top_k must be a whole number of at least 1; received"),
+        ({"sample": True, "top_p": 1.5}, "top_p must be a number above 0, at most 1; received"),
+        ({"sample": True, "seed": "x"}, "seed must be a whole number of at least 0; received 'x'."),
+        ({"temperature": 0.5}, "temperature needs sample=True."),
+        ({"repetition_penalty": 0}, "repetition_penalty must be a number above 0; received int 0."),
+        ({"stop": [""]}, "stop must be strings, none of them empty; received"),
+        ({"stop": 5}, "stop must be a list or tuple; received int 5."),
+        ({"banned_tokens": "ab"}, "banned_tokens must be a list or tuple or range; received 'ab'."),
+        ({"forced_tokens": [3]}, r"forced_tokens must be a dict; received list \[3\]."),
+        ({"banned_tokens": [11]}, "banned_tokens must be from 0 to 10; received 11."),
+        ({"banned_tokens": ["z"]}, "banned_tokens: CharacterTable: the table must hold 'z'"),
+        ({"banned_tokens": range(11)}, "banned_tokens must leave one token; received all of them."),
+        ({"forced_tokens": {-1: "a"}}, "a place of forced_tokens must be a whole number of at"),
+        ({"forced_tokens": {0: 1.5}}, "forced_tokens must be ids or tokens; received float 1.5."),
+        ({"token_budget": 0}, "token_budget must be a whole number of at least 1; received int 0."),
+    ],
+    ids=str,
+)
+def test_a_wrong_option_is_refused(generate, options, message):
+    with refused(message) as caught:
+        generate[0](["a"], **options)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "prompt, message",
+    [
+        (3, r"prompts\[1\] must be a string; received int 3."),
+        (
+            17 * "a",
+            r"prompts\[1\] has 17 tokens; with 1 new ones the limit is 16. Nothing was truncated: "
+            "shorten it, or ask for fewer, or for truncate=True.",
+        ),
+    ],
+)
+def test_a_prompt_that_can_not_be_answered_is_refused(generate, prompt, message):
+    with refused(message):
+        generate[0](["a", prompt])
+    with refused(message.replace(r"prompts\[1\]", "prompt")):
+        generate[0].stream(prompt)
+
+
+def test_a_prompt_is_cut_when_asked(generate):
+    pipeline, _ = generate
+    text = "abcdefg" * 5
+    answer = pipeline(text, truncate=True, max_new_tokens=4)
+    assert answer.text == pipeline(text[-13:], max_new_tokens=4).text
+
+
+def test_a_lone_surrogate_is_refused_where_text_is_bytes(generate, of_bytes):
+    with refused("prompt must hold no lone surrogate; received .* at 1."):
+        of_bytes("a\ud800")
+    assert generate[0]("a\ud800").finish
+
+
+@pytest.mark.parametrize("name", ["beam_size", "n_best"])
+def test_a_stream_of_several_answers_is_refused(generate, name):
+    options = {"sample": True} if name == "n_best" else {}
+    with refused(f"a stream needs {name}=1; received 3."):
+        generate[0].stream("a", **options, **{name: 3})
+
+
+def test_a_prompt_is_read_once_for_all_its_samples(generate, monkeypatch):
+    pipeline, _ = generate
+    read = []
+    run = pipeline._graphs._decoder._run
+    monkeypatch.setattr(
+        pipeline._graphs._decoder,
+        "_run",
+        lambda token_ids, *others: read.append(token_ids.shape) or run(token_ids, *others),
+    )
+    pipeline("deadbeef", sample=True, n_best=5, max_new_tokens=1)
+    assert read == [(1, 1, 7), (5, 1, 1)]
+
+
+def test_the_end_of_a_template_is_left_out_and_that_of_a_text_is_not(of_bytes, tmp_path):
+    written = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(["the cat", "a dog"] * 3),
+        model_writer=written,
+        vocab_size=20,
+        hard_vocab_limit=False,
+        minloglevel=2,
+    )
+    tokenizer = SentencePieces(written.getvalue(), prefix=["<s>"], suffix=["</s>"])
+    start, end = (tokenizer.id_of(token) for token in ("<s>", "</s>"))
+    model = ToyLanguageModel(len(tokenizer), LIMIT)
+    decoding = DecodingDefaults(start_id=start, end_id=end)
+    pipeline = serving.load(write_bundle(tmp_path / "toy", model, tokenizer, decoding=decoding))
+    assert pipeline.encode("the cat") == [start, *tokenizer.encode("the cat")]
+    assert pipeline("the cat", echo=True).text.startswith("the cat")
+    assert of_bytes.encode("<|endoftext|>") == [0]
+    assert of_bytes.encode("a<|endoftext|>")[1:] == [0]
+
+
+def test_no_prompts_give_no_answers(generate):
+    assert generate[0]([]) == []
+
+
+def test_a_tokenizer_of_more_tokens_than_the_decoder_is_refused(tmp_path):
+    table = CharacterTable.learn(["abcdefgh"])
+    folder = write_bundle(tmp_path / "toy", MODEL, table, decoding=DECODING)
+    message = "the text table has 12 characters, the decoder 11. Export the bundle again."
+    with pytest.raises(serving.BundleError, match=message):
+        serving.load(folder)
+
+
+def test_a_model_that_gives_no_number_is_refused(tmp_path):
+    model = ToyLanguageModel(len(TABLE), LIMIT)
+    model.W[:] = np.nan
+    pipeline = serving.load(write_bundle(tmp_path / "toy", model, TABLE, decoding=DECODING))
+    for options in ({}, {"beam_size": 3}, {"sample": True}):
+        with pytest.raises(serving.BundleError, match="gave no finite log-probability"):
+            pipeline("a", **options)
+
+
+def test_the_manifest_holds_the_defaults(tmp_path, generate):
+    decoding = DecodingDefaults(3, 0.7, start_id=BOS, end_id=EOS)
+    limits = Limits(5, 9)
+    folder = write_bundle(tmp_path / "toy", MODEL, TABLE, decoding=decoding, limits=limits)
+    pipeline = serving.load(folder)
+    expected = pipeline("fad", beam_size=3, length_penalty=0.7, max_new_tokens=6)
+    assert pipeline("fad").score == expected.score
+    assert "".join(pipeline.stream("fad")) == pipeline("fad", beam_size=1).text
+    with refused("prompt has 6 tokens; with 1 new ones the limit is 5."):
+        pipeline("facade")

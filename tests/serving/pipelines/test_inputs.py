@@ -1,0 +1,173 @@
+"""Whatever is written as text is answered or refused, in the same words by every pipeline."""
+
+import concurrent.futures
+import re
+
+import numpy as np
+import pytest
+
+from serving import BundleError
+from serving.manifest import read_manifest
+from serving.pipelines import Tag
+from serving.text import CharacterTable
+from tests.serving.pipelines.toys import (
+    TOKENS,
+    Toy,
+    load,
+    texts_of_many_lengths,
+    write_bundle,
+)
+
+PIPELINES = {
+    "Classify": (Toy(2).graph("pooled"), {"labels": ["a", "b"]}, "text", lambda text: text),
+    "Tag": (Toy(2).graph("tokens"), {"labels": ["O", "B-X"]}, "text", lambda text: text),
+    "Embed": (Toy(3).graph("pooled"), {}, "text", lambda text: text),
+    "FillMask": (Toy(len(TOKENS)).graph("tokens"), {}, "text", lambda text: text),
+    "Choose": (
+        Toy(1).graph("choice"),
+        {},
+        "input, text",
+        lambda text: (text, ["the cat", "he ran"]),
+    ),
+    "Answer": (
+        Toy(2).graph("span"),
+        {"start": "start", "end": "end", "window": 17, "question_length": 9},
+        "input, context",
+        lambda text: ("who?", text),
+    ),
+}
+
+
+@pytest.fixture(params=PIPELINES)
+def pipeline(request, tmp_path):
+    graph, settings, name, given = PIPELINES[request.param]
+    made = load(tmp_path, request.param, graph, settings)
+    return made, f"{request.param}: {name}", given
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        (3, "must be a string; received int 3."),
+        (None, "must be a string; received None."),
+        (b"cat", "must be a string; received bytes b'cat'."),
+        ("", "is empty; write something to answer."),
+        (" \n\t", "is blank; write something to answer."),
+        ("the \ud800 cat", "must hold no lone surrogate; received '\\ud800' at 4."),
+    ],
+)
+def test_what_is_no_text_is_refused(pipeline, text, message):
+    answer, name, given = pipeline
+    with pytest.raises(ValueError, match=f"^{re.escape(f'{name} {message}')}$"):
+        answer(given(text))
+    several = re.sub("(text|input)", r"\1s[1]", name, count=1)
+    with pytest.raises(ValueError, match=f"^{re.escape(f'{several} {message}')}$"):
+        answer([given("the [MASK]"), given(text)])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the\0cat [MASK]",
+        "\u0627\u0644\u0642\u0637 [MASK] \u202e\u05d7\u05ea\u05d5\u05dc\u202c",
+        "\U0001f600\U0001f468\u200d\U0001f469\u200d\U0001f467 [MASK] e\u0301\u0301",
+        "\u732b\u304c\u597d\u304d[MASK]",
+        "[MASK]\ufeff\ufffd\x7f",
+        "x" * 10**6 + " [MASK]",
+    ],
+    ids=["nul", "right to left", "emoji", "no spaces", "controls", "a million characters"],
+)
+def test_any_other_text_is_answered(pipeline, text):
+    answer, _, given = pipeline
+    assert all(map(np.isfinite, numbers_of(answer(given(text)))))
+
+
+def test_a_text_of_many_tokens_is_refused_unless_it_may_be_cut(pipeline):
+    answer, name, given = pipeline
+    if name.startswith("Answer"):
+        return  # reads any context in windows
+    text = "[MASK]" + " cat" * 50_000
+    message = rf"^{name} has 500\d\d tokens; the limit is 31\. Nothing was truncated: shorten it,"
+    with pytest.raises(ValueError, match=message) as caught:
+        answer(given(text))
+    assert "\n" not in str(caught.value)
+    assert answer(given(text), truncate=True) is not None
+
+
+def test_no_inputs_have_no_answers(pipeline):
+    answer, _, _ = pipeline
+    assert answer([]) == []
+
+
+def test_a_batch_changes_no_answer(pipeline):
+    answer, _, given = pipeline
+    inputs = [given(f"{text} [MASK]") for text in texts_of_many_lengths(23, most=20)]
+    together = answer(inputs)
+    for budget in (1, 50):
+        same(answer(inputs, token_budget=budget), together)
+    same([answer(each) for each in inputs], together)
+
+
+def same(found, expected):
+    for a, b in zip(found, expected, strict=True):
+        assert numbers_of(a) == pytest.approx(numbers_of(b), rel=1e-4, abs=1e-6)
+        others = [[each for each in flat(one) if not isinstance(each, float)] for one in (a, b)]
+        assert others[0] == others[1]
+
+
+def numbers_of(answer):
+    return [each for each in flat(answer) if isinstance(each, float)]
+
+
+def flat(value):
+    """The values in an answer, from left to right."""
+    if hasattr(value, "__dataclass_fields__"):
+        value = vars(value)
+    if isinstance(value, dict):
+        value = [part for item in value.items() for part in item]
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, (list, tuple)):
+        return [part for each in value for part in flat(each)]
+    return [value]
+
+
+def test_a_batch_holds_no_more_tokens_than_the_budget(pipeline, monkeypatch):
+    answer, _, given = pipeline
+    inputs = [given(f"{text} [MASK]") for text in texts_of_many_lengths(23, most=20)]
+    shapes, session = [], answer._model._session
+
+    class Recording:
+        def run(self, outputs, feed):
+            shapes.append(feed["token_ids"].shape)
+            return session.run(outputs, feed)
+
+    monkeypatch.setattr(answer._model, "_session", Recording())
+    answer(inputs, token_budget=90)
+    assert all(shape[0] == 1 or np.prod(shape) <= 90 for shape in shapes)
+    assert any(shape[0] > 1 for shape in shapes)
+
+
+def test_eight_threads_share_a_pipeline(pipeline):
+    answer, _, given = pipeline
+    inputs = [given(f"{text} [MASK]") for text in texts_of_many_lengths(13, most=20)]
+    expected = answer(inputs)
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        for found in pool.map(lambda _: answer(inputs), range(24)):
+            same(found, expected)
+
+
+def test_a_bundle_without_a_tokenizer_or_with_one_of_characters_is_refused(tmp_path):
+    graph, settings, _, _ = PIPELINES["Tag"]
+    with pytest.raises(BundleError, match="manifest.json names no text tokenizer"):
+        load(tmp_path / "a", "Tag", graph, settings, tokenizers={})
+    with pytest.raises(BundleError, match="names no model graph"):
+        load(tmp_path / "b", "Tag", graph, settings, graphs={})
+    folder = tmp_path / "c"
+    write_bundle(folder, "Tag", graph, settings)
+    CharacterTable.learn(["abc"]).to_file(folder / "tokenizer/text.json")
+    with pytest.raises(BundleError, match="must be one of subwords, not of characters. Export"):
+        Tag(folder, read_manifest(folder))
+    (folder / "tokenizer/text.json").write_text("{}")
+    with pytest.raises(BundleError, match="text.json: must hold .*. Export the bundle again.$"):
+        Tag(folder, read_manifest(folder))

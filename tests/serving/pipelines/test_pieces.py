@@ -1,0 +1,74 @@
+import numpy as np
+import pytest
+
+from serving.pipelines.pieces import Detokenizer, cut, pieces
+from serving.text import CharacterTable, SentencePieces, word_piece
+from tests.serving.pipelines.test_translate import SOURCE as WITH_TEMPLATE
+from tests.serving.pipelines.test_translate import TARGET as BYTES
+
+PIECES = SentencePieces(WITH_TEMPLATE.model)
+TOKENS = "[PAD] [UNK] [CLS] [SEP] [MASK] it don ' s t n't do n , . ? ##s ##'t hello world".split()
+WORD_PIECES = word_piece(TOKENS)
+CHARACTERS = CharacterTable.learn(["abc \u00e9"])
+TOKENIZERS = {
+    "bytes": BYTES,
+    "sentence pieces": PIECES,
+    "word pieces": WORD_PIECES,
+    "characters": CHARACTERS,
+}
+
+
+class Grown:
+    """A source that has generated some ids, as `serving.decoding.Greedy` says."""
+
+    def __init__(self, token_ids):
+        self.token_ids = token_ids
+
+    def generated(self, source):
+        return self.token_ids
+
+
+def streamed(tokenizer, prompt_ids, token_ids, stop=()):
+    found = (Grown(token_ids[:length]) for length in range(1, len(token_ids) + 1))
+    return list(pieces(found, Detokenizer(tokenizer, prompt_ids), stop))
+
+
+@pytest.mark.parametrize("name", TOKENIZERS)
+@pytest.mark.parametrize("prompt_length", [0, 3])
+@pytest.mark.parametrize("stop", [(), ("t", " a", "\u00e9")], ids=str)
+def test_pieces_joined_are_the_text(name, prompt_length, stop):
+    tokenizer, random = TOKENIZERS[name], np.random.default_rng(prompt_length)
+    some = 0
+    for _ in range(101):
+        prompt_ids, token_ids = (
+            random.integers(4, len(tokenizer), length).tolist() for length in (prompt_length, 13)
+        )
+        found = streamed(tokenizer, prompt_ids, token_ids, stop)
+        expected, _ = cut(Detokenizer(tokenizer, prompt_ids).text(token_ids), stop)
+        assert "".join(found) == expected
+        assert all(found)
+        some += len(found) > 1
+    assert some > 10
+
+
+def test_what_follows_a_prompt_keeps_its_space():
+    prompt_ids, token_ids = PIECES.encode("the cat"), PIECES.encode("sat on the mat")
+    assert Detokenizer(PIECES).text(token_ids) == "sat on the mat"
+    assert Detokenizer(PIECES, prompt_ids).text(token_ids) == " sat on the mat"
+
+
+def test_words_of_word_pieces_are_sure_when_the_next_one_begins():
+    token_ids = [WORD_PIECES.id_of(token) for token in ("hello", ",", "it", "'", "s", "world")]
+    assert streamed(WORD_PIECES, [], token_ids) == ["hello,", " it", "'s", " world"]
+
+
+def test_what_may_begin_a_stop_is_held_back():
+    token_ids = CHARACTERS.encode("a bab ac")
+    assert streamed(CHARACTERS, [], token_ids, ["ba", "b ac"]) == ["a", " "]
+    assert streamed(CHARACTERS, [], token_ids, ["b ac"]) == ["a", " ", "ba"]
+    assert streamed(CHARACTERS, [], token_ids, ["b acc"])[-1] == "b ac"
+
+
+def test_ids_behind_the_vocabulary_have_no_text():
+    token_ids = PIECES.encode("the cat")
+    assert Detokenizer(PIECES).text([*token_ids, len(PIECES)]) == "the cat"

@@ -1,0 +1,153 @@
+import io
+import re
+
+import numpy as np
+import pytest
+import sentencepiece
+
+from serving import BundleError
+from serving.pipelines.entities import entities
+from serving.text import SentencePieces
+from tests.serving.pipelines.toys import TOKENIZER, Toy, load
+
+TAGS = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC"]
+TEXT = "The  big dogs,\u200b he ran to [SEP] New YORK."
+
+
+def tagger(folder, tags=TAGS, **settings):
+    return load(folder, "Tag", Toy(len(tags)).graph("tokens"), {"labels": tags, **settings})
+
+
+@pytest.mark.parametrize(
+    "tags, expected",
+    [
+        ("", []),
+        ("O O", []),
+        ("B-A I-A O B-A B-A", [("A", 0, 2), ("A", 3, 4), ("A", 4, 5)]),
+        ("B-A I-B I-B", [("A", 0, 1), ("B", 1, 3)]),
+        ("I-A I-A O I-B", [("A", 0, 2), ("B", 3, 4)]),
+        ("B-A I-A E-A S-B S-B O S-A", [("A", 0, 3), ("B", 3, 4), ("B", 4, 5), ("A", 6, 7)]),
+        ("B-A E-A I-A S-A I-A", [("A", 0, 2), ("A", 2, 3), ("A", 3, 4), ("A", 4, 5)]),
+        ("B-A E-B E-A", [("A", 0, 1), ("B", 1, 2), ("A", 2, 3)]),
+        ("B-A-1 I-A-1 I-A-2", [("A-1", 0, 2), ("A-2", 2, 3)]),
+    ],
+)
+def test_tags_spell_the_entities_that_conlleval_finds(tags, expected):
+    assert entities(tags.split()) == expected
+    assert entities(tags.replace("E-", "L-").replace("S-", "U-").split()) == expected
+
+
+def softmax_rows(logits):
+    exps = np.exp(logits.astype("float64"))
+    return exps / exps.sum(axis=-1, keepdims=True)
+
+
+def test_a_word_has_the_tag_of_its_first_token(tmp_path):
+    tag = tagger(tmp_path, scheme=None)
+    answer = tag(TEXT)
+    encoding = TOKENIZER.analyze(TEXT)
+    firsts = [
+        place
+        for place, token in enumerate(encoding.tokens)
+        if encoding.offsets[place] and not token.startswith("##")
+    ]
+    assert "dogs" in [word.text for word in answer.words]
+    expected = softmax_rows(Toy(5).tokens(encoding))[firsts]
+    assert len(answer.words) == len(firsts)
+    for word, first, scores in zip(answer.words, firsts, expected):
+        assert word.start == encoding.offsets[first][0]
+        assert word.text == TEXT[word.start : word.end]
+        assert word.tag == TAGS[scores.argmax()]
+        assert word.score == pytest.approx(scores.max(), rel=1e-5)
+    assert answer.entities == ()
+
+
+def test_the_words_may_be_those_between_spaces(tmp_path):
+    answer = tagger(tmp_path, words="spaces")(TEXT)
+    expected = [TEXT[found.start() : found.end()] for found in re.finditer(r"\S+", TEXT)]
+    assert [word.text for word in answer.words] == expected
+    assert [TEXT[word.start : word.end] for word in answer.words] == expected
+
+
+def test_words_may_be_given(tmp_path):
+    words = ("the", "dogs,", "he", "ran")
+    answer = tagger(tmp_path)(words)
+    assert tuple(word.text for word in answer.words) == words
+    assert [word.start for word in answer.words] == [0, 4, 10, 13]
+
+
+def test_words_without_a_token_have_no_tag(tmp_path):
+    answer = tagger(tmp_path)(("the", "\u200b", "cat"))
+    assert [word.text for word in answer.words] == ["the", "cat"]
+
+
+def test_a_word_begins_behind_the_space_that_is_part_of_its_token(tmp_path):
+    written = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(["the old dogs ran", "to the cat"] * 5),
+        model_writer=written,
+        vocab_size=40,
+        hard_vocab_limit=False,
+        minloglevel=2,
+    )
+    tokenizer = SentencePieces(written.getvalue(), prefix=["<s>"], suffix=["</s>"])
+    graph = Toy(2, vocab_size=len(tokenizer)).graph("tokens")
+    tag = load(tmp_path, "Tag", graph, {"labels": ["O", "B-X"]}, tokenizer=tokenizer)
+    text = "the  old dogs, ran"
+    words = tag(text).words
+    assert [text[word.start : word.end] for word in words] == text.split()
+    assert [word.text for word in words] == text.split()
+    tag = tagger(tmp_path / "given")
+    assert [word.text for word in tag(tuple(text.split())).words] == text.split()
+
+
+def test_an_entity_is_its_words_and_the_mean_of_their_scores(tmp_path):
+    toy, tags = Toy(2), ["O", "B-X"]
+    toy.W[:] = 0
+    toy.E[:] = 0
+    toy.S[:] = 0
+    toy.W[0] = [0, 1]
+    for token, logit in (("the", -9), ("big", 2), ("dog", 1), ("ran", -1)):
+        toy.E[TOKENIZER.id_of(token), 0] = logit
+    labels = ["O", "I-X"]
+    tag = load(tmp_path, "Tag", toy.graph("tokens"), {"labels": labels})
+    text = " the  big  dog ran"
+    [entity] = tag(text).entities
+    assert (entity.label, entity.text, entity.start, entity.end) == ("X", "big  dog", 6, 14)
+    expected = [1 / (1 + np.exp(-2.0)), 1 / (1 + np.exp(-1.0))]
+    assert entity.score == pytest.approx(sum(expected) / 2, rel=1e-5)
+    assert tags[0] == tag(text).words[0].tag
+
+
+def test_truncated_words_are_left_out(tmp_path):
+    tag = tagger(tmp_path)
+    with pytest.raises(ValueError, match="^Tag: text has 42 tokens; the limit is 31. Nothing was "):
+        tag(" ".join(["cat"] * 40))
+    assert len(tag(" ".join(["cat"] * 40), truncate=True).words) == 29
+
+
+@pytest.mark.parametrize(
+    "given, message",
+    [
+        ((), "text is empty; write something to answer."),
+        (("the", ""), "text, word 1 is empty; write something to answer."),
+        (("the cat",), "text, word 0 must hold no space; received 'the cat'."),
+        (("the", 3), "text, word 1 must be a string; received int 3."),
+    ],
+)
+def test_wrong_words_are_refused(tmp_path, given, message):
+    with pytest.raises(ValueError, match=f"^Tag: {re.escape(message)}$"):
+        tagger(tmp_path)(given)
+
+
+def test_wrong_settings_are_refused_with_every_reason(tmp_path):
+    with pytest.raises(BundleError) as caught:
+        tagger(tmp_path, ["O", "X", "B-", "E-PER"], words="all")
+    assert str(caught.value) == (
+        f"{tmp_path}: manifest.json: settings.words must be one of tokenizer, spaces; received "
+        "'all'; settings.labels must be IOB2 tags; received X, B-, E-PER. Export the bundle again."
+    )
+    with pytest.raises(BundleError, match="settings.scheme must be one of .*; received 'IOB'"):
+        tagger(tmp_path / "b", scheme="IOB")
+    with pytest.raises(BundleError, match="settings.labels is missing"):
+        load(tmp_path / "c", "Tag", Toy(2).graph("tokens"))

@@ -1,0 +1,246 @@
+"""Translation between subwords, by a model that knows one target token for each source token."""
+
+import dataclasses
+import io
+import re
+
+import numpy as np
+import onnx
+import pytest
+import sentencepiece
+from onnx import TensorProto, helper, numpy_helper
+
+import serving
+from serving.manifest import (
+    DecodingDefaults,
+    Graph,
+    Limits,
+    StateEntry,
+    describe_files,
+    read_manifest,
+    write_manifest,
+)
+from serving.text import SentencePieces, byte_pairs
+from tests.serving import toy_bundle
+from tests.serving.toy_bundle import specs
+
+CORPUS = ["the cat sat on the mat", "a dog and a cat", "the mat and the log", "führer día"] * 5
+LIMIT = 11
+
+
+def source_tokenizer():
+    written = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(CORPUS),
+        model_writer=written,
+        model_type="bpe",
+        vocab_size=60,
+        hard_vocab_limit=False,
+        minloglevel=2,
+    )
+    return SentencePieces(written.getvalue(), prefix=["<s>"], suffix=["</s>"])
+
+
+def target_tokenizer():
+    """Byte-level BPE of one token for each byte, and <|endoftext|> behind them."""
+    seen = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    characters = [chr(each) for each in seen] + [chr(256 + n) for n in range(256 - len(seen))]
+    vocabulary = {each: n for n, each in enumerate(characters)} | {"<|endoftext|>": 256}
+    return byte_pairs(vocabulary, [])
+
+
+SOURCE, TARGET = source_tokenizer(), target_tokenizer()
+END = 256
+# The bytes that each source token stands for: one each, and </s> for the end.
+MEANINGS = np.random.default_rng(0).integers(0, END, len(SOURCE))
+MEANINGS[SOURCE.id_of("</s>")] = END
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = toy_bundle.write_bundle(
+        tmp_path_factory.mktemp("bundles") / "subwords", text_prefix=None, examples=()
+    )
+    SOURCE.to_file(folder / "tokenizer/source.json")
+    TARGET.to_file(folder / "tokenizer/target.json")
+    graphs = {"encoder": encoder_graph(), "decoder_step": decoder_step_graph()}
+    for role, graph in graphs.items():
+        onnx.save(graph, folder / f"onnx/{role}.onnx")
+    manifest = dataclasses.replace(
+        read_manifest(folder),
+        limits=Limits(LIMIT, LIMIT),
+        decoding=DecodingDefaults(start_id=END, end_id=END),
+        graphs={
+            role: Graph(f"onnx/{role}.onnx", specs(graph.graph.input), specs(graph.graph.output))
+            for role, graph in graphs.items()
+        },
+        state=(StateEntry("position", "beam"), StateEntry("logits_of", "source")),
+        files=describe_files(folder),
+    )
+    write_manifest(folder, manifest)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def translate(folder):
+    return serving.load(folder, threads=1)
+
+
+def encoder_graph():
+    """token_ids, lengths -> the logits that each source token stands for, and place 0."""
+    table = 9 * np.eye(END + 1, dtype="float32")[MEANINGS]
+    return _model(
+        f"""
+        encoder (int64[batch,source_length] token_ids, int64[batch] lengths) => (
+            float[batch,1,1] position, float[batch,source_length,{END + 1}] logits_of
+        ) {{
+            logits_of = Gather (table, token_ids)
+            numbers = Cast <to = {TensorProto.FLOAT}> (lengths)
+            zeros = Mul (numbers, zero)
+            position = Unsqueeze (zeros, axes)
+        }}
+        """,
+        table=table,
+        zero=np.float32(0),
+        axes=np.int64([1, 2]),
+    )
+
+
+def decoder_step_graph():
+    """The token that stands at the place; it attends to that place alone."""
+    return _model(
+        f"""
+        decoder_step (
+            int64[batch,beam] token_ids, int64[batch,beam] beam_index, int64 k,
+            float[previous_batch,previous_beam,1] position,
+            float[batch,source_length,{END + 1}] logits_of
+        ) => (
+            float[batch,beam,k] candidate_log_probs, int64[batch,beam,k] candidate_ids,
+            float[batch,beam,{END + 1}] logits, float[batch,beam,source_length] attention_weights,
+            float[batch,beam,1] next_position
+        ) {{
+            positions = Reshape (position, rows_of_1)
+            p = Gather (positions, beam_index)
+            next_position = Add (p, one)
+            shape = Shape (logits_of)
+            source_length = Gather (shape, int_1)
+            places = Range (int_0, source_length, int_1)
+            places_float = Cast <to = {TensorProto.FLOAT}> (places)
+            distance = Sub (next_position, places_float)
+            distance_2 = Mul (distance, distance)
+            scores = Mul (distance_2, sharpness)
+            attention_weights = Softmax <axis = -1> (scores)
+            logits = MatMul (attention_weights, logits_of)
+            log_probs = LogSoftmax <axis = -1> (logits)
+            k_1 = Unsqueeze (k, axis_0)
+            candidate_log_probs, candidate_ids = TopK <axis = -1> (log_probs, k_1)
+        }}
+        """,
+        rows_of_1=np.int64([-1, 1]),
+        one=np.float32(1),
+        int_0=np.int64(0),
+        int_1=np.int64(1),
+        axis_0=np.int64([0]),
+        sharpness=np.float32(-99),
+    )
+
+
+def _model(text, **constants):
+    graph = onnx.parser.parse_graph(text)
+    graph.initializer.extend(
+        numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    onnx.checker.check_model(model, full_check=True)
+    return model
+
+
+def meaning(text):
+    """The text of the bytes that a text's tokens stand for."""
+    return TARGET.decode(MEANINGS[SOURCE.encode(text)])
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_subwords_become_subwords(translate, beam_size):
+    texts = ["the cat", "a", "the cat sat on", "a dog and"]
+    answers = translate(texts, beam_size=beam_size)
+    assert [each.text for each in answers] == [meaning(text) for text in texts]
+
+
+def test_alignments_join_the_tokens_of_both_sides(translate):
+    answer = translate("the cat", attention=True)
+    tokens = SOURCE.analyze("the cat").tokens
+    assert answer.source_tokens == tuple(tokens)
+    assert answer.source_tokens[0] == "<s>" and answer.source_tokens[-1] == "</s>"
+    ids = MEANINGS[SOURCE.encode("the cat")]
+    assert answer.target_tokens == tuple(map(TARGET.token_of, ids))
+    np.testing.assert_array_equal(answer.attention.argmax(axis=1), 1 + np.arange(len(ids)))
+    plain = translate("the cat")
+    assert (plain.attention, plain.source_tokens, plain.target_tokens) == (None, (), ())
+
+
+def test_the_pieces_of_a_stream_are_the_answer(translate):
+    for text in ("the cat", "a dog", "cat the log"):
+        pieces = list(translate.stream(text))
+        assert "".join(pieces) == translate(text, beam_size=1).text
+        assert not any(each.endswith("\ufffd") for each in pieces[:-1])
+
+
+def test_a_text_over_the_limit_is_cut_only_when_asked(translate):
+    text = "cat " * 20
+    length = len(SOURCE.analyze(text))
+    message = (
+        f"Translate: text has {length} tokens; the limit is {LIMIT}. "
+        "Nothing was truncated: shorten it, or ask for truncate=True."
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        translate(text)
+    with pytest.raises(ValueError, match="^Translate: text has .* tokens; the limit is 11. "):
+        translate.stream(text)
+    kept = SOURCE.analyze(text, max_length=LIMIT, truncate=True).token_ids[1:-1]
+    assert translate(text, truncate=True).text == TARGET.decode(MEANINGS[kept])
+
+
+def test_a_lone_surrogate_is_refused_where_a_tokenizer_takes_none(translate):
+    with pytest.raises(
+        ValueError, match=r"^Translate: texts\[1\] must hold no lone surrogate; received"
+    ):
+        translate(["a", "a\ud800"])
+
+
+def test_attention_is_refused_of_a_model_that_does_not_attend(folder, tmp_path):
+    graph = decoder_step_graph()
+    outputs = [each for each in graph.graph.output if each.name != "attention_weights"]
+    del graph.graph.output[:]
+    graph.graph.output.extend(outputs)
+    copy = toy_bundle.write_bundle(tmp_path / "toy")
+    for file in folder.rglob("*.json"):
+        (copy / file.relative_to(folder)).write_bytes(file.read_bytes())
+    onnx.save(encoder_graph(), copy / "onnx/encoder.onnx")
+    onnx.save(graph, copy / "onnx/decoder_step.onnx")
+    manifest = read_manifest(copy)
+    step = dataclasses.replace(manifest.graphs["decoder_step"], outputs=specs(graph.graph.output))
+    graphs = manifest.graphs | {"decoder_step": step}
+    write_manifest(copy, dataclasses.replace(manifest, graphs=graphs, files=describe_files(copy)))
+    translate = serving.load(copy)
+    assert translate("the cat").text == meaning("the cat")
+    with pytest.raises(ValueError, match="^Translate: attention must be False; this model does"):
+        translate("the cat", attention=True)
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"early_stopping": "soon"}, 'early_stopping must be "never", False or True; received'),
+        ({"token_budget": 0}, "token_budget must be a whole number of at least 1; received int 0."),
+    ],
+)
+def test_a_wrong_option_is_refused(translate, options, message):
+    with pytest.raises(ValueError, match=f"^Translate: {message}"):
+        translate([], **options)
+
+
+def test_a_small_budget_of_tokens_changes_no_answer(translate):
+    texts = ["the cat", "a", "the cat sat on", "a dog and"]
+    together = [each.text for each in translate(texts)]
+    assert [each.text for each in translate(texts, token_budget=1)] == together

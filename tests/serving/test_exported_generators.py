@@ -1,0 +1,106 @@
+"""Bundles of Keras models that generate give the answers of those models."""
+
+import numpy as np
+import pytest
+
+import serving
+from seqkeras.decoding import MinLength, RepetitionPenalty, beam, greedy
+from seqkeras.models import GPT, RNNLanguageModel, Transformer
+from serving.manifest import DecodingDefaults, Limits
+from serving.text import CharacterTable, pad
+from tests.arrays import numbers, randomize
+from tests.serving.exported import write_bundle
+
+TABLE = CharacterTable.learn(["abcdefghijklm"])
+V, LIMIT, BOS, EOS = len(TABLE), 11, 5, 7  # ids that are not those of the table
+DECODING = DecodingDefaults(start_id=BOS, end_id=EOS)
+TEXTS = ["a", "hijkl", "fed", "deadbeef", "lj"]
+MODELS = {
+    "transformer": lambda: Transformer(V, V, 24, 1, 3, 40, max_length=LIMIT),
+    "gpt": lambda: GPT(V, 24, 2, 3, 40, LIMIT),
+    "rnn": lambda: RNNLanguageModel(V, 13, 11, num_layers=2, cell="gru"),
+}
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def served(request, tmp_path_factory):
+    """The name of a kind of model, a model of it, and its pipeline."""
+    name = request.param
+    model = MODELS[name]()
+    model.build(None if name == "transformer" else {"token_ids": (None, None)})
+    randomize(model)
+    translates = name == "transformer"
+    folder = write_bundle(
+        tmp_path_factory.mktemp("bundles") / name,
+        model,
+        "Translate" if translates else "Generate",
+        {"source": TABLE, "target": TABLE} if translates else {"text": TABLE},
+        limits=Limits(LIMIT, LIMIT),
+        decoding=DECODING,
+    )
+    return name, model, serving.load(folder, threads=1)
+
+
+def expected(name, model, texts, num_beams=1, length_penalty=0.0, processors=()):
+    """For each text its translation, or what follows it, with its score: what Keras gives."""
+    token_ids, lengths = pad([TABLE.encode(text) for text in texts])
+    options = {"end_id": EOS, "max_length": LIMIT, "processors": processors}
+    if name == "transformer":
+        state = model.encode(token_ids, lengths, max_length=LIMIT)
+        options["start_id"], prompts = BOS, np.zeros_like(lengths)
+    else:
+        state, prompts = model.initial_state(len(texts)), lengths - 1
+        options |= {"start_id": token_ids[:, 0], "prompt": (token_ids[:, 1:], prompts)}
+        options["max_length"] = LIMIT - 1
+    if num_beams > 1:
+        options |= {"num_beams": num_beams, "length_penalty": length_penalty}
+        found = [each[:, 0] for each in numbers(beam(model.step, state, **options))]
+    else:
+        found = numbers(greedy(model.step, state, **options))
+    answers = []
+    for ids, length, score, begin in zip(*found, prompts):
+        ids = ids[begin:length].tolist()
+        answers.append((TABLE.decode(ids[:-1] if ids[-1] == EOS else ids), score))
+    return answers
+
+
+@pytest.mark.parametrize("beam_size, length_penalty", [(1, 0.0), (3, 0.7)])
+def test_answers_are_those_of_the_keras_model(served, beam_size, length_penalty):
+    name, model, pipeline = served
+    answers = pipeline(TEXTS, beam_size=beam_size, length_penalty=length_penalty)
+    found = expected(name, model, TEXTS, beam_size, length_penalty)
+    for answer, (text, score) in zip(answers, found, strict=True):
+        assert answer.text == text
+        assert answer.score == pytest.approx(score, rel=1e-4)
+
+
+def test_pieces_of_a_stream_are_the_answer(served):
+    _, _, pipeline = served
+    for text in TEXTS:
+        assert "".join(pipeline.stream(text)) == pipeline(text, beam_size=1).text
+
+
+def test_attention_is_that_of_the_keras_model(served):
+    name, model, pipeline = served
+    if name != "transformer":
+        pytest.skip("a language model attends to no source")
+    text = "hijkl"
+    answer = pipeline(text, beam_size=3, attention=True)
+    assert answer.source_tokens == tuple(text)
+    state = model.encode(*pad([TABLE.encode(text)]), max_length=LIMIT)
+    last = BOS
+    for token, weights in zip(answer.target_tokens, answer.attention, strict=True):
+        (_, given), state = model.step(np.array([[last]]), state)
+        np.testing.assert_allclose(weights, numbers(given)[0, 0], rtol=1e-4, atol=1e-5)
+        last = TABLE.id_of(token)
+
+
+def test_processed_logits_give_the_answers_of_the_keras_model(served):
+    name, model, pipeline = served
+    if name == "transformer":
+        pytest.skip("Translate has no such options")
+    texts = ["ccc", "hih"]  # Keras does not count the first token, which is there again
+    processors = [RepetitionPenalty(1.7), MinLength(2 + 4, EOS)]
+    found = expected(name, model, texts, processors=processors)
+    answers = pipeline(texts, min_new_tokens=4, repetition_penalty=1.7)
+    assert [each.text for each in answers] == [text for text, _ in found]

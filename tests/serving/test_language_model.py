@@ -1,0 +1,106 @@
+"""A language model's session: caches that grow, and rows that leave."""
+
+import concurrent.futures
+import dataclasses
+
+import numpy as np
+import pytest
+
+import serving
+from serving.decoding import Greedy, Prompts, steps
+from serving.manifest import BundleError, StateEntry, read_manifest
+from serving.opening import Runtime
+from serving.session import LanguageModel
+from serving.text import BOS, EOS, CharacterTable
+from tests.serving.toy_language_model import ToyLanguageModel, write_bundle
+
+TABLE = CharacterTable.learn(["abcdefg"])
+LIMIT = 17
+MODEL = ToyLanguageModel(len(TABLE), LIMIT)
+IDS = np.random.default_rng(0).integers(0, len(TABLE), (3, 7))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return write_bundle(tmp_path_factory.mktemp("bundles") / "toy", MODEL, TABLE)
+
+
+@pytest.fixture(scope="module")
+def graphs(folder):
+    return LanguageModel(folder, read_manifest(folder), Runtime(threads=1))
+
+
+def own(batch_size):
+    return np.arange(batch_size)[:, np.newaxis]
+
+
+def entries(state):
+    return state.caches["entries"].numpy()
+
+
+def test_a_cache_begins_empty_and_grows_by_the_tokens_given(graphs):
+    state = graphs.begin(3)
+    assert entries(state).shape == (3, 1, 0, 5)
+    state = graphs.read(IDS[:, :4], state)
+    assert entries(state).shape == (3, 1, 4, 5)
+    candidates, state = graphs.step(IDS[:, 4:5], own(3), 99, state)
+    assert entries(state).shape == (3, 1, 5, 5)
+    expected = np.stack([MODEL.log_probs(row[:5]) for row in IDS])
+    best = np.argsort(-expected, axis=1)
+    np.testing.assert_array_equal(candidates.token_ids[:, 0], best)
+    values = np.take_along_axis(expected, best, axis=1)
+    np.testing.assert_allclose(candidates.log_probs[:, 0], values, rtol=1e-4, atol=1e-5)
+
+
+def test_several_tokens_at_once_are_those_one_by_one(graphs):
+    logits, _, state = graphs.step_to_logits(IDS[:, np.newaxis], own(3), graphs.begin(3))
+    one_by_one = graphs.begin(3)
+    for token_ids in IDS.T[:-1]:
+        one_by_one = graphs.read(token_ids[:, np.newaxis], one_by_one)
+    expected, _, one_by_one = graphs.step_to_logits(IDS[:, -1:], own(3), one_by_one)
+    np.testing.assert_allclose(logits, expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(entries(state), entries(one_by_one), rtol=1e-6)
+
+
+def test_a_step_changes_no_state_before_it(graphs):
+    state = graphs.read(IDS, graphs.begin(3))
+    before = entries(state).copy()
+    graphs.step(np.full((2, 2), BOS), np.array([[0, 0], [2, 2]]), 1, state)
+    np.testing.assert_array_equal(entries(state), before)
+
+
+def test_rows_are_widened_and_leave_by_the_beam_index(graphs):
+    state = graphs.read(IDS, graphs.begin(3))
+    _, after = graphs.step(np.full((2, 2), BOS), np.array([[2, 2], [0, 0]]), 1, state)
+    rows = entries(after)[:, :, :-1]
+    np.testing.assert_array_equal(rows, entries(state)[[2, 2, 0, 0]])
+
+
+def test_finished_texts_leave_the_batch(graphs):
+    sizes = []
+
+    def step(token_ids, beam_index, k, state):
+        sizes.append(len(token_ids))
+        return graphs.step(token_ids, beam_index, k, state)
+
+    found = Greedy(EOS, np.array([3, 1, 5]), Prompts(3 * [()]))
+    for _ in steps(step, graphs.begin(3), IDS[:, np.newaxis], found):
+        pass
+    assert sizes[:2] == [3, 2] and len(sizes) <= 5
+    assert [len(each.token_ids) + each.ended for [each] in found.finished()][1] == 1
+
+
+def test_several_threads_share_a_pipeline(folder):
+    pipeline = serving.load(folder)
+    prompts = ["a", "bad", "cab", "deadbeef", ""]
+    expected = [each.text for each in pipeline(prompts, beam_size=3)]
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        for answers in pool.map(lambda _: pipeline(prompts, beam_size=3), range(17)):
+            assert [each.text for each in answers] == expected
+
+
+def test_a_state_that_the_graph_lacks_is_refused(folder):
+    manifest = read_manifest(folder)
+    state = (*manifest.state, StateEntry("position", "beam"))
+    with pytest.raises(BundleError, match="it lacks next_position; it lacks position"):
+        LanguageModel(folder, dataclasses.replace(manifest, state=state))

@@ -1,0 +1,59 @@
+"""A bundle is loaded while an exporter replaces it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import serving
+from export.replacing import written_aside
+from serving import manifest as manifests
+from tests.serving.pipelines.toys import Toy, load, write_bundle
+
+ROOT = Path(__file__).parents[2]
+LOADS = """
+import sys
+import serving
+print("ready", flush=True)
+for _ in range(30):
+    print(serving.load(sys.argv[1], threads=1)("the cat").score, flush=True)
+"""
+
+
+def test_two_processes_load_while_a_third_replaces_the_bundle(tmp_path):
+    folder = tmp_path / "toy"
+    expected = set()
+    for seed in (0, 1):
+        graph = Toy(1, seed).graph("pooled")
+        answer = load(tmp_path / f"toy{seed}", "Classify", graph)("the cat")
+        expected.add(answer.score)
+    write_bundle(folder, "Classify", Toy(1, 0).graph("pooled"))
+    command = [sys.executable, "-c", LOADS, str(folder)]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    processes = [subprocess.Popen(command, cwd=ROOT, **pipes) for _ in range(2)]
+    assert [process.stdout.readline() for process in processes] == ["ready\n"] * 2
+    seed = 0
+    while any(process.poll() is None for process in processes):
+        seed = 1 - seed
+        with written_aside(folder, lambda: None) as aside:
+            write_bundle(aside, "Classify", Toy(1, seed).graph("pooled"))
+    for process in processes:
+        output, error = process.communicate()
+        assert (process.returncode, error) == (0, "")
+        assert {float(line) for line in output.split()} <= expected
+
+
+def test_a_bundle_of_a_newer_schema_is_refused_with_the_way_to_upgrade(tmp_path, monkeypatch):
+    folder = write_bundle(tmp_path / "toy", "Classify", Toy(1).graph("pooled"))
+    monkeypatch.setattr(manifests, "SCHEMA_VERSION", 1)
+    message = "has schema 2; this seqkeras-serving reads up to 1: upgrade seqkeras-serving.$"
+    with pytest.raises(serving.BundleError, match=message):
+        serving.load(folder)
+
+
+def test_a_pipeline_that_is_not_known_is_refused_with_those_that_are(tmp_path):
+    folder = write_bundle(tmp_path / "toy", "Dream", Toy(1).graph("pooled"))
+    known = "Translate, Generate, Classify, Tag, Answer, Choose, Embed, FillMask, Forecast"
+    with pytest.raises(serving.BundleError, match=f"'Dream'; this seqkeras-serving has {known}: "):
+        serving.load(folder)

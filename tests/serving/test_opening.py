@@ -1,0 +1,155 @@
+import dataclasses
+import re
+
+import numpy as np
+import onnxruntime
+import pytest
+
+import serving
+from serving.manifest import Graph, Precision, describe_files, read_manifest, write_manifest
+from serving.opening import CPU, Runtime, open_session
+from tests.serving.pipelines.toys import Toy, specs, write_bundle
+
+ONNXRUNTIME = re.escape(onnxruntime.__version__)
+
+
+@pytest.fixture
+def embed(tmp_path):
+    """A bundle with a second precision, whose model gives twice the numbers."""
+    folder = write_bundle(tmp_path / "toy", "Embed", Toy(3).graph("pooled"), {"normalize": False})
+    toy = Toy(3)
+    toy.W *= 2
+    graph = toy.graph("pooled")
+    (folder / "onnx/model.int8.onnx").write_bytes(graph.SerializeToString())
+    double = Graph("onnx/model.int8.onnx", specs(graph.graph.input), specs(graph.graph.output))
+    manifest = dataclasses.replace(
+        read_manifest(folder),
+        precisions={"int8": Precision({"model": double}, {})},
+        files=describe_files(folder),
+    )
+    write_manifest(folder, manifest)
+    return folder
+
+
+def test_a_precision_is_one_of_the_manifests_or_float32(embed):
+    vectors = [serving.load(embed, each)("the cat").vector for each in (None, "float32", "int8")]
+    np.testing.assert_array_equal(vectors[0], vectors[1])
+    np.testing.assert_allclose(vectors[2], 2 * vectors[0], rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "precision, message",
+    [
+        ("int4", "must be one of the bundle's, float32, int8; received 'int4'."),
+        (8, "must be a name; received int 8."),
+    ],
+)
+def test_an_unknown_precision_is_refused(embed, precision, message):
+    with pytest.raises(ValueError, match=f"^load: precision {re.escape(message)}$"):
+        serving.load(embed, precision=precision)
+
+
+def test_only_the_files_of_the_precision_are_needed(embed):
+    (embed / "onnx/model.int8.onnx").unlink()
+    assert serving.load(embed)("the cat").vector.any()
+    with pytest.raises(serving.BundleError, match="onnx/model.int8.onnx is missing. Copy or expo"):
+        serving.load(embed, precision="int8")
+
+
+@pytest.mark.parametrize(
+    "providers, message",
+    [
+        ("CUDA", "received 'CUDA'"),
+        (["CPU", "TensorrtExecutionProvider"], "received 'TensorrtExecutionProvider'"),
+        (["coreml"], "received 'coreml'"),
+        ([7], "received int 7"),
+    ],
+)
+def test_a_provider_that_onnxruntime_has_not_is_refused_with_those_it_has(
+    embed, monkeypatch, providers, message
+):
+    monkeypatch.setattr(
+        onnxruntime, "get_available_providers", lambda: ["XnnpackExecutionProvider", CPU]
+    )
+    with pytest.raises(
+        ValueError,
+        match=f"^load: providers must be of this onnxruntime {ONNXRUNTIME}, which has Xnnpack, "
+        f"CPU; {message}. Other builds of onnxruntime have others.$",
+    ):
+        serving.load(embed, providers=providers)
+
+
+@pytest.mark.parametrize(
+    "given, expected",
+    [
+        (None, [CPU]),
+        ("CPU", [CPU]),
+        (["cuda"], ["CUDAExecutionProvider", CPU]),
+        (
+            ["CPUExecutionProvider", "CUDA", "XNNPACK", "cuda"],
+            ["CUDAExecutionProvider", "XnnpackExecutionProvider", CPU],
+        ),
+    ],
+)
+def test_providers_go_to_onnxruntime_with_the_cpu_behind_them(embed, monkeypatch, given, expected):
+    here = ["CUDAExecutionProvider", "XnnpackExecutionProvider", CPU]
+    monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: here)
+    received, session = [], onnxruntime.InferenceSession
+
+    def inference_session(*arguments, providers):
+        received.append(providers)
+        opened = session(*arguments, providers=[CPU])
+        opened.get_providers = lambda: providers
+        return opened
+
+    monkeypatch.setattr(onnxruntime, "InferenceSession", inference_session)
+    serving.load(embed, providers=given)
+    assert received == [expected]
+
+
+def test_a_provider_that_does_not_start_is_refused(embed, monkeypatch):
+    monkeypatch.setattr(
+        onnxruntime, "get_available_providers", lambda: ["CUDAExecutionProvider", CPU]
+    )
+    session = onnxruntime.InferenceSession
+    monkeypatch.setattr(
+        onnxruntime,
+        "InferenceSession",
+        lambda *arguments, providers: session(*arguments, providers=[CPU]),
+    )
+    with pytest.raises(
+        serving.BundleError,
+        match="has CUDAExecutionProvider and can not start it; are its driver and libraries inst",
+    ):
+        serving.load(embed, providers="CUDA")
+
+
+def test_threads_go_to_onnxruntime(embed):
+    session = open_session(
+        embed,
+        read_manifest(embed),
+        "model",
+        Runtime(threads=3),
+        {"token_ids", "lengths"},
+        {"output"},
+        optional={"segment_ids"},
+    )
+    assert session.get_session_options().intra_op_num_threads == 3
+
+
+@pytest.mark.parametrize("threads", [0, -1, 1.5, "2", 1025])
+def test_a_wrong_number_of_threads_is_refused(embed, threads):
+    with pytest.raises(ValueError, match="^load: threads must be a whole number from 1 to 1024; "):
+        serving.load(embed, threads=threads)
+
+
+def test_an_input_that_is_not_optional_is_missed(embed):
+    with pytest.raises(serving.BundleError, match="it needs segment_ids, which nobody gives"):
+        open_session(
+            embed,
+            read_manifest(embed),
+            "model",
+            Runtime(),
+            {"token_ids", "lengths"},
+            {"output"},
+        )

@@ -1,0 +1,144 @@
+"""A bundle with a language model of a few hundred weights, whose cache is its memory.
+
+What token y leaves in the cache depends on its place t; the last token and the sum of all give
+
+    entry_t = E[y_t] * P[t]        logits_t = sum_{s <= t} entry_s W + M[y_t]
+"""
+
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+
+from serving.manifest import (
+    SCHEMA_VERSION,
+    DecodingDefaults,
+    Graph,
+    Limits,
+    Manifest,
+    StateEntry,
+    describe_files,
+    write_manifest,
+)
+from tests.serving.toy_bundle import specs
+
+MEMORY = 5
+START, END = 0, 1
+
+
+class ToyLanguageModel:
+    """The weights, and the model for one text."""
+
+    def __init__(self, vocab_size, limit, seed=0, end=0.0):
+        random = np.random.default_rng(seed)
+        self.E = random.normal(0, 1, (vocab_size, MEMORY)).astype("float32")
+        self.P = random.normal(0, 1, (limit, MEMORY)).astype("float32")
+        self.W = random.normal(0, 1, (MEMORY, vocab_size)).astype("float32")
+        self.M = random.normal(0, 1, (vocab_size, vocab_size)).astype("float32")
+        self.M[:, END] += end
+
+    def log_probs(self, token_ids):
+        """The (V,) log-probabilities of what follows the ids."""
+        memory = (self.E[token_ids] * self.P[: len(token_ids)]).sum(axis=0)
+        logits = (memory @ self.W + self.M[token_ids[-1]]).astype("float64")
+        return logits - np.log(np.exp(logits).sum())
+
+    def behind(self, prompt):
+        """The function of what is generated that `tests.serving.references` takes."""
+        return lambda token_ids: self.log_probs([*prompt, *token_ids])
+
+
+def write_bundle(folder, model, tokenizer, **changes):
+    """Write the bundle of `model` into `folder`, with `changes` to its manifest."""
+    (folder / "onnx").mkdir(parents=True)
+    tokenizer.to_file(folder / "text.json")
+    graph = decoder_step_graph(model)
+    onnx.save(graph, folder / "onnx/decoder_step.onnx")
+    fields = {
+        "schema_version": SCHEMA_VERSION,
+        "name": "toy",
+        "task": "letters",
+        "pipeline": "Generate",
+        "created": "2026-01-02T03:04:05+00:00",
+        "versions": {"onnx": onnx.__version__},
+        "tokenizers": {"text": "text.json"},
+        "text_prefix": None,
+        "limits": Limits(len(model.P), len(model.P)),
+        "decoding": DecodingDefaults(start_id=START, end_id=END),
+        "graphs": {
+            "decoder_step": Graph(
+                "onnx/decoder_step.onnx", specs(graph.graph.input), specs(graph.graph.output)
+            )
+        },
+        "state": (StateEntry("entries", "beam"),),
+        "saved_models": {},
+        "examples": (),
+        "scores": {},
+        "parity": {},
+        "files": describe_files(folder),
+    }
+    write_manifest(folder, Manifest(**(fields | changes)))
+    return folder
+
+
+def decoder_step_graph(model):
+    """token_ids, beam_index, k, entries -> candidates, logits, the next entries."""
+    vocab_size = len(model.E)
+    graph = onnx.parser.parse_graph(
+        f"""
+        decoder_step (
+            int64[batch,beam,length] token_ids, int64[batch,beam] beam_index, int64 k,
+            float[previous_rows,1,past_length,{MEMORY}] entries
+        ) => (
+            float[batch,beam,k] candidate_log_probs, int64[batch,beam,k] candidate_ids,
+            float[batch,beam,{vocab_size}] logits,
+            float[rows,1,total_length,{MEMORY}] next_entries
+        ) {{
+            rows_index = Reshape (beam_index, minus_1)
+            past = Gather (entries, rows_index)
+            past_shape = Shape (past)
+            past_length = Gather (past_shape, int_2)
+            ids_shape = Shape (token_ids)
+            length = Gather (ids_shape, int_2)
+            total = Add (past_length, length)
+            places = Range (past_length, total, int_1)
+            at_places = Gather (P, places)
+            embedded = Gather (E, token_ids)
+            new = Mul (embedded, at_places)
+            length_1 = Unsqueeze (length, axis_0)
+            memory_1 = Constant <value_ints = [{MEMORY}]> ()
+            new_shape = Concat <axis = 0> (minus_1, one_1, length_1, memory_1)
+            new_rows = Reshape (new, new_shape)
+            next_entries = Concat <axis = 2> (past, new_rows)
+            memory_rows = ReduceSum <keepdims = 0> (next_entries, axes_1_2)
+            beam_shape = Shape (beam_index)
+            memory_shape = Concat <axis = 0> (beam_shape, memory_1)
+            memory = Reshape (memory_rows, memory_shape)
+            from_memory = MatMul (memory, W)
+            last = Gather <axis = 2> (token_ids, minus_1_scalar)
+            from_last = Gather (M, last)
+            logits = Add (from_memory, from_last)
+            log_probs = LogSoftmax <axis = -1> (logits)
+            k_1 = Unsqueeze (k, axis_0)
+            candidate_log_probs, candidate_ids = TopK <axis = -1> (log_probs, k_1)
+        }}
+        """
+    )
+    constants = {
+        "minus_1": np.int64([-1]),
+        "minus_1_scalar": np.int64(-1),
+        "one_1": np.int64([1]),
+        "int_1": np.int64(1),
+        "int_2": np.int64(2),
+        "axis_0": np.int64([0]),
+        "axes_1_2": np.int64([1, 2]),
+        "P": model.P,
+        "E": model.E,
+        "W": model.W,
+        "M": model.M,
+    }
+    graph.initializer.extend(
+        numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()
+    )
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    onnx.checker.check_model(made, full_check=True)
+    return made
