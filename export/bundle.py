@@ -11,9 +11,10 @@ from export.contents import read_contents
 from export.families import parts_of
 from export.quantize import quantize
 from export.replacing import written_aside
+from export.tensorflow_serving import write_serving_files
+from export.text_graphs.signatures import text_signatures
 from export.verifying import verify
 from seqkeras.runs import RECORD
-from seqkeras.tokenizers import CharacterTable
 from serving.manifest import (
     MANIFEST,
     SCHEMA_VERSION,
@@ -143,6 +144,9 @@ class _Bundle:
         write_manifest(self.folder, manifest)
         self.say("Keras = SavedModel = ONNX, on real inputs")
         parity, examples = verify(self.contents, self.parts, self.folder, manifest)
+        if manifest.saved_models:
+            self.say("requests and settings for TensorFlow Serving")
+            write_serving_files(self.folder, manifest)
         precisions = {
             name: Precision(described[name], self._measure(graphs, quantized[name], examples, name))
             for name in described
@@ -215,6 +219,7 @@ class _Bundle:
             logits = tuple(spec.name for spec in self.parts.graphs["model"].outputs)
         return measuring.Task(
             logits=logits,
+            vectors=contents.record.pipeline == "Embed",
             start_id=contents.decoding.start_id,
             end_id=contents.decoding.end_id,
             target_length=contents.limits.target_length,
@@ -258,16 +263,12 @@ class _Bundle:
 
     def _write_saved_models(self):
         self.say("SavedModel on token ids, SavedModel on strings")
-        contents = self.contents
         saved_models = {"saved_model/1": self.parts.saved_model}
-        source, target = (contents.tokenizers.get(role) for role in ("source", "target"))
-        if isinstance(source, CharacterTable) and isinstance(target, CharacterTable):
-            by_text = saved_model.text_signature(
-                self.parts.saved_model[GENERATE], source, target, contents.limits, contents.prefix
-            )
-            saved_models["saved_model_text/1"] = {"serving_default": by_text}
+        by_text = self._text_signatures()
+        if by_text:
+            saved_models["saved_model_text/1"] = by_text
         for path, each in saved_models.items():
-            saved_model.write(contents.model, each, self.folder / path)
+            saved_model.write(self.contents.model, each, self.folder / path)
         return {
             path: {
                 key: Signature(tuple(each.inputs), tuple(each.outputs))
@@ -275,3 +276,20 @@ class _Bundle:
             }
             for path, named in saved_models.items()
         }
+
+    def _text_signatures(self):
+        """The signatures on strings; none where the tokenizer can not become a graph."""
+        contents = self.contents
+        try:
+            return text_signatures(
+                contents.record.pipeline,
+                self.parts.saved_model,
+                contents.tokenizers,
+                contents.limits,
+                contents.decoding,
+                settings=contents.record.settings,
+                text_prefix=contents.prefix,
+            )
+        except ValueError as error:
+            self.say(f"no SavedModel on strings: {error}")
+            return {}

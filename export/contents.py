@@ -111,9 +111,10 @@ def _is_example(value):
 
 
 def _with_tuples(example):
-    """JSON has lists where a pair of texts or a row of words is a tuple."""
-    if isinstance(example.get("input"), list):
-        return {**example, "input": tuple(example["input"])}
+    """JSON has lists where a pair of texts, or a text's words, are a tuple."""
+    given = example.get("input")
+    if isinstance(given, list) and all(isinstance(each, str) for each in given):
+        return {**example, "input": tuple(given)}
     return example
 
 

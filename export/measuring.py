@@ -31,6 +31,7 @@ class Task:
 
     Attributes:
         logits: names of the outputs of a graph "model" that are logits over their last axis.
+        vectors: whether its other outputs are vectors, of which the direction counts.
         start_id, end_id, target_length: of what an encoder-decoder generates.
         score: a function of a list of answers, higher being better, or None. An answer is the list
             of the best ids of each row of logits, in the order of the outputs; of an
@@ -38,6 +39,7 @@ class Task:
     """
 
     logits: tuple[str, ...] = ()
+    vectors: bool = False
     start_id: int = 2
     end_id: int = 3
     target_length: int = 1
@@ -55,7 +57,8 @@ def measure(graphs, quantized, examples, task, precision, tolerance):
         task: a `Task`.
         precision: its name, for the error.
         tolerance: how much lower the score may be. Without a score it is how many answers may
-            differ, and without logits how large differences may be beside the numbers.
+            differ; without logits how large differences may be beside the numbers, or of vectors
+            how much the mean cosine may be under 1.
 
     Returns:
         The figures for the manifest. A speed is how many times as fast as float32 it is: the median
@@ -91,7 +94,7 @@ def measure(graphs, quantized, examples, task, precision, tolerance):
         figures["float32_score"], figures["score"] = (float(task.score(each)) for each in scored)
         drop = figures["float32_score"] - figures["score"]
     else:
-        drop = beside_float32.drop
+        drop = beside_float32.drop(task.vectors)
     if not drop <= tolerance:
         raise PrecisionError(
             f"{precision}: its answers to {len(examples)} examples are worse than float32's by "
@@ -114,7 +117,7 @@ class _Differences:
 
     def __init__(self):
         self.largest, self.total, self.count = 0.0, 0.0, 0  # of log-probabilities
-        self.square, self.expected_square, self.numbers = 0.0, 0.0, 0  # of others
+        self.square, self.expected_square, self.cosines = 0.0, 0.0, []  # of others
         self.equal, self.choices = 0, 0
         self.finite = True
 
@@ -131,7 +134,8 @@ class _Differences:
                 self.finite &= bool(np.isfinite(b).all())
                 self.square += np.square(a - b).sum()
                 self.expected_square += np.square(a).sum()
-                self.numbers += a.size
+                lengths = np.linalg.norm(a) * np.linalg.norm(b)
+                self.cosines.append(float(np.vdot(a, b) / lengths) if lengths else 1.0)
             self.choices += len(one.choices)
             self.equal += sum(map(operator.eq, one.choices, other.choices))
 
@@ -143,15 +147,18 @@ class _Differences:
                 "largest_log_prob_difference": float(self.largest),
                 "mean_log_prob_difference": float(self.total / self.count),
             }
-        if self.numbers:
+        if self.cosines:
             size = self.expected_square or 1
             figures["relative_difference"] = float(np.sqrt(self.square / size))
+            figures["mean_cosine"] = float(np.mean(self.cosines))
         return figures
 
-    @property
-    def drop(self):
+    def drop(self, vectors):
+        """How much worse, where there is no score."""
         figures = self.figures()
-        return 1 - figures["agreement"] if self.choices else figures["relative_difference"]
+        if self.choices:
+            return 1 - figures["agreement"]
+        return 1 - figures["mean_cosine"] if vectors else figures["relative_difference"]
 
 
 def _speed(float32, other, examples):

@@ -28,11 +28,7 @@ With NumPy and onnxruntime only{libraries}. In Python: `serving.load("{bundle}")
 {input}
 
 ## Measured
-
-| on test data | |
-|---|---|
 {scores}
-
 | Keras against what was exported, on {examples} real inputs | largest difference |
 |---|---|
 {parity}
@@ -43,8 +39,14 @@ With NumPy and onnxruntime only{libraries}. In Python: `serving.load("{bundle}")
 |---|---|
 {files}
 """
+SCORES = """
+| on test data | |
+|---|---|
+{rows}
+"""
+WIDEST = 120  # characters of an input or an answer
 PRECISIONS = """
-| beside float32 | bytes | speed, batch 1 | speed, batch 16 | answers the same |
+| beside float32 | bytes | speed, batch 1 | speed, batch 16 | same answers, or mean cosine |
 |---|---|---|---|---|
 {rows}
 """
@@ -69,11 +71,7 @@ def write(folder, manifest, bundle):
         saved_models=_saved_models(manifest),
         answers=_rows((_cell(e), _cell(as_line(a, 1))) for e, a in zip(examples, answers)),
         input=_about_input(folder, manifest),
-        scores=_rows(
-            (name, f"{value:,}" if isinstance(value, int) else f"{value:.2%}")
-            for name, value in manifest.scores.items()
-            if isinstance(value, int | float)
-        ),
+        scores=_scores(manifest),
         examples=manifest.parity["examples"],
         parity=_rows(
             (name.removesuffix("_difference").replace("_", " "), f"{value:.1e}")
@@ -119,6 +117,15 @@ def _saved_models(manifest):
     return f"TensorFlow Serving takes {' and '.join(parts)}.\n" if parts else ""
 
 
+def _scores(manifest):
+    rows = _rows(
+        (name, f"{value:,}" if isinstance(value, int) else f"{value:.2%}")
+        for name, value in manifest.scores.items()
+        if isinstance(value, int | float)
+    )
+    return SCORES.format(rows=rows) if rows else ""
+
+
 def _precisions(manifest):
     if not manifest.precisions:
         return ""
@@ -126,14 +133,17 @@ def _precisions(manifest):
     for name, precision in manifest.precisions.items():
         figures = precision.figures
         speeds = (f"{figures[f'speed_batch_{size}']:.2f}" for size in (1, 16))
-        same = f"{figures['agreement']:.2%}" if "agreement" in figures else ""
+        same = figures.get("agreement", figures.get("mean_cosine"))
+        same = "" if same is None else f"{same:.2%}"
         rows.append((name, f"{figures['bytes']:,}", *speeds, same))
     return PRECISIONS.format(rows=_rows(rows))
 
 
 def _cell(value):
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return f"`{' '.join(text.split())}`".replace("|", "\\|")
+    text = " ".join(text.split())
+    text = text if len(text) <= WIDEST else f"{text[: WIDEST - 1]}…"
+    return f"`{text}`".replace("|", "\\|")
 
 
 def _rows(cells):

@@ -5,12 +5,15 @@ from keras import ops
 
 from export.families.decoders import SOURCE
 from export.signatures import Signature
-from seqkeras.decoding import greedy
+from seqkeras.decoding import beam, greedy
+from seqkeras.embeddings import LearnedPositions
 from serving.manifest import DecodingDefaults, TensorSpec
 
 
 def encoder_decoder(model, max_length, decoding=None):
     """`serving_default` scores a target (teacher forcing), `generate` decodes greedily.
+
+    Where the default is more than one beam, `generate_beam` follows so many.
 
     Args:
         model: the encoder-decoder.
@@ -34,13 +37,30 @@ def encoder_decoder(model, max_length, decoding=None):
         )
         return {"generated_ids": ids, "generated_lengths": lengths, "scores": scores}
 
+    def generate_beam(token_ids, lengths):
+        inputs = _checked(model, {"token_ids": token_ids, "lengths": lengths})
+        ids, lengths, scores = beam(
+            model.step,
+            model.encode(**inputs),
+            start_id=decoding.start_id,
+            end_id=decoding.end_id,
+            max_length=max_length,
+            num_beams=decoding.beam_size,
+            length_penalty=decoding.length_penalty,
+        )
+        best = {"generated_ids": ids, "generated_lengths": lengths, "scores": scores}
+        return {name: each[:, 0] for name, each in best.items()}
+
     vocab_size = model.target_vocab_size
     log_probs = TensorSpec("log_probs", "float32", ("batch", "target_length", vocab_size))
     target_ids = TensorSpec("target_ids", "int64", ("batch", "target_length"))
-    return {
+    signatures = {
         "serving_default": Signature(score, [*SOURCE, target_ids], [log_probs]),
         "generate": Signature(generate, SOURCE, _generated(max_length)),
     }
+    if decoding.beam_size > 1:
+        signatures["generate_beam"] = Signature(generate_beam, SOURCE, _generated(max_length))
+    return signatures
 
 
 def language_model(model, max_length, decoding=None):
@@ -117,6 +137,11 @@ def _checked(model, inputs):
             ids = inputs[name]
             message = f"{name}: each must be from 0 to {size - 1}."
             checks.append(tf.debugging.Assert(tf.reduce_all((ids >= 0) & (ids < size)), [message]))
+    most = _most_tokens(model)
+    for name in ("token_ids", "target_ids"):
+        if most is not None and name in inputs:
+            fit = tf.shape(inputs[name])[-1] <= most
+            checks.append(tf.debugging.Assert(fit, [f"{name}: at most {most} in a row."]))
     if "lengths" in inputs and "token_ids" in inputs:
         lengths = inputs["lengths"]
         longest = tf.shape(inputs["token_ids"], tf.int64)[-1]
@@ -125,3 +150,12 @@ def _checked(model, inputs):
         checks.append(tf.debugging.Assert(fit, [message]))
     with tf.control_dependencies(checks):
         return {name: tf.identity(each) for name, each in inputs.items()}
+
+
+def _most_tokens(model):
+    """How many positions a model, or the encoder below its heads, has vectors for, or None."""
+    for each in (model, getattr(model, "encoder", None)):
+        positions = getattr(each, "positions", None)
+        if isinstance(positions, LearnedPositions):
+            return positions.max_length
+    return None

@@ -76,6 +76,17 @@ def test_numbers_that_are_no_logits_are_compared_with_their_size():
     assert "agreement" not in figures
 
 
+def test_of_vectors_the_direction_counts():
+    as_long = measure(scorer(KERNEL), scorer(2 * KERNEL), EXAMPLES, Task(vectors=True), "other", 1)
+    cosines = []
+    for each in EXAMPLES:
+        for a, b in ((each["x"] @ KERNEL, 2 * each["x"] @ KERNEL), 2 * (each["x"].sum(-1),)):
+            cosines.append(np.vdot(a, b) / np.linalg.norm(a) / np.linalg.norm(b))
+    assert as_long["mean_cosine"] == pytest.approx(np.mean(cosines), rel=1e-5)
+    with pytest.raises(PrecisionError, match="are worse than float32's by 1"):
+        measure(scorer(KERNEL), scorer(-KERNEL), EXAMPLES, Task(vectors=True), "other", 0.9)
+
+
 def test_the_task_s_own_score_decides():
     def share_of_zeros(answers):
         assert [len(each) for each in answers] == [3, 7, 5, 2]

@@ -167,6 +167,58 @@ def test_it_scores_a_target_and_generates_step_by_step_what_keras_would(name):
     assert max(lengths) > 2 and not generated[0, lengths[0] :].any()
 
 
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("bert", {"token_ids": 17}, "token_ids: each must be from 0 to 16"),
+        ("bert", {"segment_ids": 19}, "segment_ids: each must be from 0 to 18"),
+        (
+            "several heads",
+            {"lengths": 0},
+            "lengths: each must be from 1 to the length of token_ids",
+        ),
+        ("gpt", {"token_ids": -1}, "token_ids: each must be from 0 to 16"),
+    ],
+)
+def test_ids_and_lengths_out_of_range_are_refused(name, change, message):
+    inputs = tensors(name, "serving_default", saved(name)[1])
+    for key, value in change.items():
+        inputs[key] = tf.fill(tf.shape(inputs[key]), tf.constant(value, inputs[key].dtype))
+    with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+        signatures(name)["serving_default"](**inputs)
+
+
+@pytest.mark.parametrize("name", ["bert", "sentences", "gpt"])
+def test_more_tokens_than_positions_are_refused(name):
+    inputs = tensors(name, "serving_default", saved(name)[1])
+    for key in {"token_ids", "segment_ids"} & set(inputs):
+        inputs[key] = tf.ones((2, 14), inputs[key].dtype)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="token_ids: at most 13 in a row"):
+        signatures(name)["serving_default"](**inputs)
+
+
+@pytest.mark.parametrize("name", ["gru", "transformer"])
+def test_beams_find_what_is_at_least_as_probable(name, tmp_path):
+    model, inputs, parts, _ = saved(name)
+    beams = DecodingDefaults(beam_size=4, length_penalty=0.7, start_id=2, end_id=3)
+    signatures_on_ids = parts_of(model, max_length=LENGTH, decoding=beams).saved_model
+    assert "generate_beam" not in parts.saved_model  # with one beam
+    saved_model.write(model, {"generate_beam": signatures_on_ids["generate_beam"]}, tmp_path)
+    require_core(tmp_path)
+    loaded = tf.saved_model.load(str(tmp_path)).signatures["generate_beam"]
+    found = numbers(dict(loaded(**tensors(name, "generate", inputs))))
+    greedy = numbers(dict(signatures(name)["generate"](**tensors(name, "generate", inputs))))
+    given = np.pad(found["generated_ids"], [(0, 0), (1, 0)], constant_values=2)[:, :-1]
+    log_probs = numbers(ops.log_softmax(model({**inputs, "target_ids": given})))
+    penalty = {length: ((5 + length) / 6) ** 0.7 for length in range(1, LENGTH + 1)}
+    for row, length in enumerate(found["generated_lengths"]):
+        ids = found["generated_ids"][row, :length]
+        total = sum(log_probs[row, t, each] for t, each in enumerate(ids))
+        np.testing.assert_allclose(found["scores"][row], total / penalty[length], rtol=1e-4)
+        best = greedy["scores"][row] / penalty[greedy["generated_lengths"][row]]
+        assert found["scores"][row] >= best - 1e-4
+
+
 @pytest.mark.parametrize("name", ["gpt", "transformer"])
 def test_keys_and_values_are_carried_from_step_to_step(name):
     model, _, _, folder = saved(name)
