@@ -49,10 +49,10 @@ def require_mask(layer, mask, sequence_shape, name="mask", sequence="sequence"):
     if mask is None:
         return
     expected = tuple(sequence_shape[:2])
-    if not fits(_shape_of(mask), expected):
+    if not fits(shape_of(mask), expected):
         raise ValueError(
             f"{type(layer).__name__}: {name} must have the shape (batch, length) of the "
-            f"{sequence}, {expected}; received {_received(mask)}."
+            f"{sequence}, {expected}; received {what_is(mask)}."
         )
 
 
@@ -72,21 +72,11 @@ def require_states(layer, states, shapes, batch_size=None):
         raise ValueError(
             f"{who}: initial_state must hold {len(shapes)} tensors; received {len(states)}."
         )
-    if not all(fits(_shape_of(state), shape) for state, shape in zip(states, shapes, strict=True)):
+    if not all(fits(shape_of(state), shape) for state, shape in zip(states, shapes, strict=True)):
         raise ValueError(
             f"{who}: initial_state must hold tensors of shapes {shapes}; "
-            f"received {[_received(state) for state in states]}."
+            f"received {[what_is(state) for state in states]}."
         )
-
-
-def _shape_of(tensor):
-    """Its shape; one that fits nothing where it is no array and no tensor, as a list is none."""
-    return getattr(tensor, "shape", ())
-
-
-def _received(tensor):
-    """What an error says that it got: a shape, or of which type it is."""
-    return tuple(tensor.shape) if hasattr(tensor, "shape") else f"a {type(tensor).__name__}"
 
 
 def fits(shape, expected):
@@ -96,3 +86,13 @@ def fits(shape, expected):
         for size, other in zip(shape, expected, strict=True)
         if isinstance(size, int) and isinstance(other, int)
     )
+
+
+def shape_of(tensor):
+    """Its shape; one that fits no other where it is neither an array nor a tensor, but a list."""
+    return tuple(getattr(tensor, "shape", ()))
+
+
+def what_is(tensor):
+    """Its shape, or what else it is, as an error shows it."""
+    return tuple(tensor.shape) if hasattr(tensor, "shape") else f"a {type(tensor).__name__}"

@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from seqkeras.attention.checks import require_attention
 from seqkeras.attention.masks import attended, masked_softmax, with_padding
 from seqkeras.attention.scores import Score
 from seqkeras.values import without_padding
@@ -28,7 +29,8 @@ class ScoreAttention(keras.layers.Layer):
         or is masked.
 
     Raises:
-        ValueError: if score is not a score, or attention_mask not of rank 3.
+        ValueError: if score is not a score, query, key or value is not of rank 3, or a mask is not
+            of the shape above.
     """
 
     def __init__(self, score, **kwargs):
@@ -60,6 +62,7 @@ class ScoreAttention(keras.layers.Layer):
 
     def _attend_to_real(self, query, key, value, masks, **options):
         """The call under its four masks; the options are further ones of `attend`."""
+        require_attention(self, query, key, value, masks)
         attention_mask, query_mask, key_mask, value_mask = masks
         mask = with_padding(attention_mask, key_mask, value_mask)
         key, value = self._real(mask, key, value)
@@ -128,7 +131,8 @@ class Attention(ScoreAttention):
         or is masked.
 
     Raises:
-        ValueError: if score is not a score, or attention_mask not of rank 3.
+        ValueError: if score is not a score, query, key or value is not of rank 3, or a mask is not
+            of the shape above.
 
     Reference: Bahdanau et al. 2015, section 3.1, https://arxiv.org/abs/1409.0473
     """

@@ -43,7 +43,8 @@ class HardAttention(ScoreAttention):
         where a query may attend to nothing or is masked.
 
     Raises:
-        ValueError: if score is not a score, attention_mask not of rank 3, or there is no key.
+        ValueError: if score is not a score, query, key or value is not of rank 3, a mask is not of
+            the shape above, or there is no key.
 
     Reference: Xu et al. 2015, section 4.1, https://arxiv.org/abs/1502.03044; the draw: Maddison et
     al. 2014, section 2, https://arxiv.org/abs/1411.0030

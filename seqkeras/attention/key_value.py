@@ -57,6 +57,7 @@ class PastAttention(keras.layers.Layer):
         self.predict_kernel = self.add_weight(name="predict_kernel", shape=shape)  # W_x
 
     def call(self, sequence, mask=None):
+        require_sequence(self, sequence=sequence.shape)
         require_mask(self, mask, sequence.shape)
         real = ops.ones(ops.shape(sequence)[:2], "bool") if mask is None else mask
         (sequence,) = without_padding(mask, sequence)

@@ -46,7 +46,8 @@ class LocalAttention(ScoreAttention):
 
     Raises:
         ValueError: if score is not a score, the window is no positive integer, the kind is another,
-            attention_mask not of rank 3, or there is no key.
+            query, key or value is not of rank 3, a mask is not of the shape above, or there is no
+            key.
 
     Reference: Luong et al. 2015, section 3.2, https://arxiv.org/abs/1508.04025
     """

@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from seqkeras import composites
+from seqkeras.attention.checks import require_attention
 from seqkeras.attention.masks import attended, with_padding
 from seqkeras.shapes import require_positive, require_sequence
 from seqkeras.values import normal_or_glorot, without_padding
@@ -150,7 +151,7 @@ class MultiHeadAttention(Heads):
 
     Raises:
         ValueError: if num_heads, head_dim or output_dim is not a positive integer, query, key or
-            value is not of rank 3, or the mask neither of rank 3 nor 4.
+            value is not of rank 3, or a mask is not of the shape above.
 
     Reference: Vaswani et al. 2017, section 3.2.2, https://arxiv.org/abs/1706.03762
     """
@@ -170,6 +171,8 @@ class MultiHeadAttention(Heads):
         key_mask=None,
         value_mask=None,
     ):
+        masks = attention_mask, query_mask, key_mask, value_mask
+        require_attention(self, query, key, value, masks, self.num_heads)
         mask = self._mask_of_heads(with_padding(attention_mask, key_mask, value_mask))
         if not composites.tracing_nodes():  # a graph for export holds numbers everywhere
             key, value = without_padding(attended(mask), key, value)

@@ -56,6 +56,7 @@ class RestrictedSelfAttention(Heads):
         self._add_projections(*[sequence_shape[-1]] * 3)
 
     def call(self, sequence, mask=None, training=False):
+        require_sequence(self, sequence=sequence.shape)
         require_steps(self, sequence=sequence)
         require_mask(self, mask, sequence.shape)
         (sequence,) = without_padding(mask, sequence)

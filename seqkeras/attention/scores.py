@@ -29,6 +29,7 @@ class Score(keras.layers.Layer):
         require_sequence(self, query=query_shape, key=key_shape)
 
     def call(self, query, key):
+        require_sequence(self, query=query.shape, key=key.shape)
         return self.compare(query, self.prepare(key))
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 from keras import ops
 
-from seqkeras.decoding.checks import require
+from seqkeras.decoding.checks import count, require
 from seqkeras.decoding.loop import Search, decode, reorder
 
 NEVER_SEEN = 1e-7  # the least attention that counts, so that one position can not decide alone
@@ -67,9 +67,10 @@ def beam(
         scores: (B, n_best) float32. Where fewer were found, -inf with length 0 and no tokens.
 
     Raises:
-        ValueError: if num_beams or n_best is less than 1, n_best is above num_beams, a penalty is
-            not finite, the coverage penalty is negative or has no source_mask or no attention
-            weights, or early_stopping is another; see also `seqkeras.decoding.decode`.
+        ValueError: if num_beams, n_best or max_length is no positive integer, n_best is above
+            num_beams, a penalty is not finite, the coverage penalty is negative or has no
+            source_mask or no attention weights, or early_stopping is another; see also
+            `seqkeras.decoding.decode`.
 
     Reference: Wu et al. 2016, section 7, equation 14, https://arxiv.org/abs/1609.08144
     """
@@ -99,11 +100,13 @@ def beam_search(
     """The `Search` of `beam`, whose arguments these are."""
     require(
         "beam",
-        (num_beams >= 1, f"num_beams must be at least 1; received {num_beams}"),
-        (
-            1 <= n_best <= num_beams,
-            f"n_best must be from 1 to num_beams, {num_beams}; received {n_best}",
-        ),
+        count("num_beams", num_beams),
+        count("n_best", n_best),
+        count("max_length", max_length),
+    )
+    require(
+        "beam",
+        (n_best <= num_beams, f"n_best must be at most num_beams, {num_beams}; received {n_best}"),
         (np.isfinite(length_penalty), f"length_penalty must be finite; received {length_penalty}"),
         (
             0 <= coverage_penalty < np.inf,

@@ -1,5 +1,7 @@
 """One way to refuse arguments."""
 
+import numbers
+
 
 def require(who, *demands):
     """Raise one error that names every demand which does not hold.
@@ -14,3 +16,9 @@ def require(who, *demands):
     broken = [f"{demand}." for holds, demand in demands if not holds]
     if broken:
         raise ValueError(f"{who}: {' '.join(broken)}")
+
+
+def count(name, number):
+    """A demand on a number of tokens, beams or the like."""
+    holds = isinstance(number, numbers.Integral) and not isinstance(number, bool) and number >= 1
+    return holds, f"{name} must be a positive integer; received {number!r}"

@@ -23,20 +23,42 @@ def compiled(function):
     random numbers it needs a seed. PyTorch runs the function as it is.
 
     Args:
-        function: of tensors, and of dictionaries, lists and tuples of them; so are its results.
+        function: of tensors or None, and of dictionaries, lists and tuples of them; so are its
+            results. It is no method: make one of `self`'s bound method, `compiled(self.method)`.
 
     Returns:
-        The same, of tensors or NumPy arrays.
+        The same, of tensors or NumPy arrays. A number that may vary is an array too.
+
+    Raises:
+        TypeError: when it is called, if an argument is or holds anything else.
     """
     wrap = {"tensorflow": _graph, "jax": _jitted}.get(keras.backend.backend(), lambda each: each)
     traced = wrap(function)
 
     @functools.wraps(function)
     def call(*arguments, **named):
-        arguments, named = tree.map_structure(ops.convert_to_tensor, (arguments, named))
-        return traced(*arguments, **named)
+        tensors = [_tensors(function, at, each) for at, each in enumerate(arguments)]
+        named = {name: _tensors(function, name, each) for name, each in named.items()}
+        return traced(*tensors, **named)
 
     return call
+
+
+def _tensors(function, name, argument):
+    """An argument, its arrays as tensors."""
+
+    def tensor(each):
+        if each is None:
+            return None
+        if not hasattr(each, "shape") or not hasattr(each, "dtype"):
+            who = getattr(function, "__name__", "the function")
+            raise TypeError(
+                f"compiled: argument {name!r} of {who} must be of arrays, tensors or None; "
+                f"received {type(each).__name__}."
+            )
+        return ops.convert_to_tensor(each)
+
+    return tree.map_structure(tensor, argument)
 
 
 def _graph(function):

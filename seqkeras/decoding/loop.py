@@ -16,7 +16,7 @@ import dataclasses
 import numpy as np
 from keras import ops
 
-from seqkeras.decoding.checks import require
+from seqkeras.decoding.checks import count, require
 from seqkeras.decoding.processors import Prefix, Prompt
 from seqkeras.values import known_numbers
 
@@ -47,6 +47,7 @@ class Search(abc.ABC):
     """
 
     num_beams = 1
+    end_id = -1  # of the token that ends a sequence; -1 if none does
 
     @abc.abstractmethod
     def begin(self, batch_size):
@@ -106,15 +107,20 @@ def decode(
         What `search.results` returns.
 
     Raises:
-        ValueError: if max_length is less than 1, the prompt has another shape or is longer than
-            max_length, state_entries are missing or are not those of the state, a per-beam entry
-            does not have one beam, or a cache has no room for max_length tokens behind those that
-            are there (while a graph is traced it is not known how many are, and counts as none).
+        ValueError: if max_length is no positive integer, the prompt has another shape or batch, or
+            is longer than max_length, an id known already is not in the vocabulary of the model
+            that `step` is a method of, state_entries are missing or are not those of the state, a
+            per-beam entry does not have one beam, or a cache has no room for max_length tokens
+            behind those that are there (while a graph is traced it is not known how many are, and
+            counts as none).
     """
+    model = getattr(step, "__self__", None)
     if state_entries is None:
-        state_entries = getattr(getattr(step, "__self__", None), "state_entries", None)
+        state_entries = getattr(model, "state_entries", None)
     loop = Loop(search, max_length, processors, prompt)
+    _require_vocabulary(model, start_id, search.end_id, prompt)
     state, fixed = _split(state, state_entries, search.num_beams)
+    _require_batch(prompt, state | fixed)
     _require_room(state | fixed, state_entries or (), max_length)
 
     def advance(length, last, token_ids, state, found):
@@ -137,12 +143,12 @@ class Loop:
         search, max_length, processors, prompt: see `decode`.
 
     Raises:
-        ValueError: if max_length is less than 1, or the prompt has another shape or is longer.
+        ValueError: if max_length is no positive integer, or the prompt has another shape, is longer
+            or has lengths, known already, that are not within it.
     """
 
     def __init__(self, search, max_length, processors=(), prompt=None):
-        demand = f"max_length must be at least 1; received {max_length}"
-        require("decode", (max_length >= 1, demand))
+        require("decode", count("max_length", max_length))
         self.search, self.max_length, self.processors = search, max_length, list(processors)
         self.prompt = None if prompt is None else _checked(prompt, max_length)
         if self.prompt is not None:
@@ -264,6 +270,32 @@ def _require_room(state, state_entries, max_length):
         require("decode", (holds, demand))
 
 
+def _require_vocabulary(model, start_id, end_id, prompt):
+    """Refuse ids that the model has no row for."""
+    vocab_size = getattr(model, "target_vocab_size", getattr(model, "vocab_size", None))
+    if vocab_size is None:
+        return
+    prompt_ids = () if prompt is None else prompt[0]
+    for name, ids, lowest in (
+        ("start_id", start_id, 0),
+        ("end_id", end_id, Search.end_id),
+        ("the prompt's ids", prompt_ids, 0),
+    ):
+        known = known_numbers(ids)
+        if known is not None:
+            wrong = known[(known < lowest) | (known >= vocab_size)]
+            demand = f"{name} must be from {lowest} to {vocab_size - 1}; received {wrong[:1]}"
+            require("decode", (not wrong.size, demand))
+
+
+def _require_batch(prompt, state):
+    """Refuse a prompt of more rows than the state has, or of fewer."""
+    rows = next(iter(state.values())).shape[0]
+    given = None if prompt is None else np.shape(prompt[1])[0]
+    demand = f"prompt must have a row for each of the state, {rows}; received {given}"
+    require("decode", (given is None or rows in (None, given), demand))
+
+
 def _split(state, state_entries, num_beams):
     """What beams carry along, as wide as there are beams, and what stays as it is."""
     state = {name: ops.convert_to_tensor(entry) for name, entry in state.items()}
@@ -286,16 +318,22 @@ def _split(state, state_entries, num_beams):
 
 def _checked(prompt, max_length):
     """The prompt as the last processor, whom no other overrules."""
+    known = known_numbers(prompt[1])
     token_ids, lengths = (ops.cast(each, "int32") for each in prompt)
     shapes = tuple(token_ids.shape), tuple(lengths.shape)
     require(
         "decode",
         (
-            (len(shapes[0]), len(shapes[1])) == (2, 1) and shapes[0][1] != 0,
+            (len(shapes[0]), len(shapes[1])) == (2, 1)
+            and shapes[0][1] != 0
+            and (shapes[0][0] == shapes[1][0] or None in (shapes[0][0], shapes[1][0])),
             f"prompt must be (token_ids (B, P), lengths (B,)); received {shapes[0]}, {shapes[1]}",
         ),
     )
     width = shapes[0][1]
     demand = f"prompt must not be longer than max_length, {max_length}; received {width} tokens"
     require("decode", (width is None or width <= max_length, demand))
+    if width is not None and known is not None:
+        demand = f"the prompt's lengths must be from 0 to {width}; received {known}"
+        require("decode", (np.all((known >= 0) & (known <= width)), demand))
     return Prompt(token_ids, lengths)

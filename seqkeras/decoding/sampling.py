@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from seqkeras.decoding.checks import require
+from seqkeras.decoding.checks import count, require
 from seqkeras.decoding.loop import batch_size_of, generate
 from seqkeras.decoding.processors import Temperature, TopK, TopP
 
@@ -47,7 +47,7 @@ def sample(
 
     Reference: Holtzman et al. 2020, https://arxiv.org/abs/1904.09751
     """
-    require("sample", (max_length >= 1, f"max_length must be at least 1; received {max_length}"))
+    require("sample", count("max_length", max_length))
     processors = [*processors, Temperature(temperature)]
     if top_k is not None:
         processors.append(TopK(top_k))

@@ -71,11 +71,7 @@ class CharacterCNN(keras.layers.Layer):
         ]
 
     def build(self, character_ids_shape):
-        if len(character_ids_shape) != 3:
-            raise ValueError(
-                "CharacterCNN: character_ids must have shape (batch, length, characters); "
-                f"received {tuple(character_ids_shape)}."
-            )
+        _require_characters(character_ids_shape)
         for layer, shape in [
             (self.embedding, (None, None)),
             *((each, (None, None, self.embedding_dim)) for each in self.convolutions),
@@ -84,6 +80,7 @@ class CharacterCNN(keras.layers.Layer):
                 layer.build(shape)
 
     def call(self, character_ids):
+        _require_characters(character_ids.shape)
         require_steps(self, character_ids=character_ids)
         batch_size, length, characters = ops.shape(character_ids)
         words = ops.reshape(character_ids, (-1, characters))  # (BT, W)
@@ -103,3 +100,11 @@ class CharacterCNN(keras.layers.Layer):
 
     def compute_output_shape(self, character_ids_shape):
         return (*character_ids_shape[:2], sum(self.filters))
+
+
+def _require_characters(shape):
+    if len(shape) != 3:
+        raise ValueError(
+            "CharacterCNN: character_ids must have shape (batch, length, characters); "
+            f"received {tuple(shape)}."
+        )

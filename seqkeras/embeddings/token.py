@@ -54,6 +54,8 @@ class TokenEmbedding(keras.layers.Layer):
 
     def call(self, token_ids):
         require_ids(self, "token_ids", token_ids, "vocab_size", self.vocab_size)
+        if keras.backend.standardize_dtype(token_ids.dtype) != "int64":
+            token_ids = ops.cast(token_ids, "int32")  # TensorFlow looks up no others
         looked_up = ops.cast(ops.take(self.embeddings, token_ids, axis=0), self.compute_dtype)
         return looked_up * self.dim**0.5 if self.scale else looked_up
 

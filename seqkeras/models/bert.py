@@ -7,6 +7,7 @@ from seqkeras.attention.masks import padding_mask
 from seqkeras.embeddings import LearnedPositions, TokenEmbedding
 from seqkeras.embeddings.ids import require_ids
 from seqkeras.models.token_model import TokenModel
+from seqkeras.shapes import require_steps
 from seqkeras.transformer import Encoder, LayerNorm
 from seqkeras.transformer.block import require_heads
 from seqkeras.values import build_once
@@ -56,7 +57,8 @@ class Bert(TokenModel):
     Raises:
         ValueError: if a size is not positive, num_heads does not divide hidden_dim, an activation
             is unknown, there are segment_ids and no segments, T is more than max_length, an id
-            known already is out of range, or the inputs are not those above.
+            known already is out of range, there is a pooler and no token, or the inputs are not
+            those above.
 
     `seqkeras.models.WithHeads` puts tasks on it; `seqkeras.models.presets` has the paper's sizes.
 
@@ -160,8 +162,13 @@ class Bert(TokenModel):
     def call(self, inputs, training=False, hidden_states=False):
         states = self.hidden_states(inputs, training)
         hidden = states[-1]
-        pooled = {} if self.pooler is None else {"pooled": self.pooler(hidden[:, 0])}
+        pooled = {} if self.pooler is None else {"pooled": self._pool(inputs, hidden)}
         return {"hidden": hidden, **pooled, **({"hidden_states": states} if hidden_states else {})}
+
+    def _pool(self, inputs, hidden):
+        """(B, D), from the first token."""
+        require_steps(self, token_ids=inputs["token_ids"])
+        return self.pooler(hidden[:, 0])
 
     def hidden_states(self, inputs, training=False):
         """The embeddings and what each block gives: a list of L + 1 tensors (B, T, D)."""

@@ -6,8 +6,8 @@ from keras import ops
 from seqkeras.attention import BiAttention
 from seqkeras.attention.masks import padding_mask
 from seqkeras.embeddings import CharacterCNN, Highway
-from seqkeras.models.inputs import require_inputs
 from seqkeras.models.recurrent_stack import values_dtype
+from seqkeras.models.token_model import TokenModel
 from seqkeras.recurrent import LSTM, Bidirectional
 from seqkeras.shapes import require_positive
 from seqkeras.values import NEVER, build_once
@@ -18,7 +18,7 @@ INPUTS = [
 
 
 @keras.saving.register_keras_serializable("seqkeras")
-class BiDAF(keras.Model):
+class BiDAF(TokenModel):
     """Six layers from the words of a context and a query to the ends of the answer.
 
         X, Q = highways([characters; words]), of the context and of the query    (1, 2)
@@ -53,14 +53,16 @@ class BiDAF(keras.Model):
         behind the context's end.
 
     Raises:
-        ValueError: if a size is not positive, num_highways is negative, or an input is missing or
-            unknown.
+        ValueError: if a size is not positive, num_highways is negative, an input is missing or
+            unknown, or an id known already is out of range.
 
     Train it with `seqkeras.losses.span_loss` on both outputs; `seqkeras.decoding.best_spans` reads
     the answer from them.
 
     Reference: Seo et al. 2017, section 2, https://arxiv.org/abs/1611.01603
     """
+
+    input_names = (INPUTS,)
 
     def __init__(
         self,
@@ -114,6 +116,15 @@ class BiDAF(keras.Model):
         )
         self.dropout = keras.layers.Dropout(dropout, dtype=policy)
 
+    @property
+    def id_limits(self):
+        parts = {"ids": "vocab_size", "characters": "character_vocab_size"}
+        return {
+            f"{side}_{part}": (size, self.sizes[size])
+            for side in ("context", "query")
+            for part, size in parts.items()
+        }
+
     def build(self, inputs_shape):
         sizes = self.sizes
         units = sizes["units"]
@@ -131,7 +142,8 @@ class BiDAF(keras.Model):
             build_once(layer, (None, None, 10 * units))
 
     def call(self, inputs, training=False):
-        require_inputs(self, inputs, INPUTS)
+        self.require_inputs(inputs)
+        self.check_ids(inputs)
         H, context_mask = self._encode(inputs, "context", training)  # (B, T, 2U)
         U, query_mask = self._encode(inputs, "query", training)  # (B, J, 2U)
         G = self.attention_flow(H, U, context_mask=context_mask, query_mask=query_mask)  # 8U

@@ -9,9 +9,9 @@ from keras import ops
 from seqkeras.attention.masks import padding_mask
 from seqkeras.composites import keras_rnn
 from seqkeras.embeddings import CharacterCNN, Highway
-from seqkeras.models.inputs import require_inputs
 from seqkeras.models.recurrent_stack import values_dtype
-from seqkeras.shapes import require_positive, require_sequence
+from seqkeras.models.token_model import TokenModel
+from seqkeras.shapes import require_mask, require_positive, require_sequence
 from seqkeras.values import build_once
 
 
@@ -38,7 +38,7 @@ class ProjectedLSTM(keras.layers.Layer):
         (B, T, projection_dim), zero at masked steps.
 
     Raises:
-        ValueError: if the sequences are not of rank 3.
+        ValueError: if the sequences are not of rank 3, or the mask has another shape than they.
 
     Reference: Sak et al. 2014, section 2, https://arxiv.org/abs/1402.1128, without peepholes
     """
@@ -72,6 +72,9 @@ class ProjectedLSTM(keras.layers.Layer):
         )
 
     def call(self, sequences, mask=None):
+        require_sequence(self, sequences=sequences.shape)
+        require_mask(self, mask, sequences.shape)
+
         def step(x, states):
             h, c = states
             i, f, g, o = ops.split(x + ops.matmul(h, self.recurrent_kernel), 4, axis=-1)
@@ -96,7 +99,7 @@ class ProjectedLSTM(keras.layers.Layer):
 
 
 @keras.saving.register_keras_serializable("seqkeras")
-class BiLM(keras.Model):
+class BiLM(TokenModel):
     """Two language models over words, one for each direction, that share all but their LSTMs.
 
         x(t) = projection(highways(CharacterCNN(word t)))
@@ -127,14 +130,17 @@ class BiLM(keras.Model):
         dictionary of "forward_logits" and "backward_logits", (B, T, V) each, in float32 at least.
 
     Raises:
-        ValueError: if a size is not positive, or an input is missing or unknown; from
-            `CharacterCNN` if widths, filters or the activation do not fit.
+        ValueError: if a size is not positive, an input is missing or unknown, or an id known
+            already is out of range; from `CharacterCNN` if widths, filters or the activation do
+            not fit.
 
     `represent` gives the layers that `LayerMix` weighs. Train it with the masked cross-entropy
     named in `seqkeras.losses`, on the word ids shifted by one to the left and to the right.
 
     Reference: Peters et al. 2018, sections 3.1 and 3.4, https://arxiv.org/abs/1802.05365
     """
+
+    input_names = ["character_ids"], ["lengths"]
 
     def __init__(
         self,
@@ -175,6 +181,10 @@ class BiLM(keras.Model):
         self.dropout = keras.layers.Dropout(dropout, dtype=policy)
         self.output_layer = keras.layers.Dense(vocab_size, dtype=values_dtype(self))
 
+    @property
+    def id_limits(self):
+        return {"character_ids": ("character_vocab_size", self.character_cnn.vocab_size)}
+
     def build(self, inputs_shape):
         words = (None, None, sum(self.character_cnn.filters))
         projected = (None, None, self.sizes["projection_dim"])
@@ -202,7 +212,8 @@ class BiLM(keras.Model):
 
     def _encode(self, inputs, training):
         """x (B, T, P), and the lists of each direction's layers, (B, T, P) each."""
-        require_inputs(self, inputs, ["character_ids"], ["lengths"])
+        self.require_inputs(inputs)
+        self.check_ids(inputs)
         character_ids, lengths = inputs["character_ids"], inputs.get("lengths")
         mask = None if lengths is None else padding_mask(lengths, ops.shape(character_ids)[1])
         x = self.character_cnn(character_ids)

@@ -6,6 +6,7 @@ It leaves out probabilistic outputs other than quantiles, and attention over the
 import functools
 
 import keras
+import numpy as np
 from keras import ops
 
 from seqkeras.attention.masks import padding_mask
@@ -13,7 +14,7 @@ from seqkeras.composites import keras_rnn, tracing_nodes
 from seqkeras.models.inputs import require_inputs
 from seqkeras.models.recurrent_stack import RecurrentStack, values_dtype
 from seqkeras.models.rnn_cells import config_of, require_cell, with_objects
-from seqkeras.shapes import require_positive
+from seqkeras.shapes import fits, require_positive
 from seqkeras.values import build_once
 
 DECODERS = ("direct", "recurrent")
@@ -62,7 +63,7 @@ class Forecaster(keras.Model):
     Raises:
         ValueError: if a size is not positive, num_known is negative, the cell or the decoder is
             unknown, the quantiles do not increase between 0 and 1, window or known have another
-            shape, or an input is missing or unknown.
+            shape or another number of features than before, or an input is missing or unknown.
 
     Train quantiles with `seqkeras.losses.PinballLoss`.
 
@@ -126,21 +127,30 @@ class Forecaster(keras.Model):
         known = ["known"] if self.num_known else []
         require_inputs(self, inputs, ["window", *known], ["lengths", "targets"])
 
-    def build(self, inputs_shape):
-        self._require_inputs(inputs_shape)
+    def _require_shapes(self, shapes):
         horizon, targets = self.sizes["horizon"], self.sizes["num_targets"]
-        window = tuple(inputs_shape["window"])
+        window = tuple(shapes["window"])
         if len(window) != 3 or window[-1] is None or window[-1] < targets:
             raise ValueError(
                 f"Forecaster: window must have shape (batch, length, features), {targets} features "
                 f"at least; received {window}."
             )
-        if self.num_known and tuple(inputs_shape["known"])[1:] != (horizon, self.num_known):
+        if self.num_known and not fits(shapes["known"], ("batch", horizon, self.num_known)):
             raise ValueError(
                 f"Forecaster: known must have shape (batch, {horizon}, {self.num_known}); received "
-                f"{tuple(inputs_shape['known'])}."
+                f"{tuple(shapes['known'])}."
             )
-        self.num_features = window[-1]
+        if self.built and window[-1] != self.num_features:
+            raise ValueError(
+                f"Forecaster: window must have {self.num_features} features, as those that the "
+                f"model was built for; received {window}."
+            )
+
+    def build(self, inputs_shape):
+        self._require_inputs(inputs_shape)
+        self._require_shapes(inputs_shape)
+        horizon, targets = self.sizes["horizon"], self.sizes["num_targets"]
+        self.num_features = inputs_shape["window"][-1]
         build_once(self.encoder, (None, None, self.num_features))
         if self.decoder is None:
             build_once(self.output_layer, (None, self.sizes["units"] + horizon * self.num_known))
@@ -150,6 +160,7 @@ class Forecaster(keras.Model):
 
     def call(self, inputs, training=False):
         self._require_inputs(inputs)
+        self._require_shapes({name: np.shape(each) for name, each in inputs.items()})
         window = ops.cast(inputs["window"], self.values_dtype)
         mask = None
         real = ops.ones_like(window[..., 0], dtype="bool")  # (B, S)

@@ -40,6 +40,7 @@ class GPT(TokenModel):
     Call arguments (one dictionary):
         token_ids: (B, T) integers, padded on the right, if at all. No position sees a later one, so
             lengths change nothing but which logits have a meaning.
+        lengths: (B,) integers, the real tokens of each row, which may be left out.
 
     Returns:
         logits: (B, T, V), in float32 at least.
@@ -160,14 +161,29 @@ class GPT(TokenModel):
 
         Returns:
             (B, T, V) logits, and the state behind each row's last real token.
+
+        Raises:
+            ValueError: if the lengths are not those of the token_ids, or the state is another
+                model's.
         """
+        build_once(self)
+        self.require_inputs({"token_ids": token_ids, "lengths": lengths})
         if state is None:
             state = self.initial_state(ops.shape(token_ids)[0])
+        self._require_state(state)
         if token_ids.shape[1] == 0:
             return self.embedding.logits(self.embedding(token_ids)), state
         lengths = None if lengths is None else lengths[:, None]
         hidden, state = self._hidden(token_ids[:, None], state, lengths)
         return self.embedding.logits(hidden[:, 0]), state
+
+    def _require_state(self, state):
+        names = [entry.name for entry in self.state_entries]
+        if sorted(names) != sorted(state):
+            raise ValueError(
+                f"GPT: the state must hold what initial_state gives, {names}; received "
+                f"{list(state)}."
+            )
 
     def step(self, token_ids, state):
         """One token of every beam, the step contract of `seqkeras.decoding`.
@@ -192,7 +208,15 @@ class GPT(TokenModel):
 
         Returns:
             (logits (B, K, V) behind the last one,), and the new state.
+
+        Raises:
+            ValueError: if there is no token.
         """
+        if token_ids.shape[-1] == 0:
+            raise ValueError(
+                "GPT: token_ids must hold at least one token of every beam; received shape "
+                f"{tuple(token_ids.shape)}."
+            )
         hidden, state = self._hidden(token_ids, state)
         return (self.embedding.logits(hidden[:, :, -1]),), state
 

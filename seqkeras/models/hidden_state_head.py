@@ -35,7 +35,8 @@ class HiddenStateHead(Head):
         (B, T, dim), in float32 at least; (B, T, D) without dim. No meaning at padded positions.
 
     Raises:
-        ValueError: if layer is negative or beyond the last block, or dim is not positive.
+        ValueError: if layer is no integer, negative or beyond the last block, or dim is not
+            positive.
 
     Reference: Jiao et al. 2020, "TinyBERT", section 3.1, equations 7 to 9,
     https://arxiv.org/abs/1909.10351
@@ -45,8 +46,10 @@ class HiddenStateHead(Head):
 
     def __init__(self, layer, dim=None, **kwargs):
         super().__init__(**kwargs)
-        if layer < 0:
-            raise ValueError(f"HiddenStateHead: layer must be at least 0; received {layer}.")
+        if not isinstance(layer, int) or layer < 0:
+            raise ValueError(
+                f"HiddenStateHead: layer must be an integer, at least 0; received {layer!r}."
+            )
         if dim is not None:
             require_positive(self, dim=dim)
         self.layer = layer

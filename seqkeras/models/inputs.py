@@ -4,6 +4,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from seqkeras.shapes import fits
+from seqkeras.values import known_numbers
+
+SOURCE = ["token_ids", "lengths"]  # what an encoder reads
+
 
 def require_inputs(model, inputs, required, optional=(), choices=False):
     """Raise a ValueError with every reason why a model can not read its inputs.
@@ -15,8 +20,8 @@ def require_inputs(model, inputs, required, optional=(), choices=False):
         optional: names that may be.
         choices: whether "token_ids" may be (B, C, T) too.
 
-    Where there are "lengths" and "segment_ids", they are of the "token_ids": one number for each
-    sequence, and one for each token.
+    Where there are "lengths", "segment_ids" and "target_ids", they are of the "token_ids": one
+    number for each sequence, from 0 to T, one for each token, and a target for each sequence.
     """
     who = type(model).__name__
     if not isinstance(inputs, Mapping):
@@ -44,16 +49,27 @@ def _shape_problems(inputs, choices):
     if len(shape) != len(axes):
         return [f"token_ids must have shape ({', '.join(axes)}); received {shape}."]
     problems = []
-    for name, rank, meaning in (
-        ("lengths", len(axes) - 1, "the real steps of each sequence"),
-        ("segment_ids", len(axes), "the text of each token"),
+    for name, expected, meaning in (
+        ("lengths", shape[:-1], "the real steps of each sequence"),
+        ("segment_ids", shape, "the text of each token"),
+        ("target_ids", (shape[0], None), "the target of each sequence"),
     ):
-        received = shape if inputs.get(name) is None else tuple(np.shape(inputs[name]))
-        pairs = zip(received, shape)
-        fits = all(one == other or None in (one, other) for one, other in pairs)
-        if inputs.get(name) is not None and not (fits and len(received) == rank):
+        received = expected if inputs.get(name) is None else tuple(np.shape(inputs[name]))
+        if not fits(received, expected):
             problems.append(
-                f"{name} must have shape ({', '.join(axes[:rank])}), {meaning} of token_ids "
-                f"{shape}; received {received}."
+                f"{name} must have shape ({', '.join(axes[: len(expected)])}), {meaning} of "
+                f"token_ids {shape}; received {received}."
             )
+    lengths = None if inputs.get("lengths") is None else known_numbers(inputs["lengths"])
+    if not problems and lengths is not None:
+        problems = _length_problems(lengths, shape[-1])
     return problems
+
+
+def _length_problems(lengths, longest):
+    if lengths.dtype.kind not in "iu":
+        return [f"lengths must be integers; received {lengths.dtype}."]
+    wrong = lengths[(lengths < 0) | (lengths > (np.inf if longest is None else longest))]
+    if not wrong.size:
+        return []
+    return [f"lengths must be from 0 to {longest}, the length; received {wrong[0]}."]

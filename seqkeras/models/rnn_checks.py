@@ -67,6 +67,10 @@ def _rules(sizes, options, attention, encoder_dim):
             f"{sizes['target_vocab_size'] - 1}; received {options['never_generated']}.",
         ),
         (
+            len(set(options["never_generated"])) < sizes["target_vocab_size"],
+            "never_generated must leave one id of the target; received all of them.",
+        ),
+        (
             options["bridge_layers"] >= 0,
             f"bridge_layers must be at least 0; received {options['bridge_layers']}.",
         ),

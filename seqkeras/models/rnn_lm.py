@@ -138,7 +138,11 @@ class RNNLanguageModel(TokenModel):
 
         Returns:
             (B, T, V) logits, and the state behind each row's last real token.
+
+        Raises:
+            ValueError: if the lengths are not those of the token_ids.
         """
+        self.require_inputs({"token_ids": token_ids, "lengths": lengths})
         hidden, state = self._hidden(token_ids, lengths, state, training)
         return self._logits(self.dropout(hidden, training=training)), state
 

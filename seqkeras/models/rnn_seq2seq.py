@@ -11,7 +11,9 @@ from keras import ops
 
 from seqkeras.attention import MovingAverageBaseline
 from seqkeras.attention.masks import padding_mask
+from seqkeras.embeddings.ids import require_ids
 from seqkeras.models.contexts import CONTEXTS, Bridge
+from seqkeras.models.inputs import SOURCE, require_inputs
 from seqkeras.models.recurrent_stack import RecurrentStack, values_dtype
 from seqkeras.models.rnn_cells import config_of, with_objects
 from seqkeras.models.rnn_checks import check_arguments, is_hard
@@ -102,7 +104,7 @@ class RNNSeq2Seq(TokenModel):
     section 4.1, https://arxiv.org/abs/1502.03044
     """
 
-    input_names = (["token_ids", "lengths", "target_ids"],)
+    input_names = ([*SOURCE, "target_ids"],)
 
     def __init__(
         self,
@@ -254,7 +256,9 @@ class RNNSeq2Seq(TokenModel):
         Per-beam entries have shape (B, 1, ...), one beam; per-source entries (B, ...).
         """
         build_once(self)
-        self.check_ids({"token_ids": token_ids})
+        source = {"token_ids": token_ids, "lengths": lengths}
+        require_inputs(self, source, SOURCE)
+        self.check_ids(source)
         mask = padding_mask(lengths, ops.shape(token_ids)[1])
         embedded = self.source_embedding(token_ids)
         values, states = self.encoder(embedded, mask=mask, training=training)  # (B, S, E)
@@ -294,6 +298,7 @@ class RNNSeq2Seq(TokenModel):
             (logits (B, K, V), attention weights (B, K, S)), and the new state; (logits,) alone
             where there is no attention.
         """
+        require_ids(self, "token_ids", token_ids, *self.id_limits["target_ids"])
         return self.decoder.step(token_ids, state)
 
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):

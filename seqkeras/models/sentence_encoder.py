@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from seqkeras.attention.masks import padding_mask
-from seqkeras.models.token_model import TokenModel
+from seqkeras.models.encoder_model import EncoderModel
 from seqkeras.models.with_heads import ENCODER_INPUTS, require_encoder, serialize
 from seqkeras.values import build_once
 
@@ -13,7 +13,7 @@ SMALLEST = 1e-12  # norm that divides
 
 
 @keras.saving.register_keras_serializable("seqkeras")
-class SentenceEncoder(TokenModel):
+class SentenceEncoder(EncoderModel):
     """One vector for a text: the hidden states of an encoder, pooled.
 
         hidden = encoder(x)
@@ -55,37 +55,8 @@ class SentenceEncoder(TokenModel):
         self.pooling = pooling
         self.normalize = normalize
 
-    @property
-    def id_limits(self):
-        return getattr(self.encoder, "id_limits", {})
-
-    @property
-    def positions(self):
-        return getattr(self.encoder, "positions", None)
-
     def build(self, inputs_shape=None):
         build_once(self.encoder, inputs_shape)
-
-    # The pooler may belong to another model too, where it learns: its own flag stays as it is.
-    @property
-    def trainable_weights(self):
-        return self._without_pooler(super().trainable_weights)
-
-    @property
-    def trainable_variables(self):
-        return self._without_pooler(super().trainable_variables)
-
-    @property
-    def non_trainable_weights(self):
-        return _without(self.weights, self.trainable_weights)
-
-    @property
-    def non_trainable_variables(self):
-        return _without(self.variables, self.trainable_variables)
-
-    def _without_pooler(self, variables):
-        pooler = self.encoder.pooler
-        return variables if pooler is None else _without(variables, pooler.variables)
 
     def call(self, inputs, training=False):
         self.require_inputs(inputs)
@@ -117,9 +88,3 @@ class SentenceEncoder(TokenModel):
     def from_config(cls, config):
         encoder = keras.saving.deserialize_keras_object(config["encoder"])
         return cls(**{**config, "encoder": encoder})
-
-
-def _without(variables, others):
-    """The variables that are none of the others."""
-    left_out = {id(each) for each in others}
-    return [each for each in variables if id(each) not in left_out]

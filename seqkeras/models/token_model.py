@@ -28,7 +28,7 @@ def _checked(name):
             return theirs(self, x, *arguments, **options)
         except Exception as error:
             found = BEYOND.search(str(error))
-            if found is None:
+            if found is None or int(found[2]) not in self._table_sizes():
                 raise
             raise ValueError(
                 f"{type(self).__name__}: ids and positions must be from 0 to {int(found[2]) - 1}, "
@@ -45,7 +45,8 @@ class TokenModel(keras.Model):
     the vocabulary is an error of the graph with TensorFlow on a CPU, zeros on a GPU, and NaN with
     JAX, where an error of whatever kind costs the model its weights. So arrays are looked at before
     `fit`, `evaluate`, `predict` and their `..._on_batch` begin. Of a pipeline, as of `tf.data`,
-    they are not known then: TensorFlow's error gets our words.
+    they are not known then: TensorFlow's error gets our words. Labels are not looked at: what a
+    loss makes of one beyond the vocabulary differs from backend to backend.
 
     A subclass says in `input_names` which inputs it must have and may have, in `takes_choices`
     whether token_ids may be (B, C, T), and in `id_limits` how many ids an input has: {input: (name
@@ -62,6 +63,14 @@ class TokenModel(keras.Model):
     train_on_batch = _checked("train_on_batch")
     test_on_batch = _checked("test_on_batch")
     predict_on_batch = _checked("predict_on_batch")
+
+    def _table_sizes(self):
+        """How many rows the tables have that ids and positions index."""
+        positions = getattr(self, "positions", None)
+        sizes = [limit for _, limit in self.id_limits.values()]
+        if isinstance(positions, LearnedPositions):
+            sizes.append(positions.max_length + positions.first_position)
+        return sizes
 
     def require_inputs(self, inputs):
         """Raise a ValueError unless a dictionary holds what the model reads, and nothing else."""

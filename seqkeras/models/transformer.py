@@ -7,6 +7,7 @@ from seqkeras.attention.masks import padding_mask
 from seqkeras.decoding import StateEntry
 from seqkeras.embeddings import LearnedPositions, SinusoidalPositions, TokenEmbedding
 from seqkeras.models.gpt import require_positions
+from seqkeras.models.inputs import SOURCE, require_inputs
 from seqkeras.models.token_model import TokenModel
 from seqkeras.shapes import require_positive
 from seqkeras.transformer import Decoder, Encoder
@@ -61,13 +62,14 @@ class Transformer(TokenModel):
     Raises:
         ValueError: if a size is not positive, num_heads does not divide hidden_dim, a name is
             unknown, all embeddings are shared by vocabularies of two sizes, there are fewer learned
-            positions than tokens, or a token id known already, or one of never_generated, is not in
-            its vocabulary.
+            positions than tokens, a token id known already, or one of never_generated, is not in
+            its vocabulary, or never_generated is all of it.
 
     Reference: Vaswani et al. 2017, https://arxiv.org/abs/1706.03762
     """
 
-    input_names = (["token_ids", "lengths", "target_ids"],)
+    input_names = ([*SOURCE, "target_ids"],)
+    attends = True  # a step returns attention weights too
 
     def __init__(
         self,
@@ -151,14 +153,17 @@ class Transformer(TokenModel):
                 "Transformer: never_generated must be ids of the target, from 0 to "
                 f"{sizes['target_vocab_size'] - 1}; received {options['never_generated']}."
             )
+        if len(set(options["never_generated"])) == sizes["target_vocab_size"]:
+            raise ValueError(
+                "Transformer: never_generated must leave one id of the target; received all of "
+                "them."
+            )
         vocab_sizes = sizes["source_vocab_size"], sizes["target_vocab_size"]
         if options["shared_embeddings"] == "all" and len(set(vocab_sizes)) > 1:
             raise ValueError(
                 "Transformer: source_vocab_size and target_vocab_size must be equal to share all "
                 f"embeddings; received {vocab_sizes[0]} and {vocab_sizes[1]}."
             )
-
-    attends = True  # a step returns attention weights too
 
     @property
     def target_vocab_size(self):
@@ -224,9 +229,11 @@ class Transformer(TokenModel):
             Per-beam entries (B, 1, ...), one beam; per-source entries (B, ...).
 
         Raises:
-            ValueError: if there are not so many learned positions.
+            ValueError: if there are not so many learned positions, or the lengths are not those of
+                the token_ids.
         """
         build_once(self)
+        require_inputs(self, {"token_ids": token_ids, "lengths": lengths}, SOURCE)
         cache_length = self.sizes["max_length"] if max_length is None else max_length
         if self.options["positions"] == "learned":
             require_positions(self, cache_length, self.sizes["max_length"])

@@ -4,8 +4,8 @@ import keras
 from keras import ops
 
 from seqkeras.attention.masks import padding_mask
-from seqkeras.models.inputs import require_inputs
 from seqkeras.models.recurrent_stack import values_dtype
+from seqkeras.models.token_model import TokenModel
 from seqkeras.recurrent import TreeLSTM, TreeRNN
 from seqkeras.shapes import require_positive
 from seqkeras.values import build_once
@@ -14,7 +14,7 @@ CELLS = ("tree_rnn", "child_sum", "binary")
 
 
 @keras.saving.register_keras_serializable("seqkeras")
-class TreeClassifier(keras.Model):
+class TreeClassifier(TokenModel):
     """Words, a recursive network, and a softmax layer at every node.
 
         h = TreeLSTM(embedding of the words)        logits = W h + b
@@ -42,11 +42,13 @@ class TreeClassifier(keras.Model):
         logits: (B, N, V).
 
     Raises:
-        ValueError: if a size is not positive, the cell is unknown, or an input is missing or
-            unknown.
+        ValueError: if a size is not positive, the cell is unknown, an input is missing or unknown,
+            or an id known already is out of range.
 
     Reference: Tai et al. 2015, section 4.1, https://arxiv.org/abs/1503.00075
     """
+
+    input_names = ["token_ids", "lengths", "children", "levels"], ["labels"]
 
     def __init__(
         self,
@@ -80,6 +82,10 @@ class TreeClassifier(keras.Model):
         self.output_layer = keras.layers.Dense(num_classes, dtype=values_dtype(self))
         self.dropout = keras.layers.Dropout(dropout, dtype=policy)
 
+    @property
+    def id_limits(self):
+        return {"token_ids": ("vocab_size", self.sizes["vocab_size"])}
+
     def build(self, inputs_shape):
         embedded = (None, None, self.sizes["embedding_dim"])
         children = (None, None, self.sizes["num_children"])
@@ -88,7 +94,8 @@ class TreeClassifier(keras.Model):
         build_once(self.output_layer, (None, None, self.sizes["units"]))
 
     def call(self, inputs, training=False):
-        require_inputs(self, inputs, ["token_ids", "lengths", "children", "levels"], ["labels"])
+        self.require_inputs(inputs)
+        self.check_ids(inputs)
         token_ids = inputs["token_ids"]
         embedded = self.dropout(self.embedding(token_ids), training=training)
         words = ops.cast(token_ids > 0, embedded.dtype)[..., None]

@@ -6,8 +6,8 @@ from keras import ops, tree
 
 from seqkeras.attention.masks import padding_mask
 from seqkeras.embeddings.ids import require_ids
+from seqkeras.models.encoder_model import EncoderModel
 from seqkeras.models.heads import MaskedLMHead, MultipleChoiceHead
-from seqkeras.models.token_model import TokenModel
 from seqkeras.values import build_once
 
 ENCODER_INPUTS = ("token_ids", "lengths", "segment_ids")
@@ -15,7 +15,7 @@ ENCODED = ("hidden", "hidden_states", "pooled", "padding_mask")  # what heads ta
 
 
 @keras.saving.register_keras_serializable("seqkeras")
-class WithHeads(TokenModel):
+class WithHeads(EncoderModel):
     """An encoder and what stands on it: one head, or several that are trained at once.
 
         outputs(name) = heads(name)(encoder(inputs))
@@ -23,7 +23,7 @@ class WithHeads(TokenModel):
     Args:
         encoder: a model that returns "hidden" (B, T, D) and, unless its `pooler` is None, "pooled"
             (B, D), as `Bert`; called with hidden_states=True, "hidden_states" too, if a head takes
-            them.
+            them. The pooler is trained if a head takes "pooled".
         heads: a dictionary of heads by name, as {"classes": ClassificationHead(3)}.
         frozen: True for feature extraction, where the heads alone learn and the encoder runs
             without dropout; False for fine-tuning. The encoder's `trainable` goes by it: one that
@@ -89,12 +89,8 @@ class WithHeads(TokenModel):
         return ENCODER_INPUTS[:1], [*ENCODER_INPUTS[1:], *own]
 
     @property
-    def id_limits(self):
-        return getattr(self.encoder, "id_limits", {})
-
-    @property
-    def positions(self):
-        return getattr(self.encoder, "positions", None)
+    def pools(self):
+        return any("pooled" in head.takes for head in self.heads.values())
 
     def check_ids(self, inputs):
         super().check_ids(inputs)

@@ -77,10 +77,12 @@ class Bidirectional(keras.layers.Layer):
             build_once(layer, sequences_shape)
 
     def call(self, sequences, initial_state=None, mask=None, training=False):
+        require_sequence(self, sequences=sequences.shape)
         require_steps(self, sequences=sequences)
         require_mask(self, mask, sequences.shape)
         if initial_state is not None:
-            require_states(self, initial_state, 2 * _state_shapes(self.forward_layer))
+            shapes = 2 * _state_shapes(self.forward_layer)
+            require_states(self, initial_state, shapes, sequences.shape[0])
         run = self._as_one_composite if self._is_one(training) else self._as_two_layers
         outputs, states = run(sequences, initial_state, mask, training)
         return (outputs, *states) if self.forward_layer.return_state else outputs

@@ -141,12 +141,13 @@ class QRNN(keras.layers.Layer):
             ]
 
     def call(self, sequences, mask=None, initial_state=None, training=False):
+        require_sequence(self, sequences=sequences.shape)
         if initial_state is None:
             initial_state = self._first_state(sequences)
         initial_state = as_list(initial_state)
         require_steps(self, sequences=sequences)
         require_mask(self, mask, sequences.shape)
-        require_states(self, initial_state, self.state_shapes("batch"))
+        require_states(self, initial_state, self.state_shapes("batch"), sequences.shape[0])
         if self.go_backwards:
             sequences, mask = ops.flip(sequences, axis=1), _flipped(mask)
         if training and self.dropout:

@@ -76,12 +76,13 @@ class RNN(keras.layers.RNN):
         super().build(sequences_shape)
 
     def call(self, sequences, initial_state=None, mask=None, training=False):
+        require_sequence(self, sequences=sequences.shape)
         require_steps(self, sequences=sequences)
         require_mask(self, mask, sequences.shape)
         return super().call(sequences, initial_state, mask, training)
 
     def inner_loop(self, sequences, initial_state, mask, training=False):
-        require_states(self, initial_state, self.state_shapes)
+        require_states(self, initial_state, self.state_shapes, sequences.shape[0])
         if self.stateful:  # PyTorch writes the new states over these, which its gradients need
             initial_state = tree.map_structure(ops.copy, initial_state)
         outputs, last, states = run_cell(

@@ -8,7 +8,7 @@ import keras
 from keras import ops
 
 from seqkeras.shapes import require_positive, require_sequence
-from seqkeras.values import without_padding
+from seqkeras.values import known_numbers, without_padding
 
 KINDS = ("child_sum", "binary")
 
@@ -33,7 +33,8 @@ class Recursive(keras.layers.Layer):
 
     Raises:
         ValueError: if units is not a positive integer, the features, children or levels are not of
-            rank 3, or the children are not as many as the layer takes.
+            rank 3, the children are not as many as the layer takes, or a place known already is
+            beyond the row.
     """
 
     num_gates: int
@@ -64,6 +65,9 @@ class Recursive(keras.layers.Layer):
         self.num_children = self.add_recurrent_weights(children_shape[-1])
 
     def call(self, features, children, levels, node_mask=None):
+        real = True if node_mask is None else ops.expand_dims(node_mask, -1)
+        self._require_places("children", children, features.shape[1], real)
+        self._require_places("levels", levels, features.shape[1])
         (features,) = without_padding(node_mask, features)
         # Two places more in every row: one stands for a child that is not there, and stays zero;
         # in the other, levels put what is there only to make them equally wide.
@@ -97,6 +101,18 @@ class Recursive(keras.layers.Layer):
         if node_mask is not None:
             states = without_padding(node_mask, *states)
         return tuple(states) if self.return_state else states[0]
+
+    def _require_places(self, name, places, length, real=True):
+        """Refuse places in another row, or nowhere; padding may hold anything."""
+        known, real = known_numbers(places), known_numbers(real)
+        if length is None or known is None or real is None:
+            return
+        wrong = known[((known < -1) | (known >= length)) & real]
+        if wrong.size:
+            raise ValueError(
+                f"{type(self).__name__}: {name} must be places in a row, from 0 to {length - 1}, "
+                f"or -1; received {wrong[0]}."
+            )
 
     def _in_all_places(self, children):
         """Children as wide as the weights are, where no node of a batch has so many."""

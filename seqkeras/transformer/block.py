@@ -3,6 +3,7 @@
 import keras
 
 from seqkeras.attention import MultiHeadAttention
+from seqkeras.shapes import require_positive
 from seqkeras.transformer.feed_forward import FeedForward
 from seqkeras.transformer.layer_norm import LayerNorm
 from seqkeras.values import build_once
@@ -10,16 +11,11 @@ from seqkeras.values import build_once
 
 def require_heads(layer, hidden_dim, num_heads):
     """Raise a ValueError unless so many heads divide the width."""
-    who = type(layer).__name__
-    if min(hidden_dim, num_heads) < 1:
-        raise ValueError(
-            f"{who}: hidden_dim and num_heads must be at least 1; "
-            f"received {hidden_dim} and {num_heads}."
-        )
+    require_positive(layer, hidden_dim=hidden_dim, num_heads=num_heads)
     if hidden_dim % num_heads:
         raise ValueError(
-            f"{who}: num_heads must divide hidden_dim; received num_heads={num_heads}, "
-            f"hidden_dim={hidden_dim}."
+            f"{type(layer).__name__}: num_heads must divide hidden_dim; received "
+            f"num_heads={num_heads}, hidden_dim={hidden_dim}."
         )
 
 

@@ -22,11 +22,16 @@ class LayerNorm(keras.layers.Layer):
     Returns:
         (..., D).
 
+    Raises:
+        ValueError: if epsilon is negative.
+
     Reference: Ba et al. 2016, section 3.1, https://arxiv.org/abs/1607.06450
     """
 
     def __init__(self, epsilon=1e-5, **kwargs):
         super().__init__(**kwargs)
+        if epsilon < 0:
+            raise ValueError(f"LayerNorm: epsilon must not be negative; received {epsilon}.")
         self.epsilon = epsilon
         self.supports_masking = True
 

@@ -5,6 +5,8 @@ import pytest
 
 from seqkeras.attention import (
     AdditiveScore,
+    Attention,
+    BiAttention,
     DotScore,
     HardAttention,
     KeyValueAttention,
@@ -76,6 +78,41 @@ def test_a_sequence_without_a_step_is_refused(who):
     message = rf"{who}: sequences? must have at least one step; received shape \(2, 0, 7\)\."
     with pytest.raises(ValueError, match=message):
         RECURRENT[who]()(floats(2, 0, 7))
+
+
+@pytest.mark.parametrize("who", [*RECURRENT, "KeyValueAttention"])
+def test_a_built_layer_refuses_what_is_no_sequence(who):
+    layer = RECURRENT[who]() if who in RECURRENT else KeyValueAttention(2)
+    layer(floats(2, 3, 6))
+    message = rf"{who}: sequences? must have shape \(batch, length, dim\); received \(2, 6\)\."
+    with pytest.raises(ValueError, match=message):
+        layer(floats(2, 6))
+
+
+ATTENTIONS = {
+    "AdditiveScore": (lambda: AdditiveScore(5), ["query", "key"]),
+    "BiAttention": (BiAttention, ["context", "query"]),
+    "Attention": (lambda: Attention(DotScore()), ["query", "key", "value"]),
+    "MultiHeadAttention": (lambda: MultiHeadAttention(2, 3), ["query", "key", "value"]),
+}
+
+
+@pytest.mark.parametrize("who", ATTENTIONS)
+def test_a_built_attention_refuses_what_is_no_sequence(who):
+    make, names = ATTENTIONS[who]
+    layer, inputs = make(), {name: floats(2, 3, 6) for name in names}
+    layer(**inputs)
+    for name in names:
+        message = rf"{who}: {name} must have shape \(batch, length, dim\); received \(2, 6\)\."
+        with pytest.raises(ValueError, match=message):
+            layer(**inputs | {name: floats(2, 6)})
+
+
+def test_a_built_character_cnn_refuses_what_is_no_text():
+    layer = CharacterCNN(11, 5, [2], [3])
+    layer(np.ones((2, 3, 7), int))
+    with pytest.raises(ValueError, match="CharacterCNN: character_ids must have shape"):
+        layer(np.ones((2, 3), int))
 
 
 @pytest.mark.parametrize("make", [HardAttention, lambda score: LocalAttention(score, 2)])

@@ -6,6 +6,7 @@ import pytest
 
 from seqkeras.attention import (
     Attention,
+    BiAttention,
     DotScore,
     HardAttention,
     LocalAttention,
@@ -127,6 +128,18 @@ def test_multi_head_attention_takes_the_masks_that_keras_s_takes(causal):
     randomize(ours)
     rival.set_weights(ours.get_weights())
     close(first(model(KEY_IDS))[KEY_MASK], first(others(KEY_IDS))[KEY_MASK])
+
+
+def test_bi_attention_takes_the_masks_of_both_embeddings_and_passes_the_first_on():
+    layer = BiAttention()
+    model = behind_embeddings(layer, keyword="query")
+    randomize(layer)
+    context, query = embedded(QUERY_IDS, 0), embedded(KEY_IDS, 1)
+    expected = numbers(layer(context, query, context_mask=QUERY_MASK, query_mask=KEY_MASK))
+    close(first(model([QUERY_IDS, KEY_IDS])), expected)
+    pooled = keras.Model(model.inputs, keras.layers.GlobalAveragePooling1D()(model.outputs[0]))
+    means = [row[mask].mean(axis=0) for row, mask in zip(expected, QUERY_MASK)]
+    close(pooled([QUERY_IDS, KEY_IDS]), np.stack(means))
 
 
 def test_restricted_attention_takes_the_mask_of_embeddings():

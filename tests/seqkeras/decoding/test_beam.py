@@ -226,9 +226,10 @@ def test_a_row_that_is_done_waits_for_the_others():
 @pytest.mark.parametrize(
     "options, message",
     [
-        ({"num_beams": 0}, "^beam: num_beams must be at least 1; received 0. n_best must be "),
-        ({"n_best": 4}, "^beam: n_best must be from 1 to num_beams, 3; received 4.$"),
-        ({"n_best": 0}, "n_best must be from 1 to num_beams, 3; received 0"),
+        ({"num_beams": 0}, "^beam: num_beams must be a positive integer; received 0"),
+        ({"num_beams": 2.0}, "^beam: num_beams must be a positive integer; received 2.0"),
+        ({"n_best": 4}, "^beam: n_best must be at most num_beams, 3; received 4.$"),
+        ({"n_best": 0}, "^beam: n_best must be a positive integer; received 0"),
         ({"length_penalty": np.nan}, "length_penalty must be finite; received nan"),
         ({"coverage_penalty": -0.1}, "coverage_penalty must not be negative, .* received -0.1"),
         ({"coverage_penalty": 0.1}, "source_mask must be given with a coverage_penalty"),

@@ -128,3 +128,35 @@ def test_a_model_that_is_not_built_is_built_by_the_first_call():
     found = compiled(lambda values: layer(values))(floats(3, 7))
     close(found, layer(floats(3, 7)))
     assert np.any(numbers(found) != 0)
+
+
+def test_an_argument_that_is_left_out_stays_none():
+    @compiled
+    def scaled(x, factor=None, *, shift=None):
+        x = x if factor is None else factor * x
+        return x if shift is None else x + shift
+
+    x = floats(5, 7)
+    close(scaled(x, None), x)
+    close(scaled(x, np.float32(2), shift=None), 2 * x)
+    close(scaled(x, shift=floats(7)), x + floats(7))
+
+
+def test_what_is_no_tensor_is_refused_by_its_name():
+    class Model:
+        @compiled
+        def step(self, x):
+            return x
+
+    @compiled
+    def scaled(x, *, factor):
+        return factor * x
+
+    for call, name, received in (
+        (lambda: scaled(floats(5), factor=2.0), "'factor' of scaled", "float"),
+        (lambda: scaled([1.0, 2.0], factor=floats(5)), "0 of scaled", "float"),
+        (lambda: Model().step(floats(5)), "0 of step", "Model"),
+    ):
+        message = f"^compiled: argument {name} must be of arrays, tensors .*; received {received}.$"
+        with pytest.raises(TypeError, match=message):
+            call()

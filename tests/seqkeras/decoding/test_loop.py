@@ -3,6 +3,7 @@ import pytest
 from keras import ops
 
 from seqkeras.decoding import BannedTokens, StateEntry, beam, generate, greedy, sample
+from seqkeras.models import RNNLanguageModel, RNNSeq2Seq
 from tests import references
 from tests.arrays import close, numbers
 from tests.catalogue.transformer_models import GPTS
@@ -186,12 +187,42 @@ def test_decoding_is_the_same_when_it_is_compiled_for_any_batch(function):
 
 def test_what_can_not_be_decoded_is_refused():
     decoder = Automaton(0)
-    with pytest.raises(ValueError, match="^decode: max_length must be at least 1; received 0.$"):
-        decoded(decoder, max_length=0)
+    for wrong in (0, 7.0):
+        message = f"^decode: max_length must be a positive integer; received {wrong}.$"
+        with pytest.raises(ValueError, match=message):
+            decoded(decoder, max_length=wrong)
     with pytest.raises(ValueError, match=r"prompt must be \(token_ids .*; received \(3,\), \(1,\)"):
         decoded(decoder, prompt=([1, 2, 3], [3]))
     with pytest.raises(ValueError, match="longer than max_length, 2; received 3 tokens"):
         decoded(decoder, prompt=PROMPT, max_length=2)
+    with pytest.raises(ValueError, match=r"prompt must be .*; received \(5, 3\), \(4,\)"):
+        decoded(decoder, prompt=(PROMPT[0], PROMPT[1][:4]))
+    with pytest.raises(ValueError, match="must have a row for each of the state, 5; received 2"):
+        decoded(decoder, prompt=(PROMPT[0][:2], PROMPT[1][:2]))
+    for wrong in (-1, 4):
+        with pytest.raises(ValueError, match="^decode: the prompt's lengths must be from 0 to 3"):
+            decoded(decoder, prompt=(PROMPT[0], [3, 1, 0, 2, wrong]))
+
+
+@pytest.mark.parametrize(
+    "wrong, name",
+    [
+        ({"start_id": -1}, "start_id must be from 0"),
+        ({"start_id": np.array([1, 13])}, "start_id must be from 0"),
+        ({"end_id": 13}, "end_id must be from -1"),
+        ({"end_id": -2}, "end_id must be from -1"),
+        ({"prompt": (np.array([[3], [13]]), [1, 1])}, "the prompt's ids must be from 0"),
+    ],
+)
+@pytest.mark.parametrize("function, options", [(greedy, {}), (beam, {"num_beams": 2})])
+def test_ids_beyond_the_models_vocabulary_are_refused(function, options, wrong, name):
+    writer, translator = RNNLanguageModel(13, 5, 7), RNNSeq2Seq(17, 13, 5, 7, 11)
+    for model, state in (
+        (writer, writer.initial_state(2)),
+        (translator, translator.encode(np.array([[3], [16]]), np.array([1, 1]))),
+    ):
+        with pytest.raises(ValueError, match=f"^decode: {name} to 12; received"):
+            function(model.step, state, **{**IDS, **wrong}, max_length=5, **options)
 
 
 def test_a_state_that_beams_can_not_carry_is_refused():

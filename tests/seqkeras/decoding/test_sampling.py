@@ -164,7 +164,7 @@ def test_sums_that_are_rounded_out_of_order_draw_no_banned_token():
         ({"temperature": 0}, "^Temperature: temperature must be above 0 and finite; received 0.$"),
         ({"top_k": 0}, "^TopK: k must be at least 1; received 0.$"),
         ({"top_p": 1.5}, "^TopP: p must be above 0 and at most 1; received 1.5.$"),
-        ({"max_length": 0}, "^sample: max_length must be at least 1; received 0.$"),
+        ({"max_length": 0}, "^sample: max_length must be a positive integer; received 0.$"),
     ],
 )
 def test_what_can_not_be_sampled_is_refused_before_the_first_step(options, message):

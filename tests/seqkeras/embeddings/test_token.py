@@ -76,6 +76,16 @@ def test_ids_that_are_not_known_yet_are_looked_up():
     close(graph(IDS), layer(IDS))
 
 
+@needs_tensorflow
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "uint32", "uint64"])
+def test_integers_of_every_width_are_looked_up(dtype):
+    import tensorflow as tf
+
+    layer = built()
+    graph = tf.function(layer, input_signature=[tf.TensorSpec([None, None], dtype)])
+    close(graph(IDS.astype(dtype)), layer(IDS))
+
+
 def test_a_size_under_one_is_refused():
     message = r"^TokenEmbedding: vocab_size must be a positive integer; received 0\.$"
     with pytest.raises(ValueError, match=message):

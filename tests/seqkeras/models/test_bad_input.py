@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from seqkeras.models import GPT, Bert, MaskedLMHead, Transformer, WithHeads
+from seqkeras.models import GPT, Bert, MaskedLMHead, RNNSeq2Seq, Transformer, WithHeads
 from seqkeras.transformer import Decoder, DecoderBlock, Encoder, EncoderBlock
 
 SIZES = {"hidden_dim": 6, "num_layers": 1, "num_heads": 3, "feed_forward_dim": 11}
@@ -90,6 +90,21 @@ def test_what_is_never_generated_is_within_the_vocabulary(ids):
         Transformer(17, 13, **SIZES, never_generated=ids)
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda **options: Transformer(17, 13, **SIZES, **options),
+        lambda **options: RNNSeq2Seq(17, 13, 5, 7, 11, **options),
+    ],
+    ids=["Transformer", "RNNSeq2Seq"],
+)
+def test_something_must_be_left_to_generate(make):
+    make(never_generated=range(12))
+    message = r"^\w+: never_generated must leave one id of the target; received all of them\.$"
+    with pytest.raises(ValueError, match=message):
+        make(never_generated=range(13))
+
+
 @pytest.mark.parametrize("model", ["GPT", "Transformer"])
 def test_a_token_beyond_the_room_of_the_cache_is_refused(model):
     called, given = made(model)
@@ -123,6 +138,6 @@ def test_heads_that_do_not_divide_the_width_are_refused(make):
     message = r"^\w+: num_heads must divide hidden_dim; received num_heads=4, hidden_dim=6\.$"
     with pytest.raises(ValueError, match=message):
         make(**SIZES | {"num_heads": 4})
-    message = r"^\w+: hidden_dim and num_heads must be at least 1; received 6 and 0\.$"
+    message = r"^\w+: num_heads must be a positive integer; received 0\.$"
     with pytest.raises(ValueError, match=message):
         make(**SIZES | {"num_heads": 0})

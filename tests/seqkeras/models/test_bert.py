@@ -110,6 +110,14 @@ def test_a_pooler_may_be_of_another_form_or_left_out():
     close(bare(TOKENS)["hidden"], hidden)
 
 
+def test_without_a_token_there_is_nothing_to_pool():
+    nothing = {"token_ids": np.zeros((2, 0), int)}
+    assert numbers(built(pooler=None)(nothing)["hidden"]).shape == (2, 0, 6)
+    message = r"Bert: token_ids must have at least one step; received shape \(2, 0\)\."
+    with pytest.raises(ValueError, match=message):
+        built()(nothing)
+
+
 def test_positions_may_begin_behind_other_rows():
     model, other = built(first_position=2), built()
     weights = model.get_weights()

@@ -135,6 +135,19 @@ def test_a_projected_lstm_is_the_papers_formula(reverse):
     close(actual, projected_lstm(x, REAL, weights, reverse))
 
 
+def test_lengths_of_another_batch_are_refused():
+    inputs = CASE.inputs() | {"lengths": np.array([2])}
+    with pytest.raises(ValueError, match="ProjectedLSTM: mask must have the shape"):
+        BiLM(**SIZES)(inputs)
+
+
+def test_a_built_projected_lstm_refuses_what_is_no_sequence():
+    layer = ProjectedLSTM(5, 3)
+    layer(floats(2, 3, 7))
+    with pytest.raises(ValueError, match=r"ProjectedLSTM: sequences must have shape .*\(2, 7\)"):
+        layer(floats(2, 7))
+
+
 def test_the_forget_gate_of_a_projected_lstm_begins_open():
     layer = ProjectedLSTM(3, 2)
     layer.build((None, None, 5))

@@ -182,6 +182,21 @@ def test_inputs_that_do_not_fit_are_refused(shapes, message):
         model.build(shapes)
 
 
+@pytest.mark.parametrize(
+    "shapes, message",
+    [
+        ({"window": (2, 5, 3)}, r"window must have 7 features, .*; received \(2, 5, 3\)\."),
+        ({"window": (2, 7)}, r"window must have shape .*; received \(2, 7\)\."),
+        ({"known": (2, 3, 1)}, r"known must have shape \(batch, 3, 5\); received \(2, 3, 1\)\."),
+    ],
+)
+def test_a_built_model_refuses_inputs_of_other_shapes(shapes, message):
+    model, right = Forecaster(**SIZES, num_targets=2, num_known=5), {"window": (2, 5, 7), **KNOWN}
+    model({name: floats(*shape) for name, shape in right.items()})
+    with pytest.raises(ValueError, match=f"Forecaster: {message}"):
+        model({name: floats(*shape) for name, shape in {**right, **shapes}.items()})
+
+
 @needs_tensorflow
 def test_a_model_learns_a_batch_by_heart():
     keras.utils.set_random_seed(0)

@@ -186,6 +186,19 @@ def test_a_model_that_was_never_called_reads():
     close(logits, model({"token_ids": token_ids}))
 
 
+def test_a_model_that_was_never_called_reads_from_a_state():
+    state = GPT(17, **SIZES, max_length=5).initial_state(2)
+    logits, _ = GPT(17, **SIZES, max_length=5).read(np.array([[3, 5], [4, 7]]), state=state)
+    assert logits.shape == (2, 2, 17)
+
+
+def test_a_state_of_another_model_is_refused():
+    state = GPT(17, **SIZES, max_length=5).initial_state(2)
+    state.pop("position")
+    with pytest.raises(ValueError, match="^GPT: the state must hold what initial_state gives"):
+        GPT(17, **SIZES, max_length=5).read(np.array([[3], [4]]), state=state)
+
+
 def test_a_sequence_beyond_the_learned_positions_is_refused():
     model = GPT(17, **SIZES, max_length=5)
     message = r"LearnedPositions: a sequence must have at most max_length, 5, positions; received 6"
@@ -200,6 +213,13 @@ def test_an_id_beyond_the_vocabulary_is_refused():
     message = r"TokenEmbedding: token_ids must be from 0 to 16, as vocab_size is 17; received 17\."
     with pytest.raises(ValueError, match=message):
         GPT(17, **SIZES, max_length=5)({"token_ids": np.array([[3, 17]])})
+
+
+def test_beams_without_a_token_are_refused():
+    model = GPT(11, 6, 1, 3, 7, max_length=5)
+    message = r"^GPT: token_ids must hold at least one token of every beam; .* \(2, 1, 0\)\.$"
+    with pytest.raises(ValueError, match=message):
+        model.read_beams(np.zeros((2, 1, 0), int), model.initial_state(2))
 
 
 def test_heads_that_do_not_divide_the_width_are_refused():

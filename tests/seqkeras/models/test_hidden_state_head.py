@@ -82,9 +82,10 @@ def test_half_precision_ends_where_the_loss_begins():
 
 
 def test_a_layer_or_a_width_that_is_not_there_is_refused():
-    message = "^HiddenStateHead: layer must be at least 0; received -1"
-    with pytest.raises(ValueError, match=message):
-        HiddenStateHead(-1)
+    message = "^HiddenStateHead: layer must be an integer, at least 0; received "
+    for wrong in (-1, "1", 1.5):
+        with pytest.raises(ValueError, match=f"{message}{wrong!r}"):
+            HiddenStateHead(wrong)
     message = "^HiddenStateHead: dim must be a positive integer; received 0"
     with pytest.raises(ValueError, match=message):
         HiddenStateHead(1, 0)

@@ -3,7 +3,16 @@
 import numpy as np
 import pytest
 
-from seqkeras.models import GPT, Bert, MaskedLMHead, SentenceEncoder, Transformer, WithHeads
+from seqkeras.models import (
+    GPT,
+    Bert,
+    MaskedLMHead,
+    RNNLanguageModel,
+    RNNSeq2Seq,
+    SentenceEncoder,
+    Transformer,
+    WithHeads,
+)
 
 TOKENS = {"token_ids": np.array([[3, 8, 12], [7, 1, 4]]), "lengths": np.array([3, 2])}
 MASK = np.array([[True, True, True], [True, True, False]])
@@ -68,6 +77,51 @@ def test_lengths_and_segments_of_other_texts_are_refused(name, extra, axes):
     message = rf"{name}: {which} must have shape \({axes}\), .* of token_ids \(2, 3\); received"
     with pytest.raises(ValueError, match=message):
         MODELS[name]()(TOKENS | extra)
+
+
+LENGTHS = {  # lengths that are none of three tokens, and what is said of them
+    "beyond": (np.array([3, 4]), "from 0 to 3, the length; received 4"),
+    "negative": (np.array([-1, 2]), "from 0 to 3, the length; received -1"),
+    "floats": (np.array([3.0, 2.0]), r"integers; received float\d\d"),
+}
+READERS = {  # what reads a piece of text beside the call
+    "GPT.read": ("GPT", lambda **given: MODELS["GPT"]().read(**given)),
+    "RNNLanguageModel.read": (
+        "RNNLanguageModel",
+        lambda **given: RNNLanguageModel(17, 5, 7).read(**given),
+    ),
+    "Transformer.encode": ("Transformer", lambda **given: MODELS["Transformer"]().encode(**given)),
+    "RNNSeq2Seq.encode": (
+        "RNNSeq2Seq",
+        lambda **given: RNNSeq2Seq(17, 13, 5, 7, 11).encode(**given),
+    ),
+}
+
+
+@every_model
+@pytest.mark.parametrize("lengths, message", LENGTHS.values(), ids=LENGTHS)
+def test_lengths_that_can_not_be_are_refused(name, lengths, message):
+    with pytest.raises(ValueError, match=rf"{name}: .*lengths must be {message}\."):
+        MODELS[name]()(TOKENS | {"lengths": lengths})
+
+
+@pytest.mark.parametrize("name, read", READERS.values(), ids=READERS)
+@pytest.mark.parametrize("lengths, message", LENGTHS.values(), ids=LENGTHS)
+def test_what_reads_a_piece_of_text_looks_at_its_lengths(name, read, lengths, message):
+    with pytest.raises(ValueError, match=rf"^{name}: lengths must be {message}\.$"):
+        read(**TOKENS | {"lengths": lengths})
+    with pytest.raises(ValueError, match=rf"^{name}: lengths must have shape \(batch\)"):
+        read(**TOKENS | {"lengths": np.array([3])})
+
+
+@pytest.mark.parametrize("shape", [(1, 4), (2,), (2, 4, 1)])
+@pytest.mark.parametrize(
+    "make", [MODELS["Transformer"], lambda: RNNSeq2Seq(17, 13, 5, 7, 11)], ids=["T", "RNN"]
+)
+def test_targets_of_other_sources_are_refused(make, shape):
+    message = r"target_ids must have shape \(batch, length\), .* of token_ids \(2, 3\); received"
+    with pytest.raises(ValueError, match=message):
+        make()(TOKENS | {"target_ids": np.ones(shape, int)})
 
 
 @every_model

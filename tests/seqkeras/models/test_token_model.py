@@ -16,6 +16,7 @@ from seqkeras.models import (
     WithHeads,
 )
 from seqkeras.values import known_numbers
+from tests import catalogue
 from tests.arrays import needs_tensorflow, numbers
 
 SIZES = {"hidden_dim": 6, "num_layers": 1, "num_heads": 3, "feed_forward_dim": 11}
@@ -84,6 +85,20 @@ def test_an_id_out_of_range_is_refused_before_anything_is_computed(method, name,
         assert not model.built
 
 
+@pytest.mark.parametrize("name", ["BiDAF", "BiLM", "TreeClassifier(binary)"])
+@pytest.mark.parametrize("below", [True, False], ids=["below", "beyond"])
+def test_models_of_other_inputs_look_at_their_ids_too(name, below):
+    [case] = [each for each in catalogue.CASES if each.name == name]
+    model, given = case.build(), case.inputs()
+    for inputs, (_, limit) in model.id_limits.items():
+        ids = given[inputs].copy()
+        ids[1, -1] = wrong = -1 if below else limit
+        message = f"{type(model).__name__}: {inputs} must be from 0 to {limit - 1}, as .*d {wrong}"
+        for read in (model, lambda each: model.predict(each, verbose=0)):
+            with pytest.raises(ValueError, match=message):
+                read(given | {inputs: ids})
+
+
 @pytest.mark.parametrize("inputs", ["token_ids", "target_ids"])
 def test_a_recurrent_model_looks_at_ids_when_it_is_called(inputs):
     model = MODELS["RNNSeq2Seq"][0]()
@@ -93,6 +108,15 @@ def test_a_recurrent_model_looks_at_ids_when_it_is_called(inputs):
     if inputs == "token_ids":
         with pytest.raises(ValueError, match="^RNNSeq2Seq: token_ids must be from 0 to 16"):
             model.encode(given["token_ids"], given["lengths"])
+
+
+@pytest.mark.parametrize("wrong", [-1, 13])
+def test_a_recurrent_model_looks_at_the_ids_of_a_step(wrong):
+    model = MODELS["RNNSeq2Seq"][0]()
+    state = model.encode(GIVEN["token_ids"], GIVEN["lengths"])
+    message = f"^RNNSeq2Seq: token_ids must be from 0 to 12, as target_vocab_.* received {wrong}"
+    with pytest.raises(ValueError, match=message):
+        model.step(np.array([[1], [wrong]]), state)
 
 
 def test_tensors_are_looked_at_too():
@@ -163,6 +187,19 @@ def test_in_a_pipeline_tensorflows_error_gets_our_words(length, message):
     data = tf.data.Dataset.from_generator(batches, output_signature=signature)
     with pytest.raises(ValueError, match=f"^GPT: ids and positions must be {message}"):
         MODELS["GPT"][0]().predict(data, verbose=0)
+
+
+@needs_tensorflow
+def test_the_errors_of_other_tables_stay_as_they_are():
+    class WithTable(GPT):
+        def call(self, inputs, training=False):
+            return keras.ops.take(np.ones((7, 3)), inputs["token_ids"], axis=0)
+
+    import tensorflow as tf
+
+    data = tf.data.Dataset.from_tensors({"token_ids": np.full((2, 3), 8)})
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"= 8 is not in \[0, 7\)"):
+        WithTable(17, **SIZES, max_length=5).predict(data, verbose=0)
 
 
 def test_keras_says_itself_what_else_is_wrong():

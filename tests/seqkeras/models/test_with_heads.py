@@ -116,3 +116,17 @@ def test_heads_on_choices_take_a_length_for_each():
     message = r"WithHeads: lengths must have shape \(batch, choices\), .* received \(2,\)\."
     with pytest.raises(ValueError, match=message):
         model(choices | {"lengths": np.array([3, 2])})
+
+
+def test_a_pooler_that_no_head_takes_does_not_learn():
+    """Nor does Keras warn of variables without a gradient; warnings are errors here."""
+    encoder = Bert(17, 6, 2, 3, 11, max_length=13)
+    inputs = {"token_ids": np.array([[3, 8, 12], [7, 1, 4]])}
+    for head, learns in ((TaggingHead(3), False), (ClassificationHead(3), True)):
+        model = WithHeads(encoder, {"head": head})
+        labels = np.array([[0, 1, 2], [2, 1, 0]])[:, : 1 if learns else 3]
+        model.compile("sgd", {"head": keras.losses.SparseCategoricalCrossentropy(from_logits=True)})
+        model.fit(inputs, {"head": labels}, verbose=0)
+        trained = {id(each) for each in model.trainable_variables}
+        assert all((id(each) in trained) == learns for each in encoder.pooler.weights)
+        assert all(each.trainable for each in encoder.pooler.weights)

@@ -287,7 +287,7 @@ def test_the_number_of_initial_states_must_be_right(window, count):
     "shapes", [[(B, U + 1), (B, 2, D)], [(B, U), (B, 3, D)], [(B, U), (B, 2, D + 1)]], ids=str
 )
 def test_the_shapes_of_initial_states_must_be_right(shapes):
-    expected = [("batch", U), ("batch", 2, D)]
+    expected = [(B, U), (B, 2, D)]
     message = f"QRNN: initial_state must hold tensors of shapes {expected}; received {shapes}."
     with pytest.raises(ValueError, match=re.escape(message)):
         QRNN(U, window=3)(floats(B, S, D), initial_state=[floats(*shape) for shape in shapes])

@@ -265,7 +265,7 @@ def test_the_shapes_of_initial_states_must_be_right(layer, sizes):
     layer, wrong = layer(), [*sizes[:-1], sizes[-1] + 1]
     message = (
         f"{type(layer).__name__}: initial_state must hold tensors of shapes "
-        f"{[('batch', size) for size in sizes]}; received {[(B, width) for width in wrong]}."
+        f"{[(B, size) for size in sizes]}; received {[(B, width) for width in wrong]}."
     )
     with pytest.raises(ValueError, match=re.escape(message)):
         layer(floats(B, S, D), initial_state=[floats(B, width) for width in wrong])
@@ -282,13 +282,32 @@ BOTH = [
 def test_the_shapes_of_both_directions_initial_states_must_be_right(make):
     layer = make()
     wrong = [floats(B, U)] * (layer.num_states - 1) + [floats(B, U + 1)]
-    shapes = [("batch", U)] * layer.num_states
+    shapes = [(B, U)] * layer.num_states
     received = [each.shape for each in wrong]
     message = (
         f"Bidirectional: initial_state must hold tensors of shapes {shapes}; received {received}."
     )
     with pytest.raises(ValueError, match=re.escape(message)):
         layer(floats(B, S, D), initial_state=wrong)
+
+
+@pytest.mark.parametrize("make", [lambda: LSTM(U), lambda: GRU(U), lambda: QRNN(U, 1), *BOTH])
+def test_initial_states_of_another_batch_are_refused(make):
+    layer = make()
+    count = layer.num_states if isinstance(layer, (Bidirectional, QRNN)) else len(layer.state_size)
+    message = (
+        f"{type(layer).__name__}: initial_state must hold tensors of shapes {[(B, U)] * count}; "
+        f"received {[(B + 1, U)] * count}."
+    )
+    with pytest.raises(ValueError, match=re.escape(message)):
+        layer(floats(B, S, D), initial_state=[floats(B + 1, U)] * count)
+
+
+@pytest.mark.parametrize("make", [lambda: LSTM(U), BOTH[0], lambda: QRNN(U)])
+def test_a_mask_that_is_a_list_is_refused(make):
+    message = rf"mask must have the shape .*, \({B}, {S}\); received a list\."
+    with pytest.raises(ValueError, match=message):
+        make()(floats(B, S, D), mask=[[True] * S] * B)
 
 
 @pytest.mark.parametrize("make", [lambda: LSTM(U), BOTH[0], lambda: QRNN(U)])

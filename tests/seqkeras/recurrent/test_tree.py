@@ -93,6 +93,19 @@ def test_places_that_are_not_of_rank_3_are_refused(layer_class, name, axes):
         layer_class(11)(**inputs)
 
 
+@pytest.mark.parametrize("name", ["children", "levels"])
+@pytest.mark.parametrize("layer_class", [TreeRNN, TreeLSTM])
+def test_places_beyond_the_row_are_refused(layer_class, name):
+    inputs = inputs_of(BINARY)
+    length = inputs["features"].shape[1]
+    for wrong in (-2, length):
+        places = inputs[name].copy()
+        places[0, -1, -1] = wrong
+        message = f"{name} must be places in a row, from 0 to {length - 1}, or -1; .*d {wrong}"
+        with pytest.raises(ValueError, match=message):
+            layer_class(11)(**inputs | {name: places})
+
+
 @pytest.mark.parametrize("kind", ["tree_rnn", "binary"])
 def test_a_batch_of_fewer_children_is_as_one_whose_places_are_empty(kind):
     layer = TreeRNN(5) if kind == "tree_rnn" else TreeLSTM(5, kind="binary")

@@ -218,7 +218,7 @@ def test_a_width_that_the_heads_do_not_divide_is_refused():
     message = r"^EncoderBlock: num_heads must divide hidden_dim; received num_heads=5, hidden_dim=6"
     with pytest.raises(ValueError, match=message):
         EncoderBlock(6, 5, 7)
-    message = r"^DecoderBlock: hidden_dim and num_heads must be at least 1; received 6 and 0\.$"
+    message = r"^DecoderBlock: num_heads must be a positive integer; received 0\.$"
     with pytest.raises(ValueError, match=message):
         DecoderBlock(6, 0, 7)
 
