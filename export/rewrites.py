@@ -6,7 +6,6 @@
     a shape and back   Reshapes whose result has the first one's shape  ->  nothing
     two Reshapes       the second of which asks nothing of the first    ->  the second
     x W, x of rank 3   Reshape to rows, MatMul or Gemm, Reshape back    ->  MatMul, and an Add
-    logits not allowed Where(allowed, x W + b, a large negative one)    ->  a bias as large
     heads of keys      Reshape, Transpose, into MultiHeadAttention      ->  what was reshaped
     self-attention     three products of one tensor into the same       ->  Attention, or with a
                                                                             past one product
@@ -33,7 +32,6 @@ def simplify(graph, portable=False):
         *(() if portable else (_activate_by_gelu,)),
         _pass_reshape,
         _multiply_any_rank,
-        _ban_by_bias,
         _attend_by_rows,
         _attend_to_itself,
         _join_reshapes,  # last: the others look for what stands between two
@@ -130,23 +128,6 @@ def _multiply_any_rank(graph, node):
     place = list(graph.nodes).index(node)
     graph.insert(place, helper.make_node("MatMul", [source, product.input[1]], [name], name))
     become(node, "Add", [name, product.input[2]])
-
-
-def _ban_by_bias(graph, node):
-    """What no target may be costs a bias, where a Where would read and write all logits again."""
-    if node.op_type != "Where":
-        return
-    allowed, other = graph.constant(node.input[0]), graph.constant(node.input[2])
-    if allowed is None or allowed.ndim != 1 or other is None or other.size != 1 or other >= 0:
-        return
-    add = graph.maker(node.input[1], "Add")
-    product = graph.maker(add.input[0] if add else node.input[1], "MatMul")
-    bias = graph.constant(add.input[1]) if add else np.zeros(len(allowed), other.dtype)
-    if product is None or bias is None or bias.shape != allowed.shape:
-        return
-    name = f"{node.output[0]}/bias"
-    graph.constants[name] = np.where(allowed, bias, other.reshape(())).astype(bias.dtype)
-    become(node, "Add", [product.output[0], name])
 
 
 def _plain_gemm(graph, name):

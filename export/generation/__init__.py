@@ -1,0 +1,77 @@
+"""One ONNX graph from token ids to token ids: a Loop around the exported step graph.
+
+What stands before the steps, behind each of them and at the end is the loop of `seqkeras.decoding`
+itself, traced in these three parts; the step between them is the graph that `serving` runs too.
+"""
+
+import numpy as np
+
+from export.generation.joining import Joined
+from export.generation.searches import PromptedSearch, Search
+
+__all__ = ["encoder_decoder", "language_model"]
+
+
+def encoder_decoder(graphs, signatures, decoding, max_length, portable=False):
+    """The graph (token_ids, lengths) -> (generated_ids, generated_lengths, scores).
+
+    Args:
+        graphs: "encoder" and "decoder_step", `export.graph.Graph`s.
+        signatures: the `Signature`s that they were made of.
+        decoding: the manifest's `DecodingDefaults`: one beam is greedy search.
+        max_length: the most tokens of a result, `<eos>` among them.
+        portable: as of the graphs.
+
+    Returns:
+        An `export.graph.Graph`.
+    """
+    search = Search(decoding, max_length, signatures["decoder_step"])
+    parts = search.convert(portable)
+    joined = Joined()
+    state = joined.add(
+        graphs["encoder"], "encoder", {name: name for name in ("token_ids", "lengths")}
+    )
+    carried = joined.add(parts["begin"], "begin", {"lengths": "lengths"})
+    state |= joined.empty_caches(signatures["decoder_step"])
+    carried = joined.loop(graphs["decoder_step"], parts["advance"], carried, state, max_length)
+    return joined.finish(parts["results"], carried, signatures["encoder"].inputs)
+
+
+def language_model(graphs, signatures, decoding, max_length, portable=False):
+    """The graph (token_ids, lengths) of prompts -> (generated_ids, generated_lengths, scores).
+
+    What all prompts have is read at once; what the longer ones have beyond is forced, step by step.
+    A result begins with its prompt, which costs nothing.
+
+    Args:
+        graphs: "decoder_step", an `export.graph.Graph`.
+        signatures, decoding, portable: see `encoder_decoder`.
+        max_length: the most tokens of a prompt and its continuation, `<eos>` among them.
+
+    Returns:
+        An `export.graph.Graph`.
+    """
+    signature = signatures["decoder_step"]
+    search = PromptedSearch(decoding, max_length, signature)
+    parts = search.convert(portable)
+    joined = Joined()
+    given = {"token_ids": "token_ids", "lengths": "lengths"}
+    begun = joined.add(parts["begin"], "begin", given)
+    state = joined.empty_caches(signature) | joined.zero_states(signature)
+    step = graphs["decoder_step"].copy(
+        [each.name for each in signature.outputs if each.name.startswith(("logits", "next_"))]
+    )
+    read = {"token_ids": begun["common"], "beam_index": begun["rows"]}
+    stepped = joined.add(step, "prompt", state | read)
+    logits = joined.apply("Expand", stepped["logits"], np.array([1, search.beams, 1]))
+    advanced = joined.add(parts["advance"], "first", given | begun | {"logits": logits})
+    advanced.pop("going")
+    carried = {
+        name.removeprefix("next_"): each
+        for name, each in (stepped | advanced).items()
+        if name.startswith("next_")
+    }
+    # The state behind the prompt is of one beam, whatever number of beams goes on from it.
+    carried["beam_index"] = joined.apply("Div", carried["beam_index"], np.array(search.beams))
+    carried = joined.loop(graphs["decoder_step"], parts["advance"], carried, given, max_length)
+    return joined.finish(parts["results"], carried, search.prompt, given)

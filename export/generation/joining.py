@@ -1,0 +1,190 @@
+"""ONNX graphs set one behind the other, and a Loop around one of them."""
+
+import hashlib
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper
+
+from export.graph import Graph
+from export.onnx_graphs import IR_VERSION, OPSET, check_that_it_runs
+
+
+class Joined:
+    """Graphs set one behind the other; equal weights are one."""
+
+    def __init__(self):
+        self.nodes, self.constants, self.names = [], {}, {}
+
+    def constant(self, name, value):
+        """The name of a constant of that value."""
+        key = value.dtype.str, value.shape, hashlib.sha256(value.tobytes()).digest()
+        self.constants.setdefault(self.names.setdefault(key, name), value)
+        return self.names[key]
+
+    def add(self, graph, prefix, inputs, nodes=None):
+        """Add a graph's nodes; returns its outputs' names here by those that they have there.
+
+        Args:
+            graph: an `export.graph.Graph`.
+            prefix: of the names of what is within.
+            inputs: name there -> name here.
+            nodes: list to add to, of a Loop's body; None for those outside.
+        """
+        names = dict(inputs)
+        for name, value in graph.constants.items():
+            names[name] = self.constant(f"{prefix}/{name}", value)
+        nodes = self.nodes if nodes is None else nodes
+        nodes.extend(_renamed(node, prefix, names) for node in graph.nodes)
+        return {
+            output.name: names.get(output.name, f"{prefix}/{output.name}")
+            for output in graph.model.graph.output
+        }
+
+    def apply(self, op_type, name, constant):
+        """The result of an operator on a tensor and a constant."""
+        output = f"{name}/{op_type}"
+        inputs = [name, self.constant(f"{output}/constant", constant)]
+        self.nodes.append(helper.make_node(op_type, inputs, [output]))
+        return output
+
+    def empty_caches(self, step):
+        """The caches of a step before any token: name -> name."""
+        return {
+            spec.name: self._zeros(spec, [0 if d == "past_length" else d for d in spec.shape[1:]])
+            for spec in step.inputs
+            if "past_length" in spec.shape
+        }
+
+    def zero_states(self, step):
+        """Recurrent states of one beam before any token: name -> name."""
+        return {
+            spec.name: self._zeros(spec, [1, *spec.shape[2:]])
+            for spec in step.inputs
+            if spec.shape[:2] == ("previous_batch", "previous_beam")
+        }
+
+    def _zeros(self, spec, rest):
+        """Zeros for every row of the lengths, of that shape behind the first axis."""
+        name = f"zeros/{spec.name}"
+        shape, rows, whole = (f"{name}/{part}" for part in ("shape", "rows", "whole"))
+        zero, one = (self.constant(f"[{n}]", np.array([n])) for n in (0, 1))
+        rest = self.constant(f"{name}/rest", np.array(rest))
+        dtype = helper.np_dtype_to_tensor_dtype(np.dtype(spec.dtype))
+        self.nodes += [
+            helper.make_node("Shape", ["lengths"], [shape]),
+            helper.make_node("Slice", [shape, zero, one], [rows]),
+            helper.make_node("Concat", [rows, rest], [whole], axis=0),
+            helper.make_node(
+                "ConstantOfShape",
+                [whole],
+                [name],
+                value=helper.make_tensor("zero", dtype, [1], [0]),
+            ),
+        ]
+        return name
+
+    def loop(self, step, advance, carried, fixed, max_length):
+        """Steps until the search is done.
+
+        Args:
+            step, advance: `export.graph.Graph`s.
+            carried: what goes into the first step and from each to the next: name there -> here.
+            fixed: what every step reads: name there -> here. State that a step returns is carried.
+            max_length: the most steps.
+
+        Returns:
+            What the last step carries on: name there -> here.
+        """
+        beam_state = [
+            output.name.removeprefix("next_")
+            for output in step.model.graph.output
+            if output.name.startswith("next_")
+        ]
+        fixed = dict(fixed)
+        carried = carried | {name: fixed.pop(name) for name in beam_state if name in fixed}
+        step = step.copy(["logits", *(f"next_{name}" for name in beam_state)])
+        nodes, inside = [], {name: f"body/{name}" for name in carried}
+        last = inside["last"]
+        [tokens] = [each for each in step.model.graph.input if each.name == "token_ids"]
+        if len(tokens.type.tensor_type.shape.dim) == 3:  # some tokens of each beam
+            last = "body/last/one"
+            axis = self.constant("[2]", np.array([2]))
+            nodes.append(helper.make_node("Unsqueeze", [inside["last"], axis], [last]))
+        stepped = self.add(step, "step", fixed | inside | {"token_ids": last}, nodes)
+        given = fixed | inside | {"logits": stepped["logits"]}
+        after = stepped | self.add(advance, "advance", given, nodes)
+        types = {
+            value.name: value.type.tensor_type.elem_type
+            for value in [*step.model.graph.output, *advance.model.graph.output]
+        }
+        body = helper.make_graph(
+            nodes,
+            "body",
+            [
+                helper.make_tensor_value_info("body/turn", TensorProto.INT64, ()),
+                helper.make_tensor_value_info("body/going", TensorProto.BOOL, ()),
+                *(_of_any_shape(inside[name], types[f"next_{name}"]) for name in carried),
+            ],
+            [
+                helper.make_tensor_value_info(after["going"], TensorProto.BOOL, ()),
+                *(_of_any_shape(after[f"next_{name}"], types[f"next_{name}"]) for name in carried),
+            ],
+        )
+        results = {name: f"loop/{name}" for name in carried}
+        turns = self.constant("turns", np.array(max_length))
+        going = self.constant("going", np.array(True))
+        inputs = [turns, going, *carried.values()]
+        self.nodes.append(helper.make_node("Loop", inputs, [*results.values()], body=body))
+        return results
+
+    def finish(self, results, carried, inputs, given=()):
+        """The whole as a graph that is proved to run.
+
+        Args:
+            results: the `export.graph.Graph` of the last part.
+            carried, given: what it may read: name there -> here.
+            inputs: `TensorSpec`s of the whole.
+        """
+        outputs = results.model.graph.output
+        names = self.add(results, "results", {**carried, **dict(given)})
+        for each in outputs:
+            self.nodes.append(helper.make_node("Identity", [names[each.name]], [each.name]))
+        graph = helper.make_graph(
+            self.nodes, "generate", [_value(spec) for spec in inputs], list(outputs)
+        )
+        model = helper.make_model(
+            graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION
+        )
+        whole = Graph(model, self.constants)
+        whole.declare_domains()
+        # Symbolic shape inference gives up where a loop's state grows; the parts have passed it.
+        check_that_it_runs(whole, "generate")
+        return whole
+
+
+def _of_any_shape(name, dtype):
+    return helper.make_tensor_value_info(name, dtype, None)
+
+
+def _value(spec):
+    dtype = helper.np_dtype_to_tensor_dtype(np.dtype(spec.dtype))
+    return helper.make_tensor_value_info(spec.name, dtype, spec.shape)
+
+
+def _renamed(node, prefix, names):
+    """A copy of a node with the names of its tensors as they are here, in its subgraphs too."""
+    copy = onnx.NodeProto()
+    copy.CopyFrom(node)
+    copy.name = f"{prefix}/{node.name}"
+    for tensors in (copy.input, copy.output):
+        tensors[:] = [each and names.get(each, f"{prefix}/{each}") for each in tensors]
+    for attribute in copy.attribute:
+        if attribute.HasField("g"):
+            graph = attribute.g
+            inner = [_renamed(each, prefix, names) for each in graph.node]
+            del graph.node[:]
+            graph.node.extend(inner)
+            for value in [*graph.input, *graph.output, *graph.initializer, *graph.value_info]:
+                value.name = names.get(value.name, f"{prefix}/{value.name}")
+    return copy

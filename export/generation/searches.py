@@ -1,0 +1,175 @@
+"""What stands before, behind and at the end of a search's steps: `seqkeras.decoding`, traced."""
+
+import dataclasses
+
+from keras import ops
+
+from export.onnx_graphs import convert
+from seqkeras.decoding.beam import beam_search
+from seqkeras.decoding.loop import Loop, OneSequence
+from serving.manifest import TensorSpec
+
+
+class Search:
+    """The parts of a search around its steps, as functions of tensors.
+
+    Attributes:
+        prompt: `TensorSpec`s of what the parts read beside what is carried.
+        begun: `TensorSpec`s of what the first part makes.
+    """
+
+    prompt = ()
+
+    def __init__(self, decoding, max_length, step):
+        self.decoding, self.max_length = decoding, max_length
+        [logits] = [spec for spec in step.outputs if spec.name == "logits"]
+        self.vocab_size = logits.shape[-1]
+        self.beams = decoding.beam_size
+        if self.beams == 1:
+            self.search = OneSequence(_most_probable, decoding.end_id)
+        else:
+            self.search = beam_search(
+                num_beams=self.beams,
+                n_best=1,
+                max_length=max_length,
+                end_id=decoding.end_id,
+                length_penalty=decoding.length_penalty,
+            )
+        self.found = [
+            TensorSpec(f"found_{name}", each.dtype.name, ("batch", *each.shape[1:]))
+            for name, each in self.search.begin(1).items()
+        ]
+        rows = ("batch", self.beams)
+        self.tokens = TensorSpec("tokens", "int32", (*rows, max_length))
+        self.length = TensorSpec("length", "int32", ())
+        self.carried = self.begun = [
+            self.length,
+            self.tokens,
+            TensorSpec("last", "int64", rows),
+            TensorSpec("beam_index", "int64", rows),
+            *self.found,
+        ]
+
+    def convert(self, portable):
+        """The parts as `export.graph.Graph`s, by name."""
+        lengths = TensorSpec("lengths", "int64", ("batch",))
+        logits = TensorSpec("logits", "float32", ("batch", self.beams, self.vocab_size))
+        after = [dataclasses.replace(each, name=f"next_{each.name}") for each in self.carried]
+        specs = {
+            "begin": (self._begin, self.prompt or [lengths], self.begun),
+            "advance": (
+                self._advance,
+                [logits, self.length, self.tokens, *self.found, *self.prompt],
+                [*after, TensorSpec("going", "bool", ())],
+            ),
+            "results": (
+                self._results,
+                [self.tokens, *self.found, *self.prompt],
+                _results(self.max_length + len(self.prompt[:1])),
+            ),
+        }
+        return {
+            name: convert(function, inputs, outputs, name, portable)
+            for name, (function, inputs, outputs) in specs.items()
+        }
+
+    def _begin(self, lengths):
+        loop = Loop(self.search, self.max_length)
+        batch_size = ops.shape(lengths)[0]
+        length, last, tokens, _, found = loop.begin(batch_size, self.decoding.start_id, {})
+        rows = ops.arange(batch_size, dtype="int64")[:, None]  # of one beam each, as yet
+        return self._named(length, last, tokens, rows + 0 * ops.cast(last, "int64"), found)
+
+    def _advance(self, logits, length, tokens, **others):
+        prompt = [others.pop(spec.name) for spec in self.prompt]
+        loop = Loop(self.search, self.max_length, prompt=self._rest(*prompt))
+        beams = ops.arange(self.beams, dtype="int32") + ops.zeros_like(tokens[:, :, 0])
+        length, last, tokens, state, found = loop.advance(
+            logits, [], length, tokens, {"beams": beams}, _found(others)
+        )
+        rows = self.beams * ops.arange(ops.shape(tokens)[0], dtype="int64")[:, None]
+        beam_index = rows + ops.cast(state["beams"], "int64")
+        going = loop.unfinished(length, last, tokens, state, found)
+        after = self._named(length, last, tokens, beam_index, found)
+        return {f"next_{name}": each for name, each in after.items()} | {"going": going}
+
+    def _rest(self):
+        """The prompt of the loop."""
+        return None
+
+    def _named(self, length, last, tokens, beam_index, found):
+        named = {"length": length, "tokens": tokens, "last": ops.cast(last, "int64")}
+        named["beam_index"] = beam_index
+        return named | {f"found_{name}": each for name, each in found.items()}
+
+    def _results(self, tokens, **found):
+        token_ids, lengths, scores = self.search.results(tokens, _found(found))
+        if self.beams > 1:
+            token_ids, lengths, scores = token_ids[:, 0], lengths[:, 0], scores[:, 0]
+        return {"generated_ids": token_ids, "generated_lengths": lengths, "scores": scores}
+
+
+class PromptedSearch(Search):
+    """The same behind prompts, whose first token stands where else `<bos>` does."""
+
+    prompt = (
+        TensorSpec("token_ids", "int64", ("batch", "length")),
+        TensorSpec("lengths", "int64", ("batch",)),
+    )
+
+    def __init__(self, decoding, max_length, step):
+        super().__init__(decoding, max_length - 1, step)
+        self.begun = [
+            self.length,
+            self.tokens,
+            *self.found,
+            TensorSpec("common", "int64", ("batch", 1, "common_length")),
+            TensorSpec("rows", "int64", ("batch", 1)),
+        ]
+
+    def _begin(self, token_ids, lengths):
+        common = ops.min(lengths)
+        places = ops.arange(self.max_length, dtype="int64")
+        longest = ops.cast(ops.shape(token_ids)[1], "int64")
+        tokens = ops.take(token_ids, ops.minimum(places + 1, longest - 1), axis=1)
+        tokens = ops.where(places < common - 1, tokens, 0)[:, None]  # (B, 1, T - 1)
+        beams = ops.zeros((1, self.beams, 1), "int64")
+        begun = {
+            "length": ops.cast(common - 1, "int32"),
+            "tokens": ops.cast(tokens + beams, "int32"),
+            "common": token_ids[:, None, :common],
+            "rows": ops.arange(ops.shape(token_ids)[0], dtype="int64")[:, None],
+        }
+        found = self.search.begin(ops.shape(token_ids)[0])
+        return begun | {f"found_{name}": each for name, each in found.items()}
+
+    def _rest(self, token_ids, lengths):
+        # One more, so that there is one at least.
+        return ops.pad(token_ids[:, 1:], [(0, 0), (0, 1)]), lengths - 1
+
+    def _results(self, tokens, token_ids, lengths, **found):
+        results = super()._results(tokens, **found)
+        is_found = ops.cast(results["generated_lengths"] > 0, "int32")
+        first = ops.cast(token_ids[:, :1], "int32") * is_found[:, None]
+        results["generated_ids"] = ops.concatenate([first, results["generated_ids"]], axis=1)
+        # Every prompt has a token: `lengths` is read, so that it stays an input.
+        own = ops.cast(ops.minimum(lengths, 1), "int32")
+        results["generated_lengths"] = results["generated_lengths"] + own * is_found
+        return results
+
+
+def _results(max_length):
+    return [
+        TensorSpec("generated_ids", "int32", ("batch", max_length)),
+        TensorSpec("generated_lengths", "int32", ("batch",)),
+        TensorSpec("scores", "float32", ("batch",)),
+    ]
+
+
+def _found(named):
+    return {name.removeprefix("found_"): each for name, each in named.items()}
+
+
+def _most_probable(log_probs, position):
+    """Greedy search's choice; Keras's own arg-max is made of what ONNX has not."""
+    return ops.top_k(log_probs, 1)[1][:, 0]
