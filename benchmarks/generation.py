@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks import harness, training_steps
+from benchmarks import ctranslate2_model, harness, training_steps
 
 SIZES = {
     "hidden_dim": 512,
@@ -32,6 +32,8 @@ FIRST_CHARACTER = 0x4E00  # a character for each token: Han, then Hangul
 def measure(options):
     """Export, check and time both; returns the rows."""
     training_steps.quiet_tensorflow()
+    import serving
+
     ctranslate2 = harness.import_rival("ctranslate2")
     rounds = 1 if options.quick else options.rounds
     model, table = _model(options.quick)
@@ -40,10 +42,8 @@ def measure(options):
     with tempfile.TemporaryDirectory() as folder:
         folder = Path(folder)
         _export(model, table, texts, options.precisions, folder)
-        _write_rival(model, folder / "ctranslate2")
+        ctranslate2_model.write(model, folder / "ctranslate2")
         for precision in options.precisions:
-            import serving
-
             ours = serving.load(folder / "bundle", precision=precision, threads=THREADS)
             rival = ctranslate2.Translator(
                 str(folder / "ctranslate2"), compute_type=precision, intra_threads=THREADS
@@ -107,12 +107,6 @@ def _export(model, table, texts, precisions, folder):
     export(folder / "run", folder / "bundle", options=options)
 
 
-def _write_rival(model, folder):
-    from benchmarks import ctranslate2_model
-
-    ctranslate2_model.write(model, folder)
-
-
 def _compare(ours, rival, table, precision, beam_size, texts, rounds):
     tokens = [list(map(str, table.encode(text))) for text in texts]
 
@@ -140,7 +134,7 @@ def _compare(ours, rival, table, precision, beam_size, texts, rounds):
     print(f"{label}: {same:.0%} of the answers are CTranslate2's", flush=True)
     times = harness.times_in_turn({"ours": answer, "rival": answer_of_rival}, rounds, warm_up=1)
     total = len(texts) * TARGET
-    row = harness.compare_times(
+    return harness.compare_times(
         f"{label} vs ctranslate2",
         times["ours"],
         times["rival"],
@@ -148,7 +142,6 @@ def _compare(ours, rival, table, precision, beam_size, texts, rounds):
         1000 / total,
         GOALS.get(precision),
     )
-    return row
 
 
 def main(arguments=None):
