@@ -1,18 +1,28 @@
-"""Generation with a Transformer of base size: our runtime beside CTranslate2, text in to text out.
+"""Generation in our runtime beside other ways to run the same weights: texts in, texts out.
 
-    python -m benchmarks.generation [--rounds N] [--precisions float32,int8] [--json FILE] [--quick]
+    python -m benchmarks.generation [--only transformer] [--rivals ctranslate2,optimum]
+        [--precisions float32] [--optimum PYTHON] [--rounds N] [--json FILE] [--quick]
 
-Random weights, the same on both sides; 24 tokens in and exactly 32 out, for neither side ever ends
-a text. Float32 answers are compared before they are timed. Two threads each.
+transformer: of base size, beside CTranslate2 at the same precision (its int8 is of all matrices,
+ours is called int8-embedding), and in float32 beside `optimum` with onnxruntime, `transformers`
+with PyTorch, our own generation in Keras and the samplers of keras_nlp. rnn: two layers of 512
+LSTM units with attention, beside TensorFlow's SavedModel of it.
+
+Random weights, the same on all sides; 24 tokens in and exactly 32 out, for nobody ever ends a text.
+Answers are compared before they are timed. Two threads each. PYTHON is an interpreter with
+benchmarks/requirements-optimum.txt, which needs an environment of its own; without it, this one.
 """
 
+import argparse
+import contextlib
 import sys
 import tempfile
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks import ctranslate2_model, harness, training_steps
+from benchmarks import generation_rivals, harness, training_steps
+from benchmarks.generation_rivals import END, SOURCE, TARGET, THREADS
 
 SIZES = {
     "hidden_dim": 512,
@@ -21,76 +31,137 @@ SIZES = {
     "feed_forward_dim": 2048,
 }
 QUICK = {"hidden_dim": 16, "num_layers": 1, "num_heads": 2, "feed_forward_dim": 24}
+RNN_SIZES = {"embedding_dim": 512, "units": 512, "decoder_units": 512}
+RNN_QUICK = {"embedding_dim": 8, "units": 8, "decoder_units": 8}
 VOCAB_SIZE, QUICK_VOCAB_SIZE = 32_000, 100
-SOURCE, TARGET = 24, 32
 BATCH_SIZES, BEAM_SIZES = (1, 16, 64), (1, 4)
-GOALS = {"float32": 1.3, "int8": 1.0}
-THREADS = 2
+KERAS_BATCH_SIZES = (1, 16)  # the largest would take minutes, and they are reported only
+CTRANSLATE2_PRECISIONS = {"float32": "float32", "int8-embedding": "int8"}
+CTRANSLATE2_GOALS = {"float32": 1.3, "int8-embedding": 1.0}
+PRECISIONS = ("float32", "int8", "int8-embedding", "int4")
+RIVALS = ("ctranslate2", "optimum", "transformers", "keras", "keras_nlp")
+SAVED_MODEL = "saved model"
 FIRST_CHARACTER = 0x4E00  # a character for each token: Han, then Hangul
 
 
 def measure(options):
-    """Export, check and time both; returns the rows."""
+    """Export, check and time; returns the rows."""
     training_steps.quiet_tensorflow()
-    import serving
-
-    ctranslate2 = harness.import_rival("ctranslate2")
-    rounds = 1 if options.quick else options.rounds
-    model, table = _model(options.quick)
-    texts = _texts(table)
     rows = []
-    with tempfile.TemporaryDirectory() as folder:
-        folder = Path(folder)
-        _export(model, table, texts, options.precisions, folder)
-        ctranslate2_model.write(model, folder / "ctranslate2")
-        for precision in options.precisions:
-            ours = serving.load(folder / "bundle", precision=precision, threads=THREADS)
-            rival = ctranslate2.Translator(
-                str(folder / "ctranslate2"), compute_type=precision, intra_threads=THREADS
-            )
-            for beam_size in BEAM_SIZES:
-                for batch_size in BATCH_SIZES[: 1 if options.quick else None]:
-                    case = precision, beam_size, texts[:batch_size], rounds
-                    rows.append(_compare(ours, rival, table, *case))
-            del ours, rival
-    versions = {"ctranslate2": ctranslate2.__version__}
-    print(f"measured on {harness.machine(**versions)}, {THREADS} threads; {rounds} rounds")
+    for name, family in FAMILIES.items():
+        if options.only in (None, name):
+            with tempfile.TemporaryDirectory() as folder:
+                rows += family(Path(folder), options)
+    print(f"measured on {training_steps.machine()}, {THREADS} threads; {options.rounds} rounds")
     return rows
 
 
-def _model(quick):
-    from seqkeras.models import Transformer
-    from seqkeras.tokenizers import CharacterTable
+def _measure_transformer(folder, options):
+    model, table = make_model(options.quick)
+    texts = make_texts(table)
+    export_model(model, table, texts, options.precisions, folder)
+    rows = []
+    with contextlib.ExitStack() as stack:
+        rivals = _rivals_in_float32(model, folder, options, stack)
+        for precision in options.precisions:
+            others = dict(rivals) if precision == "float32" else {}
+            if "ctranslate2" in options.rivals and precision in CTRANSLATE2_PRECISIONS:
+                others["ctranslate2"] = generation_rivals.ctranslate2(
+                    model, folder / "ctranslate2", CTRANSLATE2_PRECISIONS[precision]
+                )
+            rows += _compare_all("transformer", folder, precision, others, table, texts, options)
+    return rows
 
-    vocab_size = QUICK_VOCAB_SIZE if quick else VOCAB_SIZE
-    places = [*range(FIRST_CHARACTER, 0xA000), *range(0xAC00, 0xD7A4)]
-    table = CharacterTable.learn([map(chr, places[: vocab_size - 4])])
+
+def _rivals_in_float32(model, folder, options, stack):
+    """name -> function, of those that the options name, but for CTranslate2."""
+    rivals = {}
+    if {"optimum", "transformers"} & {*options.rivals}:
+        context = generation_rivals.hugging_face(model, folder / "transformers", options.optimum)
+        rivals |= stack.enter_context(context)
+    if "keras" in options.rivals:
+        rivals["keras"] = generation_rivals.keras(model)
+    if "keras_nlp" in options.rivals:
+        rivals["keras_nlp"] = generation_rivals.keras_nlp(model)
+    return {name: rival for name, rival in rivals.items() if name in options.rivals}
+
+
+def _measure_rnn(folder, options):
+    model, table = _make_rnn(options.quick)
+    texts = make_texts(table)
+    export_model(model, table, texts, (), folder, saved_models=True)
+    rivals = {SAVED_MODEL: generation_rivals.saved_model(folder / "bundle" / "saved_model" / "1")}
+    return _compare_all("rnn", folder, "float32", rivals, table, texts, options)
+
+
+FAMILIES = {"transformer": _measure_transformer, "rnn": _measure_rnn}
+
+
+def make_model(quick):
+    """A built Transformer that never ends a text, and the table of its tokens."""
+    from seqkeras.models import Transformer
+
+    table = _make_table(quick)
     model = Transformer(
-        vocab_size,
-        vocab_size,
+        len(table),
+        len(table),
         max_length=TARGET,
         never_generated=(),
         output_bias=True,
+        positions="marian",
+        shared_embeddings="target",
+        epsilon=1e-5,
         **(QUICK if quick else SIZES),
     )
+    _draw_weights(model)
+    bias = np.zeros(len(table), np.float32)
+    bias[: END + 1] = -1e4  # nobody ever ends a text
+    model.output_bias.assign(bias)
+    return model, table
+
+
+def _make_rnn(quick):
+    from seqkeras.models import RNNSeq2Seq
+
+    table = _make_table(quick)
+    model = RNNSeq2Seq(
+        len(table),
+        len(table),
+        cell="lstm",
+        encoder_layers=2,
+        decoder_layers=2,
+        never_generated=range(END + 1),
+        **(RNN_QUICK if quick else RNN_SIZES),
+    )
+    _draw_weights(model)
+    return model, table
+
+
+def _make_table(quick):
+    from seqkeras.tokenizers import CharacterTable
+
+    places = [*range(FIRST_CHARACTER, 0xA000), *range(0xAC00, 0xD7A4)]
+    own = (QUICK_VOCAB_SIZE if quick else VOCAB_SIZE) - END - 1
+    return CharacterTable.learn([map(chr, places[:own])])
+
+
+def _draw_weights(model):
     model.build()
     draw = np.random.default_rng(0)
     for variable in model.variables:
         if "norm" not in variable.path:
             variable.assign(draw.normal(scale=0.02, size=variable.shape))
-    bias = np.zeros(vocab_size, np.float32)
-    bias[:4] = -1e4  # neither side ever ends a text
-    model.output_bias.assign(bias)
-    return model, table
 
 
-def _texts(table):
+def make_texts(table):
+    """As many texts as the largest batch has, of `SOURCE` tokens each."""
     draw = np.random.default_rng(1)
-    ids = draw.integers(4, len(table), (max(BATCH_SIZES), SOURCE))
+    ids = draw.integers(END + 1, len(table), (max(BATCH_SIZES), SOURCE))
     return [table.decode(row) for row in ids]
 
 
-def _export(model, table, texts, precisions, folder):
+def export_model(model, table, texts, precisions, folder, saved_models=False):
+    """Write the model's bundle, `folder`/bundle, in float32 and other precisions."""
     from export.bundle import Options, export
     from seqkeras.runs import save_run
 
@@ -101,59 +172,105 @@ def _export(model, table, texts, precisions, folder):
         [{"text": text, "target": text} for text in texts[:2]],
         {"source_length": SOURCE, "target_length": TARGET},
         {"source": table, "target": table},
+        decoding={"beam_size": max(BEAM_SIZES)},
     )
     others = tuple(name for name in precisions if name != "float32")
-    options = Options(precisions=others, tolerance=1.0, saved_models=False)
+    options = Options(precisions=others, tolerance=1.0, saved_models=saved_models)
     export(folder / "run", folder / "bundle", options=options)
 
 
-def _compare(ours, rival, table, precision, beam_size, texts, rounds):
-    tokens = [list(map(str, table.encode(text))) for text in texts]
+def _compare_all(family, folder, precision, rivals, table, texts, options):
+    import serving
 
-    def answer(_):
-        answers = ours(texts, beam_size=beam_size, token_budget=10**9)
-        return [each.text for each in answers]
+    ours = serving.load(folder / "bundle", precision=precision, threads=THREADS)
+    rows = []
+    for beam_size in BEAM_SIZES:
+        for batch_size in BATCH_SIZES[: 1 if options.quick else None]:
+            others = {
+                name: rival
+                for name, rival in rivals.items()
+                if batch_size in KERAS_BATCH_SIZES or not name.startswith("keras")
+            }
+            label = f"{family} {precision} beam {beam_size} b{batch_size}"
+            given = texts[:batch_size]
+            rows += _compare(label, ours, others, table, given, beam_size, options)
+    return rows
 
-    def answer_of_rival(_):
-        results = rival.translate_batch(
-            tokens,
-            beam_size=beam_size,
-            max_decoding_length=TARGET,
-            min_decoding_length=TARGET,
-            length_penalty=0,
+
+def _compare(label, ours, rivals, table, texts, beam_size, options):
+    token_ids = [list(map(int, table.encode(text))) for text in texts]
+    contenders = {
+        "ours": lambda _: [
+            each.text for each in ours(texts, beam_size=beam_size, token_budget=10**9)
+        ]
+    }
+    for name, rival in rivals.items():
+        contenders[name] = lambda _, rival=rival: rival(token_ids, beam_size)
+    found = [list(map(int, table.encode(text))) for text in contenders["ours"](0)]
+    for name in rivals:
+        _check(label, name, found, contenders[name](0))
+    times = harness.times_in_turn(contenders, 1 if options.quick else options.rounds, warm_up=1)
+    return [
+        harness.compare_times(
+            f"{label} vs {name}",
+            times["ours"],
+            times[name],
+            "ms/token",
+            1000 / (len(texts) * TARGET),
+            _goal(name, label, len(texts)),
         )
-        return [table.decode(map(int, each.hypotheses[0])) for each in results]
+        for name in rivals
+    ]
 
-    label = f"transformer {precision} beam {beam_size} b{len(texts)}"
-    found, expected = answer(0), answer_of_rival(0)
-    if {len(text) for text in found + expected} != {TARGET}:
+
+def _check(label, name, found, expected):
+    """Print how many answers are the rival's own; in float32 some must be."""
+    if {len(row) for row in [*found, *expected]} != {TARGET}:
         raise ValueError(f"{label}: not every answer has {TARGET} tokens.")
-    same = np.mean([text == other for text, other in zip(found, expected, strict=True)])
-    if precision == "float32" and not same:
-        raise ValueError(f"{label}: no answer is the same as CTranslate2's.")
-    print(f"{label}: {same:.0%} of the answers are CTranslate2's", flush=True)
-    times = harness.times_in_turn({"ours": answer, "rival": answer_of_rival}, rounds, warm_up=1)
-    total = len(texts) * TARGET
-    return harness.compare_times(
-        f"{label} vs ctranslate2",
-        times["ours"],
-        times["rival"],
-        "ms/token",
-        1000 / total,
-        GOALS.get(precision),
-    )
+    same = np.mean([row == other for row, other in zip(found, expected, strict=True)])
+    if " float32 " in label and not same:
+        raise ValueError(f"{label}: no answer is the same as that of {name}.")
+    print(f"{label}: {same:.0%} of the answers are those of {name}", flush=True)
+
+
+def _goal(name, label, batch_size):
+    if name == "ctranslate2":
+        return CTRANSLATE2_GOALS[label.split()[1]]
+    goals = {"optimum": 1.5 if batch_size == 1 else 1.15, "transformers": 2.0, SAVED_MODEL: 5.0}
+    return goals.get(name)
+
+
+def _names_of(known):
+    """A list of some of these names, for the command line."""
+
+    def names(text):
+        found = tuple(text.split(","))
+        if unknown := [each for each in found if each not in known]:
+            raise argparse.ArgumentTypeError(
+                f"expected some of {','.join(known)}; received {unknown[0]!r}"
+            )
+        return found
+
+    return names
 
 
 def main(arguments=None):
     """Run the benchmark; returns the exit status."""
     parser = harness.make_parser("generation", __doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=harness.count, default=5, help="timed rounds; 5")
+    parser.add_argument("--rounds", type=harness.count, default=3, help="timed rounds; 3")
+    parser.add_argument("--only", choices=FAMILIES, help="one family of models")
+    parser.add_argument(
+        "--rivals", type=_names_of(RIVALS), default=RIVALS, metavar="NAME,…", help=",".join(RIVALS)
+    )
     parser.add_argument(
         "--precisions",
-        type=lambda text: tuple(text.split(",")),
-        default=("float32", "int8"),
+        type=_names_of(PRECISIONS),
+        default=tuple(CTRANSLATE2_PRECISIONS),
         metavar="NAME,…",
-        help="float32,int8",
+        help=f"of {','.join(PRECISIONS)}; {','.join(CTRANSLATE2_PRECISIONS)}",
+    )
+    parser.add_argument(
+        "--optimum", metavar="PYTHON", default=sys.executable, help="the interpreter of optimum"
     )
     return harness.run(parser, measure, arguments)
 

@@ -7,10 +7,12 @@ import json
 import os
 import platform
 import statistics
+import subprocess
 import sys
 import time
 from pathlib import Path
 
+CHECKOUT = Path(__file__).resolve().parents[1]
 WARM_UP = 3  # rounds that are not timed
 
 
@@ -77,6 +79,25 @@ def compare_times(case, ours, rival, unit, scale, goal=None):
     return Row(
         case, statistics.median(ours) * scale, statistics.median(rival) * scale, unit, ratio, goal
     )
+
+
+def run_python(*arguments, python=sys.executable):
+    """What a process of Python prints, run in the checkout.
+
+    Args:
+        arguments: of its command line.
+        python: the interpreter; this one.
+
+    Raises:
+        ValueError: if it fails; the last line of its error.
+    """
+    finished = subprocess.run(
+        [python, *map(str, arguments)], cwd=CHECKOUT, capture_output=True, encoding="utf-8"
+    )
+    if finished.returncode:
+        [*_, last] = ["", *finished.stderr.strip().splitlines()]
+        raise ValueError(last or f"exit status {finished.returncode}")
+    return finished.stdout
 
 
 def import_rival(name):

@@ -10,7 +10,6 @@ memory, and leaves reading it to the first use.
 """
 
 import json
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -20,7 +19,6 @@ import numpy as np
 from benchmarks import harness
 from seqkeras.quiet import import_tensorflow
 
-CHECKOUT = Path(__file__).resolve().parents[1]
 TIME_GOAL, MEMORY_GOAL = 1 / 6, 1 / 1.75
 QUICK = {
     "vocab_size": 101,
@@ -114,12 +112,7 @@ def _rival(folder):
 
 def _peak(small, large):
     """The bytes that a load adds at most to a process."""
-    finished = subprocess.run(
-        [sys.executable, "-c", MEMORY, small, large], cwd=CHECKOUT, capture_output=True, text=True
-    )
-    if finished.returncode:
-        raise OSError(f"memory could not be measured: {finished.stderr.splitlines()[-1]}")
-    return json.loads(finished.stdout)
+    return json.loads(harness.run_python("-c", MEMORY, small, large))
 
 
 def main(arguments=None):

@@ -3,13 +3,15 @@
 import dataclasses
 import datetime
 import importlib.metadata
+import math
 from pathlib import Path
 
 import seqkeras
 from export import generation, measuring, model_card, onnx_files, onnx_graphs, saved_model
 from export.contents import read_contents
 from export.families import parts_of
-from export.quantize import quantize
+from export.families.saved_models import most_tokens
+from export.quantize import quantize, require_precision
 from export.replacing import written_aside
 from export.tensorflow_serving import write_serving_files
 from export.text_graphs.signatures import text_signatures
@@ -25,6 +27,7 @@ from serving.manifest import (
     describe_files,
     write_manifest,
 )
+from serving.pipelines import PIPELINES
 
 LIBRARIES = ("tensorflow", "keras", "tf2onnx", "onnx", "onnxruntime", "numpy")
 KINDS = {"Translate": "encoder-decoder", "Generate": "language model"}  # all others: one go
@@ -45,6 +48,9 @@ class Options:
         portable: graphs of standard ONNX operators only, for runtimes other than onnxruntime.
         generate_in_graph: also one graph from token ids to token ids.
         saved_models: whether there are SavedModels beside the graphs.
+
+    Raises:
+        ValueError: if they can not be had of any model.
     """
 
     precisions: tuple[str, ...] = ()
@@ -52,6 +58,19 @@ class Options:
     portable: bool = False
     generate_in_graph: bool = False
     saved_models: bool = True
+
+    def __post_init__(self):
+        for each in self.precisions:
+            require_precision(each)
+        if not 0 <= self.tolerance < math.inf:
+            raise ExportError(
+                f"--tolerance must be a number from 0 on; received {self.tolerance:g}."
+            )
+        if self.portable and self.precisions:
+            raise ExportError(
+                f"{', '.join(self.precisions)}: other precisions need onnxruntime's own operators; "
+                "leave out --portable, or --precision."
+            )
 
 
 def export(run, bundle, overwrite=False, say=lambda line: None, options=Options()):
@@ -106,6 +125,9 @@ class _Bundle:
     def __init__(self, contents, options, folder, name, say):
         self.contents, self.options = contents, options
         self.folder, self.name, self.say = folder, name, say
+        if contents.record.pipeline not in PIPELINES:
+            known = ", ".join(PIPELINES)
+            raise ExportError(f"pipeline must be {known}; received {contents.record.pipeline!r}.")
         self.parts = parts_of(
             contents.model, max_length=contents.limits.target_length, decoding=contents.decoding
         )
@@ -121,6 +143,12 @@ class _Bundle:
             )
         if self.options.generate_in_graph and expected == "one go":
             raise ExportError(f"{pipeline} generates nothing; leave out --generate-in-graph.")
+        limit, most = self.contents.limits.source_length, most_tokens(self.contents.model)
+        if expected != "language model" and most is not None and limit > most:
+            raise ExportError(
+                f"limits: source_length must be at most the model's positions, {most}; received "
+                f"{limit}. Save the run again with a lower limit."
+            )
 
     def write(self):
         """Write and verify all that the bundle holds but the model card; its manifest so far."""
@@ -193,11 +221,6 @@ class _Bundle:
         return graphs
 
     def _quantize(self, graphs, precision):
-        if self.options.portable:
-            raise ExportError(
-                f"{precision}: other precisions need onnxruntime's own operators; leave out "
-                "--portable, or --precision."
-            )
         self.say(f"ONNX graphs in {precision}")
         return quantize(graphs, precision)
 

@@ -4,9 +4,10 @@ import collections
 
 import numpy as np
 import onnx
-import onnxruntime
 from onnx import helper, numpy_helper
 from onnxruntime.tools.symbolic_shape_infer import SymbolicShapeInference
+
+from serving.opening import Runtime
 
 LARGE = 1024  # bytes: a constant as large is a weight, and not a shape or an axis
 
@@ -81,12 +82,8 @@ class Graph:
         return model
 
     def session(self):
-        """An onnxruntime session of the model, on the CPU."""
-        options = onnxruntime.SessionOptions()
-        options.log_severity_level = 4
-        return onnxruntime.InferenceSession(
-            self.whole().SerializeToString(), options, providers=["CPUExecutionProvider"]
-        )
+        """An onnxruntime session of the model, as `serving` opens it on the CPU."""
+        return Runtime().session(self.whole().SerializeToString())
 
     def copy(self, outputs):
         """The part of the graph that makes those of its outputs."""

@@ -44,8 +44,7 @@ class _Half:
         nodes = list(self.graph.nodes)
         kept = _made_of_angles(nodes)
         for place, node in enumerate(nodes):
-            forbids = node.op_type == "Where" and node.output[0] in self.outputs
-            if node.op_type in KEPT or place in kept or forbids:
+            if node.op_type in KEPT or place in kept or self._forbids(node):
                 self._read(node, FLOAT)
                 self.nodes.append(node)
             else:
@@ -59,6 +58,12 @@ class _Half:
         half = Graph(model, self.constants)
         half.remove_unused()
         return half
+
+    def _forbids(self, node):
+        """Whether a node makes logits of what may not be chosen, which float16 can not hold."""
+        constants = [self.constants[name] for name in node.input if name in self.constants]
+        kinds = {"Add", "Where"} if node.output[0] in self.outputs else set()
+        return node.op_type in kinds and any(np.min(each) < -MOST for each in constants)
 
     def _convert(self, node):
         self._read(node, FLOAT16)

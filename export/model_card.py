@@ -4,7 +4,7 @@ import json
 import shlex
 
 import serving
-from seqkeras.tokenizers import CharacterTable, read_tokenizer
+from seqkeras.tokenizers import CharacterTable, WordTable, read_tokenizer
 from serving.printing import as_line
 
 TEMPLATE = """# {name}
@@ -89,11 +89,14 @@ def _about_input(folder, manifest):
     if not tokenizers:
         return f"At most {manifest.limits.source_length} steps."
     role, tokenizer = next(iter(tokenizers.items()))
-    by_characters = isinstance(tokenizer, CharacterTable)
-    unit = "characters" if by_characters else "tokens"
-    about = [f"Text of at most {manifest.limits.source_length} {unit}."]
-    if by_characters:
-        about.append(f"Characters that are not in `{manifest.tokenizers[role]}` count as unknown.")
+    unit = tokenizer.kind if isinstance(tokenizer, CharacterTable | WordTable) else "tokens"
+    if manifest.pipeline == "Classify" and unit == WordTable.kind:
+        about = [f"A tree in brackets, of at most {manifest.limits.source_length} nodes."]
+    else:
+        about = [f"Text of at most {manifest.limits.source_length} {unit}."]
+    if unit != "tokens":
+        file = manifest.tokenizers[role]
+        about.append(f"{unit.capitalize()} that are not in `{file}` count as unknown.")
     if prefix := manifest.text_prefix:
         values = ", ".join(prefix.values)
         about.append(f"It begins with a {prefix.name} and `{prefix.separator}`: {values}.")
@@ -102,7 +105,7 @@ def _about_input(folder, manifest):
 
 def _libraries(folder, manifest):
     kinds = {type(read_tokenizer(folder / path)) for path in manifest.tokenizers.values()}
-    if kinds <= {CharacterTable}:
+    if kinds <= {CharacterTable, WordTable}:
         return ""
     return ", and the tokenizer libraries of `serving/requirements-tokenizers.txt`"
 

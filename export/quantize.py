@@ -21,7 +21,6 @@ from onnx import AttributeProto, TensorProto, helper
 from export.composites import MICROSOFT
 from export.graph import attributes_of, become
 from export.half_precision import to_float16
-from seqkeras.values import NEVER
 
 STEP = "decoder_step"
 BLOCK = 32
@@ -41,9 +40,7 @@ def quantize(graphs, precision):
     Raises:
         ValueError: if there is no such precision, or it has nothing to win in these graphs.
     """
-    if precision not in PRECISIONS:
-        known = ", ".join(PRECISIONS)
-        raise ValueError(f"quantize: precision must be one of {known}; received {precision!r}.")
+    require_precision(precision)
     if precision == "int4" and STEP not in graphs:
         raise ValueError(
             "quantize: int4 wins in decoder steps only, and this model has none; choose int8."
@@ -54,6 +51,13 @@ def quantize(graphs, precision):
             f"quantize: {precision} would leave these graphs as they are; leave it out."
         )
     return made
+
+
+def require_precision(precision):
+    """Raise a ValueError unless graphs can be had in it."""
+    if precision not in PRECISIONS:
+        known = ", ".join(PRECISIONS)
+        raise ValueError(f"quantize: precision must be one of {known}; received {precision!r}.")
 
 
 def _int8(role, graph):
@@ -123,10 +127,7 @@ class _Rewriter:
         self._become_product(node, source, kernel, bias)
 
     def _added(self, nodes, product):
-        """The name of what is added to a product at once; the nodes that add it are left out.
-
-        A Where that forbids some columns adds too: next to `NEVER` no product counts.
-        """
+        """The name of what is added to a product at once; the nodes that add it are left out."""
         [result], bias = product.output, ""
         shape = self.constants[product.input[1]].shape[1:]
         while self.readers[result] == 1 and result not in self.outputs:
@@ -144,18 +145,10 @@ class _Rewriter:
 
     def _addend(self, node, result, shape):
         """The name of the vector that a node adds to a result, else None."""
-        if node.op_type == "Add":
-            [other] = {*node.input} - {result}
-            return other if self._is_shaped(other, shape) else None
-        if node.op_type != "Where" or node.input[1] != result:
+        if node.op_type != "Add":
             return None
-        allowed, never = node.input[0], self.graph.constant(node.input[2])
-        if not self._is_shaped(allowed, shape) or never is None or never.size > 1 or never > NEVER:
-            return None
-        name = f"{node.output[0]}/bias"
-        forbidden = np.where(self.constants[allowed], 0, never.ravel())
-        self.constants[name] = forbidden.astype(np.float32)
-        return name
+        [other] = {*node.input} - {result}
+        return other if self._is_shaped(other, shape) else None
 
     def _is_shaped(self, name, shape):
         return name in self.constants and self.constants[name].shape == shape

@@ -5,7 +5,10 @@
     GELU               x / 2 times 1 - erf(-x / sqrt(2))                ->  Gelu
     a shape and back   Reshapes whose result has the first one's shape  ->  nothing
     two Reshapes       the second of which asks nothing of the first    ->  the second
+    a shape computed   Reshape to sizes that are numbers, but for one   ->  -1 for that one
+    and computed anew  Reshape to the sizes that another one computed   ->  those
     x W, x of rank 3   Reshape to rows, MatMul or Gemm, Reshape back    ->  MatMul, and an Add
+    logits not allowed Where(allowed, x W + b, a large negative one)    ->  a bias as large
     heads of keys      Reshape, Transpose, into MultiHeadAttention      ->  what was reshaped
     self-attention     three products of one tensor into the same       ->  Attention, or with a
                                                                             past one product
@@ -19,6 +22,7 @@ from onnx import helper
 
 from export.composites import MICROSOFT
 from export.graph import attributes_of, become
+from seqkeras.values import NEVER
 
 WHOLE = 10**9  # tf2onnx's end of a slice that has no end
 
@@ -32,8 +36,10 @@ def simplify(graph, portable=False):
         *(() if portable else (_activate_by_gelu,)),
         _pass_reshape,
         _multiply_any_rank,
+        _ban_by_bias,
         _attend_by_rows,
         _attend_to_itself,
+        _share_sizes,
         _join_reshapes,  # last: the others look for what stands between two
     )
     for rewrite in rewrites:
@@ -103,6 +109,25 @@ def _pass_reshape(graph, node):
         become(node, "Identity", [source])
 
 
+def _share_sizes(graph, node):
+    shape = graph.shape(node.output[0]) if node.op_type == "Reshape" else None
+    if not shape or 0 in shape or graph.constant(node.input[1]) is not None:
+        return
+    sizes = [size if isinstance(size, int) else -1 for size in shape]
+    if sizes.count(-1) == 1:
+        node.input[1] = f"{node.output[0]}/sizes"
+        graph.constants[node.input[1]] = np.array(sizes)
+        return
+    computed = (
+        each.input[1]
+        for each in graph.nodes
+        if each.op_type == "Reshape"
+        and graph.shape(each.output[0]) == shape
+        and graph.constant(each.input[1]) is None
+    )
+    node.input[1] = next(computed)
+
+
 def _join_reshapes(graph, node):
     shape = graph.constant(node.input[1]) if node.op_type == "Reshape" else None
     if shape is not None and shape.all():  # a 0 would be a size of what it reshapes
@@ -128,6 +153,23 @@ def _multiply_any_rank(graph, node):
     place = list(graph.nodes).index(node)
     graph.insert(place, helper.make_node("MatMul", [source, product.input[1]], [name], name))
     become(node, "Add", [name, product.input[2]])
+
+
+def _ban_by_bias(graph, node):
+    """What may never be chosen costs a bias: a Where would read and write all logits once more."""
+    if node.op_type != "Where":
+        return
+    allowed, never = graph.constant(node.input[0]), graph.constant(node.input[2])
+    if allowed is None or allowed.ndim != 1 or never is None or never.size > 1 or never > NEVER:
+        return
+    add = graph.maker(node.input[1], "Add")
+    product = graph.maker(add.input[0] if add else node.input[1], "MatMul")
+    bias = graph.constant(add.input[1]) if add else np.zeros(allowed.shape, never.dtype)
+    if product is None or bias is None or bias.shape != allowed.shape:
+        return
+    name = f"{node.output[0]}/bias"
+    graph.constants[name] = np.where(allowed, bias, never.reshape(())).astype(bias.dtype)
+    become(node, "Add", [product.output[0], name])
 
 
 def _plain_gemm(graph, name):

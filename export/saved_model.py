@@ -125,10 +125,13 @@ def _uncomposed():
     singles, pairs = [], []
     for code_point in range(sys.maxunicode + 1):
         character = chr(code_point)
+        decomposed = unicodedata.normalize("NFD", character)
+        if decomposed == character:
+            continue
         if unicodedata.normalize("NFC", character) != character:
             singles.append(code_point)
             continue
-        *others, last = unicodedata.normalize("NFD", character)
+        *others, last = decomposed
         # The last step of the composition: all but the last code point compose to one.
         composed = unicodedata.normalize("NFC", "".join(others))
         if len(composed) == 1:

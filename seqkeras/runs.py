@@ -100,7 +100,8 @@ def save_run(
             the pipeline takes it, and if there is one "target"; of a translation "text" and
             "target".
         limits: dictionary of "source_length" and, where texts are generated, "target_length".
-        tokenizers: role -> tokenizer of `seqkeras.tokenizers`: "source" and "target", or "text".
+        tokenizers: role -> tokenizer of `seqkeras.tokenizers`: "source" and "target", "text", or
+            "words" of trees, "words" and "characters" of `BiDAF`.
         task: what the model was trained for, in a word.
         decoding: dictionary of the manifest's `DecodingDefaults`.
         settings: dictionary, see `serving.pipelines`.

@@ -227,6 +227,7 @@ _PIPELINE_OPTIONS = {
     "stop": (str, "what ends a text, may be repeated"),
     "echo": (bool, "the prompt before its continuation"),
     "no_answer_threshold": (float, "how much better than none an answer must be; the bundle's"),
+    "nodes": (bool, "the classes of every node of a tree too"),
     "truncate": (bool, "cut what is over the limit"),
     "token_budget": (_count, "the most tokens of a batch"),
 }

@@ -8,7 +8,8 @@ from . import results
 def as_line(answer, n_best=1):
     """Return an answer as text, mostly one line.
 
-    With `n_best` over 1: a line of text, tab, score for each answer, then an empty line.
+    With `n_best` over 1: a line of text, tab, score for each answer, then an empty line. With the
+    nodes of a tree: a line for each, then an empty line.
     """
     if n_best > 1 and hasattr(answer, "alternatives"):
         return "".join(
@@ -48,6 +49,12 @@ def _text_and_score(answer):
 
 
 def _classification(answer):
+    if answer.nodes:
+        return "".join(f"{node.text}\t{_classes(node)}\n" for node in answer.nodes)
+    return _classes(answer)
+
+
+def _classes(answer):
     if not answer.scores:
         return f"{answer.score:.4f}"
     return "\t".join(f"{label}\t{answer.scores[label]:.4f}" for label in answer.labels)

@@ -48,19 +48,32 @@ class Generation:
 
 
 @dataclass(frozen=True)
+class Node:
+    """A part of a tree: its words, and its classes as those of a `Classification`."""
+
+    text: str
+    labels: tuple
+    score: float
+    scores: dict
+
+
+@dataclass(frozen=True)
 class Classification:
-    """The classes of a text, or a number of it.
+    """The classes of a text or a tree, or a number of it.
 
     Attributes:
         labels: the most probable label; of several at once, those over the threshold, the most
             probable first; of a regression none.
         score: of the most probable label; of a regression the number.
         scores: label -> score, of all labels, the most probable first.
+        nodes: on request, the `Node`s of a tree in the order in which they are written: one for
+            each opening bracket, the root the first.
     """
 
     labels: tuple
     score: float
     scores: dict
+    nodes: tuple = ()
 
 
 @dataclass(frozen=True)

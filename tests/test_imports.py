@@ -13,7 +13,7 @@ NUMERIC = {"keras", "tensorflow", "numpy"}
 # Where (the first that fits): which modules of ours, and which packages from outside.
 TABLE = {
     "serving/text/": ({"serving.text"}, {"numpy", "tokenizers", "sentencepiece"}),
-    "serving/manifest.py": (set(), {"numpy"}),
+    "serving/manifest/": ({"serving.manifest"}, set()),
     "serving/grpc_server.py": ({"serving"}, {"numpy", "onnxruntime", "grpc"}),
     "serving/": ({"serving"}, {"numpy", "onnxruntime"}),
     "seqkeras/data/date": (

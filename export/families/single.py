@@ -13,6 +13,7 @@ from serving.manifest import TensorSpec
 ROLE = "model"
 TOKENS = {"token_ids": ("int64", ("batch", "length")), "lengths": ("int64", ("batch",))}
 SEGMENTS = {"segment_ids": ("int64", ("batch", "length"))}
+MASKS = {"masked_positions": ("int64", ("batch", "masks"))}
 
 
 def _encoder(model):
@@ -21,12 +22,17 @@ def _encoder(model):
 
 def _with_heads(model):
     inputs = _encoder(model.encoder)
-    if any(isinstance(head, models.MultipleChoiceHead) for head in model.heads.values()):
+    if _has(model, models.MultipleChoiceHead):
         inputs = {
             name: (dtype, (shape[0], "choices", *shape[1:]))
             for name, (dtype, shape) in inputs.items()
         }
-    return inputs
+    # The logits of a token are as many as the vocabulary has tokens: only those that are asked for.
+    return inputs | (MASKS if _has(model, models.MaskedLMHead) else {})
+
+
+def _has(model, kind):
+    return any(isinstance(head, kind) for head in model.heads.values())
 
 
 def _bidaf(model):

@@ -4,10 +4,42 @@ import dataclasses
 
 from keras import ops
 
+from export.generation.prompts import begun, behind_first, with_first
 from export.onnx_graphs import convert
 from seqkeras.decoding.beam import beam_search
 from seqkeras.decoding.loop import Loop, OneSequence
 from serving.manifest import TensorSpec
+
+
+def search_of(decoding, max_length):
+    """The `seqkeras.decoding.Search` that the manifest's `DecodingDefaults` ask for."""
+    if decoding.beam_size == 1:
+        return OneSequence(_most_probable, decoding.end_id)
+    return beam_search(
+        num_beams=decoding.beam_size,
+        n_best=1,
+        max_length=max_length,
+        end_id=decoding.end_id,
+        length_penalty=decoding.length_penalty,
+    )
+
+
+def best_of(results):
+    """The names of what a search returns, of several hypotheses the best."""
+    names = ("generated_ids", "generated_lengths", "scores")
+    several = len(results[-1].shape) > 1
+    return {
+        name: each[:, 0] if several else each for name, each in zip(names, results, strict=True)
+    }
+
+
+def result_specs(max_length):
+    """The `TensorSpec`s of what `best_of` names."""
+    return [
+        TensorSpec("generated_ids", "int32", ("batch", max_length)),
+        TensorSpec("generated_lengths", "int32", ("batch",)),
+        TensorSpec("scores", "float32", ("batch",)),
+    ]
 
 
 class Search:
@@ -25,16 +57,7 @@ class Search:
         [logits] = [spec for spec in step.outputs if spec.name == "logits"]
         self.vocab_size = logits.shape[-1]
         self.beams = decoding.beam_size
-        if self.beams == 1:
-            self.search = OneSequence(_most_probable, decoding.end_id)
-        else:
-            self.search = beam_search(
-                num_beams=self.beams,
-                n_best=1,
-                max_length=max_length,
-                end_id=decoding.end_id,
-                length_penalty=decoding.length_penalty,
-            )
+        self.search = search_of(decoding, max_length)
         self.found = [
             TensorSpec(f"found_{name}", each.dtype.name, ("batch", *each.shape[1:]))
             for name, each in self.search.begin(1).items()
@@ -65,7 +88,7 @@ class Search:
             "results": (
                 self._results,
                 [self.tokens, *self.found, *self.prompt],
-                _results(self.max_length + len(self.prompt[:1])),
+                result_specs(self.max_length + len(self.prompt[:1])),
             ),
         }
         return {
@@ -103,10 +126,7 @@ class Search:
         return named | {f"found_{name}": each for name, each in found.items()}
 
     def _results(self, tokens, **found):
-        token_ids, lengths, scores = self.search.results(tokens, _found(found))
-        if self.beams > 1:
-            token_ids, lengths, scores = token_ids[:, 0], lengths[:, 0], scores[:, 0]
-        return {"generated_ids": token_ids, "generated_lengths": lengths, "scores": scores}
+        return best_of(self.search.results(tokens, _found(found)))
 
 
 class PromptedSearch(Search):
@@ -128,42 +148,21 @@ class PromptedSearch(Search):
         ]
 
     def _begin(self, token_ids, lengths):
-        common = ops.min(lengths)
-        places = ops.arange(self.max_length, dtype="int64")
-        longest = ops.cast(ops.shape(token_ids)[1], "int64")
-        tokens = ops.take(token_ids, ops.minimum(places + 1, longest - 1), axis=1)
-        tokens = ops.where(places < common - 1, tokens, 0)[:, None]  # (B, 1, T - 1)
-        beams = ops.zeros((1, self.beams, 1), "int64")
-        begun = {
-            "length": ops.cast(common - 1, "int32"),
-            "tokens": ops.cast(tokens + beams, "int32"),
-            "common": token_ids[:, None, :common],
+        common, length, tokens = begun(token_ids, lengths, self.beams, self.max_length)
+        named = {
+            "length": length,
+            "tokens": tokens,
+            "common": common,
             "rows": ops.arange(ops.shape(token_ids)[0], dtype="int64")[:, None],
         }
         found = self.search.begin(ops.shape(token_ids)[0])
-        return begun | {f"found_{name}": each for name, each in found.items()}
+        return named | {f"found_{name}": each for name, each in found.items()}
 
     def _rest(self, token_ids, lengths):
-        # One more, so that there is one at least.
-        return ops.pad(token_ids[:, 1:], [(0, 0), (0, 1)]), lengths - 1
+        return behind_first(token_ids, lengths)
 
     def _results(self, tokens, token_ids, lengths, **found):
-        results = super()._results(tokens, **found)
-        is_found = ops.cast(results["generated_lengths"] > 0, "int32")
-        first = ops.cast(token_ids[:, :1], "int32") * is_found[:, None]
-        results["generated_ids"] = ops.concatenate([first, results["generated_ids"]], axis=1)
-        # Every prompt has a token: `lengths` is read, so that it stays an input.
-        own = ops.cast(ops.minimum(lengths, 1), "int32")
-        results["generated_lengths"] = results["generated_lengths"] + own * is_found
-        return results
-
-
-def _results(max_length):
-    return [
-        TensorSpec("generated_ids", "int32", ("batch", max_length)),
-        TensorSpec("generated_lengths", "int32", ("batch",)),
-        TensorSpec("scores", "float32", ("batch",)),
-    ]
+        return with_first(token_ids, lengths, super()._results(tokens, **found))
 
 
 def _found(named):

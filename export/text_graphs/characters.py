@@ -94,3 +94,11 @@ def every(counts):
     """Which thing each of so many copies is of, and the how-manieth copy it is."""
     owner = tf.repeat(tf.range(tf.size(counts)), counts)
     return owner, tf.range(tf.size(owner)) - tf.gather(tf.cumsum(counts, exclusive=True), owner)
+
+
+def behind(begins, texts):
+    """(B,) texts without what they have of their (B,) beginnings, character by character."""
+    both = tf.strings.unicode_decode(tf.stack([begins, texts]), "UTF-8").to_tensor(-1)  # (2, B, n)
+    same = tf.cast((both[0] == both[1]) & (both[0] >= 0), tf.int32)
+    common = tf.reduce_sum(tf.math.cumprod(same, axis=1), axis=1)
+    return tf.strings.substr(texts, common, tf.strings.length(texts), unit="UTF8_CHAR")

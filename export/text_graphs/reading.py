@@ -29,6 +29,11 @@ class Read:
     starts: tf.Tensor
     ends: tf.Tensor
 
+    @property
+    def masked_positions(self):
+        """(B, 1) zeros, for a model of several heads one of which asks which tokens are masked."""
+        return tf.zeros_like(self.token_ids[:, :1])
+
 
 MOST_CHARACTERS = 128  # of a text for every token that there may be: no text of words has more
 

@@ -8,10 +8,10 @@ import tensorflow as tf
 
 from export import saved_model
 from export.signatures import Signature
-from export.text_graphs.characters import checked
+from export.text_graphs.characters import behind, checked
 from export.text_graphs.reading import Reader
 from serving.manifest import TensorSpec
-from serving.text import CharacterTable
+from serving.text import CharacterTable, WordTable
 
 
 def text_signatures(
@@ -33,6 +33,8 @@ def text_signatures(
     """
     if pipeline not in MAKERS:
         return {}
+    if any(isinstance(each, WordTable) for each in tokenizers.values()):
+        raise ValueError(f"text graph: {pipeline} of words or trees is not known.")
     tables = [role for role, each in tokenizers.items() if isinstance(each, CharacterTable)]
     if tables:
         if pipeline != "Translate" or len(tables) < len(tokenizers):
@@ -81,9 +83,11 @@ def generate(signatures, tokenizers, limits, decoding, settings):
         found = signatures["generate"].function(token_ids=ids, lengths=lengths)
         ids = found["generated_ids"]
         size = tf.shape(ids)[1]
-        kept = tf.sequence_mask(found["generated_lengths"], size) & ~tf.sequence_mask(lengths, size)
+        kept = tf.sequence_mask(found["generated_lengths"], size)
         kept &= ids != tf.cast(decoding.end_id, ids.dtype)
-        return {"text": reader.tokenize.decode(ids, kept), "score": found["scores"]}
+        whole = reader.tokenize.decode(ids, kept)
+        prompt = reader.tokenize.decode(ids, kept & tf.sequence_mask(lengths, size))
+        return {"text": behind(prompt, whole), "score": found["scores"]}
 
     return {"serving_default": Signature(function, [_text("text")], [_text("text"), _score()])}
 

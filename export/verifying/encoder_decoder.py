@@ -4,12 +4,15 @@ A string that differs is forgiven only if Keras's own two best tokens were less 
 where the strings part: such ties are counted.
 """
 
+import functools
+
 import numpy as np
 import tensorflow as tf
 from keras import ops
 
 from export.verifying import parity
 from export.verifying.parity import MARGIN, Comparison, tensors
+from export.verifying.strings import answers_on_strings, compare_on_strings, generated_text
 from seqkeras.tokenizers import pad
 from serving.pipelines import PIPELINES
 from serving.session import EncoderDecoder
@@ -31,10 +34,9 @@ def verify_encoder_decoder(contents, parts, folder, manifest):
     model = contents.model
     arrays = {"token_ids": token_ids, "lengths": lengths, "target_ids": target_ids}
     scored = np.arange(target_ids.shape[1]) < target_lengths[:, np.newaxis]
-    signatures = {
-        path: tf.saved_model.load(str(folder / path)).signatures for path in manifest.saved_models
-    }
-    by_ids, by_text = (signatures.get(f"{name}/1") for name in ("saved_model", "saved_model_text"))
+    by_ids = None
+    if "saved_model/1" in manifest.saved_models:
+        by_ids = tf.saved_model.load(str(folder / "saved_model/1")).signatures
 
     expected = _log_probs(model, arrays)
     answers = {"onnx": _onnx_log_probs(folder, manifest, arrays)}
@@ -44,8 +46,8 @@ def verify_encoder_decoder(contents, parts, folder, manifest):
         comparison.compare_log_probs(name, actual[scored], expected[scored])
 
     given = tensors({"token_ids": token_ids, "lengths": lengths})
-    keras_ids = tf.function(parts.saved_model["generate"].function)(**given)["generated_ids"]
-    keras_ids = keras_ids.numpy()
+    generate = tf.function(parts.saved_model["generate"].function, autograph=False)
+    keras_ids = generate(**given)["generated_ids"].numpy()
     margins = _margins(model, arrays, keras_ids, contents.decoding.start_id)
     end_id = contents.decoding.end_id
     keras_texts = [_text(target, ids, end_id) for ids in keras_ids]
@@ -64,11 +66,16 @@ def verify_encoder_decoder(contents, parts, folder, manifest):
     if by_ids is not None:
         ids = by_ids["generate"](**given)["generated_ids"].numpy()
         answers["saved_model"] = [_text(target, row, end_id) for row in ids]
-    if by_text is not None:
-        texts = by_text["serving_default"](tf.constant(inputs))["text"].numpy()
-        answers["saved_model_text"] = [each.decode() for each in texts]
     for name, texts in answers.items():
         comparison.compare_texts(name, texts, keras_texts, inputs, is_tie)
+    compare_on_strings(
+        comparison,
+        answers_on_strings(folder, manifest, inputs),
+        inputs,
+        lambda row, outputs: generated_text(
+            outputs, keras_texts[row], functools.partial(is_tie, row)
+        ),
+    )
     return comparison.finish(), [
         {"token_ids": np.array(source), "target_ids": np.array([*each, end_id])}
         for source, each in zip(sources, targets, strict=True)

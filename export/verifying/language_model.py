@@ -1,10 +1,13 @@
 """Language models: log-probabilities along real texts, and what follows them, greedily."""
 
+import functools
+
 import numpy as np
 import tensorflow as tf
 from keras import ops
 
 from export.verifying.parity import EXAMPLES, MARGIN, Comparison, tensors
+from export.verifying.strings import answers_on_strings, compare_on_strings, generated_text
 from seqkeras.tokenizers import pad
 from serving.pipelines import PIPELINES
 from serving.pipelines.pieces import Detokenizer
@@ -37,7 +40,7 @@ def verify_language_model(contents, parts, folder, manifest):
     for name, actual in answers.items():
         comparison.compare_log_probs(name, actual[real], expected[real])
 
-    generate = tf.function(parts.saved_model["generate"].function)
+    generate = tf.function(parts.saved_model["generate"].function, autograph=False)
     prompts = tensors({"token_ids": token_ids, "lengths": lengths})
     generated = {name: each.numpy() for name, each in generate(**prompts).items()}
     best = _margins(model, generated["generated_ids"])
@@ -52,6 +55,20 @@ def verify_language_model(contents, parts, folder, manifest):
         ids = saved_model["generate"](**prompts)["generated_ids"].numpy()
         texts = _behind(ids, rows, new_tokens, contents)
         comparison.compare_texts("saved_model", texts, expected, inputs, is_tie)
+    # The signature on strings reads those texts whole that were shortened here.
+    whole = [
+        row for row, text in enumerate(inputs) if rows[row] == pipeline.encode(text, truncate=True)
+    ]
+    expected = _behind(generated["generated_ids"], rows, manifest.limits.target_length, contents)
+    texts = [inputs[row] for row in whole]
+    compare_on_strings(
+        comparison,
+        answers_on_strings(folder, manifest, texts),
+        texts,
+        lambda place, outputs: generated_text(
+            outputs, expected[whole[place]], functools.partial(is_tie, whole[place])
+        ),
+    )
     return comparison.finish(), [{"token_ids": np.array(row)} for row in rows]
 
 

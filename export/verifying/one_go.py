@@ -4,6 +4,7 @@ import numpy as np
 import tensorflow as tf
 
 from export.verifying.parity import EXAMPLES, Comparison, tensors
+from export.verifying.strings import BESIDE, OPTIONS, answers_on_strings, compare_on_strings
 from serving.opening import Runtime
 from serving.pipelines import PIPELINES
 
@@ -14,10 +15,10 @@ def verify_one_go(contents, parts, folder, manifest):
     runtime = Runtime(observe=lambda role, inputs, outputs: runs.append((inputs, outputs)))
     pipeline = PIPELINES[manifest.pipeline](folder, manifest, runtime)
     inputs = contents.inputs[:EXAMPLES]
-    pipeline(inputs)
+    found = pipeline(inputs, **OPTIONS.get(manifest.pipeline, {}))
     comparison = Comparison(len(inputs))
     saved_model = _saved_model(folder, manifest)
-    function = tf.function(parts.graphs["model"].function, reduce_retracing=True)
+    function = tf.function(parts.graphs["model"].function, autograph=False, reduce_retracing=True)
     for feed, outputs in runs:
         expected = function(**tensors(feed))
         answers = {"onnx": outputs}
@@ -28,6 +29,13 @@ def verify_one_go(contents, parts, folder, manifest):
                 comparison.compare_numbers(
                     name, np.asarray(given[output]), np.asarray(expected[output])
                 )
+    fields = getattr(pipeline, "fields", ())
+    compare_on_strings(
+        comparison,
+        answers_on_strings(folder, manifest, inputs, fields),
+        inputs,
+        lambda row, outputs: BESIDE[manifest.pipeline](outputs, found[row], manifest.settings),
+    )
     return comparison.finish(), [
         {name: value[row] for name, value in feed.items()}
         for feed, _ in runs

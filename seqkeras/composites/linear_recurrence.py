@@ -12,7 +12,7 @@ where `end` is again a linear recurrence, C times shorter. Nothing is divided by
 import keras
 from keras import ops, tree
 
-from seqkeras.composites.nodes import composite
+from seqkeras.composites.nodes import composite, tracing_nodes
 from seqkeras.composites.recurrent import keras_rnn
 
 CHUNK = 16  # C: of 8, 16 and 32 none was faster, on TensorFlow, JAX and PyTorch
@@ -51,8 +51,9 @@ def linear_recurrence(a, b, mask, initial_state, *, reverse=False):
 
 
 def _differentiable(a, b, initial_state, reverse):
-    # Keras's own gradients on PyTorch have no second derivative, and are no faster there.
-    if keras.backend.backend() == "torch":
+    # Keras's own gradients on PyTorch have no second derivative, and are no faster there; and
+    # nobody trains an exported graph.
+    if keras.backend.backend() == "torch" or tracing_nodes():
         return _scan(a, b, initial_state, reverse)
 
     @ops.custom_gradient

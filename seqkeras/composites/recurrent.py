@@ -18,6 +18,8 @@ from keras.src.backend import gru as keras_gru  # the signatures of the three ar
 from keras.src.backend import lstm as keras_lstm
 from keras.src.backend import rnn as keras_rnn
 
+from seqkeras.composites.nodes import tracing_nodes
+
 __all__ = ["Equations", "keras_gru", "keras_lstm", "keras_rnn", "recurrence"]
 
 # More steps than there are: Keras's loop ends with the sequence, but without a limit it would count
@@ -143,7 +145,8 @@ def _network(equations, names):
         outputs, states, _ = _forward(equations, dict(zip(names, tensors, strict=True)), save=False)
         return (outputs, *states)
 
-    if keras.backend.backend() == "torch":  # Keras's own gradients there are of one output only
+    # Keras's own gradients on PyTorch are of one output only, and nobody trains an exported graph.
+    if keras.backend.backend() == "torch" or tracing_nodes():
         return differentiated_by_the_backend
     return ops.custom_gradient(network)
 

@@ -232,7 +232,7 @@ class OneSequence(Search):
         chosen = ops.take_along_axis(log_probs, token[:, None], axis=1)[:, 0]
         ends = ops.logical_and(token == self.end_id, prefix.after_prompt)
         found = {
-            "lengths": found["lengths"] + ops.cast(unfinished, "int32"),
+            "lengths": ops.where(unfinished, prefix.length + 1, found["lengths"]),
             "scores": found["scores"] + ops.where(unfinished, chosen, 0.0),
             "finished": ops.logical_or(found["finished"], ends),
         }

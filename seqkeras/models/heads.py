@@ -318,6 +318,17 @@ class MaskedLMHead(Head):
         if masked_positions is not None:
             length = ops.shape(hidden)[1]
             require_ids(self, "masked_positions", masked_positions, "the length", length)
-            hidden = ops.take_along_axis(hidden, masked_positions[..., None], axis=1)  # (B, M, D)
+            hidden = _rows_at(hidden, masked_positions)  # (B, M, D)
         transformed = self.norm(ACTIVATIONS[self.activation](self.transform(hidden)))
         return self.embedding.logits(transformed) + self.bias
+
+
+def _rows_at(hidden, positions):
+    """hidden(b, positions(b, m)), (B, M, D), as one gather of whole rows.
+
+    `take_along_axis` would gather number by number.
+    """
+    batch_size, length, dim = ops.shape(hidden)
+    begins = length * ops.arange(batch_size, dtype="int32")
+    positions = ops.cast(positions, "int32") + begins[:, None]
+    return ops.take(ops.reshape(hidden, (-1, dim)), positions, axis=0)

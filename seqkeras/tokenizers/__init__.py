@@ -10,12 +10,14 @@ from serving.text import (
     Encoding,
     SentencePieces,
     Subwords,
+    WordTable,
     byte_pairs,
     pad,
     read_byte_pairs,
     read_tokenizer,
     read_vocabulary,
     word_piece,
+    word_places,
 )
 
 __all__ = [
@@ -27,6 +29,7 @@ __all__ = [
     "Encoding",
     "SentencePieces",
     "Subwords",
+    "WordTable",
     "byte_pairs",
     "learn_byte_pairs",
     "learn_sentence_pieces",
@@ -36,4 +39,5 @@ __all__ = [
     "read_tokenizer",
     "read_vocabulary",
     "word_piece",
+    "word_places",
 ]

@@ -6,13 +6,17 @@ input of several parts. A pipeline keeps nothing between calls, so several threa
     pipeline    an input                              its answer (`serving.results`)
     Translate   text                                  Translation
     Generate    text, which may be empty              Generation
-    Classify    text, or text and pair                Classification
+    Classify    text, text and pair, or a tree        Classification
     Tag         text, or a tuple of its words         Tagging
     Answer      question and context                  Span
     Choose      text and choices                      Choice
     Embed       text                                  Embedding
     FillMask    text with masks                       Filling
     Forecast    series, or series and known           Forecasting
+
+Texts are read by the tokenizer "source" and "target" of Translate, and "text" of the others. Where
+there is a table "words", Classify reads trees in brackets, "(3 (2 A) (2 film))", whose labels may
+be left out, and Answer reads words with their characters, by the tables "words" and "characters".
 
 What a manifest's `settings` may hold for them; those without a default must be there:
 
@@ -22,18 +26,23 @@ What a manifest's `settings` may hold for them; those without a default must be 
                 labels: of the logits; none for one number, a regression
                 multi_label: several at once (false)
                 threshold: of several at once, the probability of those that are given (0.5)
-                pairs: true for pairs only, false for single texts only, null for both (null)
+                pairs: true for pairs of texts only, false for single ones, null for both (null)
     Tag         labels: the tags
                 output
                 scheme: "IOB2", "IOBES" or "BILOU"; null for tags that spell no entities ("IOB2")
                 words: "tokenizer" for its own, or "spaces" for what stands between them
                     ("tokenizer")
+                stride: how many tokens a window begins behind the one before, for texts of any
+                    length; null refuses or cuts what is over the limit (null). Hugging Face's
+                    default is none too; its number is that of the tokens that windows share
     Answer      start, end: outputs of the graph
                 window: tokens that are read at once, special ones too (384)
                 stride: how many tokens of a context a window begins behind the one before (128)
-                question_length, answer_length: the most tokens (64, 30)
+                question_length, answer_length: the most tokens, or words (64, 30)
+                word_length: of words, the most characters that are read (16)
                 no_answer: whether the model knows questions that have none (false)
                 no_answer_threshold: how much better than none an answer must be, in logits (0)
+                A model of words reads no windows, and knows no question without an answer.
     Choose      output
     Embed       output
                 normalize: whether vectors have length 1 (true)

@@ -5,12 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..checks import require_count
-from ..manifest import BundleError
 from ..results import Span
-from ..text import Subwords
 from .batching import TOKEN_BUDGET
-from .inputs import TextReader, each_of, one_or_all, parts_of, require_words, too_long
+from .inputs import encoded, one_or_all, parts_of, require_words
 from .model import Model
+from .questions import SubwordQuestions, WordQuestions
 from .settings import read_settings, wrong_output
 from .spans import Window, best_spans
 
@@ -24,6 +23,7 @@ class Settings:
     window: int = 384
     stride: int = 128
     question_length: int = 64
+    word_length: int = 16
     answer_length: int = 30
     no_answer: bool = False
     no_answer_threshold: float = 0.0
@@ -32,40 +32,21 @@ class Settings:
         """Yield what is wrong."""
         for field in ("start", "end"):
             yield from wrong_output(outputs, getattr(self, field), ("batch", "length"), field)
-        for field in ("stride", "question_length", "answer_length"):
+        for field in ("stride", "question_length", "word_length", "answer_length"):
             if getattr(self, field) < 1:
                 yield f"settings.{field} must be at least 1; received {getattr(self, field)}"
-
-
-@dataclass(frozen=True)
-class _Row:
-    """A question about a context in windows.
-
-    Attributes:
-        context: as it was given.
-        encodings: of the windows.
-        tokens: for each window, the range of those of its tokens that are the context's.
-        step: how many tokens of the context a window begins behind the one before.
-        offsets: where each token of the context lies in it.
-    """
-
-    context: str
-    encodings: list
-    tokens: list
-    step: int
-    offsets: list
-
-    def __len__(self):
-        return sum(map(len, self.encodings))
 
 
 class Answer:
     """The part of a context that answers a question.
 
-    A context that is too long is read in windows, each behind the whole question; the best span of
-    all windows is the answer. A model that knows questions without one gives none where
+    A model of subwords reads a context that is too long in windows, each behind the whole question;
+    the best span of all windows is the answer. If it knows questions without one, it gives none
+    where
 
         best span <= null + no_answer_threshold,  null = start(0) + end(0)
+
+    A model of words and characters (BiDAF) reads a context at once, up to its limit.
 
     Args:
         folder: the bundle.
@@ -83,24 +64,10 @@ class Answer:
     def __init__(self, folder, manifest, runtime=None):
         self.manifest = manifest
         self._settings = read_settings(folder, manifest, Settings)
-        self._tokenizer = TextReader(folder, manifest).tokenizer
-        if not isinstance(self._tokenizer, Subwords):
-            raise BundleError(
-                f"{folder}: Answer needs a tokenizer of pairs, WordPiece or byte-level BPE. "
-                "Export the bundle again."
-            )
+        reader = WordQuestions if "words" in manifest.tokenizers else SubwordQuestions
+        self._questions = reader(folder, manifest, self._settings)
         outputs = [self._settings.start, self._settings.end]
-        self._model = Model(folder, manifest, runtime, outputs)
-        self._window = min(self._settings.window, manifest.limits.source_length)
-        num_special = len(self._tokenizer.analyze("", ""))
-        if self._window <= self._settings.question_length + num_special:
-            raise BundleError(
-                f"{folder}: manifest.json: settings.window and limits.source_length must leave "
-                f"room for a context behind settings.question_length, "
-                f"{self._settings.question_length}, and {num_special} special tokens; received "
-                f"{self._settings.window} and {manifest.limits.source_length}. "
-                "Export the bundle again."
-            )
+        self._model = Model(folder, manifest, runtime, outputs, reader.packing)
 
     def __call__(
         self,
@@ -118,7 +85,8 @@ class Answer:
             n_best: how many spans to give.
             no_answer_threshold: how much better than none an answer must be, in logits; None for
                 the manifest's.
-            truncate: cut a question that is over the limit; contexts may have any length.
+            truncate: cut a question that is over the limit, and of a model of words a context; with
+                windows contexts may have any length.
             token_budget: the most tokens of a batch, padding among them.
 
         Returns:
@@ -130,18 +98,17 @@ class Answer:
         n_best = require_count("Answer: n_best", n_best)
         threshold = self._settings.no_answer_threshold
         threshold = threshold if no_answer_threshold is None else float(no_answer_threshold)
-        each, names = each_of(inputs, "Answer: input")
-        rows = [self.encode(value, name, truncate) for value, name in zip(each, names)]
-        encodings = [encoding for row in rows for encoding in row.encodings]
-        logits = iter(self._model.answer(encodings, lambda _, *each: each, token_budget))
+        rows = encoded(inputs, "Answer: input", self.encode, truncate)
+        windows = [window for row in rows for window in row.windows.rows]
+        logits = iter(self._model.answer(windows, lambda _, *each: each, token_budget))
         answers = [
-            self._answer(row, [next(logits) for _ in row.encodings], n_best, threshold)
+            self._answer(row, [next(logits) for _ in row.windows.rows], n_best, threshold)
             for row in rows
         ]
         return one_or_all(inputs, answers)
 
     def encode(self, value, name="Answer: input", truncate=False):
-        """Return what the model reads of a question and its context.
+        """Return the `Question` that the model reads.
 
         Raises:
             ValueError: beginning with `name`, if it can not be answered.
@@ -149,25 +116,12 @@ class Answer:
         question, context = parts_of(value, self.fields, name)
         require_words(question, f"{name}, question")
         require_words(context, f"{name}, context")
-        limit, stride = self._settings.question_length, self._settings.stride
-        length = len(self._tokenizer.encode(question))
-        if length > limit and not truncate:
-            raise ValueError(too_long(f"{name}, question", length, limit))
-        encodings = self._tokenizer.windows(question, context, self._window, stride, limit)
-        parts = [_own_tokens(each)[min(length, limit) :] for each in encodings]
-        if not parts[0]:
-            raise ValueError(f"{name}, context has no token; write something to answer from.")
-        step = min(stride, len(parts[0]))
-        offsets = []
-        for number, (encoding, tokens) in enumerate(zip(encodings, parts)):
-            offsets[number * step :] = [encoding.offsets[token] for token in tokens]
-        tokens = [range(part[0], part[-1] + 1) for part in parts]
-        return _Row(context, encodings, tokens, step, offsets)
+        return self._questions.read(question, context, name, truncate)
 
     def _answer(self, row, logits, n_best, threshold):
         windows = [
-            Window(start, end, tokens, number * row.step)
-            for number, ((start, end), tokens) in enumerate(zip(logits, row.tokens))
+            Window(start, end, tokens, first)
+            for (start, end), tokens, first in zip(logits, row.windows.tokens, row.windows.firsts)
         ]
         spans, null, total = best_spans(windows, self._settings.answer_length, n_best)
         margin = None
@@ -183,8 +137,3 @@ class Answer:
     def _span(self, row, score, first, last, total, margin):
         start, end = row.offsets[first][0], row.offsets[last][1]
         return Span(row.context[start:end], start, end, float(np.exp(score - total)), margin)
-
-
-def _own_tokens(encoding):
-    """Return the places of the tokens that are no special ones."""
-    return [token for token, offset in enumerate(encoding.offsets) if offset is not None]

@@ -6,7 +6,7 @@ from ..checks import shown
 from ..results import Choice
 from ..text.encoding import Encoding
 from .batching import TOKEN_BUDGET
-from .inputs import TextReader, each_of, one_or_all, parts_of
+from .inputs import TextReader, encoded, one_or_all, parts_of
 from .model import Model, softmax
 from .settings import read_settings, wrong_output
 
@@ -72,8 +72,7 @@ class Choose:
         Raises:
             ValueError: if an input is refused; nothing is answered then.
         """
-        each, names = each_of(inputs, "Choose: input")
-        rows = [self.encode(value, name, truncate) for value, name in zip(each, names)]
+        rows = encoded(inputs, "Choose: input", self.encode, truncate)
         answers = self._model.answer_groups(
             [row.encodings for row in rows],
             lambda place, logits: _answer(rows[place], logits),

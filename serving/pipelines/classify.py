@@ -1,13 +1,14 @@
-"""The class of a text or of a pair of texts, or a number of it."""
+"""The class of a text, of a pair of texts or of a tree, or a number of it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ..results import Classification
+from ..results import Classification, Node
 from .batching import TOKEN_BUDGET
-from .inputs import TextReader, each_of, one_or_all, parts_of
-from .model import Model, sigmoid, softmax
+from .inputs import TextReader, encoded, one_or_all, parts_of
+from .model import TOKENS, Model, sigmoid, softmax
 from .settings import read_settings, wrong_output
+from .trees import TreeReader
 
 
 @dataclass(frozen=True)
@@ -20,9 +21,11 @@ class Settings:
     threshold: float = 0.5
     pairs: bool | None = None
 
+    axes = ("batch",)
+
     def problems(self, outputs):
         """Yield what is wrong."""
-        yield from wrong_output(outputs, self.output, ("batch", len(self.labels) or 1))
+        yield from wrong_output(outputs, self.output, (*self.axes, len(self.labels) or 1))
         if len(set(self.labels)) < len(self.labels):
             yield "settings.labels must be distinct"
         if self.multi_label and not self.labels:
@@ -31,12 +34,41 @@ class Settings:
             yield f"settings.threshold must be between 0 and 1; received {self.threshold}"
 
 
+class TreeSettings(Settings):
+    """Those of a model that has logits for every node of a tree."""
+
+    axes = ("batch", "nodes")
+
+
+class _Texts:
+    """Texts, or pairs of texts, to `Encoding`s."""
+
+    packing = TOKENS
+    fields = ("text", "pair")
+
+    def __init__(self, folder, manifest, pairs):
+        self._reader, self._pairs = TextReader(folder, manifest), pairs
+
+    def read(self, text, name, truncate):
+        if isinstance(text, Mapping) and set(text) == {"text"}:
+            text = text["text"]
+        is_pair = isinstance(text, (tuple, Mapping))
+        if self._pairs not in (None, is_pair):
+            expected = "a pair of texts" if self._pairs else "one text, and no pair"
+            raise ValueError(f"{name} must be {expected}.")
+        if not is_pair:
+            return self._reader.read(text, name, truncate)
+        names = [f"{name}, {field}" for field in self.fields]
+        return self._reader.read_pair(*parts_of(text, self.fields, name), names, truncate)
+
+
 class Classify:
-    """The label of a text, or of a pair of texts.
+    """The label of a text, of a pair of texts, or of a tree.
 
         scores = softmax(logits), or sigmoid(logits) of a model of several labels at once
 
-    Without labels the model is one of regression, and its number is the score.
+    Without labels the model is one of regression, and its number is the score. A tree has logits at
+    every node; its answer is the root's.
 
     Args:
         folder: the bundle.
@@ -45,24 +77,34 @@ class Classify:
 
     Raises:
         BundleError: if the graph, the tokenizer or the settings are not what the pipeline needs.
+
+    Reference: of trees, Tai et al. 2015, section 4.1, https://arxiv.org/abs/1503.00075
     """
 
-    fields = ("text", "pair")
+    fields = _Texts.fields
 
     def __init__(self, folder, manifest, runtime=None):
         self.manifest = manifest
-        self._settings = read_settings(folder, manifest, Settings)
-        self._reader = TextReader(folder, manifest)
-        self._model = Model(folder, manifest, runtime, [self._settings.output])
+        self._reads_trees = "words" in manifest.tokenizers
+        kind = TreeSettings if self._reads_trees else Settings
+        self._settings = read_settings(folder, manifest, kind)
+        if self._reads_trees:
+            self._reader = TreeReader(folder, manifest)
+        else:
+            self._reader = _Texts(folder, manifest, self._settings.pairs)
+        outputs = [self._settings.output]
+        self._model = Model(folder, manifest, runtime, outputs, self._reader.packing)
 
-    def __call__(self, texts, truncate=False, token_budget=TOKEN_BUDGET):
-        """Answer a text or a pair, or each one of a list.
+    def __call__(self, texts, truncate=False, token_budget=TOKEN_BUDGET, nodes=False):
+        """Answer a text, a pair or a tree, or each one of a list.
 
         Args:
-            texts: a string; a pair as a tuple or as a dictionary of "text" and "pair"; or a list
-                of such.
-            truncate: cut what is over the limit; of a pair, the longer text.
+            texts: a string; a pair as a tuple or as a dictionary of "text" and "pair"; to a model
+                of trees a tree in brackets, as "(3 (2 A) (2 film))", where labels may be left out;
+                or a list of such.
+            truncate: cut what is over the limit; of a pair, the longer text. A tree is never cut.
             token_budget: the most tokens of a batch, padding among them.
+            nodes: give the classes of every node of a tree too.
 
         Returns:
             A `Classification`; for a list, the list of theirs, in its order.
@@ -70,35 +112,40 @@ class Classify:
         Raises:
             ValueError: if a text is refused; nothing is answered then.
         """
-        each, names = each_of(texts, "Classify: text")
-        rows = [self.encode(text, name, truncate) for text, name in zip(each, names)]
-        return one_or_all(texts, self._model.answer(rows, self._answer, token_budget))
+        if nodes and not self._reads_trees:
+            raise ValueError("Classify: nodes are those of trees; this model reads texts.")
+        rows = encoded(texts, "Classify: text", self.encode, truncate)
+        answers = self._model.answer(
+            rows, lambda place, logits: self._answer(rows[place], logits, nodes), token_budget
+        )
+        return one_or_all(texts, answers)
 
     def encode(self, text, name="Classify: text", truncate=False):
-        """Return the `Encoding` of a text or a pair.
+        """Return the `Encoding` of a text or a pair, or the `TreeRow` of a tree.
 
         Raises:
             ValueError: beginning with `name`, if it can not be answered.
         """
-        if isinstance(text, Mapping) and set(text) == {"text"}:
-            text = text["text"]
-        is_pair = isinstance(text, (tuple, Mapping))
-        if self._settings.pairs not in (None, is_pair):
-            expected = "a pair of texts" if self._settings.pairs else "one text, and no pair"
-            raise ValueError(f"{name} must be {expected}.")
-        if not is_pair:
-            return self._reader.read(text, name, truncate)
-        names = [f"{name}, {field}" for field in self.fields]
-        return self._reader.read_pair(*parts_of(text, self.fields, name), names, truncate)
+        return self._reader.read(text, name, truncate)
 
-    def _answer(self, _, logits):
+    def _answer(self, row, logits, with_nodes):
+        if not self._reads_trees:
+            return Classification(*self._classes(logits))
+        nodes = row.written() if with_nodes else ()
+        return Classification(
+            *self._classes(logits[0]),
+            tuple(Node(text, *self._classes(logits[place])) for place, text in nodes),
+        )
+
+    def _classes(self, logits):
+        """Return the labels, the score and the scores of a `Classification`."""
         settings = self._settings
         if not settings.labels:
-            return Classification(labels=(), score=float(logits[0]), scores={})
+            return (), float(logits[0]), {}
         scores = (sigmoid if settings.multi_label else softmax)(logits).tolist()
         ranked = dict(sorted(zip(settings.labels, scores), key=lambda item: -item[1]))
         best = next(iter(ranked))
         labels = (best,)
         if settings.multi_label:
             labels = tuple(label for label, score in ranked.items() if score > settings.threshold)
-        return Classification(labels, ranked[best], ranked)
+        return labels, ranked[best], ranked

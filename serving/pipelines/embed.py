@@ -6,7 +6,7 @@ import numpy as np
 
 from ..results import Embedding
 from .batching import TOKEN_BUDGET
-from .inputs import TextReader, each_of, one_or_all
+from .inputs import TextReader, encoded, one_or_all
 from .model import Model
 from .settings import read_settings, wrong_output
 
@@ -63,8 +63,7 @@ class Embed:
             ValueError: if a text is refused; nothing is answered then.
         """
         normalize = self._settings.normalize if normalize is None else normalize
-        each, names = each_of(texts, "Embed: text")
-        rows = [self.encode(text, name, truncate) for text, name in zip(each, names)]
+        rows = encoded(texts, "Embed: text", self.encode, truncate)
         vectors = self._model.answer(rows, _float32, token_budget)
         if normalize:
             vectors = [vector / max(np.linalg.norm(vector), SMALLEST) for vector in vectors]

@@ -7,13 +7,13 @@ import numpy as np
 from ..checks import require_count
 from ..manifest import BundleError
 from ..results import Filler, Filling
-from ..text import Subwords
+from ..text import Subwords, pad
 from ..text.encoding import Encoding
-from .inputs import TextReader, each_of, one_or_all
-from .model import Model, softmax
+from .inputs import TextReader, encoded, one_or_all
+from .model import MASKED, TOKENS, Model, Packing, softmax, token_arrays
 from .settings import read_settings, wrong_output
 
-TOKEN_BUDGET = 512  # the logits of one token are as many as the vocabulary has tokens
+TOKEN_BUDGET = 512  # the logits of one token may be as many as the vocabulary has tokens
 CONTINUES = "##"  # begins a WordPiece token that goes on a word
 
 
@@ -41,10 +41,19 @@ class _Row:
         return len(self.encoding)
 
 
+def _arrays(rows):
+    """Return a batch of `_Row`s as arrays by name."""
+    masks, _ = pad([row.masks for row in rows], pad_id=0)
+    return token_arrays([row.encoding for row in rows]) | {MASKED: masks}
+
+
 class FillMask:
     """The most probable tokens for each mask of a text.
 
         scores = softmax(logits at the mask), over the whole vocabulary
+
+    A graph that takes `masked_positions` computes the logits there alone; one that does not, at
+    every token.
 
     Args:
         folder: the bundle.
@@ -72,7 +81,8 @@ class FillMask:
             raise BundleError(
                 f"{folder}: manifest.json: settings.mask_token: {error} Export the bundle again."
             ) from error
-        self._model = Model(folder, manifest, runtime, [self._settings.output])
+        packing = Packing(_arrays, TOKENS.required, TOKENS.optional)
+        self._model = Model(folder, manifest, runtime, [self._settings.output], packing)
 
     def __call__(self, texts, top_k=5, truncate=False, token_budget=TOKEN_BUDGET):
         """Answer a text, or each text of a list.
@@ -90,14 +100,14 @@ class FillMask:
             ValueError: if a text is refused; nothing is answered then.
         """
         top_k = require_count("FillMask: top_k", top_k, most=len(self._tokenizer))
-        each, names = each_of(texts, "FillMask: text")
-        rows = [self.encode(text, name, truncate) for text, name in zip(each, names)]
-        answers = self._model.answer(
-            [row.encoding for row in rows],
-            lambda place, logits: self._answer(rows[place], logits, top_k),
-            token_budget,
-        )
-        return one_or_all(texts, answers)
+        rows = encoded(texts, "FillMask: text", self.encode, truncate)
+
+        def answer(place, logits):
+            masks = rows[place].masks
+            own = logits[: len(masks)] if self._model.takes(MASKED) else logits[masks]
+            return self._answer(rows[place], own, top_k)
+
+        return one_or_all(texts, self._model.answer(rows, answer, token_budget))
 
     def encode(self, text, name="FillMask: text", truncate=False):
         """Return what the model reads of a text.
@@ -115,7 +125,7 @@ class FillMask:
 
     def _answer(self, row, logits, top_k):
         masks, pieces, done = [], [], 0
-        for at, scores in zip(row.masks, softmax(logits[row.masks])):
+        for at, scores in zip(row.masks, softmax(logits)):
             best = np.argsort(-scores, kind="stable")[:top_k]
             tokens = [self._tokenizer.decode([index], special_tokens=True) for index in best]
             masks.append(

@@ -21,6 +21,20 @@ def each_of(inputs, name, plural=None):
     return [inputs], [name]
 
 
+def encoded(inputs, name, encode, *options):
+    """Return what the model reads of each input, as a list.
+
+    Args:
+        inputs, name: as `each_of` takes them.
+        encode: takes an input, its name and the options.
+        options: more that it takes.
+
+    Raises:
+        ValueError: as `encode` does.
+    """
+    return [encode(value, own, *options) for value, own in zip(*each_of(inputs, name))]
+
+
 def one_or_all(inputs, answers):
     """Return the list of answers to a list of inputs; for one input, its answer."""
     return answers if isinstance(inputs, list) else answers[0]
@@ -67,21 +81,28 @@ def require_text(text, name, surrogates=False):
         ) from error
 
 
-def open_tokenizer(folder, manifest, role):
-    """Return the tokenizer of `role`.
+def open_tokenizer(folder, manifest, role, kind=None):
+    """Return the tokenizer of `role`, which is a `kind` if one is asked for.
 
     Raises:
-        BundleError: if there is none, it can not be read, or the library that it needs is missing.
+        BundleError: if there is none, it can not be read, it is of another kind, or the library
+            that it needs is missing.
     """
     if role not in manifest.tokenizers:
         raise BundleError(f"{folder}: manifest.json names no {role} tokenizer. Export it again.")
     file = folder / manifest.tokenizers[role]
     try:
-        return read_tokenizer(file)
+        tokenizer = read_tokenizer(file)
     except ImportError as error:
         raise BundleError(f"{file}: {error}") from error
     except ValueError as error:
         raise BundleError(f"{error} Export the bundle again.") from error
+    if kind and not isinstance(tokenizer, kind):
+        raise BundleError(
+            f"{file}: must be a {kind.__name__}; it is a {type(tokenizer).__name__}. "
+            "Export the bundle again."
+        )
+    return tokenizer
 
 
 class TextReader:
@@ -129,6 +150,20 @@ class TextReader:
         if not isinstance(self.tokenizer, Subwords):
             raise ValueError(f"{names[1]} is one too many: the bundle's tokenizer takes no pairs.")
         return self._fitted(names[0], truncate, text, pair)
+
+    def read_windows(self, text, name, stride):
+        """Return the `Encoding`s of the windows of a text, which may have any length.
+
+        Args:
+            text: the text.
+            name: of it, for errors.
+            stride: how many tokens a window begins behind the one before.
+
+        Raises:
+            ValueError: beginning with `name`, if the text can not be answered.
+        """
+        require_words(text, name)
+        return self.tokenizer.windows(None, text, self.limit, stride)
 
     def _fitted(self, name, truncate, *texts):
         encoding = self.tokenizer.analyze(*texts)

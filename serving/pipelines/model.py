@@ -1,5 +1,8 @@
 """The graph of a model that answers in one go."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 import numpy as np
 
 from ..opening import Runtime, open_session
@@ -7,10 +10,46 @@ from ..text import pad
 from .batching import MOST_PADDING, TOKEN_BUDGET, answer_in_batches
 
 ROLE = "model"
+MASKED = "masked_positions"
+
+
+@dataclass(frozen=True)
+class Packing:
+    """Rows to the inputs of a graph.
+
+    Attributes:
+        arrays: takes a list of rows, returns name -> array; what the graph does not take is left
+            out.
+        required, optional: names of the inputs that it must and may take.
+    """
+
+    arrays: Callable
+    required: frozenset
+    optional: frozenset = frozenset()
+
+
+def token_arrays(encodings):
+    """Return a batch of `Encoding`s as arrays by name.
+
+    A graph of several heads may ask which tokens are masked: here the first of each is said to be.
+    """
+    token_ids, lengths = pad([each.token_ids for each in encodings])
+    segment_ids, _ = pad([each.segment_ids for each in encodings], pad_id=0)
+    return {
+        "token_ids": token_ids,
+        "lengths": lengths,
+        "segment_ids": segment_ids,
+        MASKED: np.zeros((len(encodings), 1), dtype=np.int64),
+    }
+
+
+TOKENS = Packing(
+    token_arrays, frozenset({"token_ids", "lengths"}), frozenset({"segment_ids", MASKED})
+)
 
 
 class Model:
-    """From token ids to what the heads of a model give.
+    """From rows, `Encoding`s if nothing else is said, to what a model gives for them.
 
         model(token_ids, lengths, segment_ids) -> outputs
 
@@ -19,45 +58,51 @@ class Model:
         manifest: its `Manifest`.
         runtime: a `Runtime`; None for the default one.
         outputs: names of the outputs that are asked for.
+        packing: a `Packing`.
 
     Raises:
         BundleError: if the graph is missing, can not be opened, or is not what the manifest says.
     """
 
-    def __init__(self, folder, manifest, runtime, outputs):
+    def __init__(self, folder, manifest, runtime, outputs, packing=TOKENS):
         runtime = runtime or Runtime()
         self._session = open_session(
             folder,
             manifest,
             ROLE,
             runtime,
-            {"token_ids", "lengths"},
+            packing.required,
             set(outputs),
-            optional={"segment_ids"},
+            packing.optional,
         )
+        self._arrays = packing.arrays
         self._takes = [spec.name for spec in runtime.graphs_of(manifest)[ROLE].inputs]
         self._outputs = list(outputs)
 
-    def answer(self, encodings, read, token_budget=TOKEN_BUDGET):
-        """Return what `read` makes of the outputs for each `Encoding`, in their order.
+    def takes(self, name):
+        """Whether the graph takes an input of that name."""
+        return name in self._takes
+
+    def answer(self, rows, read, token_budget=TOKEN_BUDGET):
+        """Return what `read` makes of the outputs for each row, in their order.
 
         Args:
-            encodings: list of `Encoding`.
+            rows: list of what the packing takes; the length of each is its number of tokens.
             read: takes the place of one in the list, and its outputs, padding behind them; it is
                 called as soon as a batch is done, so that the outputs of all never lie in memory.
             token_budget: the most tokens of a batch, padding among them.
         """
 
         def run(places):
-            outputs = self._run(_arrays([encodings[place] for place in places]))
+            outputs = self._run(self._arrays([rows[place] for place in places]))
             return [read(place, *each) for place, *each in zip(places, *outputs)]
 
-        lengths = [len(each) for each in encodings]
-        places = range(len(encodings))
+        lengths = [len(each) for each in rows]
+        places = range(len(rows))
         return answer_in_batches(places, lengths, run, token_budget, MOST_PADDING)
 
     def answer_groups(self, groups, read, token_budget=TOKEN_BUDGET):
-        """Return what `read` makes of the outputs for each group of `Encoding`s, in their order.
+        """Return what `read` makes of the outputs for each group of rows, in their order.
 
         A group of C is a row (C, length) of the graph's inputs. Only groups of one size are rows of
         one batch.
@@ -65,7 +110,7 @@ class Model:
 
         def run(places):
             size = len(groups[places[0]])
-            inputs = _arrays([each for place in places for each in groups[place]])
+            inputs = self._arrays([each for place in places for each in groups[place]])
             inputs = {
                 name: value.reshape(len(places), size, *value.shape[1:])
                 for name, value in inputs.items()
@@ -82,13 +127,6 @@ class Model:
 
     def _run(self, inputs):
         return self._session.run(self._outputs, {name: inputs[name] for name in self._takes})
-
-
-def _arrays(encodings):
-    """Return the inputs of a batch by name."""
-    token_ids, lengths = pad([each.token_ids for each in encodings])
-    segment_ids, _ = pad([each.segment_ids for each in encodings], pad_id=0)
-    return {"token_ids": token_ids, "lengths": lengths, "segment_ids": segment_ids}
 
 
 def softmax(logits):

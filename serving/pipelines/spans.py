@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .windows import owners
+
 
 @dataclass(frozen=True, eq=False)
 class Window:
@@ -27,8 +29,8 @@ def best_spans(windows, max_length, n_best):
         score(i, j) = start(i) + end(j),  i <= j < i + max_length
         null = min over windows of start(0) + end(0)
 
-    An answer may start at a token only in the window in which the token has the most context: the
-    greatest min(tokens to its left, tokens to its right) + 0.01 * tokens of the context.
+    An answer may start at a token only in the window in which the token has the most context
+    (`serving.pipelines.windows.owners`).
 
     Args:
         windows: list of `Window`.
@@ -44,11 +46,11 @@ def best_spans(windows, max_length, n_best):
     Reference: Devlin et al. 2019, section 4.3, https://arxiv.org/abs/1810.04805;
     https://github.com/google-research/bert (run_squad.py)
     """
-    owners = _owners(windows)
+    own_windows = owners([len(each.tokens) for each in windows], [each.first for each in windows])
     found, total = [], -np.inf
     for number, window in enumerate(windows):
         scores = _scores(window, max_length)  # (n, L)
-        own = owners[window.first : window.first + len(window.tokens)] == number
+        own = own_windows[window.first : window.first + len(window.tokens)] == number
         scores[~own] = -np.inf
         flat = scores.ravel()
         total = np.logaddexp(total, np.logaddexp.reduce(flat, initial=-np.inf))
@@ -71,18 +73,3 @@ def _scores(window, max_length):
     for more in range(scores.shape[1]):
         scores[: len(starts) - more, more] = starts[: len(starts) - more] + ends[more:]
     return scores
-
-
-def _owners(windows):
-    """Return for each token of the context the number of the window where it has most context."""
-    size = max(window.first + len(window.tokens) for window in windows)
-    best, owners = np.full(size, -np.inf), np.zeros(size, dtype=int)
-    for number, window in enumerate(windows):
-        count = len(window.tokens)
-        places = np.arange(count)
-        context = np.minimum(places, places[::-1]) + 0.01 * count
-        own = slice(window.first, window.first + count)
-        better = context > best[own]
-        best[own][better] = context[better]
-        owners[own][better] = number
-    return owners

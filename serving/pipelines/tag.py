@@ -4,14 +4,18 @@ import bisect
 import re
 from dataclasses import dataclass
 
+import numpy as np
+
 from ..checks import shown
+from ..manifest import BundleError
 from ..results import Entity, Tagging, Word
-from ..text.encoding import Encoding
+from ..text import Subwords
 from .batching import TOKEN_BUDGET
 from .entities import SCHEMES, entities, is_tag
-from .inputs import TextReader, each_of, one_or_all, require_words
+from .inputs import TextReader, encoded, one_or_all, require_words
 from .model import Model, softmax
 from .settings import read_settings, wrong_output
+from .windows import Windows
 
 WORDS = ("tokenizer", "spaces")
 
@@ -24,6 +28,7 @@ class Settings:
     output: str | None = None
     scheme: str | None = "IOB2"
     words: str = "tokenizer"
+    stride: int | None = None
 
     def problems(self, outputs):
         """Yield what is wrong."""
@@ -31,6 +36,8 @@ class Settings:
         yield from wrong_output(outputs, self.output, axes)
         if self.words not in WORDS:
             yield f"settings.words must be one of {', '.join(WORDS)}; received {self.words!r}"
+        if self.stride is not None and self.stride < 1:
+            yield f"settings.stride must be at least 1; received {self.stride}"
         if self.scheme is not None and self.scheme not in SCHEMES:
             yield f"settings.scheme must be one of {', '.join(SCHEMES)}; received {self.scheme!r}"
         elif self.scheme:
@@ -41,21 +48,31 @@ class Settings:
 
 @dataclass(frozen=True)
 class _Row:
-    """A text as the model reads it, and its words: where each lies, and its first token."""
+    """A text as the model reads it.
+
+    Attributes:
+        text: as it was given.
+        windows: its `Windows`.
+        places: where each word that has tokens lies.
+        tokens: for each window, its words by number and the place of the first token of each.
+    """
 
     text: str
-    encoding: Encoding
+    windows: Windows
     places: list
-    first_tokens: list
+    tokens: list
 
     def __len__(self):
-        return len(self.encoding)
+        return len(self.windows)
 
 
 class Tag:
     """The tags of a text's words.
 
         tag(word) = argmax of softmax(logits at the word's first token)
+
+    A text over the limit is refused or cut; if the settings have a `stride` it is read in windows,
+    and a word's tag is that of the window in which its first token has most context.
 
     Args:
         folder: the bundle.
@@ -72,6 +89,11 @@ class Tag:
         self.manifest = manifest
         self._settings = read_settings(folder, manifest, Settings)
         self._reader = TextReader(folder, manifest)
+        if self._settings.stride is not None and not isinstance(self._reader.tokenizer, Subwords):
+            raise BundleError(
+                f"{folder}: settings.stride needs WordPiece or byte-level BPE. "
+                "Export the bundle again."
+            )
         self._model = Model(folder, manifest, runtime, [self._settings.output])
 
     def __call__(self, texts, truncate=False, token_budget=TOKEN_BUDGET):
@@ -80,7 +102,8 @@ class Tag:
         Args:
             texts: a string, or a tuple of its words, which are then joined by spaces and keep their
                 places in that; or a list of such.
-            truncate: cut what is over the limit; words that are cut have no tags.
+            truncate: cut what is over the limit; words that are cut have no tags. With a `stride`
+                nothing is.
             token_budget: the most tokens of a batch, padding among them.
 
         Returns:
@@ -89,13 +112,14 @@ class Tag:
         Raises:
             ValueError: if a text is refused; nothing is answered then.
         """
-        each, names = each_of(texts, "Tag: text")
-        rows = [self.encode(text, name, truncate) for text, name in zip(each, names)]
-        answers = self._model.answer(
-            [row.encoding for row in rows],
-            lambda place, logits: self._answer(rows[place], logits),
-            token_budget,
+        rows = encoded(texts, "Tag: text", self.encode, truncate)
+        windows = [window for row in rows for window in row.windows.rows]
+        firsts = [first_tokens for row in rows for _, first_tokens in row.tokens]
+        scores = self._model.answer(
+            windows, lambda place, logits: softmax(logits[firsts[place]]), token_budget
         )
+        scores = iter(scores)
+        answers = [self._answer(row, [next(scores) for _ in row.windows.rows]) for row in rows]
         return one_or_all(texts, answers)
 
     def encode(self, text, name="Tag: text", truncate=False):
@@ -107,14 +131,20 @@ class Tag:
         places = None
         if isinstance(text, tuple):
             text, places = _joined(text, name)
-        encoding = self._reader.read(text, name, truncate)
+        stride = self._settings.stride
+        if stride is None:
+            windows = Windows.of([self._reader.read(text, name, truncate)], stride=1)
+        else:
+            windows = Windows.of(self._reader.read_windows(text, name, stride), stride)
         if places is None and self._settings.words == "spaces":
             places = [found.span() for found in re.finditer(r"\S+", text)]
-        tokens = _tokens_of_words(text, encoding, places)
-        return _Row(text, encoding, *tokens)
+        places, tokens = _tokens_of_words(text, windows, places)
+        return _Row(text, windows, places, _by_window(windows, np.array(tokens, int)))
 
-    def _answer(self, row, logits):
-        scores = softmax(logits[row.first_tokens])
+    def _answer(self, row, scores_by_window):
+        scores = np.empty((len(row.places), len(self._settings.labels)))
+        for (words, _), own in zip(row.tokens, scores_by_window):
+            scores[words] = own
         best = scores.argmax(axis=-1)
         words = tuple(
             Word(row.text[start:end], self._settings.labels[tag], start, end, float(score[tag]))
@@ -146,27 +176,39 @@ def _joined(words, name):
     return " ".join(words), places
 
 
-def _tokens_of_words(text, encoding, places):
-    """Return the places of the words that have tokens, and the first token of each.
+def _by_window(windows, tokens):
+    """Return for each window its words by number, and the place of the first token of each.
+
+    Args:
+        windows: the `Windows` of a text.
+        tokens: which token of the text the first one of each word is.
+    """
+    owners, found = windows.owners()[tokens], []
+    for number, (places, first) in enumerate(zip(windows.tokens, windows.firsts)):
+        words = np.flatnonzero(owners == number)
+        found.append((words, tokens[words] - first + places.start))
+    return found
+
+
+def _tokens_of_words(text, windows, places):
+    """Return the places of the words that have tokens, and which token of the text is their first.
 
     Args:
         text: the text.
-        encoding: its `Encoding`.
+        windows: its `Windows`.
         places: of the words; None for those of the tokenizer.
     """
     starts = None if places is None else [start for start, _ in places]
     first_tokens, ends = {}, {}
-    for token, (offset, word) in enumerate(zip(encoding.offsets, encoding.word_ids)):
-        if offset is None:
-            continue
-        start, end = offset
+    offsets = windows.of_text("offsets")
+    for token, ((start, end), word) in enumerate(zip(offsets, windows.of_text("word_ids"))):
         if starts is not None:
             word = max(bisect.bisect_right(starts, max(start, end - 1)) - 1, 0)
         first_tokens.setdefault(word, token)
         ends[word] = end
     if places is not None:
         return [places[word] for word in first_tokens], [*first_tokens.values()]
-    begins = [encoding.offsets[token][0] for token in first_tokens.values()]
+    begins = [offsets[token][0] for token in first_tokens.values()]
     # A token may begin with the space before its word.
     begins = [
         start + len(text[start:end]) - len(text[start:end].lstrip())

@@ -11,6 +11,7 @@ from .sentence_pieces import SentencePieces
 from .subwords import Subwords, tidy
 from .vocabularies import BOS, EOS, PAD, SPECIAL_TOKENS, UNK, CharacterTable
 from .word_piece import read_vocabulary, word_piece
+from .words import WordTable, word_places
 
 __all__ = [
     "BOS",
@@ -22,6 +23,7 @@ __all__ = [
     "Encoding",
     "SentencePieces",
     "Subwords",
+    "WordTable",
     "byte_pairs",
     "pad",
     "read_byte_pairs",
@@ -29,4 +31,5 @@ __all__ = [
     "read_vocabulary",
     "tidy",
     "word_piece",
+    "word_places",
 ]

@@ -6,10 +6,11 @@ from pathlib import Path
 from .sentence_pieces import SentencePieces
 from .subwords import Subwords
 from .vocabularies import CharacterTable
+from .words import WordTable
 
 
 def read_tokenizer(path):
-    """Return the `CharacterTable`, `Subwords` or `SentencePieces` that a file holds.
+    """Return the `CharacterTable`, `WordTable`, `Subwords` or `SentencePieces` of a file.
 
     Raises:
         ValueError: if it holds none of them.
@@ -19,12 +20,17 @@ def read_tokenizer(path):
         content = json.loads(Path(path).read_bytes())
     except ValueError as error:
         raise ValueError(f"{path}: a tokenizer's file must be JSON: {error}.") from error
-    kinds = {"characters": CharacterTable, "sentencepiece": SentencePieces}
+    kinds = {
+        "characters": CharacterTable,
+        "words": WordTable,
+        "sentencepiece": SentencePieces,
+    }
     kind = content.get("type") if isinstance(content, dict) else None
     if kind in kinds:
         return kinds[kind].from_file(path)
     if isinstance(content, dict) and isinstance(content.get("model"), dict):
         return Subwords.from_file(path)
     raise ValueError(
-        f"{path}: must hold a character table, a tokenizer.json or a SentencePiece model in JSON."
+        f"{path}: must hold a table of characters or words, a tokenizer.json or a SentencePiece "
+        "model in JSON."
     )

@@ -21,3 +21,22 @@ def pad(rows, pad_id=PAD):
     for padded, row in zip(token_ids, rows):
         padded[: len(row)] = row
     return token_ids, lengths
+
+
+def pad_nested(rows, pad_id=PAD):
+    """Pad rows of lists, as words of characters or nodes of children.
+
+    Args:
+        rows: B lists of lists of ids.
+        pad_id: the id of padding.
+
+    Returns:
+        (B, T, W) int64, each axis behind the first as long as its longest list and at least 1.
+    """
+    longest = max([1, *map(len, rows)])
+    widest = max([1, *(len(each) for row in rows for each in row)])
+    padded = np.full((len(rows), longest, widest), pad_id, dtype=np.int64)
+    for row, lists in zip(padded, rows):
+        for place, each in zip(row, lists):
+            place[: len(each)] = each
+    return padded

@@ -104,7 +104,8 @@ class Subwords:
         """Return the `Encoding`s of a text, each with a part of a long context as its pair.
 
         Args:
-            text, context: the texts.
+            text: the text; None for the parts of the context alone.
+            context: the long text.
             max_length: how many tokens there may be in each, special ones too.
             step: how many tokens of the context a part begins behind the one before; less where
                 tokens between them would be left out.
@@ -114,17 +115,18 @@ class Subwords:
             ValueError: if a text is no string or holds a lone surrogate, or max_length leaves no
                 room for the context.
         """
-        first, second = self._split(text), self._split(context)
-        if text_length is not None:
-            first.truncate(text_length)
-        room = max_length - len(first.ids) - self._library.num_special_tokens_to_add(True)
+        first, second = [] if text is None else [self._split(text)], self._split(context)
+        for part in first:
+            part.truncate(len(part.ids) if text_length is None else text_length)
+        length = sum(len(part.ids) for part in first)
+        room = max_length - length - self._library.num_special_tokens_to_add(bool(first))
         if room < 1:
             raise ValueError(
-                f"Subwords: max_length must leave room for the context beside {len(first.ids)} "
+                f"Subwords: max_length must leave room for the context beside {length} "
                 f"tokens; received {max_length}."
             )
         second.truncate(room, stride=max(room - step, 0))
-        return [self._joined(first, part) for part in (second, *second.overflowing)]
+        return [self._joined(*first, part) for part in (second, *second.overflowing)]
 
     def words(self, text):
         """Return the words that are split into tokens, as normalised: for BERT without accents."""

@@ -14,7 +14,116 @@ SPECIAL_TOKENS = ("<pad>", "<unk>", "<bos>", "<eos>")
 PAD, UNK, BOS, EOS = range(4)
 
 
-class CharacterTable:
+class Table:
+    """Base of the tables: entries, of which the special tokens are the first; an id is a place.
+
+    A subclass names its file's `kind`, an `entry` in words and the `special_tokens`, and says in
+    `is_entry` what else may stand in the table, which `must_be`.
+    """
+
+    kind: str
+    entry: str
+    must_be: str
+    special_tokens: tuple
+
+    def __init__(self, entries):
+        self.entries = tuple(entries)
+        self._require_entries()
+        self._ids = {entry: index for index, entry in enumerate(self.entries)}
+
+    def __len__(self):
+        return len(self.entries)
+
+    def __eq__(self, other):
+        return type(other) is type(self) and self.content() == other.content()
+
+    def __hash__(self):
+        return hash(self.entries)
+
+    def id_of(self, token):
+        """Return the id of an entry.
+
+        Raises:
+            ValueError: if there is no such.
+        """
+        if token not in self._ids:
+            raise ValueError(f"{self._name}: the table must hold {token!r}; it does not.")
+        return self._ids[token]
+
+    def token_of(self, index):
+        """Return the entry of an id.
+
+        Raises:
+            ValueError: if the id is not in the table.
+        """
+        if not 0 <= index < len(self):
+            raise ValueError(f"{self._name}: ids must be under {len(self)}; received {index}.")
+        return self.entries[index]
+
+    def lookup(self, entry):
+        """Return the id of an entry, <unk> where it is not in the table."""
+        return self._ids.get(entry, UNK)
+
+    def content(self):
+        """Return what `to_file` writes."""
+        return {"type": self.kind, self.kind: self.entries}
+
+    def to_file(self, path):
+        """Write the table as JSON: {"type": ..., and under that name the list of entries}."""
+        text = json.dumps(self.content(), ensure_ascii=False)
+        Path(path).write_text(text + "\n", encoding="utf-8")
+
+    @classmethod
+    def from_file(cls, path):
+        """Read what `to_file` wrote.
+
+        Raises:
+            ValueError: if the file is not such a table.
+        """
+        name, kind = cls.__name__, cls.kind
+        try:
+            content = json.loads(Path(path).read_bytes())
+        except ValueError as error:
+            raise ValueError(f"{name}: {path} is not JSON: {error}.") from error
+        if not isinstance(content, dict) or content.pop("type", None) != kind:
+            raise ValueError(f'{name}: {path} must hold {{"type": "{kind}", …}}.')
+        if not isinstance(content.get(kind), list):
+            raise ValueError(f'{name}: {path} must hold a list of "{kind}".')
+        return cls.from_content(content)
+
+    @classmethod
+    def from_content(cls, content):
+        """Return the table of what a file holds beside its type."""
+        return cls(content[cls.kind])
+
+    @staticmethod
+    def is_entry(entry):
+        """Whether a string may stand in the table."""
+        raise NotImplementedError
+
+    @property
+    def _name(self):
+        return type(self).__name__
+
+    def _require_entries(self):
+        count = len(self.special_tokens)
+        special, own = self.entries[:count], self.entries[count:]
+        if special != self.special_tokens:
+            raise ValueError(
+                f"{self._name}: the first {self.kind} must be {', '.join(self.special_tokens)}; "
+                f"received {special!r}."
+            )
+        for entry in own:
+            if not isinstance(entry, str) or not self.is_entry(entry):
+                raise ValueError(
+                    f"{self._name}: a {self.entry} must be {self.must_be}; received {entry!r}."
+                )
+        if len(set(own)) < len(own):
+            repeated = next(each for place, each in enumerate(own) if each in own[:place])
+            raise ValueError(f"{self._name}: {repeated!r} comes twice.")
+
+
+class CharacterTable(Table):
     """The characters of a model; a character's id is its place.
 
         id("<pad>"), id("<unk>"), id("<bos>"), id("<eos>") = 0, 1, 2, 3
@@ -29,44 +138,17 @@ class CharacterTable:
             code point, is a surrogate, or comes twice.
     """
 
-    def __init__(self, characters):
-        self.characters = tuple(characters)
-        self._require_characters()
-        self._ids = {character: index for index, character in enumerate(self.characters)}
+    kind, entry, must_be = "characters", "character", "one code point"
+    special_tokens = SPECIAL_TOKENS
 
-    def __len__(self):
-        return len(self.characters)
-
-    def __eq__(self, other):
-        return isinstance(other, CharacterTable) and self.characters == other.characters
-
-    def __hash__(self):
-        return hash(self.characters)
-
-    def id_of(self, token):
-        """Return the id of a character or special token.
-
-        Raises:
-            ValueError: if there is no such.
-        """
-        if token not in self._ids:
-            raise ValueError(f"CharacterTable: the table must hold {token!r}; it does not.")
-        return self._ids[token]
-
-    def token_of(self, index):
-        """Return the character or special token of an id.
-
-        Raises:
-            ValueError: if the id is not in the table.
-        """
-        if not 0 <= index < len(self):
-            raise ValueError(f"CharacterTable: ids must be under {len(self)}; received {index}.")
-        return self.characters[index]
+    @property
+    def characters(self):
+        """The special tokens, then the characters."""
+        return self.entries
 
     def encode(self, text):
         """Return the id of each code point of `text` in NFC, as a list."""
-        composed = unicodedata.normalize("NFC", text)
-        return [self._ids.get(character, UNK) for character in composed]
+        return [self.lookup(character) for character in unicodedata.normalize("NFC", text)]
 
     def decode(self, token_ids):
         """Return the text of `token_ids` up to the first <eos>; special tokens have no text.
@@ -90,49 +172,8 @@ class CharacterTable:
         Lone surrogates are left out: they can not be written as UTF-8.
         """
         found = set().union(*texts)
-        return cls(SPECIAL_TOKENS + tuple(sorted(c for c in found if not _is_surrogate(c))))
+        return cls(SPECIAL_TOKENS + tuple(sorted(filter(cls.is_entry, found))))
 
-    def to_file(self, path):
-        """Write the table as JSON: {"type": "characters", "characters": [...]}."""
-        content = {"type": "characters", "characters": self.characters}
-        Path(path).write_text(json.dumps(content, ensure_ascii=False) + "\n", encoding="utf-8")
-
-    @classmethod
-    def from_file(cls, path):
-        """Read what `to_file` wrote.
-
-        Raises:
-            ValueError: if the file is not such a table.
-        """
-        try:
-            content = json.loads(Path(path).read_bytes())
-        except ValueError as error:
-            raise ValueError(f"CharacterTable: {path} is not JSON: {error}.") from error
-        if not isinstance(content, dict) or content.get("type") != "characters":
-            raise ValueError(f'CharacterTable: {path} must hold {{"type": "characters", …}}.')
-        if not isinstance(content.get("characters"), list):
-            raise ValueError(f'CharacterTable: {path} must hold a list of "characters".')
-        return cls(content["characters"])
-
-    def _require_characters(self):
-        special, own = (
-            self.characters[: len(SPECIAL_TOKENS)],
-            self.characters[len(SPECIAL_TOKENS) :],
-        )
-        if special != SPECIAL_TOKENS:
-            raise ValueError(
-                f"CharacterTable: the first characters must be {', '.join(SPECIAL_TOKENS)}; "
-                f"received {special!r}."
-            )
-        for character in own:
-            if not isinstance(character, str) or len(character) != 1 or _is_surrogate(character):
-                raise ValueError(
-                    f"CharacterTable: a character must be one code point; received {character!r}."
-                )
-        if len(set(own)) < len(own):
-            repeated = next(c for place, c in enumerate(own) if c in own[:place])
-            raise ValueError(f"CharacterTable: {repeated!r} comes twice.")
-
-
-def _is_surrogate(character):
-    return "\ud800" <= character <= "\udfff"
+    @staticmethod
+    def is_entry(entry):
+        return len(entry) == 1 and not "\ud800" <= entry <= "\udfff"

@@ -1,27 +1,22 @@
 """Pipelines on exported models give the numbers of the Keras models."""
 
-import importlib.metadata
-
 import keras
 import numpy as np
 import pytest
 
 import serving
-from export import onnx_files
 from export.families import parts_of
-from export.onnx_graphs import convert
 from seqkeras import models
+from seqkeras.data.trees import Tree, tree_arrays
+from seqkeras.decoding import best_spans
 from seqkeras.models import best_answers
-from serving.manifest import (
-    DecodingDefaults,
-    Graph,
-    Limits,
-    Manifest,
-    describe_files,
-    write_manifest,
-)
-from serving.text import word_piece
+from serving.manifest import Limits
+from serving.text import CharacterTable, WordTable, word_piece, word_places
+from serving.text.trees import parse_tree
 from tests.arrays import numbers, randomize
+from tests.serving.exported import export_graphs
+from tests.serving.pipelines.test_tag import context_in, windows_of
+from tests.serving.written import write
 
 TOKENS = (
     "[PAD] [UNK] [CLS] [SEP] [MASK] the cat sat on mat ##s do ##g . , he big dog ran to paris new "
@@ -49,52 +44,19 @@ def bert():
 
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory):
-    """Make a bundle's folder of a model, without its manifest; each model is converted once."""
+    """Export a model; its folder and graphs, which `load` makes bundles of."""
 
     def export(model):
         folder = tmp_path_factory.mktemp("bundle")
-        (folder / "onnx").mkdir()
-        parts = parts_of(model)
-        graphs = {
-            role: convert(each.function, each.inputs, each.outputs, role)
-            for role, each in parts.graphs.items()
-        }
-        weights = onnx_files.save(graphs, folder / "onnx")
-        (folder / "tokenizer").mkdir()
-        TOKENIZER.to_file(folder / "tokenizer/text.json")
-        return folder, {
-            role: Graph(
-                f"onnx/{role}.onnx", tuple(each.inputs), tuple(each.outputs), tuple(weights[role])
-            )
-            for role, each in parts.graphs.items()
-        }
+        return folder, export_graphs(folder, parts_of(model))
 
     return export
 
 
-def load(bundle, pipeline, settings):
-    folder, graphs = bundle
-    manifest = Manifest(
-        schema_version=2,
-        name="tiny",
-        task="test",
-        pipeline=pipeline,
-        created="2026-01-02T03:04:05+00:00",
-        versions={"keras": importlib.metadata.version("keras")},
-        tokenizers={"text": "tokenizer/text.json"},
-        text_prefix=None,
-        limits=Limits(LIMIT),
-        decoding=DecodingDefaults(),
-        graphs=graphs,
-        state=(),
-        saved_models={},
-        examples=(),
-        scores={},
-        parity={},
-        files=describe_files(folder),
-        settings=settings,
-    )
-    write_manifest(folder, manifest)
+def load(exported, pipeline, settings, tokenizers=None):
+    folder, graphs = exported
+    tokenizers = tokenizers or {"text": TOKENIZER}
+    write(folder, pipeline, graphs, tokenizers, limits=Limits(LIMIT), settings=settings)
     return serving.load(folder, threads=2)
 
 
@@ -165,6 +127,27 @@ def test_tags(with_heads):
         assert [word.score for word in answer.words] == pytest.approx(scores.max(axis=-1), abs=1e-5)
 
 
+def test_tags_of_a_text_in_windows(with_heads):
+    model, bundle = with_heads
+    tag = load(bundle, "Tag", {"output": "tag", "labels": TAGS, "stride": 7})
+    text = " ".join(np.random.default_rng(0).choice(["the", "cat", "sat", "old", ","], 61))
+    words, token_ids = text.split(" "), TOKENIZER.encode(text)
+    windows = windows_of(token_ids, LIMIT - 2, 7)
+    assert len(windows) > 4
+    logits = []
+    for window in windows:
+        inside, outputs = outputs_of(model, " ".join(words[window.start : window.stop]))
+        assert inside.token_ids[1:-1] == token_ids[window.start : window.stop]
+        logits.append(outputs["tag"][1:-1])
+    answer = tag(text)
+    assert [word.text for word in answer.words] == words
+    for place, word in enumerate(answer.words):
+        own = max(range(len(windows)), key=lambda n: context_in(windows[n], place))
+        scores = softmax(logits[own][place - windows[own].start])
+        assert word.score == pytest.approx(scores.max(), abs=1e-5)
+        assert word.tag == TAGS[scores.argmax()]
+
+
 def test_answers_and_none(with_heads):
     model, bundle = with_heads
     settings = {
@@ -200,6 +183,8 @@ def test_answers_and_none(with_heads):
 
 def test_masks(with_heads):
     model, bundle = with_heads
+    [spec] = [each for each in bundle[1]["model"].outputs if each.name == "token"]
+    assert spec.shape == ("batch", "masks", len(TOKENS))  # no logits of what is no mask
     fill = load(bundle, "FillMask", {"output": "token"})
     texts = ["The [MASK] sat on the [MASK].", "[MASK] ran"]
     for text, answer in zip(texts, fill(texts, top_k=3), strict=True):
@@ -247,3 +232,129 @@ def test_vectors(exported):
     for text, answer in zip(TEXTS, embed(TEXTS), strict=True):
         [vector] = numbers(model(arrays([TOKENIZER.analyze(text)])))
         np.testing.assert_allclose(answer.vector, vector / np.linalg.norm(vector), atol=1e-6)
+
+
+QUESTIONS = [
+    ("Who sat on the mat?", "The big dog ran to Paris; the cat's on the old mat, says Åke."),
+    ("where", "New York"),
+    ("Is this extraordinarily long?", "no, unextraordinary: the old mat"),
+    ("Who?", "cat."),
+]
+
+
+def words_of(text):
+    return [text[start:end] for start, end in word_places(text)]
+
+
+def ids_of(texts, words, characters, most):
+    """The ids of the words and of the first characters of each, in loops."""
+    split = [words_of(text) for text in texts]
+    longest = max(map(len, split))
+    width = max(min(len(word), most) for row in split for word in row)
+    word_ids = np.zeros((len(texts), longest), int)
+    character_ids = np.zeros((len(texts), longest, width), int)
+    for row, own in enumerate(split):
+        for place, word in enumerate(own):
+            known = word.lower() in words.words
+            word_ids[row, place] = words.id_of(word.lower()) if known else 1
+            for at, character in enumerate(word[:most]):
+                known = character in characters.characters
+                character_ids[row, place, at] = characters.id_of(character) if known else 1
+    return word_ids, character_ids, np.array([len(own) for own in split])
+
+
+def test_answers_of_words_and_characters(exported):
+    """BiDAF: the best spans by its own decoding, of all questions at once."""
+    known = "the cat sat on old mat big dog ran to paris , . ? who where".split()
+    words = WordTable.learn(known, lowercase=True)
+    characters = CharacterTable.learn(["abcdefghijklmnoprstuwyNTPÅ,.?"])
+    model = models.BiDAF(len(words), 7, len(characters), 5, 11, 6, character_width=3)
+    inputs = {}
+    for side, texts in zip(("query", "context"), zip(*QUESTIONS, strict=True), strict=True):
+        found = ids_of(texts, words, characters, most=5)
+        names = [f"{side}_{part}" for part in ("ids", "characters", "lengths")]
+        inputs |= dict(zip(names, found, strict=True))
+    model(inputs)
+    randomize(model)
+    settings = {
+        "start": "start_logits",
+        "end": "end_logits",
+        "answer_length": 3,
+        "word_length": 5,
+        "question_length": 7,
+    }
+    tables = {"words": words, "characters": characters}
+    ask = load(exported(model), "Answer", settings, tables)
+    outputs = model(inputs)
+    starts, ends, scores = map(
+        numbers, best_spans(outputs["start_logits"], outputs["end_logits"], 3)
+    )
+    logits = {name: numbers(value).astype("float64") for name, value in outputs.items()}
+    answers = ask(QUESTIONS, token_budget=8)
+    assert [ask(each).text for each in QUESTIONS] == [answer.text for answer in answers]
+    assert len({answer.text for answer in answers}) > 2
+    for row, ((_, context), answer) in enumerate(zip(QUESTIONS, answers, strict=True)):
+        places = word_places(context)
+        assert (answer.start, answer.end) == (places[starts[row]][0], places[ends[row]][1])
+        assert answer.text == context[answer.start : answer.end]
+        start, end = logits["start_logits"][row], logits["end_logits"][row]
+        spans = [
+            start[i] + end[j] for i in range(len(places)) for j in range(i, min(i + 3, len(places)))
+        ]
+        best = start[starts[row]] + end[ends[row]]
+        assert answer.score == pytest.approx(np.exp(best) / np.exp(spans).sum(), abs=1e-5)
+    with pytest.raises(ValueError, match="^Answer: input, context has 30 words; the limit is 29. "):
+        ask(("who", "cat " * 30))
+    with pytest.raises(ValueError, match="^Answer: input, question has 8 words; the limit is 7. "):
+        ask(("who " * 8, "cat"))
+    with pytest.raises(ValueError, match="^Answer: input, context has no word; write something"):
+        ask(("who", "\0"))
+    expected = ask(("who " * 7, "cat " * 29))
+    assert ask(("who " * 8, "cat " * 30), truncate=True) == expected
+
+
+TREES = [
+    "(3 (2 The) (4 (2 (2 old) (3 cat)) (1 -LRB-)))",
+    "(sat)",
+    "((the) ((unheard) (dog)))",
+    "(S (NP (DT the) (NN cat)) (VP (VBD sat)))",
+]
+
+
+@pytest.mark.parametrize("cell", ["binary", "child_sum"])
+def test_classes_of_trees_and_of_their_nodes(exported, cell):
+    words = WordTable.learn(["the", "cat", "sat", "old", "dog", "("])
+    model = models.TreeClassifier(len(words), 5, 7, len(LABELS), cell=cell)
+    trees = [parse_tree(text) for text in TREES]
+    ids = {word: words.id_of(word) for word in words.words[2:]}
+
+    def numbered(tree):  # as the library's own trees are, which have numbers as labels
+        return Tree(0, tuple(map(numbered, tree.children)), tree.word and tree.word.lower())
+
+    own = [numbered(tree) for tree in trees]
+    inputs = tree_arrays(own, ids)
+    model(inputs)
+    randomize(model)
+    tables = {"words": WordTable(words.words, lowercase=True)}
+    classify = load(exported(model), "Classify", {"labels": LABELS}, tables)
+    expected = softmax(numbers(model(inputs)))
+    for tree, each, answer, scores in zip(own, TREES, classify(TREES, nodes=True), expected):
+        assert answer.scores == pytest.approx(dict(zip(LABELS, scores[0])), abs=1e-5)
+        assert classify(each).labels == answer.labels
+        assert classify(each).nodes == ()
+        written = list(nodes_of(tree))
+        assert len(answer.nodes) == len(written) == each.count("(")
+        for (words_under, _), node in zip(written, answer.nodes, strict=True):
+            assert node.text.lower() == words_under
+        # Alone each part of the tree has the same classes: what is above changes nothing below.
+        for (_, part), node in zip(written, answer.nodes, strict=True):
+            [alone] = softmax(numbers(model(tree_arrays([part], ids)))[:, 0])
+            assert node.scores == pytest.approx(dict(zip(LABELS, alone)), abs=1e-5)
+
+
+def nodes_of(tree):
+    """The words and the tree of each node, from the left and from above."""
+    below = [each for child in tree.children for each in nodes_of(child)]
+    leaves = [words for words, node in below if node.word]
+    yield tree.word or " ".join(leaves), tree
+    yield from below

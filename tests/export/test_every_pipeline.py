@@ -8,16 +8,20 @@ from export.bundle import ExportError, Options, export
 from seqkeras.models import (
     GPT,
     Bert,
+    BiDAF,
     ClassificationHead,
     Forecaster,
+    MaskedLMHead,
+    NextSentenceHead,
     RNNLanguageModel,
     SentenceEncoder,
     TaggingHead,
     Transformer,
+    TreeClassifier,
     WithHeads,
 )
 from seqkeras.runs import save_run
-from seqkeras.tokenizers import CharacterTable
+from seqkeras.tokenizers import CharacterTable, WordTable, word_places
 from seqkeras.tokenizers.learn import learn_byte_pairs, learn_word_piece
 from serving.manifest import read_manifest, verify_files
 from tests.arrays import floats, randomize
@@ -49,6 +53,37 @@ def tag(folder):
     model = WithHeads(encoder(len(tokenizer)), {"tags": TaggingHead(3)})
     settings = {"output": "tags", "labels": ["O", "B-THING", "I-THING"]}
     return _saved(folder, model, "Tag", tokenizer, TEXTS, settings=settings)
+
+
+def fill_mask(folder):
+    tokenizer = learn_word_piece(TEXTS, 80)
+    heads = {"token": MaskedLMHead(len(tokenizer)), "next": NextSentenceHead()}
+    texts = [text.replace("a", "[MASK]", 2) for text in TEXTS]
+    texts = [text for text in texts if "[MASK]" in text]
+    model = WithHeads(encoder(len(tokenizer)), heads)
+    return _saved(folder, model, "FillMask", tokenizer, texts, settings={"output": "token"})
+
+
+def answer_of_words(folder):
+    words = [text[start:end] for text in TEXTS for start, end in word_places(text)]
+    tables = {"words": WordTable.learn(words), "characters": CharacterTable.learn(TEXTS)}
+    sizes = [len(table) for table in tables.values()]
+    model = BiDAF(sizes[0], 5, sizes[1], 3, 7, 5)
+    model.build(None)
+    settings = {"start": "start_logits", "end": "end_logits", "question_length": 9}
+    pairs = [("What is small?", text) for text in TEXTS]
+    return _saved(folder, model, "Answer", tables, pairs, settings=settings)
+
+
+TREES = ["(3 (2 A) (4 (2 small) (2 model)))", "((a) (film))", "(2 words)"]
+
+
+def classify_trees(folder):
+    model = TreeClassifier(9, 5, 7, 3)
+    model.build(None)
+    tables = {"words": WordTable.learn(["a", "small", "model", "words"])}
+    settings = {"labels": ["low", "middle", "high"]}
+    return _saved(folder, model, "Classify", tables, TREES, settings=settings)
 
 
 def embed(folder):
@@ -101,15 +136,29 @@ def _saved(folder, model, pipeline, tokenizer, inputs, target_length=1, settings
         model,
         pipeline,
         [{"input": each} for each in inputs],
-        {"source_length": LIMIT + 8, "target_length": target_length},
-        None if tokenizer is None else {"text": tokenizer},
+        {
+            "source_length": LIMIT if target_length == 1 else LIMIT + 8,
+            "target_length": target_length,
+        },
+        tokenizer if isinstance(tokenizer, dict | None) else {"text": tokenizer},
         settings=settings,
         decoding={"start_id": 0, "end_id": 1} if target_length > 1 else None,
     )
     return inputs
 
 
-MAKERS = [classify, tag, embed, forecast, generate, generate_by_characters, translate]
+MAKERS = [
+    classify,
+    classify_trees,
+    tag,
+    fill_mask,
+    answer_of_words,
+    embed,
+    forecast,
+    generate,
+    generate_by_characters,
+    translate,
+]
 
 
 @pytest.mark.parametrize("make", MAKERS, ids=lambda make: make.__name__)

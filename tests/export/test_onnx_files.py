@@ -53,6 +53,14 @@ def test_a_graph_alone_is_one_file(tmp_path):
     close(opened(tmp_path, "step.onnx"), answer(one("step")))
 
 
+def test_many_weights_lie_beside_their_graph(tmp_path):
+    graphs = {"float32": {"step": one("step")}}
+    needs = save_precisions(graphs, tmp_path, most_in_a_graph=TABLE.nbytes)
+    assert needs == {"float32": {"step": ("weights.bin",)}}
+    assert (tmp_path / "step.onnx").stat().st_size < KERNEL.nbytes
+    close(opened(tmp_path, "step.onnx"), answer(one("step")))
+
+
 def test_a_weight_lies_once_in_whatever_graph_and_a_transpose_with_it(tmp_path):
     graphs = {role: one(role) for role in ("encoder", "step")}
     assert save(graphs, tmp_path) == dict.fromkeys(graphs, ("weights.bin",))

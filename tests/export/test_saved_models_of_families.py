@@ -59,7 +59,9 @@ def of_catalogue(case, inputs=None, **besides):
 # Name -> a function that makes the model and what it is called with.
 SINGLE = {
     "bert": of_catalogue(transformer_models.BERTS[0]),
-    "several heads": of_catalogue(transformer_models.WITH_HEADS[0]),
+    "several heads": of_catalogue(
+        transformer_models.WITH_HEADS[0], masked_positions=np.array([[3, 1, 2], [0, 2, 0]])
+    ),
     "multiple choice": of_catalogue(
         transformer_models.WITH_HEADS[3],
         segment_ids=transformer_models.choice_inputs()["token_ids"] % 3,
@@ -177,6 +179,11 @@ def test_it_scores_a_target_and_generates_step_by_step_what_keras_would(name):
             {"lengths": 0},
             "lengths: each must be from 1 to the length of token_ids",
         ),
+        (
+            "several heads",
+            {"masked_positions": 7},
+            "masked_positions: each must be from 0 to the length of token_ids less one",
+        ),
         ("gpt", {"token_ids": -1}, "token_ids: each must be from 0 to 16"),
     ],
 )
@@ -195,6 +202,17 @@ def test_more_tokens_than_positions_are_refused(name):
         inputs[key] = tf.ones((2, 14), inputs[key].dtype)
     with pytest.raises(tf.errors.InvalidArgumentError, match="token_ids: at most 13 in a row"):
         signatures(name)["serving_default"](**inputs)
+
+
+@pytest.mark.parametrize("name", LANGUAGE_MODELS)
+def test_a_prompt_that_leaves_no_room_is_refused(name):
+    token_ids, generate = np.ones((2, LENGTH + 1), int), signatures(name)["generate"]
+    given = {"token_ids": token_ids, "lengths": np.full(2, LENGTH - 1)}
+    found = generate(**tensors(name, "generate", given))
+    assert found["generated_lengths"].numpy().tolist() == [LENGTH, LENGTH]
+    message = f"lengths: at most {LENGTH - 1}, so that something can follow a prompt"
+    with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+        generate(**tensors(name, "generate", {**given, "lengths": np.array([1, LENGTH])}))
 
 
 @pytest.mark.parametrize("name", ["gru", "transformer"])
@@ -231,6 +249,13 @@ def test_keys_and_values_are_carried_from_step_to_step(name):
     caches = [e for e in model.state_entries if "cache_length" in e.shape]
     assert caches
     assert any(sum(len(shape) == 5 for shape in carried) == len(caches) for carried in loops)
+
+
+@pytest.mark.parametrize("name", ["gru", "rnn language model", "forecaster"])
+def test_no_gradients_of_our_layers_are_kept(name):
+    graph = graph_of(saved(name)[-1])
+    functions = [graph.node, *(function.node_def for function in graph.library.function)]
+    assert not any("_gradient_op_type" in node.attr for nodes in functions for node in nodes)
 
 
 # Runs outside the checkout, where seqkeras can not be imported.

@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from export import saved_model
 from export.families import parts_of
+from export.signatures import Signature
 from export.text_graphs.signatures import text_signatures
 from seqkeras.models import (
     GPT,
@@ -24,6 +25,7 @@ from seqkeras.models import (
     WithHeads,
 )
 from serving.manifest import DecodingDefaults, Limits, TextPrefix
+from serving.pipelines.pieces import Detokenizer
 from serving.text import CharacterTable, pad
 from tests.arrays import close, numbers, randomize
 from tests.conftest import run_python
@@ -200,6 +202,42 @@ def test_what_follows_a_prompt_is_what_is_generated_from_its_ids():
         ids = expected["generated_ids"][row, length : expected["generated_lengths"][row]]
         assert len(ids)
         assert actual["text"][row].decode() == tokenizer.decode(ids[ids != 0])
+
+
+@pytest.mark.parametrize(
+    ("tokenizer", "end_id"),
+    [(pieces("unigram"), 2), (wordpieces(), 3)],
+    ids=["pieces", "words"],
+)
+def test_what_follows_a_prompt_may_begin_with_a_space(tokenizer, end_id):
+    texts, whole = ["the cat", "the cat sat"], "the cat sat, on"
+    prompts = [without(end_id, tokenizer.analyze(text).token_ids) for text in texts]
+    ids = tokenizer.analyze(whole).token_ids
+
+    def generate(token_ids, lengths):
+        assert lengths.numpy().tolist() == [len(each) for each in prompts]
+        return {
+            "generated_ids": tf.constant([ids] * len(texts)),
+            "generated_lengths": tf.fill([len(texts)], len(ids)),
+            "scores": tf.zeros(len(texts)),
+        }
+
+    made = text_signatures(
+        "Generate",
+        {"generate": Signature(generate, [], [])},
+        {"text": tokenizer},
+        LIMITS,
+        DecodingDefaults(end_id=end_id),
+    )["serving_default"]
+    found = [each.decode() for each in made.function(tf.constant(texts))["text"].numpy()]
+    assert found == [whole.removeprefix(text) for text in texts]
+    assert found == [
+        Detokenizer(tokenizer, each).text(without(end_id, ids[len(each) :])) for each in prompts
+    ]
+
+
+def without(end_id, token_ids):
+    return [each for each in token_ids if each != end_id]
 
 
 def test_a_translation_is_what_is_generated_from_the_ids():

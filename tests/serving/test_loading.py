@@ -8,7 +8,7 @@ import pytest
 
 import serving
 from export.replacing import written_aside
-from serving import manifest as manifests
+from serving.manifest import format as manifests
 from tests.serving.pipelines.toys import Toy, load, write_bundle
 
 ROOT = Path(__file__).parents[2]

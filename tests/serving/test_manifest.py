@@ -5,11 +5,11 @@ import time
 
 import pytest
 
-from serving import manifest as manifest_module
 from serving.manifest import (
     BundleError,
     Manifest,
     describe_files,
+    files,
     read_bundle,
     read_manifest,
     verify_files,
@@ -254,7 +254,7 @@ def test_a_bundle_replaced_after_its_files_were_verified_is_read_again(bundle):
 
 
 def test_a_bundle_that_keeps_changing_is_given_up(bundle, monkeypatch):
-    monkeypatch.setattr(manifest_module, "PAUSES", 3 * (0,))
+    monkeypatch.setattr(files, "PAUSES", 3 * (0,))
     names = iter("abcde")
     with refused(bundle, "it was replaced while it was read"):
         read_bundle(bundle, lambda manifest: replace(bundle, next(names)))

@@ -7,8 +7,9 @@ import pytest
 
 import serving
 from serving.manifest import Graph, Precision, describe_files, read_manifest, write_manifest
-from serving.opening import CPU, Runtime, open_session
-from tests.serving.pipelines.toys import Toy, specs, write_bundle
+from serving.opening import CPU, SLOWER_ON_CPU, Runtime, open_session
+from tests.serving.pipelines.toys import Toy, write_bundle
+from tests.serving.written import specs
 
 ONNXRUNTIME = re.escape(onnxruntime.__version__)
 
@@ -96,15 +97,15 @@ def test_providers_go_to_onnxruntime_with_the_cpu_behind_them(embed, monkeypatch
     monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: here)
     received, session = [], onnxruntime.InferenceSession
 
-    def inference_session(*arguments, providers):
-        received.append(providers)
+    def inference_session(*arguments, providers, disabled_optimizers):
+        received.append((providers, disabled_optimizers))
         opened = session(*arguments, providers=[CPU])
         opened.get_providers = lambda: providers
         return opened
 
     monkeypatch.setattr(onnxruntime, "InferenceSession", inference_session)
     serving.load(embed, providers=given)
-    assert received == [expected]
+    assert received == [(expected, SLOWER_ON_CPU if expected == [CPU] else ())]
 
 
 def test_a_provider_that_does_not_start_is_refused(embed, monkeypatch):
@@ -115,7 +116,7 @@ def test_a_provider_that_does_not_start_is_refused(embed, monkeypatch):
     monkeypatch.setattr(
         onnxruntime,
         "InferenceSession",
-        lambda *arguments, providers: session(*arguments, providers=[CPU]),
+        lambda *arguments, providers, **others: session(*arguments, providers=[CPU]),
     )
     with pytest.raises(
         serving.BundleError,

@@ -14,22 +14,11 @@ of its own:
 """
 
 import numpy as np
-import onnx
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto
 
-from serving.manifest import (
-    DecodingDefaults,
-    Graph,
-    Limits,
-    Manifest,
-    Signature,
-    StateEntry,
-    TensorSpec,
-    TextPrefix,
-    describe_files,
-    write_manifest,
-)
+from serving.manifest import Limits, Signature, StateEntry, TensorSpec, TextPrefix
 from serving.text import BOS, EOS, CharacterTable
+from tests.serving.written import model_of, save_graphs, write
 
 LETTERS = "abcdefg"
 SOURCE = CharacterTable.learn([LETTERS, "updown|"])
@@ -76,30 +65,14 @@ def start(source):
 
 def write_bundle(folder, model=None, **changes):
     """Write the bundle of `model` into `folder`, with `changes` to its manifest."""
-    model = model or ToyModel()
-    for name in ("tokenizer", "onnx", "saved_model/1"):
-        (folder / name).mkdir(parents=True)
-    SOURCE.to_file(folder / "tokenizer/source.json")
-    TARGET.to_file(folder / "tokenizer/target.json")
-    graphs = {"encoder": encoder_graph(), "decoder_step": decoder_step_graph(model)}
-    for role, graph in graphs.items():
-        onnx.save(graph, folder / f"onnx/{role}.onnx")
+    models = {"encoder": encoder_graph(), "decoder_step": decoder_step_graph(model or ToyModel())}
+    graphs = save_graphs(folder, models)
+    (folder / "saved_model/1").mkdir(parents=True)
     (folder / "saved_model/1/saved_model.pb").write_bytes(b"not opened by serving")
     fields = {
-        "schema_version": 2,
-        "name": "toy",
         "task": "letters",
-        "pipeline": "Translate",
-        "created": "2026-01-02T03:04:05+00:00",
-        "versions": {"onnx": onnx.__version__},
-        "tokenizers": {"source": "tokenizer/source.json", "target": "tokenizer/target.json"},
         "text_prefix": TextPrefix(name="direction", separator="|", values=PREFIXES),
         "limits": Limits(source_length=SOURCE_LENGTH, target_length=TARGET_LENGTH),
-        "decoding": DecodingDefaults(),
-        "graphs": {
-            role: Graph(f"onnx/{role}.onnx", specs(graph.graph.input), specs(graph.graph.output))
-            for role, graph in graphs.items()
-        },
         "state": (
             StateEntry("position", "beam"),
             StateEntry("memory", "beam"),
@@ -117,29 +90,15 @@ def write_bundle(folder, model=None, **changes):
         "examples": EXAMPLES,
         "scores": {"exact_match": 0.9875, "by_direction": {"up": 1.0, "down": 0.975}},
         "parity": {"max_difference": 1.5e-6},
-        "files": describe_files(folder),
-    }
-    write_manifest(folder, Manifest(**(fields | changes)))
-    return folder
-
-
-def specs(values):
-    """The `TensorSpec`s of ONNX graph inputs or outputs."""
-    return tuple(
-        TensorSpec(
-            value.name,
-            {TensorProto.INT64: "int64", TensorProto.FLOAT: "float32"}[
-                value.type.tensor_type.elem_type
-            ],
-            tuple(axis.dim_param or axis.dim_value for axis in value.type.tensor_type.shape.dim),
-        )
-        for value in values
-    )
+        "pipeline": "Translate",
+    } | changes
+    tokenizers = {"source": SOURCE, "target": TARGET}
+    return write(folder, graphs=graphs, tokenizers=tokenizers, **fields)
 
 
 def encoder_graph():
     """token_ids, lengths -> the state before the first step."""
-    return _model(
+    return model_of(
         f"""
         encoder (int64[batch,source_length] token_ids, int64[batch] lengths) => (
             float[batch,1,1] position, float[batch,1,{MEMORY}] memory,
@@ -167,7 +126,7 @@ def encoder_graph():
 def decoder_step_graph(model):
     """token_ids, beam_index, k, state -> candidates, the next state."""
     vocab_size = len(TARGET)
-    return _model(
+    return model_of(
         f"""
         decoder_step (
             int64[batch,beam] token_ids, int64[batch,beam] beam_index, int64 k,
@@ -237,13 +196,3 @@ def decoder_step_graph(model):
         E=model.E,
         W=model.W,
     )
-
-
-def _model(text, **constants):
-    graph = onnx.parser.parse_graph(text)
-    graph.initializer.extend(
-        numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
-    onnx.checker.check_model(model, full_check=True)
-    return model

@@ -6,20 +6,9 @@ What token y leaves in the cache depends on its place t; the last token and the 
 """
 
 import numpy as np
-import onnx
-from onnx import helper, numpy_helper
 
-from serving.manifest import (
-    SCHEMA_VERSION,
-    DecodingDefaults,
-    Graph,
-    Limits,
-    Manifest,
-    StateEntry,
-    describe_files,
-    write_manifest,
-)
-from tests.serving.toy_bundle import specs
+from serving.manifest import DecodingDefaults, Limits, StateEntry
+from tests.serving.written import model_of, save_graphs, write
 
 MEMORY = 5
 START, END = 0, 1
@@ -49,41 +38,19 @@ class ToyLanguageModel:
 
 def write_bundle(folder, model, tokenizer, **changes):
     """Write the bundle of `model` into `folder`, with `changes` to its manifest."""
-    (folder / "onnx").mkdir(parents=True)
-    tokenizer.to_file(folder / "text.json")
-    graph = decoder_step_graph(model)
-    onnx.save(graph, folder / "onnx/decoder_step.onnx")
     fields = {
-        "schema_version": SCHEMA_VERSION,
-        "name": "toy",
-        "task": "letters",
-        "pipeline": "Generate",
-        "created": "2026-01-02T03:04:05+00:00",
-        "versions": {"onnx": onnx.__version__},
-        "tokenizers": {"text": "text.json"},
-        "text_prefix": None,
         "limits": Limits(len(model.P), len(model.P)),
         "decoding": DecodingDefaults(start_id=START, end_id=END),
-        "graphs": {
-            "decoder_step": Graph(
-                "onnx/decoder_step.onnx", specs(graph.graph.input), specs(graph.graph.output)
-            )
-        },
         "state": (StateEntry("entries", "beam"),),
-        "saved_models": {},
-        "examples": (),
-        "scores": {},
-        "parity": {},
-        "files": describe_files(folder),
     }
-    write_manifest(folder, Manifest(**(fields | changes)))
-    return folder
+    graphs = save_graphs(folder, {"decoder_step": decoder_step_graph(model)})
+    return write(folder, "Generate", graphs, {"text": tokenizer}, **(fields | changes))
 
 
 def decoder_step_graph(model):
     """token_ids, beam_index, k, entries -> candidates, logits, the next entries."""
     vocab_size = len(model.E)
-    graph = onnx.parser.parse_graph(
+    return model_of(
         f"""
         decoder_step (
             int64[batch,beam,length] token_ids, int64[batch,beam] beam_index, int64 k,
@@ -121,24 +88,16 @@ def decoder_step_graph(model):
             k_1 = Unsqueeze (k, axis_0)
             candidate_log_probs, candidate_ids = TopK <axis = -1> (log_probs, k_1)
         }}
-        """
+        """,
+        minus_1=np.int64([-1]),
+        minus_1_scalar=np.int64(-1),
+        one_1=np.int64([1]),
+        int_1=np.int64(1),
+        int_2=np.int64(2),
+        axis_0=np.int64([0]),
+        axes_1_2=np.int64([1, 2]),
+        P=model.P,
+        E=model.E,
+        W=model.W,
+        M=model.M,
     )
-    constants = {
-        "minus_1": np.int64([-1]),
-        "minus_1_scalar": np.int64(-1),
-        "one_1": np.int64([1]),
-        "int_1": np.int64(1),
-        "int_2": np.int64(2),
-        "axis_0": np.int64([0]),
-        "axes_1_2": np.int64([1, 2]),
-        "P": model.P,
-        "E": model.E,
-        "W": model.W,
-        "M": model.M,
-    }
-    graph.initializer.extend(
-        numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()
-    )
-    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
-    onnx.checker.check_model(made, full_check=True)
-    return made

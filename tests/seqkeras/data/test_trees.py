@@ -36,11 +36,12 @@ def test_a_no_break_space_is_part_of_a_word():
         ("(3 a) b", "expected one tree; received more after it: 'b'"),
         ("a", "expected a tree in brackets; received 'a'"),
         (")", r"expected a tree in brackets; received '\)'"),
-        ("((2 a) (2 b))", r"expected a number after '\(', the node's label; received '\('"),
-        ("(", r"expected a number after '\(', the node's label; received 'the end'"),
-        ("(3)", "expected one word, or trees, under a node"),
-        ("(3 a b)", "expected one word, or trees, under a node"),
-        ("(3 a (2 b))", "expected one word, or trees, under a node"),
+        ("((2 a) (2 b))", "expected a number as the label of every node; received none"),
+        ("(3 (NP a) (2 b))", "expected a number as the label of every node; received 'NP'"),
+        ("(", "expected 1 more closing brackets"),
+        ("()", "expected one word, or trees, under a node; received 0 words and 0 trees"),
+        ("(3 a b)", "expected one word, or trees, under a node; received 2 words and 0 trees"),
+        ("(3 a (2 b))", "expected one word, or trees, under a node; received 1 words and 1 trees"),
     ],
 )
 def test_what_is_no_tree_is_refused(text, message, tmp_path):

@@ -21,6 +21,7 @@ from serving.printing import as_line
 from serving.results import Choice, Classification, Span, Tagging, Word
 from serving.text import BOS, EOS, CharacterTable
 from tests.serving import toy_language_model
+from tests.serving.pipelines import test_trees
 from tests.serving.pipelines.test_forecast import graph as forecaster
 from tests.serving.pipelines.toys import TOKENS, Toy, write_bundle
 from tests.serving.toy_language_model import ToyLanguageModel
@@ -90,6 +91,23 @@ def test_json_may_be_an_object(bundle, run):
     line = json.dumps({"question": "who?", "context": "the cat sat"})
     expected = run("predict", folder, "who?\tthe cat sat")
     assert run("predict", folder, "--json-input", stdin=line) == expected
+
+
+def test_a_tree_is_answered_with_its_nodes_where_they_are_asked_for(run, tmp_path):
+    _, graph = test_trees.graph()
+    settings, words = {"labels": test_trees.LABELS}, {"words": test_trees.WORDS}
+    folder = write_bundle(tmp_path, "Classify", graph, settings, tokenizer=words)
+    answer = serving.load(folder)(test_trees.TREE, nodes=True)
+    assert run("predict", folder, test_trees.TREE, "--nodes")[1] == f"{as_line(answer)}\n"
+    status, output, _ = run("predict", folder, "--nodes", "--json", stdin=test_trees.TREE)
+    assert status == 0
+    assert len(json.loads(output)["nodes"]) == len(answer.nodes) == 7
+    status, _, error = run("predict", folder, "(3 (2 a)")
+    assert status == 1
+    assert error == (
+        "seqkeras-serving: argument 1: text must be a tree in brackets, as (3 (2 A) (2 film)): "
+        "expected 1 more closing brackets; received '(3 (2 a)'.\n"
+    )
 
 
 @pytest.mark.parametrize(

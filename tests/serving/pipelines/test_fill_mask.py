@@ -5,9 +5,10 @@ from serving import BundleError
 from tests.serving.pipelines.toys import TOKENIZER, TOKENS, Toy, load
 
 
-@pytest.fixture
-def fill(tmp_path):
-    return load(tmp_path, "FillMask", Toy(len(TOKENS)).graph("tokens"))
+@pytest.fixture(params=["tokens", "masked"])
+def fill(tmp_path, request):
+    """A graph with logits at every token, and one with those of the masks alone."""
+    return load(tmp_path, "FillMask", Toy(len(TOKENS)).graph(request.param))
 
 
 def test_a_mask_is_filled_by_the_most_probable_tokens(fill):
@@ -34,7 +35,7 @@ def test_what_goes_on_a_word_stands_behind_it(tmp_path):
 
 
 def test_a_list_is_answered_in_its_order(fill):
-    texts = ["the [MASK]", "the big dog [MASK] the old cat", "[MASK]"]
+    texts = ["the [MASK]", "the big dog [MASK] the [MASK] cat", "[MASK]"]
     assert fill(texts, token_budget=7) == [fill(text) for text in texts]
 
 

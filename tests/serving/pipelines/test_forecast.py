@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from serving import BundleError
-from tests.serving.pipelines.toys import load, model_of
+from tests.serving.pipelines.toys import load
+from tests.serving.written import model_of
 
 W = np.random.default_rng(0).normal(size=(3, 2 * 4)).astype("float32")
 

@@ -6,6 +6,7 @@ import pytest
 import sentencepiece
 
 from serving import BundleError
+from serving.manifest import Limits
 from serving.pipelines.entities import entities
 from serving.text import SentencePieces
 from tests.serving.pipelines.toys import TOKENIZER, Toy, load
@@ -124,6 +125,78 @@ def test_truncated_words_are_left_out(tmp_path):
     with pytest.raises(ValueError, match="^Tag: text has 42 tokens; the limit is 31. Nothing was "):
         tag(" ".join(["cat"] * 40))
     assert len(tag(" ".join(["cat"] * 40), truncate=True).words) == 29
+
+
+def windows_of(token_ids, room, stride):
+    """The ranges of the windows, one after the other."""
+    windows = [range(min(room, len(token_ids)))]
+    while windows[-1].stop < len(token_ids):
+        start = windows[-1].start + min(stride, room)
+        windows.append(range(start, min(start + room, len(token_ids))))
+    return windows
+
+
+def context_in(window, token):
+    if token not in window:
+        return -1
+    return min(token - window.start, window.stop - 1 - token) + 0.01 * len(window)
+
+
+@pytest.mark.parametrize("stride", [1, 3, 50])
+@pytest.mark.parametrize("count", [2, 9, 10, 37])
+@pytest.mark.parametrize("words", ["tokenizer", "spaces", "given"])
+def test_a_word_has_the_tag_of_the_window_with_most_context(tmp_path, stride, count, words):
+    toy = Toy(5)  # whose logits differ from window to window
+    settings = {"labels": TAGS, "stride": stride, "words": "tokenizer"}
+    if words == "spaces":
+        settings["words"] = words
+    graph = toy.graph("tokens and pooled")
+    tag = load(tmp_path, "Tag", graph, settings, limits=Limits(11))
+    split = [*np.random.default_rng(count).choice(["the", "dogs", "cats,", "ran"], count)]
+    text = "  ".join(split)
+    answer = tag(tuple(split) if words == "given" else text)
+    text = " ".join(split) if words == "given" else text
+    whole = TOKENIZER.analyze(text)
+    token_ids, tokens = whole.token_ids[1:-1], whole.tokens[1:-1]
+    if words == "tokenizer":
+        firsts = [place for place, token in enumerate(tokens) if not token.startswith("##")]
+    else:
+        starts = [found.start() for found in re.finditer(r"\S+", text)]
+        firsts = [[o[0] for o in whole.offsets[1:-1]].index(start) for start in starts]
+    windows = windows_of(token_ids, 9, stride)
+    assert (len(windows) > 1) == (len(token_ids) > 9)
+    assert len(answer.words) == len(firsts)
+    for word, first in zip(answer.words, firsts, strict=True):
+        window = max(windows, key=lambda each: context_in(each, first))
+        ids = [TOKENIZER.id_of("[CLS]"), *token_ids[window.start : window.stop]]
+        ids.append(TOKENIZER.id_of("[SEP]"))
+        x = toy.E[ids] + toy.S[0]
+        [scores] = softmax_rows(((x + x.mean(axis=0)) @ toy.W)[[first - window.start + 1]])
+        assert word.score == pytest.approx(scores.max(), rel=1e-4)
+        assert word.tag == TAGS[scores.argmax()]
+        assert word.text == text[word.start : word.end]
+    alone = tag(text)
+    assert [each.tag for each in tag([text, "the cat", text])[2].words] == [
+        each.tag for each in alone.words
+    ]
+
+
+def test_a_stride_needs_a_tokenizer_of_windows(tmp_path):
+    with pytest.raises(BundleError, match="settings.stride must be at least 1; received 0"):
+        tagger(tmp_path, stride=0)
+    written = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(["the old dogs ran"] * 5),
+        model_writer=written,
+        vocab_size=20,
+        hard_vocab_limit=False,
+        minloglevel=2,
+    )
+    tokenizer = SentencePieces(written.getvalue())
+    graph = Toy(2, vocab_size=len(tokenizer)).graph("tokens")
+    settings = {"labels": ["O", "B-X"], "stride": 3}
+    with pytest.raises(BundleError, match="settings.stride needs WordPiece or byte-level BPE. Exp"):
+        load(tmp_path / "pieces", "Tag", graph, settings, tokenizer=tokenizer)
 
 
 @pytest.mark.parametrize(

@@ -1,28 +1,17 @@
 """Translation between subwords, by a model that knows one target token for each source token."""
 
-import dataclasses
 import io
 import re
 
 import numpy as np
-import onnx
 import pytest
 import sentencepiece
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto
 
 import serving
-from serving.manifest import (
-    DecodingDefaults,
-    Graph,
-    Limits,
-    StateEntry,
-    describe_files,
-    read_manifest,
-    write_manifest,
-)
+from serving.manifest import DecodingDefaults, Limits, StateEntry
 from serving.text import SentencePieces, byte_pairs
-from tests.serving import toy_bundle
-from tests.serving.toy_bundle import specs
+from tests.serving.written import model_of, save_graphs, write
 
 CORPUS = ["the cat sat on the mat", "a dog and a cat", "the mat and the log", "führer día"] * 5
 LIMIT = 11
@@ -58,27 +47,20 @@ MEANINGS[SOURCE.id_of("</s>")] = END
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    folder = toy_bundle.write_bundle(
-        tmp_path_factory.mktemp("bundles") / "subwords", text_prefix=None, examples=()
-    )
-    SOURCE.to_file(folder / "tokenizer/source.json")
-    TARGET.to_file(folder / "tokenizer/target.json")
-    graphs = {"encoder": encoder_graph(), "decoder_step": decoder_step_graph()}
-    for role, graph in graphs.items():
-        onnx.save(graph, folder / f"onnx/{role}.onnx")
-    manifest = dataclasses.replace(
-        read_manifest(folder),
+    return write_bundle(tmp_path_factory.mktemp("bundles") / "subwords", decoder_step_graph())
+
+
+def write_bundle(folder, decoder_step):
+    models = {"encoder": encoder_graph(), "decoder_step": decoder_step}
+    return write(
+        folder,
+        "Translate",
+        save_graphs(folder, models),
+        {"source": SOURCE, "target": TARGET},
         limits=Limits(LIMIT, LIMIT),
         decoding=DecodingDefaults(start_id=END, end_id=END),
-        graphs={
-            role: Graph(f"onnx/{role}.onnx", specs(graph.graph.input), specs(graph.graph.output))
-            for role, graph in graphs.items()
-        },
         state=(StateEntry("position", "beam"), StateEntry("logits_of", "source")),
-        files=describe_files(folder),
     )
-    write_manifest(folder, manifest)
-    return folder
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +71,7 @@ def translate(folder):
 def encoder_graph():
     """token_ids, lengths -> the logits that each source token stands for, and place 0."""
     table = 9 * np.eye(END + 1, dtype="float32")[MEANINGS]
-    return _model(
+    return model_of(
         f"""
         encoder (int64[batch,source_length] token_ids, int64[batch] lengths) => (
             float[batch,1,1] position, float[batch,source_length,{END + 1}] logits_of
@@ -108,7 +90,7 @@ def encoder_graph():
 
 def decoder_step_graph():
     """The token that stands at the place; it attends to that place alone."""
-    return _model(
+    return model_of(
         f"""
         decoder_step (
             int64[batch,beam] token_ids, int64[batch,beam] beam_index, int64 k,
@@ -143,16 +125,6 @@ def decoder_step_graph():
         axis_0=np.int64([0]),
         sharpness=np.float32(-99),
     )
-
-
-def _model(text, **constants):
-    graph = onnx.parser.parse_graph(text)
-    graph.initializer.extend(
-        numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
-    onnx.checker.check_model(model, full_check=True)
-    return model
 
 
 def meaning(text):
@@ -213,16 +185,7 @@ def test_attention_is_refused_of_a_model_that_does_not_attend(folder, tmp_path):
     outputs = [each for each in graph.graph.output if each.name != "attention_weights"]
     del graph.graph.output[:]
     graph.graph.output.extend(outputs)
-    copy = toy_bundle.write_bundle(tmp_path / "toy")
-    for file in folder.rglob("*.json"):
-        (copy / file.relative_to(folder)).write_bytes(file.read_bytes())
-    onnx.save(encoder_graph(), copy / "onnx/encoder.onnx")
-    onnx.save(graph, copy / "onnx/decoder_step.onnx")
-    manifest = read_manifest(copy)
-    step = dataclasses.replace(manifest.graphs["decoder_step"], outputs=specs(graph.graph.output))
-    graphs = manifest.graphs | {"decoder_step": step}
-    write_manifest(copy, dataclasses.replace(manifest, graphs=graphs, files=describe_files(copy)))
-    translate = serving.load(copy)
+    translate = serving.load(write_bundle(tmp_path / "toy", graph))
     assert translate("the cat").text == meaning("the cat")
     with pytest.raises(ValueError, match="^Translate: attention must be False; this model does"):
         translate("the cat", attention=True)

@@ -6,20 +6,12 @@ pooled = mean of x over the real tokens, times W     (n,)
 """
 
 import numpy as np
-import onnx
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto
 
 import serving
-from serving.manifest import (
-    DecodingDefaults,
-    Graph,
-    Limits,
-    Manifest,
-    describe_files,
-    write_manifest,
-)
+from serving.manifest import Limits
 from serving.text import word_piece
-from tests.serving.toy_bundle import specs
+from tests.serving.written import model_of, save_graphs, write
 
 TOKENS = (
     "[PAD] [UNK] [CLS] [SEP] [MASK] the cat sat on mat ##s do ##g . , h ##e big dog ran to paris "
@@ -34,6 +26,17 @@ CHOICES = INPUTS.replace("[batch", "[batch,choices")
 KINDS = {
     "pooled": (INPUTS, "float[batch,{n}] output", "output = Identity (pooled)"),
     "tokens": (INPUTS, "float[batch,length,{n}] output", "output = Identity (tokens)"),
+    "tokens and pooled": (
+        INPUTS,
+        "float[batch,length,{n}] output",
+        "everywhere = Unsqueeze (pooled, but_last)\noutput = Add (tokens, everywhere)",
+    ),
+    "masked": (
+        f"{INPUTS}, int64[batch,masks] masked_positions",
+        "float[batch,masks,{n}] output",
+        "places_3d = Unsqueeze (masked_positions, last)\n"
+        "output = GatherND <batch_dims = 1> (tokens, places_3d)",
+    ),
     "span": (
         INPUTS,
         "float[batch,length] start, float[batch,length] end",
@@ -96,47 +99,18 @@ class Toy:
         )
 
 
-def model_of(text, **constants):
-    """The ONNX model of a graph's text and its constants."""
-    graph = onnx.parser.parse_graph(text)
-    graph.initializer.extend(
-        numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
-    onnx.checker.check_model(model, full_check=True)
-    return model
-
-
 def write_bundle(folder, pipeline, graph, settings=None, tokenizer=TOKENIZER, **changes):
-    """Write a bundle of one graph into `folder`, with `changes` to its manifest."""
-    for name in ("tokenizer", "onnx"):
-        (folder / name).mkdir(parents=True)
-    tokenizer.to_file(folder / "tokenizer/text.json")
-    onnx.save(graph, folder / "onnx/model.onnx")
+    """Write a bundle of one graph into `folder`, with `changes` to its manifest.
+
+    `tokenizer` is that of the role "text", or a dictionary of several.
+    """
     fields = {
-        "schema_version": 2,
-        "name": "toy",
-        "task": "toys",
-        "pipeline": pipeline,
-        "created": "2026-01-02T03:04:05+00:00",
-        "versions": {"onnx": onnx.__version__},
-        "tokenizers": {"text": "tokenizer/text.json"},
-        "text_prefix": None,
         "limits": Limits(source_length=LIMIT),
-        "decoding": DecodingDefaults(),
-        "graphs": {
-            "model": Graph("onnx/model.onnx", specs(graph.graph.input), specs(graph.graph.output))
-        },
-        "state": (),
-        "saved_models": {},
-        "examples": (),
-        "scores": {},
-        "parity": {},
         "settings": settings or {},
-        "files": describe_files(folder),
+        "tokenizers": tokenizer if isinstance(tokenizer, dict) else {"text": tokenizer},
+        "graphs": save_graphs(folder, {"model": graph}),
     }
-    write_manifest(folder, Manifest(**(fields | changes)))
-    return folder
+    return write(folder, pipeline, **(fields | changes))
 
 
 def load(folder, pipeline, graph, settings=None, **changes):

@@ -135,8 +135,9 @@ def test_a_file_of_another_tool_neither_cuts_nor_pads(tmp_path):
     "content, message",
     [
         ("{", "a tokenizer's file must be JSON: "),
-        ("[]", "must hold a character table, a tokenizer.json or a SentencePiece model in JSON"),
-        ('{"type": "words"}', "must hold a character table, "),
+        ("[]", "must hold a table of characters or words, a tokenizer.json or a SentencePiece "),
+        ('{"type": "letters"}', "must hold a table of characters or words, "),
+        ('{"type": "words"}', 'must hold a list of "words"'),
         ('{"model": {"type": "Words"}}', "Subwords: content must be that of a tokenizer.json: "),
         ('{"type": "characters"}', 'must hold a list of "characters"'),
     ],

@@ -1,24 +1,16 @@
-"""manifest.json: the one description of what is in a bundle.
-
-The dataclasses below are the format: reading checks JSON against their fields and their types, and
-every reason to refuse a manifest comes in one error. Export writes manifests, serving reads them.
-The files themselves are held against the manifest by size and sha256.
-"""
+"""What a manifest holds, as dataclasses that refuse what contradicts itself."""
 
 import dataclasses
-import hashlib
 import json
 import math
-import os
-import time
-import types
 from dataclasses import dataclass, field
-from pathlib import Path
+
+from .fields import parse_fields
 
 SCHEMA_VERSION = 2
 MANIFEST = "manifest.json"
 STATE_IS_PER = ("beam", "source")
-PAUSES = 20 * (0.05,)  # seconds between the attempts to read a bundle that is being replaced
+HEX_DIGITS = "0123456789abcdef"
 
 
 class BundleError(ValueError):
@@ -181,7 +173,7 @@ class Manifest:
     def parse_settings(self, kind):
         """Return the settings as a `kind`, a dataclass, and every reason why they are none."""
         problems = []
-        arguments = _parse_fields(kind, self.settings, "settings", problems)
+        arguments = parse_fields(kind, self.settings, "settings", problems)
         return None if problems else kind(**arguments), problems
 
     def to_json(self):
@@ -211,7 +203,7 @@ class Manifest:
                 f"{SCHEMA_VERSION}: upgrade seqkeras-serving."
             )
         problems = []
-        arguments = _parse_fields(cls, content, "", problems)
+        arguments = parse_fields(cls, content, "", problems)
         _refuse(problems)
         return cls(**arguments)
 
@@ -239,7 +231,7 @@ class Manifest:
         if prefix and not (prefix.separator and prefix.values):
             yield "text_prefix must have a separator and values"
         for path, entry in self.files.items():
-            if entry.bytes < 0 or len(entry.sha256) != 64 or set(entry.sha256) - set(_HEX_DIGITS):
+            if entry.bytes < 0 or len(entry.sha256) != 64 or set(entry.sha256) - set(HEX_DIGITS):
                 yield f"files {path!r} must have its size and 64 hexadecimal digits of sha256"
 
     def _wrong_paths(self):
@@ -250,143 +242,6 @@ class Manifest:
         for path in {**dict.fromkeys(used), **self.files, **self.saved_models}:
             if not _is_inside(path):
                 yield f"path {path!r} must lie inside the bundle"
-
-
-def read_manifest(folder):
-    """Return the manifest of the bundle in `folder`.
-
-    Raises:
-        BundleError: if there is none, or it can not be read.
-    """
-    folder = Path(folder)
-    try:
-        text = (folder / MANIFEST).read_bytes()
-    except OSError as error:
-        raise BundleError(_missing(folder, error)) from error
-    try:
-        return Manifest.from_json(text)
-    except BundleError as error:
-        raise BundleError(f"{folder}: {error}") from error
-
-
-def write_manifest(folder, manifest):
-    """Write `manifest` into `folder`, after reading it back as serving will.
-
-    Raises:
-        BundleError: if it would not be read.
-    """
-    text = manifest.to_json()
-    Manifest.from_json(text)
-    (Path(folder) / MANIFEST).write_text(text, encoding="utf-8")
-
-
-def describe_files(folder):
-    """Return path -> `FileEntry` of every file in `folder` but its manifest, sorted by path."""
-    folder = Path(folder)
-    files = {file.relative_to(folder).as_posix(): file for file in folder.rglob("*")}
-    return {
-        path: FileEntry(bytes=file.stat().st_size, sha256=_sha256(file))
-        for path, file in sorted(files.items())
-        if file.is_file() and path != MANIFEST
-    }
-
-
-def verify_files(folder, manifest, names=None):
-    """Hold files against the manifest by size and sha256.
-
-    Args:
-        folder: the bundle.
-        manifest: its `Manifest`.
-        names: which of `manifest.files`; None: all.
-
-    Raises:
-        BundleError: naming every file that is missing, truncated or altered.
-    """
-    names = manifest.files if names is None else names
-    problems = [_file_problem(Path(folder) / name, name, manifest.files[name]) for name in names]
-    problems = [problem for problem in problems if problem]
-    if problems:
-        raise BundleError(f"{folder}: {'; '.join(problems)}. Copy or export the bundle again.")
-
-
-def read_bundle(folder, read):
-    """Return `read(manifest)` of a bundle that did not change meanwhile.
-
-    An exporter that replaces a bundle renames the old folder aside, as its sibling
-    `.NAME.replaced-…`, then the new one in. A reader that meets the gap between the two, or files
-    of both, tries again, for up to a second. A bundle that is plainly missing or damaged is
-    refused at once.
-
-    Raises:
-        BundleError: if the bundle can not be read, or still changes after a second.
-    """
-    folder = Path(folder)
-    for pause in (*PAUSES, None):
-        before = _manifest_bytes(folder)
-        try:
-            result = read(read_manifest(folder))
-            if _manifest_bytes(folder) == before:
-                return result
-            failure = BundleError(f"{folder}: it was replaced while it was read. Try again.")
-        except (OSError, ValueError) as error:
-            if pause is None or not _is_being_replaced(folder, before):
-                raise
-            failure = error
-        if pause is not None:
-            time.sleep(pause)
-    raise failure
-
-
-def _is_being_replaced(folder, before):
-    # Old folders first, manifest second: a replacement that ends in between still shows.
-    folder_itself = folder.resolve()
-    try:
-        siblings = os.listdir(folder_itself.parent)
-    except OSError:
-        siblings = []
-    aside = any(name.startswith(f".{folder_itself.name}.replaced-") for name in siblings)
-    return aside or _manifest_bytes(folder) != before
-
-
-def _manifest_bytes(folder):
-    try:
-        return (folder / MANIFEST).read_bytes()
-    except OSError:
-        return None
-
-
-def _missing(folder, error):
-    if not folder.exists():
-        return (
-            f"{folder}: there is no such folder; expected a bundle, as python -m export makes it."
-        )
-    if not folder.is_dir():
-        return f"{folder} is a file; expected a bundle's folder, as python -m export makes it."
-    if isinstance(error, FileNotFoundError):
-        return f"{folder} has no {MANIFEST}; expected a bundle, as python -m export makes it."
-    return f"{folder / MANIFEST} can not be read: {error.strerror}."
-
-
-def _file_problem(file, name, expected):
-    try:
-        size = file.stat().st_size
-        if size != expected.bytes:
-            return f"{name} has {size} bytes, expected {expected.bytes}: truncated or altered"
-        if _sha256(file) != expected.sha256:
-            return f"{name} does not have the manifest's sha256: altered"
-    except FileNotFoundError:
-        return f"{name} is missing"
-    except OSError as error:
-        return f"{name} can not be read: {error.strerror}"
-    return None
-
-
-def _sha256(file):
-    with open(file, "rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-_HEX_DIGITS = "0123456789abcdef"
 
 
 def _is_inside(path):
@@ -401,67 +256,3 @@ def _refuse(problems):
 
 def _refuse_constant(name):
     raise ValueError(f"{name} is not JSON")
-
-
-def _parse_fields(kind, value, where, problems):
-    """Return the fields of dataclass `kind` found in the JSON object `value`."""
-    if not isinstance(value, dict):
-        problems.append(f"{where or 'it'} must be an object; received {_short(value)}")
-        return {}
-    inside = f"{where}." if where else ""
-    declared = {each.name: each for each in dataclasses.fields(kind)}
-    for name, each in declared.items():
-        if name not in value and _is_required(each):
-            problems.append(f"{inside}{name} is missing")
-    problems.extend(f"{inside}{name} is unknown" for name in value if name not in declared)
-    return {
-        name: _parse(each.type, value[name], f"{inside}{name}", problems)
-        for name, each in declared.items()
-        if name in value
-    }
-
-
-def _is_required(each):
-    return each.default is each.default_factory is dataclasses.MISSING
-
-
-def _parse(kind, value, where, problems):
-    """Return the JSON `value` as a `kind`; append to `problems` where it is none."""
-    kinds = kind.__args__ if isinstance(kind, types.UnionType) else (kind,)
-    if value is None and types.NoneType in kinds:
-        return None
-    kind, *others = (k for k in kinds if k is not types.NoneType)
-    if dataclasses.is_dataclass(kind):
-        arguments = _parse_fields(kind, value, where, found := [])
-        problems.extend(found)
-        return None if found else kind(**arguments)
-    container, inner = getattr(kind, "__origin__", kind), getattr(kind, "__args__", ())
-    if container is tuple and isinstance(value, list):
-        if not inner:
-            return tuple(value)
-        return tuple(_parse(inner[0], v, f"{where}[{i}]", problems) for i, v in enumerate(value))
-    if container is dict and isinstance(value, dict):
-        if not inner:
-            return value
-        return {k: _parse(inner[1], v, f"{where}.{k}", problems) for k, v in value.items()}
-    if kind is float and type(value) is int:
-        return float(value)
-    if type(value) not in (kind, *others):
-        expected = " or ".join(_JSON_NAMES[k] for k in (container, *others))
-        problems.append(f"{where} must be {expected}; received {_short(value)}")
-    return value
-
-
-_JSON_NAMES = {
-    str: "a string",
-    int: "a whole number",
-    float: "a number",
-    bool: "true or false",
-    dict: "an object",
-    tuple: "a list",
-}
-
-
-def _short(value):
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 40 else f"{text[:39]}…"

@@ -1,0 +1,63 @@
+"""Sentence encoders of published sizes with random weights, as bundles of `Embed`."""
+
+import itertools
+import string
+
+import numpy as np
+
+VOCAB_SIZE, QUICK_VOCAB_SIZE = 30_522, 101
+SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+SIZES = {
+    "minilm": {"hidden_dim": 384, "num_layers": 6, "num_heads": 12, "feed_forward_dim": 1536},
+    "bert-base": {"hidden_dim": 768, "num_layers": 12, "num_heads": 12, "feed_forward_dim": 3072},
+}
+QUICK = {"hidden_dim": 24, "num_layers": 2, "num_heads": 3, "feed_forward_dim": 40}
+MAX_LENGTH = 512
+
+
+def make_model(name, quick):
+    """A built `SentenceEncoder` on a BERT without a pooler, its weights drawn by one seed."""
+    from seqkeras.models import Bert, SentenceEncoder
+
+    sizes = QUICK if quick else SIZES[name]
+    vocab_size = QUICK_VOCAB_SIZE if quick else VOCAB_SIZE
+    model = SentenceEncoder(Bert(vocab_size, max_length=MAX_LENGTH, pooler=None, **sizes))
+    model.build(None)
+    draw = np.random.default_rng(0)
+    for variable in model.variables:
+        if "norm" not in variable.path:
+            variable.assign(draw.normal(scale=0.02, size=variable.shape))
+    return model
+
+
+def export_model(model, folder, precisions):
+    """Write the model's bundle as `python -m export` does, but for the SavedModels.
+
+    Args:
+        model: as `make_model` returns it.
+        folder: the bundle.
+        precisions: names beside float32, see `export.quantize`.
+    """
+    from export.bundle import Options, export
+    from seqkeras.runs import save_run
+    from seqkeras.tokenizers import word_piece
+
+    vocab_size = model.encoder.config["vocab_size"]
+    words = make_words(vocab_size)
+    run = folder.with_name(f"{folder.name}.run")
+    save_run(
+        run,
+        model,
+        "Embed",
+        [{"input": " ".join(words[:each])} for each in (3, 7, 14)],
+        {"source_length": MAX_LENGTH},
+        {"text": word_piece([*SPECIAL_TOKENS, *words])},
+    )
+    options = Options(precisions=tuple(precisions), tolerance=1.0, saved_models=False)
+    export(run, folder, options=options)
+
+
+def make_words(vocab_size=VOCAB_SIZE):
+    """The words that the tokenizer knows, a token each."""
+    letters = itertools.product(string.ascii_lowercase, repeat=4)
+    return ["".join(each) for each in itertools.islice(letters, vocab_size - len(SPECIAL_TOKENS))]

@@ -1,0 +1,66 @@
+"""Where a process spends its time and its memory until a bundle has answered."""
+
+import json
+import mmap
+import statistics
+
+from benchmarks import harness
+
+FIELDS = ("seconds", "resident")  # of a step
+# It imports nothing beforehand that `serving` may be the first to need.
+STEPS = """
+import sys, time
+steps, last = [], time.perf_counter()
+def step(name):
+    global last
+    seconds = time.perf_counter() - last
+    with open("/proc/self/statm") as file:
+        resident = int(file.read().split()[1]) * page
+    steps.append({"name": name, "seconds": seconds, "resident": resident})
+    last = time.perf_counter()
+bundle, precision, text, page = *sys.argv[1:4], int(sys.argv[4])
+import serving
+step("import serving")
+import numpy
+step("import NumPy")
+import onnxruntime
+step("import onnxruntime")
+import serving.pipelines
+step("import the pipelines")
+pipeline = serving.load(bundle, precision=precision)
+step("open the bundle")
+pipeline(text)
+step("answer")
+import json
+print(json.dumps(steps))
+"""
+
+
+def measure(bundle, precision, text, rounds):
+    """Start processes that answer a text, one after the other.
+
+    Returns:
+        The steps, dictionaries of "name", "seconds" and the bytes that are "resident" behind it,
+        medians of `rounds` processes; and how many seconds each process took in all.
+    """
+    arguments = ["-c", STEPS, bundle, precision, text, mmap.PAGESIZE]
+    seen = []
+    times = harness.times_in_turn(
+        {"ours": lambda _: seen.append(json.loads(harness.run_python(*arguments)))},
+        rounds,
+        warm_up=1,
+    )
+    steps = [
+        each[0] | {field: statistics.median(one[field] for one in each) for field in FIELDS}
+        for each in zip(*seen[1:], strict=True)
+    ]
+    return steps, times["ours"]
+
+
+def print_steps(title, steps, total):
+    """Print the steps, and what is left of the total: Python itself, and the process's end."""
+    rows = [
+        [each["name"], f"{each['seconds']:.3f}", f"{each['resident'] / 1e6:.0f}"] for each in steps
+    ]
+    rest = total - sum(each["seconds"] for each in steps)
+    harness.print_table([title, "s", "MB resident"], [*rows, ["the rest", f"{rest:.3f}", ""]])

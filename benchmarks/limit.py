@@ -1,0 +1,211 @@
+"""How near the machine's limit encoders and generation run.
+
+    python -m benchmarks.limit [--only minilm|bert-base|transformer] [--profile] [--json FILE]
+
+The limit of a case is that of `benchmarks.roofline`: what must be multiplied and read, at this
+machine's best rates. Each round measures the case, the rate of matrix products, in float32 and on
+whole numbers, at the shape where onnxruntime is fastest, and the rate of reading as many bytes as
+the case has weights; the ratio is the median of the rounds' fractions of the limit. With --profile,
+cases below the goal tell which nodes take their time. Two threads each; the cases are those of
+`benchmarks.encoders` and `benchmarks.generation`.
+"""
+
+import collections
+import dataclasses
+import gc
+import json
+import statistics
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from benchmarks import encoder_bundles, encoders, generation, harness, roofline, training_steps
+
+GOAL = 0.7
+PRECISIONS = ("float32", "int8")
+FAMILIES = (*encoder_bundles.SIZES, "transformer")
+NODES = 6  # of a profile, those that take most
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """A model, and one thing that it is asked.
+
+    Args:
+        name: in the table.
+        precision: of the bundle.
+        passes: lists of `roofline.Work`.
+        open: takes a `serving.opening.Runtime`; returns the function that is timed.
+    """
+
+    name: str
+    precision: str
+    passes: list
+    open: Callable
+
+
+def measure(options):
+    """Export, time and profile the cases; returns the rows."""
+    training_steps.quiet_tensorflow()
+    rounds = 1 if options.quick else options.rounds
+    multipliers = {dtype: _fastest(dtype, options.quick) for dtype in PRECISIONS}
+    rows = []
+    for family in FAMILIES:
+        if options.only in (None, family):
+            with tempfile.TemporaryDirectory() as folder:
+                for case in _cases(family, Path(folder), options.quick):
+                    rows.append(_row(case, multipliers, rounds))
+                    if options.profile and rows[-1].verdict == "MISSED":
+                        _print_profile(case, Path(folder))
+    print(f"measured on {harness.machine()}, {roofline.THREADS} threads; {rounds} rounds")
+    return rows
+
+
+def _fastest(dtype, quick):
+    """The `Multiplier` of the best shape."""
+    best = 0
+    for shape in roofline.QUICK_SHAPES if quick else roofline.SHAPES:
+        multiplier = roofline.Multiplier(dtype, shape)
+        times = harness.times_in_turn({"ours": multiplier}, 5)["ours"]
+        rate = multiplier.operations / statistics.median(times)
+        if rate > best:
+            best, fastest, chosen = rate, multiplier, shape
+    print(f"{dtype} products: {best / 1e9:.0f} G operations/s at {' × '.join(map(str, chosen))}")
+    return fastest
+
+
+def _cases(family, folder, quick):
+    """Yield the `Case`s of a family, exported into a folder."""
+    if family == "transformer":
+        yield from _generation_cases(folder, quick)
+    else:
+        yield from _encoder_cases(family, folder, quick)
+
+
+def _encoder_cases(name, folder, quick):
+    model = encoder_bundles.make_model(name, quick)
+    bundle = folder / "bundle"
+    encoder_bundles.export_model(model, bundle, PRECISIONS[1:])
+    vocab_size = model.encoder.config["vocab_size"]
+    sizes = encoder_bundles.QUICK if quick else encoder_bundles.SIZES[name]
+    del model
+    for precision in PRECISIONS:
+        for shape in encoders.QUICK_SHAPES if quick else encoders.SHAPES:
+            inputs = encoders.draw_inputs(vocab_size, *shape)
+            yield Case(
+                f"{name} {precision} b{shape[0]} t{shape[1]}",
+                precision,
+                [roofline.encoder(sizes, *shape, precision)],
+                lambda runtime, inputs=inputs: _encoder_run(bundle, runtime, inputs),
+            )
+
+
+def _encoder_run(bundle, runtime, inputs):
+    session = encoders.open_graph(bundle, runtime)
+    return lambda _: session.run(None, inputs)
+
+
+def _generation_cases(folder, quick):
+    model, table = generation.make_model(quick)
+    texts = generation.make_texts(table)
+    generation.export_model(model, table, texts, PRECISIONS, folder)
+    sizes = generation.QUICK if quick else generation.SIZES
+    lengths = generation.SOURCE, generation.TARGET
+    del model
+    for precision in PRECISIONS:
+        for beam_size in generation.BEAM_SIZES:
+            for batch_size in generation.BATCH_SIZES[: 1 if quick else None]:
+                yield Case(
+                    f"transformer {precision} beam {beam_size} b{batch_size}",
+                    precision,
+                    roofline.generation(
+                        sizes, len(table), batch_size, beam_size, *lengths, precision
+                    ),
+                    lambda runtime, some=texts[:batch_size], beam_size=beam_size: _generation_run(
+                        folder / "bundle", runtime, some, beam_size
+                    ),
+                )
+
+
+def _generation_run(bundle, runtime, texts, beam_size):
+    from serving.manifest import read_manifest
+    from serving.pipelines import Translate
+
+    translate = Translate(bundle, read_manifest(bundle), runtime)
+    return lambda _: translate(texts, beam_size=beam_size, token_budget=10**9)
+
+
+def _row(case, multipliers, rounds):
+    """The case beside its limit, by the rates of the same rounds."""
+    from serving.opening import Runtime
+
+    working_set = roofline.working_set(case.passes)
+    reader = roofline.Reader(working_set)
+    contenders = {"ours": case.open(Runtime(case.precision, roofline.THREADS)), "read": reader}
+    times = harness.times_in_turn(contenders | multipliers, rounds, warm_up=1)
+    limits = [
+        roofline.limit(
+            case.passes,
+            {dtype: each.operations / times[dtype][number] for dtype, each in multipliers.items()},
+            reader.size / times["read"][number],
+        )
+        for number in range(rounds)
+    ]
+    read_rate = reader.size / statistics.median(times["read"]) / 1e9
+    print(
+        f"{case.name}: {working_set / 1e6:.0f} MB a pass, at {read_rate:.1f} GB/s; products "
+        f"{sum(w.count * w.operations for each in case.passes for w in each) / 1e9:.1f} G",
+        flush=True,
+    )
+    return harness.compare_times(
+        f"{case.name} vs the limit", times["ours"], limits, "ms", 1000, GOAL
+    )
+
+
+def _print_profile(case, folder):
+    """Print which nodes take the time of a case."""
+    from serving.opening import Runtime
+
+    class Profiled(Runtime):
+        def session_options(self):
+            options = super().session_options()
+            options.enable_profiling = True
+            options.profile_file_prefix = str(folder / "profile")
+            return options
+
+    run = case.open(Profiled(case.precision, roofline.THREADS))
+    [wall] = harness.times_in_turn({"ours": run}, 1, warm_up=0)["ours"]
+    del run
+    gc.collect()  # a session writes its profile when it ends
+    seconds, counts = collections.Counter(), collections.Counter()
+    for path in folder.glob("profile*.json"):
+        for event in json.loads(path.read_text()):
+            if event.get("cat") == "Node" and event["name"].endswith("_kernel_time"):
+                name = event["args"]["op_name"]
+                seconds[name] += event["dur"] / 1e6
+                counts[name] += 1
+        path.unlink()
+    seconds["outside the nodes"] = max(wall - seconds.total(), 0)
+    harness.print_table(
+        [case.name, "nodes run", "of the time"],
+        [
+            [name, f"{counts[name] or ''}", f"{part / seconds.total():.0%}"]
+            for name, part in seconds.most_common(NODES)
+        ],
+    )
+
+
+def main(arguments=None):
+    """Run the benchmark; returns the exit status."""
+    parser = harness.make_parser("limit", __doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=harness.count, default=3, help="timed rounds; 3")
+    parser.add_argument("--only", choices=FAMILIES, help="the cases of this model and no others")
+    parser.add_argument(
+        "--profile", action="store_true", help="which nodes take the time, where it is missed"
+    )
+    return harness.run(parser, measure, arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

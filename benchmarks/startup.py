@@ -1,0 +1,90 @@
+"""Starting to serve: a sentence encoder of MiniLM's size, from nothing to its first answer.
+
+    python -m benchmarks.startup [--rounds N] [--json FILE] [--quick]
+
+22 million random weights, exported as `python -m export` does, in float32 alone and with its int8
+precisions. Every figure is the median of processes of their own, files in the disk cache; the rival
+is what it may cost at most. Time until the first answer begins with Python itself and ends with the
+process. Memory is what is resident then, less the bytes of the graph and its weights, of which a
+table of embeddings need not be resident.
+"""
+
+import statistics
+import sys
+import tempfile
+from pathlib import Path
+
+from benchmarks import encoder_bundles, first_answer, harness, training_steps
+
+IMPORT, FIRST_ANSWER = 0.3, 1.0  # seconds
+BESIDE, INT8_SIZE = 120, 25  # MB
+SMALLEST = "int8-embedding"
+PRECISIONS = ("int8", SMALLEST)
+WORDS = 8
+
+
+def measure(options):
+    """Export the bundles and start them; returns the rows."""
+    training_steps.quiet_tensorflow()
+    rounds = 1 if options.quick else options.rounds
+    with tempfile.TemporaryDirectory() as folder:
+        alone, several = Path(folder, "alone"), Path(folder, "several")
+        model = encoder_bundles.make_model("minilm", options.quick)
+        encoder_bundles.export_model(model, alone, ())
+        encoder_bundles.export_model(model, several, PRECISIONS)
+        cases = [(alone, "float32"), *((several, each) for each in PRECISIONS)]
+        rows = [row for case in cases for row in _measure_bundle(*case, rounds)]
+    print(f"measured on {_machine()}; medians of {rounds} processes")
+    return rows
+
+
+def _measure_bundle(bundle, precision, rounds):
+    text = " ".join(encoder_bundles.make_words()[:WORDS])
+    steps, times = first_answer.measure(bundle, precision, text, rounds)
+    total = statistics.median(times)
+    first_answer.print_steps(f"minilm {precision}", steps, total)
+    stored = _stored_bytes(bundle, precision)
+    resident = steps[-1]["resident"]
+    rows = [
+        _row(f"first answer {precision}", total, FIRST_ANSWER, "s"),
+        _row(f"memory beside the weights {precision}", (resident - stored) / 1e6, BESIDE, "MB"),
+    ]
+    if precision == "float32":
+        return [_row("import serving", steps[0]["seconds"], IMPORT, "s"), *rows]
+    goal = 1 if precision == SMALLEST else None
+    return [*rows, _row(f"ONNX {precision}", stored / 1e6, INT8_SIZE, "MB", goal)]
+
+
+def _row(name, ours, most, unit, goal=1):
+    return harness.Row(f"minilm {name} vs {most:g} {unit}", ours, most, unit, most / ours, goal)
+
+
+def _stored_bytes(bundle, precision):
+    """The size of a precision's graph and its weights."""
+    from serving.manifest import read_manifest
+    from serving.opening import Runtime
+
+    graphs = Runtime(precision).graphs_of(read_manifest(bundle))
+    files = {file for graph in graphs.values() for file in graph.files}
+    return sum((bundle / file).stat().st_size for file in files)
+
+
+def _machine():
+    import onnxruntime
+
+    import serving
+
+    return harness.machine(serving=serving.__version__, onnxruntime=onnxruntime.__version__)
+
+
+def main(arguments=None):
+    """Run the benchmark; returns the exit status."""
+    parser = harness.make_parser("startup", __doc__.splitlines()[0])
+    parser.add_argument(
+        "--rounds", type=harness.count, default=10, help="processes of each kind; 10"
+    )
+    return harness.run(parser, measure, arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,81 @@
+"""Prompts of several lengths: what all have is read at once, the longer ones' rest step by step.
+
+A prompt's first token stands where else `<bos>` does. The search's own tokens, T at most, are those
+behind it.
+"""
+
+from keras import ops
+
+from seqkeras.decoding.loop import Loop
+
+
+def begun(token_ids, lengths, num_beams, max_length):
+    """What all prompts have, and where a search stands that has read it.
+
+    Args:
+        token_ids: (B, P) prompts, padded on the right.
+        lengths: (B,), of one token at least.
+        num_beams: K.
+        max_length: T.
+
+    Returns:
+        common: (B, 1, C) token ids.
+        length: C - 1, the number of the search's tokens, int32.
+        tokens: (B, K, T) int32, these tokens and zeros.
+    """
+    common = ops.min(lengths)
+    places = ops.arange(max_length, dtype="int64")
+    last = ops.cast(ops.shape(token_ids)[1] - 1, "int64")
+    tokens = ops.take(token_ids, ops.minimum(places + 1, last), axis=1)
+    tokens = ops.where(places < common - 1, tokens, 0)[:, None]  # (B, 1, T)
+    tokens = tokens + ops.zeros((1, num_beams, 1), "int64")
+    length = ops.cast(common - 1, "int32")
+    return token_ids[:, None, :common], length, ops.cast(tokens, "int32")
+
+
+def behind_first(token_ids, lengths):
+    """The prompts without their first tokens, as `seqkeras.decoding` takes them."""
+    # One more, so that there is one at least.
+    return ops.pad(token_ids[:, 1:], [(0, 0), (0, 1)]), lengths - 1
+
+
+def with_first(token_ids, lengths, results):
+    """The best results of a search (see `best_of`), behind the first tokens of their prompts."""
+    is_found = ops.cast(results["generated_lengths"] > 0, "int32")
+    first = ops.cast(token_ids[:, :1], "int32") * is_found[:, None]
+    # Every prompt has a token: `lengths` is read, so that it stays an input.
+    own = ops.cast(ops.minimum(lengths, 1), "int32")
+    return results | {
+        "generated_ids": ops.concatenate([first, results["generated_ids"]], axis=1),
+        "generated_lengths": results["generated_lengths"] + own * is_found,
+    }
+
+
+def search_behind(model, search, token_ids, lengths, max_length):
+    """What `seqkeras.decoding.decode` finds behind prompts, in a TensorFlow graph.
+
+    Args:
+        model: a language model.
+        search: a `seqkeras.decoding.Search`.
+        token_ids, lengths: see `begun`.
+        max_length: T; a cache needs no room for the last of the T + 1 tokens, which no step reads.
+
+    Returns:
+        What `search.results` returns.
+    """
+    caches = [entry for entry in model.state_entries if "cache_length" in entry.shape]
+    room = {"max_length": max_length} if caches else {}
+    batch_size = ops.shape(token_ids)[0]
+    loop = Loop(search, max_length, prompt=behind_first(token_ids, lengths))
+
+    def advance(length, last, tokens, state, found):
+        (logits, *others), state = model.step(last, state)
+        return loop.advance(logits, others, length, tokens, state, found)
+
+    common, length, tokens = begun(token_ids, lengths, search.num_beams, max_length)
+    (logits, *_), state = model.read_beams(common, model.initial_state(batch_size, **room))
+    logits = ops.repeat(logits, search.num_beams, axis=1)
+    state = {name: ops.repeat(each, search.num_beams, axis=1) for name, each in state.items()}
+    carried = loop.advance(logits, [], length, tokens, state, search.begin(batch_size))
+    _, _, tokens, _, found = ops.while_loop(loop.unfinished, advance, carried)
+    return search.results(tokens, found)

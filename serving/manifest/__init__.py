@@ -1,0 +1,44 @@
+"""manifest.json: the one description of what is in a bundle.
+
+The dataclasses of `format` are the format: reading checks JSON against their fields and their types
+(`fields`), and every reason to refuse a manifest comes in one error. Export writes manifests,
+serving reads them. The files themselves are held against the manifest by size and sha256 (`files`).
+"""
+
+from .files import describe_files, read_bundle, read_manifest, verify_files, write_manifest
+from .format import (
+    MANIFEST,
+    SCHEMA_VERSION,
+    BundleError,
+    DecodingDefaults,
+    FileEntry,
+    Graph,
+    Limits,
+    Manifest,
+    Precision,
+    Signature,
+    StateEntry,
+    TensorSpec,
+    TextPrefix,
+)
+
+__all__ = [
+    "MANIFEST",
+    "SCHEMA_VERSION",
+    "BundleError",
+    "DecodingDefaults",
+    "FileEntry",
+    "Graph",
+    "Limits",
+    "Manifest",
+    "Precision",
+    "Signature",
+    "StateEntry",
+    "TensorSpec",
+    "TextPrefix",
+    "describe_files",
+    "read_bundle",
+    "read_manifest",
+    "verify_files",
+    "write_manifest",
+]

@@ -1,0 +1,144 @@
+"""A bundle's manifest and files, read, written and verified."""
+
+import hashlib
+import os
+import time
+from pathlib import Path
+
+from .format import MANIFEST, BundleError, FileEntry, Manifest
+
+PAUSES = 20 * (0.05,)  # seconds between the attempts to read a bundle that is being replaced
+
+
+def read_manifest(folder):
+    """Return the manifest of the bundle in `folder`.
+
+    Raises:
+        BundleError: if there is none, or it can not be read.
+    """
+    folder = Path(folder)
+    try:
+        text = (folder / MANIFEST).read_bytes()
+    except OSError as error:
+        raise BundleError(_missing(folder, error)) from error
+    try:
+        return Manifest.from_json(text)
+    except BundleError as error:
+        raise BundleError(f"{folder}: {error}") from error
+
+
+def write_manifest(folder, manifest):
+    """Write `manifest` into `folder`, after reading it back as serving will.
+
+    Raises:
+        BundleError: if it would not be read.
+    """
+    text = manifest.to_json()
+    Manifest.from_json(text)
+    (Path(folder) / MANIFEST).write_text(text, encoding="utf-8")
+
+
+def describe_files(folder):
+    """Return path -> `FileEntry` of every file in `folder` but its manifest, sorted by path."""
+    folder = Path(folder)
+    files = {file.relative_to(folder).as_posix(): file for file in folder.rglob("*")}
+    return {
+        path: FileEntry(bytes=file.stat().st_size, sha256=_sha256(file))
+        for path, file in sorted(files.items())
+        if file.is_file() and path != MANIFEST
+    }
+
+
+def verify_files(folder, manifest, names=None):
+    """Hold files against the manifest by size and sha256.
+
+    Args:
+        folder: the bundle.
+        manifest: its `Manifest`.
+        names: which of `manifest.files`; None: all.
+
+    Raises:
+        BundleError: naming every file that is missing, truncated or altered.
+    """
+    names = manifest.files if names is None else names
+    problems = [_file_problem(Path(folder) / name, name, manifest.files[name]) for name in names]
+    problems = [problem for problem in problems if problem]
+    if problems:
+        raise BundleError(f"{folder}: {'; '.join(problems)}. Copy or export the bundle again.")
+
+
+def read_bundle(folder, read):
+    """Return `read(manifest)` of a bundle that did not change meanwhile.
+
+    An exporter that replaces a bundle renames the old folder aside, as its sibling
+    `.NAME.replaced-…`, then the new one in. A reader that meets the gap between the two, or files
+    of both, tries again, for up to a second. A bundle that is plainly missing or damaged is
+    refused at once.
+
+    Raises:
+        BundleError: if the bundle can not be read, or still changes after a second.
+    """
+    folder = Path(folder)
+    for pause in (*PAUSES, None):
+        before = _manifest_bytes(folder)
+        try:
+            result = read(read_manifest(folder))
+            if _manifest_bytes(folder) == before:
+                return result
+            failure = BundleError(f"{folder}: it was replaced while it was read. Try again.")
+        except (OSError, ValueError) as error:
+            if pause is None or not _is_being_replaced(folder, before):
+                raise
+            failure = error
+        if pause is not None:
+            time.sleep(pause)
+    raise failure
+
+
+def _is_being_replaced(folder, before):
+    # Old folders first, manifest second: a replacement that ends in between still shows.
+    folder_itself = folder.resolve()
+    try:
+        siblings = os.listdir(folder_itself.parent)
+    except OSError:
+        siblings = []
+    aside = any(name.startswith(f".{folder_itself.name}.replaced-") for name in siblings)
+    return aside or _manifest_bytes(folder) != before
+
+
+def _manifest_bytes(folder):
+    try:
+        return (folder / MANIFEST).read_bytes()
+    except OSError:
+        return None
+
+
+def _missing(folder, error):
+    if not folder.exists():
+        return (
+            f"{folder}: there is no such folder; expected a bundle, as python -m export makes it."
+        )
+    if not folder.is_dir():
+        return f"{folder} is a file; expected a bundle's folder, as python -m export makes it."
+    if isinstance(error, FileNotFoundError):
+        return f"{folder} has no {MANIFEST}; expected a bundle, as python -m export makes it."
+    return f"{folder / MANIFEST} can not be read: {error.strerror}."
+
+
+def _file_problem(file, name, expected):
+    try:
+        size = file.stat().st_size
+        if size != expected.bytes:
+            return f"{name} has {size} bytes, expected {expected.bytes}: truncated or altered"
+        if _sha256(file) != expected.sha256:
+            return f"{name} does not have the manifest's sha256: altered"
+    except FileNotFoundError:
+        return f"{name} is missing"
+    except OSError as error:
+        return f"{name} can not be read: {error.strerror}"
+    return None
+
+
+def _sha256(file):
+    with open(file, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -1,0 +1,175 @@
+"""Questions about contexts as models read them: subwords, or words and their characters."""
+
+from dataclasses import dataclass
+
+from ..manifest import BundleError
+from ..text import CharacterTable, Subwords, WordTable, pad, word_places
+from ..text.packing import pad_nested
+from .inputs import TextReader, open_tokenizer, too_long
+from .model import TOKENS, Packing
+from .windows import Windows
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question about a context.
+
+    Attributes:
+        context: as it was given.
+        windows: its `Windows`.
+        offsets: where each token of the context lies in it.
+    """
+
+    context: str
+    windows: Windows
+    offsets: list
+
+    def __len__(self):
+        return len(self.windows)
+
+
+class SubwordQuestions:
+    """Questions with their contexts in windows, as pairs of texts.
+
+    Args:
+        folder: the bundle.
+        manifest: its `Manifest`.
+        settings: those of `Answer`.
+
+    Raises:
+        BundleError: if the tokenizer takes no pairs, or the settings leave no room for a context.
+    """
+
+    packing = TOKENS
+
+    def __init__(self, folder, manifest, settings):
+        self._tokenizer = TextReader(folder, manifest).tokenizer
+        self._settings = settings
+        self._window = min(settings.window, manifest.limits.source_length)
+        if not isinstance(self._tokenizer, Subwords):
+            raise BundleError(
+                f"{folder}: Answer needs a tokenizer of pairs, WordPiece or byte-level BPE. "
+                "Export the bundle again."
+            )
+        num_special = len(self._tokenizer.analyze("", ""))
+        if self._window <= settings.question_length + num_special:
+            raise BundleError(
+                f"{folder}: manifest.json: settings.window and limits.source_length must leave "
+                f"room for a context behind settings.question_length, "
+                f"{settings.question_length}, and {num_special} special tokens; received "
+                f"{settings.window} and {manifest.limits.source_length}. "
+                "Export the bundle again."
+            )
+
+    def read(self, question, context, name, truncate=False):
+        """Return the `Question`.
+
+        Args:
+            question, context: texts that say something.
+            name: of both, for errors.
+            truncate: cut a question that is over the limit; contexts may have any length.
+
+        Raises:
+            ValueError: beginning with `name`, if it can not be answered.
+        """
+        limit, stride = self._settings.question_length, self._settings.stride
+        length = len(self._tokenizer.encode(question))
+        if length > limit and not truncate:
+            raise ValueError(too_long(f"{name}, question", length, limit))
+        encodings = self._tokenizer.windows(question, context, self._window, stride, limit)
+        windows = Windows.of(encodings, stride, before=min(length, limit))
+        if not windows.tokens[0]:
+            raise ValueError(f"{name}, context has no token; write something to answer from.")
+        return Question(context, windows, windows.of_text("offsets"))
+
+
+@dataclass(frozen=True)
+class _Words:
+    """The ids of the words and of their characters, of a context and of a query."""
+
+    context_ids: list
+    context_characters: list
+    query_ids: list
+    query_characters: list
+
+    def __len__(self):
+        return len(self.context_ids)
+
+
+def _arrays(rows):
+    arrays = {}
+    for side in ("context", "query"):
+        arrays[f"{side}_ids"], arrays[f"{side}_lengths"] = pad(
+            [getattr(row, f"{side}_ids") for row in rows]
+        )
+        characters = [getattr(row, f"{side}_characters") for row in rows]
+        arrays[f"{side}_characters"] = pad_nested(characters)
+    return arrays
+
+
+class WordQuestions:
+    """Questions and contexts as words, each with its characters; one window holds a context.
+
+    Args:
+        folder: the bundle.
+        manifest: its `Manifest`.
+        settings: those of `Answer`.
+
+    Raises:
+        BundleError: if there are no tables of words and of characters, or the settings are those of
+            a model that knows questions without an answer.
+
+    Reference: Seo et al. 2017, section 2, https://arxiv.org/abs/1611.01603
+    """
+
+    packing = Packing(
+        _arrays,
+        frozenset(
+            f"{side}_{part}"
+            for side in ("context", "query")
+            for part in ("ids", "characters", "lengths")
+        ),
+    )
+
+    def __init__(self, folder, manifest, settings):
+        self._words = open_tokenizer(folder, manifest, "words", WordTable)
+        self._characters = open_tokenizer(folder, manifest, "characters", CharacterTable)
+        self._settings = settings
+        self._limit = manifest.limits.source_length
+        if settings.no_answer:
+            raise BundleError(
+                f"{folder}: manifest.json: settings.no_answer must be false for a model of words, "
+                "which has no place for no answer. Export the bundle again."
+            )
+
+    def read(self, question, context, name, truncate=False):
+        """Return the `Question`.
+
+        Args:
+            question, context: texts that say something.
+            name: of both, for errors.
+            truncate: cut what is over the limit, the question or the context.
+
+        Raises:
+            ValueError: beginning with `name`, if it can not be answered.
+        """
+        query_ids, query_characters, _ = self._read(
+            question, f"{name}, question", self._settings.question_length, truncate
+        )
+        context_ids, context_characters, places = self._read(
+            context, f"{name}, context", self._limit, truncate
+        )
+        row = _Words(context_ids, context_characters, query_ids, query_characters)
+        return Question(context, Windows([row], [range(len(places))], [0]), places)
+
+    def _read(self, text, name, limit, truncate):
+        places = word_places(text)
+        if not places:
+            raise ValueError(f"{name} has no word; write something to answer.")
+        if len(places) > limit and not truncate:
+            raise ValueError(too_long(name, len(places), limit, unit="words"))
+        places = places[:limit]
+        words = [text[start:end] for start, end in places]
+        most = self._settings.word_length
+        characters = [self._characters.encode(word[:most]) for word in words]
+        return [self._words.lookup(word) for word in words], characters, places

@@ -1,0 +1,82 @@
+"""Trees in brackets as the arrays of a recursive network."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..checks import shown
+from ..text import WordTable
+from ..text.trees import NO_NODE, Nodes, node_arrays, parse_tree
+from .inputs import open_tokenizer, require_words
+from .model import ROLE, Packing
+
+INPUTS = frozenset({"token_ids", "lengths", "children", "levels"})
+
+
+@dataclass(frozen=True)
+class TreeRow:
+    """A tree's `Nodes`."""
+
+    nodes: Nodes
+
+    def __len__(self):
+        return len(self.nodes)
+
+    def written(self):
+        """Yield the place and the words of each node, in the order in which they are written."""
+        for place in self.nodes.written:
+            words = (self.nodes.trees[each].word for each in self.nodes.under(place))
+            yield place, " ".join(word for word in words if word is not None)
+
+
+class TreeReader:
+    """Trees as they are written, to a model's inputs. Labels are read and left out.
+
+    Args:
+        folder: the bundle.
+        manifest: its `Manifest`.
+
+    Raises:
+        BundleError: if there is no table of words.
+    """
+
+    def __init__(self, folder, manifest):
+        self._words = open_tokenizer(folder, manifest, "words", WordTable)
+        self._limit = manifest.limits.source_length
+        shapes = {spec.name: spec.shape for spec in manifest.graphs[ROLE].inputs}
+        self._most_children = shapes.get("children", (0,))[-1]
+        self.packing = Packing(self._arrays, INPUTS)
+
+    def read(self, text, name, truncate=False):
+        """Return the `TreeRow` of a tree; `truncate` does not cut one.
+
+        Raises:
+            ValueError: beginning with `name`, if it can not be answered.
+        """
+        require_words(text, name)
+        try:
+            nodes = Nodes(parse_tree(text))
+        except ValueError as error:
+            raise ValueError(
+                f"{name} must be a tree in brackets, as (3 (2 A) (2 film)): {error}; "
+                f"received {shown(text)}."
+            ) from error
+        if len(nodes) > self._limit:
+            raise ValueError(
+                f"{name} has {len(nodes)} nodes; the limit is {self._limit}. "
+                "A tree is never cut: ask about a part of it."
+            )
+        most = max(map(len, nodes.children))
+        if most > self._most_children:
+            raise ValueError(
+                f"{name} has a node of {most} children; the model reads {self._most_children}."
+            )
+        return TreeRow(nodes)
+
+    def _arrays(self, rows):
+        arrays = node_arrays([row.nodes for row in rows], self._words.lookup)
+        missing = self._most_children - arrays["children"].shape[-1]
+        arrays["children"] = np.pad(
+            arrays["children"], [(0, 0), (0, 0), (0, missing)], constant_values=NO_NODE
+        )
+        return arrays

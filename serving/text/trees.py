@@ -1,0 +1,148 @@
+"""Trees in brackets, `(3 (2 The) (4 (2 best) (2 one)))`, as arrays.
+
+The format of the Stanford Sentiment Treebank and the Penn Treebank: a node is its label, which may
+be missing, and behind it a word or nodes. Leaves out what a treebank has beside labels and words:
+traces, empty nodes.
+"""
+
+import dataclasses
+import re
+
+from .packing import pad, pad_nested
+from .vocabularies import PAD
+
+TOKEN = re.compile(r"[()]|[^() \t\r\n]+")  # a word may hold a no-break space: "8 1\/2"
+ESCAPES = {"-LRB-": "(", "-RRB-": ")", r"\/": "/", r"\*": "*"}
+ESCAPED = re.compile("|".join(map(re.escape, ESCAPES)))
+NO_NODE = -1
+MOST_SHOWN = 40  # characters of what is wrong
+
+
+@dataclasses.dataclass(frozen=True)
+class Tree:
+    """A node and all that is under it.
+
+    Args:
+        label: of the node: a number, or a name as "NP"; None where it is not given.
+        children: trees, from left to right; none for a leaf.
+        word: of a leaf; None elsewhere.
+    """
+
+    label: int | str | None
+    children: tuple = ()
+    word: str | None = None
+
+
+def parse_tree(text):
+    """Return the tree that a bracketed text spells.
+
+    Raises:
+        ValueError: if the text is no tree; it says what is wrong.
+    """
+    open_nodes, finished = [], None
+    for token in TOKEN.findall(text):
+        if finished is not None:
+            raise ValueError(f"expected one tree; received more after it: {token[:MOST_SHOWN]!r}")
+        if token == "(":
+            open_nodes.append([])
+        elif not open_nodes:
+            raise ValueError(f"expected a tree in brackets; received {token[:MOST_SHOWN]!r}")
+        elif token != ")":
+            open_nodes[-1].append(token)
+        else:
+            node = _node(open_nodes.pop())
+            if open_nodes:
+                open_nodes[-1].append(node)
+            else:
+                finished = node
+    if open_nodes:
+        raise ValueError(f"expected {len(open_nodes)} more closing brackets")
+    if finished is None:
+        raise ValueError("expected a tree in brackets; received none")
+    return finished
+
+
+def _node(content):
+    label = None
+    if len(content) > 1 and isinstance(content[0], str):
+        label, *content = content
+        label = int(label) if label.isdecimal() else label
+    if len(content) == 1 and isinstance(content[0], str):
+        return Tree(label, word=ESCAPED.sub(lambda found: ESCAPES[found[0]], content[0]))
+    words = sum(isinstance(each, str) for each in content)
+    if words or not content:
+        raise ValueError(
+            f"expected one word, or trees, under a node; received {words} words and "
+            f"{len(content) - words} trees"
+        )
+    return Tree(label, children=tuple(content))
+
+
+class Nodes:
+    """A tree's nodes by their places: the root the first, higher ones before lower ones.
+
+    Args:
+        tree: a `Tree`.
+
+    Attributes:
+        trees: the `Tree` of each.
+        children: the places of each one's children.
+        levels: the places of the nodes at height 1, 2, ... over the leaves.
+        written: the places in the order in which the nodes are written, the root the first.
+    """
+
+    def __init__(self, tree):
+        trees, children = [tree], []
+        for node in trees:  # which grows: parents come before their children
+            children.append(list(range(len(trees), len(trees) + len(node.children))))
+            trees.extend(node.children)
+        heights = [0] * len(trees)
+        for place in reversed(range(len(trees))):
+            heights[place] = max((heights[child] + 1 for child in children[place]), default=0)
+        order = sorted(range(len(trees)), key=lambda place: -heights[place])
+        places = {before: now for now, before in enumerate(order)}
+        self.trees = [trees[each] for each in order]
+        self.children = [[places[child] for child in children[each]] for each in order]
+        self.levels = [
+            [places[each] for each in order if heights[each] == height]
+            for height in range(1, heights[0] + 1)
+        ]
+
+    def __len__(self):
+        return len(self.trees)
+
+    @property
+    def written(self):
+        return self.under(0)
+
+    def under(self, place):
+        """Return the place of a node and those of all below it, as they are written."""
+        places, ahead = [], [place]
+        while ahead:
+            places.append(ahead.pop())
+            ahead += reversed(self.children[places[-1]])
+        return places
+
+
+def node_arrays(rows, lookup):
+    """Return a batch of trees as the arrays that a recursive network reads.
+
+    Args:
+        rows: list of `Nodes`.
+        lookup: takes a word, returns its id, from 1 on; 0 is padding and every node without a word.
+
+    Returns:
+        A dictionary of int64 arrays, where N is the most nodes, C the most children, H the most
+        levels over the leaves and W the most nodes in one of these levels (each at least 1):
+        token_ids (B, N); lengths (B,), numbers of nodes; children (B, N, C), places, -1 for none;
+        levels (B, H, W), the places of the nodes at height 1, 2, ..., -1 for none.
+    """
+    words = [[each.word for each in row.trees] for row in rows]
+    token_ids = [[PAD if word is None else lookup(word) for word in row] for row in words]
+    token_ids, lengths = pad(token_ids)
+    return {
+        "token_ids": token_ids,
+        "lengths": lengths,
+        "children": pad_nested([row.children for row in rows], NO_NODE),
+        "levels": pad_nested([row.levels for row in rows], NO_NODE),
+    }

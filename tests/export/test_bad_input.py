@@ -1,0 +1,92 @@
+"""What is wrong with a command or a run is said in one line, before anything is made."""
+
+import json
+import re
+
+import pytest
+
+from export import bundle
+from export.__main__ import main
+from tests.conftest import run_python
+from tests.export.test_every_pipeline import LIMIT, classify
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs") / "classify"
+    classify(folder)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--precision", "int3"], "precision must be one of int8, .*; received 'int3'."),
+        (["--precision", "int8,"], None),
+        (["--precision", "int8", "--portable"], "int8: .* leave out --portable, or --precision."),
+        (["--tolerance", "nan"], "--tolerance must be a number from 0 on; received nan."),
+        (["--tolerance", "-1"], "--tolerance must be a number from 0 on; received -1."),
+        (["--import", "no_such_module"], "--import no_such_module: No module named .*"),
+        (["--generate-in-graph"], "Classify generates nothing; leave out --generate-in-graph."),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_options_that_can_not_be_are_refused(run, tmp_path, options, message, capsys, monkeypatch):
+    made = []
+    monkeypatch.setattr(bundle._Bundle, "write", lambda self: made.append(self) or 1 / 0)
+    if message is None:  # a comma too many is none
+        with pytest.raises(ZeroDivisionError):
+            main([str(run), str(tmp_path / "bundle"), *options])
+        return
+    assert main([str(run), str(tmp_path / "bundle"), *options]) == 1
+    assert re.fullmatch(f"export: (quantize: )?{message}\n", capsys.readouterr().err)
+    assert not made and not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "the following arguments are required: run, bundle"),
+        (["run"], "the following arguments are required: bundle"),
+        (["run", "bundle", "--wrong"], "unrecognized arguments: --wrong"),
+        (["run", "bundle", "--tolerance", "x"], "argument --tolerance: invalid float value: 'x'"),
+    ],
+)
+def test_a_wrong_command_is_one_line_and_status_2(arguments, message, capsys):
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    assert caught.value.code == 2
+    assert capsys.readouterr().err == f"export: {message}; see python -m export --help\n"
+
+
+def test_a_command_that_fails_shows_no_traceback(tmp_path):
+    finished = run_python("-m", "export", tmp_path / "run", tmp_path / "bundle")
+    assert (finished.returncode, finished.stdout) == (1, "")
+    assert re.fullmatch(r"export: .*: no such run folder.*\n", finished.stderr)
+
+
+def change(run, **fields):
+    path = run / "run.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | fields))
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        (
+            {"limits": {"source_length": LIMIT + 1, "target_length": 1}},
+            f"limits: source_length must be at most the model's positions, {LIMIT}; received "
+            f"{LIMIT + 1}. Save the run again with a lower limit.",
+        ),
+        ({"pipeline": "Dream"}, "pipeline must be Translate, Generate, Classify, Tag, "),
+        ({"years": 99}, "unexpected keyword argument 'years'; train again."),
+    ],
+)
+def test_a_run_that_can_not_be_is_refused(tmp_path, fields, message, capsys):
+    classify(tmp_path / "run")
+    change(tmp_path / "run", **fields)
+    assert main([str(tmp_path / "run"), str(tmp_path / "bundle")]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("export: ") and error.count("\n") == 1
+    assert message in error
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]

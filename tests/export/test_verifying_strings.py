@@ -1,0 +1,188 @@
+"""A SavedModel on strings that answers otherwise than the pipeline is refused."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from export import bundle
+from export.bundle import Options, export
+from export.text_graphs.signatures import MAKERS
+from export.verifying import ParityError
+from export.verifying.parity import Comparison
+from export.verifying.strings import (
+    BESIDE,
+    answers_on_strings,
+    compare_on_strings,
+    generated_text,
+)
+from serving.manifest import read_manifest
+from serving.results import Classification, Embedding, Span, Tagging, Word
+from tests.export.test_every_pipeline import classify
+
+
+def test_every_pipeline_that_has_signatures_on_strings_is_compared():
+    assert BESIDE.keys() | {"Generate", "Translate"} == MAKERS.keys()
+
+
+SCORES = {"b": 0.5, "a": 0.3, "c": 0.2}
+CLASSIFIED = Classification(("b",), 0.5, SCORES)
+TAGGED = Tagging((Word("the", "O", 0, 3, 0.9), Word("cat", "B-X", 4, 7, 0.7)), ())
+TAGS = {
+    "tags": np.array([b"", b"O", b"B-X", b"I-X", b""]),
+    "scores": np.array([0, 0.9, 0.7, 0.6, 0]),
+    "starts": np.array([-1, 0, 3, 6, -1]),  # a token may begin with a space
+    "ends": np.array([-1, 3, 6, 7, -1]),
+}
+OTHER = Span("cat", 4, 7, 0.2)
+FOUND = Span("the", 0, 3, 0.6, None, (OTHER,))
+SPAN = {"answer": b"the", "start": 0, "end": 3, "score": 2.0, "null_score": -1.0}
+NONE = Span("", None, None, 0.9, -3.0, (OTHER,))
+NO_SPAN = {"answer": b"", "start": -1, "end": -1, "score": -4.0, "null_score": -1.0}
+CASES = {
+    "classes": (
+        "Classify",
+        {"label": b"b", "scores": np.array([0.3, 0.5, 0.2])},
+        CLASSIFIED,
+        {"label": b"a"},
+    ),
+    "scores of classes": (
+        "Classify",
+        {"label": b"b", "scores": np.array([0.3, 0.5, 0.2])},
+        CLASSIFIED,
+        {"scores": np.array([0.3, 0.501, 0.199])},
+    ),
+    "a number": ("Classify", {"score": 1.5}, Classification((), 1.5, {}), {"score": 1.501}),
+    "a vector": (
+        "Embed",
+        {"embedding": np.array([0.6, 0.8])},
+        Embedding(np.array([0.6, 0.8])),
+        {"embedding": np.array([0.6, 0.801])},
+    ),
+    "tags": ("Tag", TAGS, TAGGED, {"tags": np.array([b"", b"O", b"I-X", b"I-X", b""])}),
+    "scores of tags": ("Tag", TAGS, TAGGED, {"scores": np.array([0, 0.9, 0.71, 0.6, 0])}),
+    "places of tokens": ("Tag", TAGS, TAGGED, {"ends": np.array([-1, 6, 7, 9, -1])}),
+    "an answer": ("Answer", SPAN, FOUND, {"answer": b"th"}),
+    "its place": ("Answer", SPAN, FOUND, {"start": 4}),
+    "no answer": ("Answer", NO_SPAN, NONE, {"answer": b"cat", "start": 4}),
+    "how sure it is of none": ("Answer", NO_SPAN, NONE, {"null_score": -1.01}),
+}
+
+
+def compare(pipeline, answers, found, inputs=("a text",)):
+    comparison = Comparison(len(inputs))
+    settings = {"labels": ["a", "b", "c"]}
+    beside = BESIDE[pipeline]
+    compare_on_strings(
+        comparison, answers, inputs, lambda row, outputs: beside(outputs, found[row], settings)
+    )
+    return comparison.finish()
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_an_answer_that_differs_is_refused(case):
+    pipeline, outputs, answer, change = CASES[case]
+    figures = compare(pipeline, [outputs], [answer])
+    assert figures["saved_model_text_refused"] == figures["saved_model_text_ties"] == 0
+    assert figures.get("saved_model_text_difference", 0) < 1e-6
+    with pytest.raises(ParityError, match="saved_model_text (answers '|numbers differ by 0.0)"):
+        compare(pipeline, [outputs | change], [answer])
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "outputs", "answer"),
+    [
+        (
+            "Classify",
+            {"label": b"a", "scores": np.array([0.4, 0.4, 0.2])},
+            Classification(("b",), 0.4, {"b": 0.4, "a": 0.4, "c": 0.2}),
+        ),
+        (
+            "Tag",
+            TAGS | {"scores": np.array([0, 0.5, 0.7, 0.6, 0])},
+            Tagging((Word("the", "I-X", 0, 3, 0.5), TAGGED.words[1]), ()),
+        ),
+        ("Answer", SPAN, Span("cat", 4, 7, 0.3, None, (Span("the", 0, 3, 0.3),))),
+        (
+            "Answer",
+            SPAN | {"score": -1.0},
+            Span("", None, None, 0.5, 0.0, (Span("the", 0, 3, 0.1),)),
+        ),
+    ],
+    ids=["classes", "tags", "spans", "none"],
+)
+def test_what_is_as_good_is_counted(pipeline, outputs, answer):
+    assert compare(pipeline, [outputs], [answer])["saved_model_text_ties"] == 1
+
+
+def test_a_text_that_is_generated_is_compared_unless_another_is_as_good():
+    def figures(is_tie):
+        comparison = Comparison(1)
+        compare_on_strings(
+            comparison,
+            [{"text": "é".encode()}],
+            ["a"],
+            lambda row, outputs: generated_text(outputs, "e", lambda text: is_tie),
+        )
+        return comparison.finish()
+
+    assert figures(is_tie=True)["saved_model_text_ties"] == 1
+    with pytest.raises(ParityError, match="saved_model_text answers 'é' to 'a', Keras 'e'"):
+        figures(is_tie=False)
+
+
+@dataclasses.dataclass
+class OfSavedModels:
+    """What is read of a manifest."""
+
+    saved_models: tuple
+
+
+def test_what_is_refused_is_left_out_and_counted(tmp_path):
+    text = tf.TensorSpec([None], tf.string)
+
+    def short(text):
+        fits = tf.strings.length(text) < 5
+        with tf.control_dependencies([tf.debugging.Assert(tf.reduce_all(fits), ["too long"])]):
+            return {"same": tf.identity(text)}
+
+    module = tf.Module()
+    functions = {
+        "serving_default": tf.function(short, input_signature=[text]),
+        "pair": tf.function(lambda text, pair: {"both": text + pair}, input_signature=[text, text]),
+    }
+    tf.saved_model.save(module, str(tmp_path / "saved_model_text/1"), functions)
+    manifest = OfSavedModels(("saved_model_text/1",))
+    inputs = ["a", ("b", "c"), "too long", {"text": "d", "pair": "e"}, ("of", "many", "words")]
+    inputs += [str(number) for number in range(70)] + ["too long again"]
+    answers = answers_on_strings(tmp_path, manifest, inputs, ("text", "pair"))
+    assert answers[0] == {"same": b"a"}
+    assert answers[1] == {"both": b"bc"}
+    assert answers[3] == {"both": b"de"}
+    assert [each and each["same"] for each in answers[5:]] == [
+        *(str(number).encode() for number in range(70)),
+        None,
+    ]
+    assert answers[2] is answers[4] is None
+    found = [Embedding(np.zeros(1))] * len(inputs)
+    answers = [each and {"embedding": np.zeros(1)} for each in answers]
+    assert compare("Embed", answers, found, inputs)["saved_model_text_refused"] == 3
+    assert answers_on_strings(tmp_path, OfSavedModels(()), inputs) is None
+
+
+def test_an_export_with_other_answers_on_strings_writes_nothing(tmp_path, monkeypatch):
+    classify(tmp_path / "run")
+    manifest = export(tmp_path / "run", tmp_path / "bundle", options=Options())
+    assert manifest.parity["saved_model_text_difference"] < 1e-4
+    assert read_manifest(tmp_path / "bundle").parity == manifest.parity
+    whole = bundle.text_signatures
+
+    def with_other_labels(*arguments, settings, **options):
+        labels = settings["labels"][1:] + settings["labels"][:1]
+        return whole(*arguments, settings=settings | {"labels": labels}, **options)
+
+    monkeypatch.setattr(bundle, "text_signatures", with_other_labels)
+    with pytest.raises(ParityError, match="saved_model_text answers '(low|middle|high)' to '"):
+        export(tmp_path / "run", tmp_path / "other", options=Options())
+    assert not (tmp_path / "other").exists()

@@ -1,0 +1,129 @@
+import re
+
+import numpy as np
+import pytest
+
+from serving import BundleError
+from serving.printing import as_line
+from serving.text import CharacterTable, WordTable
+from tests.serving.pipelines.toys import Toy, load
+from tests.serving.written import model_of
+
+WORDS = WordTable.learn("a very good bad film".split())
+LABELS = ["good", "bad"]
+TREE = "(3 (2 A) (4 (2 good) (2 (very) (unheard))))"
+INPUTS = """int64[batch,nodes] token_ids, int64[batch] lengths, int64[batch,nodes,3] children,
+int64[batch,height,width] levels"""
+
+
+def graph(n=2):
+    """logits(node) = E[word], and 10 more for the first label of a node that has children."""
+    E = np.random.default_rng(0).normal(0, 1, (len(WORDS), n)).astype("float32")
+    return E, model_of(
+        f"""
+        model ({INPUTS}) => (float[batch,nodes,{n}] output) {{
+            by_word = Gather (E, token_ids)
+            most = ReduceMax <keepdims = 1> (children, last)
+            inner = GreaterOrEqual (most, zero)
+            ten = Where (inner, tens, zeros)
+            output = Add (by_word, ten)
+        }}
+        """,
+        E=E,
+        last=np.int64([-1]),
+        zero=np.int64(0),
+        tens=np.float32([[[10] + [0] * (n - 1)]]),
+        zeros=np.float32([[[0] * n]]),
+    )
+
+
+def classifier(folder, n=2, tokenizers=None, **settings):
+    settings = {"labels": LABELS} | settings
+    return load(folder, "Classify", graph(n)[1], settings, tokenizer=tokenizers or {"words": WORDS})
+
+
+def test_a_tree_has_the_classes_of_its_root_and_on_request_those_of_its_nodes(tmp_path):
+    classify, (E, _) = classifier(tmp_path), graph()
+    answer = classify(TREE, nodes=True)
+    assert [node.text for node in answer.nodes] == [
+        "A good very unheard",
+        "A",
+        "good very unheard",
+        "good",
+        "very unheard",
+        "very",
+        "unheard",
+    ]
+    for node in answer.nodes:
+        inner = " " in node.text
+        logits = E[0 if inner else WORDS.lookup(node.text)] + inner * np.array([10, 0])
+        expected = np.exp(logits) / np.exp(logits).sum()
+        assert node.scores == pytest.approx(dict(zip(LABELS, expected)), abs=1e-5)
+        assert node.labels == (LABELS[expected.argmax()],)
+    root = answer.nodes[0]
+    assert (answer.labels, answer.score, answer.scores) == (root.labels, root.score, root.scores)
+    assert classify(TREE) == classify([TREE])[0]
+    assert classify(TREE).nodes == ()
+    lines = as_line(answer).split("\n")
+    assert len(lines) == 8
+    assert re.fullmatch(r"A good very unheard\tgood\t\d\.\d{4}", lines[0])
+    assert as_line(classify(TREE)) == f"good\t{answer.score:.4f}"
+
+
+def test_trees_of_many_sizes_are_answered_in_their_order(tmp_path):
+    classify = classifier(tmp_path)
+    trees = ["(film)", TREE, "((a) (very) (bad))", "(1 (bad))", TREE]
+    together = classify(trees, nodes=True, token_budget=9)
+    for tree, answer in zip(trees, together, strict=True):
+        alone = classify(tree, nodes=True)
+        assert [node.text for node in answer.nodes] == [node.text for node in alone.nodes]
+        for node, other in zip(answer.nodes, alone.nodes, strict=True):
+            assert node.scores == pytest.approx(other.scores)
+
+
+def test_a_tree_may_have_a_number(tmp_path):
+    regress = load(tmp_path, "Classify", graph(1)[1], {}, tokenizer={"words": WORDS})
+    answer = regress("(3 (2 a) (1 film))", nodes=True)
+    assert answer.score == pytest.approx(10, abs=5)
+    assert [node.labels for node in answer.nodes] == [(), (), ()]
+    assert as_line(answer).count("\n") == 3
+
+
+@pytest.mark.parametrize(
+    "tree, message",
+    [
+        ("a film", "text must be a tree in brackets, as (3 (2 A) (2 film)): expected a tree in"),
+        ("(3 (2 a)", "text must be .*: expected 1 more closing brackets; received '(3 (2 a)'."),
+        ("(" * 10**6, "text must be .*: expected 1000000 more closing brackets; received '((((("),
+        ("(3 a b)", "text must be .*: expected one word, or trees, under a node; received 2 wor"),
+        ("", "text is empty; write something to answer."),
+        (("(a)", "(b)"), "text must be a string; received tuple ('(a)', '(b)')."),
+        ("(a\ud800)", "text must hold no lone surrogate; received '\\ud800' at 2."),
+        ("((a) (a) (a) (a))", "text has a node of 4 children; the model reads 3."),
+        (
+            "(" * 31 + "(a)" + ")" * 31,
+            "text has 32 nodes; the limit is 31. A tree is never cut: ask about a part of it.",
+        ),
+    ],
+)
+def test_what_is_no_tree_is_refused_in_one_line(tmp_path, tree, message):
+    classify = classifier(tmp_path)
+    pattern = re.escape(message).replace(r"\.\*", ".*")
+    for truncate in (False, True):
+        with pytest.raises(ValueError, match=f"^Classify: {pattern}") as caught:
+            classify(tree, truncate=truncate)
+        assert "\n" not in str(caught.value)
+
+
+def test_what_is_no_bundle_of_trees_is_refused(tmp_path):
+    with pytest.raises(BundleError, match=r"output output must be \(batch, nodes, 3\) to these"):
+        classifier(tmp_path / "a", labels=["x", "y", "z"])
+    with pytest.raises(BundleError, match="words.json: must be a WordTable; it is a CharacterTab"):
+        classifier(tmp_path / "b", tokenizers={"words": CharacterTable.learn("abc")})
+    texts = load(tmp_path / "c", "Classify", Toy(2).graph("pooled"), {"labels": LABELS})
+    with pytest.raises(ValueError, match="^Classify: nodes are those of trees; this model reads t"):
+        texts("the cat", nodes=True)
+    graph = Toy(2).graph("pooled")
+    with pytest.raises(BundleError, match=r"must be \(batch, nodes, 2\) to these settings"):
+        settings = {"labels": LABELS}
+        load(tmp_path / "d", "Classify", graph, settings, tokenizer={"words": WORDS})
