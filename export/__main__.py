@@ -3,7 +3,6 @@
 import argparse
 import importlib
 import os
-import shlex
 import signal
 import sys
 import time
@@ -52,7 +51,8 @@ def _parser():
         type=float,
         default=0.01,
         metavar="X",
-        help="how much lower the score of a precision may be; 0.01",
+        help="how much lower than float32's the score of a precision may be; where the run has no "
+        "targets, how much may be missing to agreement with float32; 0.01",
     )
     parser.add_argument(
         "--generate-in-graph",
@@ -70,7 +70,8 @@ def _parser():
         action="append",
         default=[],
         metavar="MODULE",
-        help="a module that registers classes of your own with Keras",
+        help="a module that registers classes of your own with Keras: my_model for my_model.py in "
+        "the folder where you are",
     )
     return parser
 
@@ -121,8 +122,12 @@ def _import(module):
     sys.path.insert(0, "")  # beside where the command is run
     try:
         importlib.import_module(module)
-    except ImportError as error:
-        raise ValueError(f"--import {module}: {error}") from error
+    except Exception as error:  # whatever a module raises
+        reason = f"{type(error).__name__}: {error}"
+        raise ValueError(
+            f"--import {module}: {reason}; it must be a module that can be imported from here: "
+            "FILE for FILE.py, FOLDER.FILE for FOLDER/FILE.py."
+        ) from error
 
 
 def _one_line(error):
@@ -130,6 +135,8 @@ def _one_line(error):
 
 
 def _report(bundle, manifest, seconds):
+    from export.model_card import command
+
     sizes = {}
     for path, entry in manifest.files.items():
         part = path.partition("/")[0]
@@ -140,7 +147,11 @@ def _report(bundle, manifest, seconds):
         figures = precision.figures
         sizes = f"{figures['bytes'] / 1e3:,.1f} kB beside {figures['float32_bytes'] / 1e3:,.1f}"
         speed = f"{figures['speed_batch_1']:.2f} times as fast at batch 1"
-        print(f"  {name}: {sizes} of float32, {speed}")
+        score = ""
+        if "score" in figures:
+            score = f", {figures['score_name']} {figures['score']:.2%}"
+            score += f" beside {figures['float32_score']:.2%}"
+        print(f"  {name}: {sizes} of float32, {speed}{score}")
     parity = manifest.parity
     differences = [value for name, value in parity.items() if name.endswith("difference")]
     what = "log-probabilities" if "onnx_log_prob_difference" in parity else "numbers"
@@ -149,11 +160,7 @@ def _report(bundle, manifest, seconds):
         f"{bundle}: made in {seconds:.0f} s; {what} within {max(differences):.1e} of Keras"
         f"{strings}, on {parity['examples']} real inputs"
     )
-    command = ["python", "-m", "serving", "predict", str(bundle)]
-    example = manifest.examples[0]
-    if isinstance(example, str):
-        command.append(example)
-    print(f"next: {shlex.join(command)}")
+    print(f"next: {command(bundle, manifest.examples[0])}")
 
 
 if __name__ == "__main__":

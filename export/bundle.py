@@ -8,11 +8,13 @@ from pathlib import Path
 
 import seqkeras
 from export import generation, measuring, model_card, onnx_files, onnx_graphs, saved_model
+from export.checking import ExportError, require_fit
 from export.contents import read_contents
 from export.families import parts_of
-from export.families.saved_models import most_tokens
+from export.families.saved_models import source_limits
 from export.quantize import quantize, require_precision
 from export.replacing import written_aside
+from export.scores import score_of
 from export.tensorflow_serving import write_serving_files
 from export.text_graphs.signatures import text_signatures
 from export.verifying import verify
@@ -27,15 +29,10 @@ from serving.manifest import (
     describe_files,
     write_manifest,
 )
-from serving.pipelines import PIPELINES
 
 LIBRARIES = ("tensorflow", "keras", "tf2onnx", "onnx", "onnxruntime", "numpy")
 KINDS = {"Translate": "encoder-decoder", "Generate": "language model"}  # all others: one go
 GENERATE = "generate"
-
-
-class ExportError(ValueError):
-    """The bundle can not be made; the message names a way out."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -97,9 +94,11 @@ def export(run, bundle, overwrite=False, say=lambda line: None, options=Options(
     place = bundle.resolve()  # a link to a bundle stays, what it points to is replaced
     with written_aside(place, lambda: _require_free(bundle, overwrite)) as folder:
         contents = read_contents(run)
-        manifest = _Bundle(contents, options, folder, place.name, say).write()
+        making = _Bundle(contents, options, folder, place.name, say)
+        making.require_fit(run)
+        manifest = making.write()
         say("writing the model card and the manifest")
-        model_card.write(folder, manifest, bundle)
+        model_card.write(folder, manifest)
         manifest = dataclasses.replace(manifest, files=describe_files(folder))
         write_manifest(folder, manifest)
     return manifest
@@ -125,15 +124,20 @@ class _Bundle:
     def __init__(self, contents, options, folder, name, say):
         self.contents, self.options = contents, options
         self.folder, self.name, self.say = folder, name, say
-        if contents.record.pipeline not in PIPELINES:
-            known = ", ".join(PIPELINES)
-            raise ExportError(f"pipeline must be {known}; received {contents.record.pipeline!r}.")
         self.parts = parts_of(
-            contents.model, max_length=contents.limits.target_length, decoding=contents.decoding
+            contents.model,
+            contents.takes,
+            max_length=contents.limits.target_length,
+            decoding=contents.decoding,
+            pipeline=contents.record.pipeline,
         )
-        self._require_kind()
 
-    def _require_kind(self):
+    def require_fit(self, run):
+        """Raise an ExportError, with every reason, unless what is asked for can be made and served.
+
+        Args:
+            run: its folder.
+        """
         pipeline = self.contents.record.pipeline
         expected = KINDS.get(pipeline, "one go")
         if self.parts.kind != expected:
@@ -143,12 +147,7 @@ class _Bundle:
             )
         if self.options.generate_in_graph and expected == "one go":
             raise ExportError(f"{pipeline} generates nothing; leave out --generate-in-graph.")
-        limit, most = self.contents.limits.source_length, most_tokens(self.contents.model)
-        if expected != "language model" and most is not None and limit > most:
-            raise ExportError(
-                f"limits: source_length must be at most the model's positions, {most}; received "
-                f"{limit}. Save the run again with a lower limit."
-            )
+        require_fit(run, self.contents, self.parts, self._about())
 
     def write(self):
         """Write and verify all that the bundle holds but the model card; its manifest so far."""
@@ -156,13 +155,10 @@ class _Bundle:
         graphs = self._convert()
         quantized = {name: self._quantize(graphs, name) for name in self.options.precisions}
         (self.folder / "onnx").mkdir()
-        needs = onnx_files.save_precisions(
-            {onnx_files.FLOAT32: graphs} | quantized, self.folder / "onnx"
-        )
+        written = {onnx_files.FLOAT32: graphs | self._generate_in_graph(graphs)} | quantized
+        needs = onnx_files.save_precisions(written, self.folder / "onnx")
         described = {name: self._describe(name, needs[name]) for name in needs}
         float32 = described.pop(onnx_files.FLOAT32)
-        if self.options.generate_in_graph:
-            float32 |= self._generate_in_graph(graphs)
         manifest = Manifest(
             graphs=float32,
             saved_models=self._write_saved_models() if self.options.saved_models else {},
@@ -174,9 +170,13 @@ class _Bundle:
         parity, examples = verify(self.contents, self.parts, self.folder, manifest)
         if manifest.saved_models:
             self.say("requests and settings for TensorFlow Serving")
-            write_serving_files(self.folder, manifest)
+            write_serving_files(self.folder, manifest, examples)
+        unmeasured = {name: Precision(each, {}) for name, each in described.items()}
+        task = self._task(dataclasses.replace(manifest, precisions=unmeasured))
         precisions = {
-            name: Precision(described[name], self._measure(graphs, quantized[name], examples, name))
+            name: Precision(
+                described[name], self._measure(graphs, quantized[name], examples, task, name)
+            )
             for name in described
         }
         return dataclasses.replace(manifest, parity=parity, precisions=precisions)
@@ -224,21 +224,22 @@ class _Bundle:
         self.say(f"ONNX graphs in {precision}")
         return quantize(graphs, precision)
 
-    def _measure(self, graphs, quantized, examples, precision):
+    def _measure(self, graphs, quantized, examples, task, precision):
         self.say(f"{precision} beside float32, on real inputs")
         return measuring.measure(
             graphs,
             quantized,
             examples,
-            self._task(),
+            task,
             precision,
             self.options.tolerance,
         )
 
-    def _task(self):
+    def _task(self, manifest):
         contents = self.contents
-        logits = ()
-        if self.parts.kind == "one go" and contents.record.pipeline not in ("Embed", "Forecast"):
+        logits, numbers = (), manifest.pipeline in ("Embed", "Forecast")
+        numbers |= manifest.pipeline == "Classify" and not manifest.settings.get("labels")
+        if self.parts.kind == "one go" and not numbers:
             logits = tuple(spec.name for spec in self.parts.graphs["model"].outputs)
         return measuring.Task(
             logits=logits,
@@ -246,50 +247,46 @@ class _Bundle:
             start_id=contents.decoding.start_id,
             end_id=contents.decoding.end_id,
             target_length=contents.limits.target_length,
+            score=score_of(contents, self.folder, manifest),
         )
 
     def _describe(self, precision, needs):
         """role -> the manifest's `Graph` of that precision."""
+        signatures = self.parts.saved_model | self.parts.graphs  # of GENERATE in the first alone
         return {
             role: Graph(
                 f"onnx/{onnx_files.graph_file(role, precision)}",
-                tuple(each.inputs),
-                tuple(each.outputs),
-                tuple(f"onnx/{file}" for file in needs[role]),
+                tuple(signatures[role].inputs),
+                tuple(signatures[role].outputs),
+                tuple(f"onnx/{file}" for file in files),
             )
-            for role, each in self.parts.graphs.items()
+            for role, files in needs.items()
         }
 
     def _generate_in_graph(self, graphs):
+        """The graph that generates, by its role, if it is asked for."""
+        if not self.options.generate_in_graph:
+            return {}
         self.say("ONNX graph generate: a loop around the step")
-        make = {
-            "encoder-decoder": generation.encoder_decoder,
-            "language model": generation.language_model,
-        }[self.parts.kind]
+        make, limits = generation.language_model, {}
+        if self.parts.kind == "encoder-decoder":
+            make, limits = generation.encoder_decoder, source_limits(self.contents.model)
         graph = make(
             graphs,
             self.parts.graphs,
             self.contents.decoding,
             self.contents.limits.target_length,
             self.options.portable,
+            **limits,
         )
-        files = onnx_files.save({GENERATE: graph}, self.folder / "onnx")[GENERATE]
-        signature = self.parts.saved_model[GENERATE]
-        return {
-            GENERATE: Graph(
-                f"onnx/{GENERATE}.onnx",
-                tuple(signature.inputs),
-                tuple(signature.outputs),
-                tuple(f"onnx/{file}" for file in files),
-            )
-        }
+        return {GENERATE: graph}
 
     def _write_saved_models(self):
-        self.say("SavedModel on token ids, SavedModel on strings")
         saved_models = {"saved_model/1": self.parts.saved_model}
         by_text = self._text_signatures()
         if by_text:
             saved_models["saved_model_text/1"] = by_text
+        self.say(f"SavedModel on token ids{', SavedModel on strings' * bool(by_text)}")
         for path, each in saved_models.items():
             saved_model.write(self.contents.model, each, self.folder / path)
         return {

@@ -2,11 +2,14 @@
 
 import dataclasses
 import json
+import warnings
 import zipfile
 from pathlib import Path
 
 import keras
 
+from export.families.calling import build
+from export.families.inputs import FEEDS, fed_specs
 from seqkeras.runs import MODEL, RECORD, SCORES, VALIDATION, RunError, RunRecord
 from seqkeras.tokenizers import read_tokenizer
 from serving.manifest import DecodingDefaults, Limits, TextPrefix
@@ -21,6 +24,7 @@ class Contents:
         model: the Keras model.
         tokenizers: role -> tokenizer.
         limits, decoding, prefix: `serving.manifest`'s classes.
+        takes: list of `TensorSpec`, what the model is called with; None where the run says nothing.
         examples: real inputs, {"input": ...} or {"text": ..., "target": ...}.
         scores: what training measured.
     """
@@ -31,6 +35,7 @@ class Contents:
     limits: Limits
     decoding: DecodingDefaults
     prefix: TextPrefix | None
+    takes: list | None
     examples: list
     scores: dict
 
@@ -50,35 +55,36 @@ def read_contents(run):
         RunError: if the run can not be used.
     """
     record = RunRecord.read(run)
-    limits, decoding, prefix = _parse(record, run)
+    parsed = record.parse(run / RECORD)
     return Contents(
         record=record,
-        limits=limits,
-        decoding=decoding,
-        prefix=prefix,
+        limits=parsed.limits,
+        decoding=parsed.decoding,
+        prefix=parsed.text_prefix,
+        takes=parsed.inputs and list(parsed.inputs),
         examples=_read_examples(run / VALIDATION),
         scores=_read_json(run / SCORES),
         tokenizers={role: _read_tokenizer(run, path) for role, path in record.tokenizers.items()},
-        model=_load_model(run / MODEL),
+        model=_load_model(run / MODEL, record.pipeline, parsed.inputs),
     )
 
 
-def _parse(record, run):
-    """The parts of a run record that the manifest has classes for."""
-    try:
-        prefix = record.text_prefix and TextPrefix(
-            **{**record.text_prefix, "values": tuple(record.text_prefix["values"])}
-        )
-        return Limits(**record.limits), DecodingDefaults(**record.decoding), prefix
-    except (KeyError, TypeError) as error:
-        raise RunError(f"{run / RECORD}: not a run record: {error}; train again.") from None
+def _load_model(path, pipeline, inputs):
+    """The model with its weights.
 
-
-def _load_model(path):
+    A subclass of `keras.Model` whose `call` must have several arguments Keras loads without any
+    weights, and only warns: such a model is called first.
+    """
     try:
-        return keras.models.load_model(path)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model = keras.models.load_model(path)
+        if any("cannot be built automatically" in str(each.message) for each in caught):
+            build(model, inputs or fed_specs(model, FEEDS.get(pipeline, {})))
+            model.load_weights(path)
+        return model
     except (ValueError, TypeError, OSError, zipfile.BadZipFile) as error:
-        reason = str(error).splitlines()[0]
+        reason = str(error).splitlines()[0].rstrip(".")
         raise RunError(
             f"{path}: not a model that Keras can load: {reason}; train again, or name the module "
             "of its classes by --import."

@@ -11,6 +11,7 @@ import tensorflow as tf
 from tensorflow.python.eager.wrap_function import function_from_graph_def
 from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 
+from export.keras_layers import as_composites
 from export.signatures import tensorflow_specs
 from seqkeras import composites
 
@@ -46,7 +47,7 @@ def freeze(function, inputs, lowered):
 
     @tf.function(input_signature=tensorflow_specs(inputs), autograph=False)
     def traced(*tensors):
-        with composites.as_nodes(lowered):
+        with composites.as_nodes(lowered), as_composites():
             named = {spec.name: tensor for spec, tensor in zip(inputs, tensors, strict=True)}
             return {key: tf.identity(value) for key, value in function(**named).items()}
 

@@ -2,19 +2,19 @@
 
 Both run the same inputs, by role: a model that answers in one go; an encoder-decoder, along the
 real targets for its log-probabilities, and greedily for its answers; a language model, along its
-texts. Knows nothing of strings: a task's own score comes as a function of ids.
+texts. Knows nothing of strings: a score comes as a function of a precision's name.
 """
 
 import dataclasses
 import operator
 import statistics
 import time
-from collections.abc import Callable
 
 import numpy as np
 
-from export.onnx_files import stored_bytes
+from export.onnx_files import FLOAT32, stored_bytes
 from export.quantize import STEP
+from export.scores import Score
 from seqkeras.values import NEVER
 
 BATCH = 16
@@ -33,9 +33,7 @@ class Task:
         logits: names of the outputs of a graph "model" that are logits over their last axis.
         vectors: whether its other outputs are vectors, of which the direction counts.
         start_id, end_id, target_length: of what an encoder-decoder generates.
-        score: a function of a list of answers, higher being better, or None. An answer is the list
-            of the best ids of each row of logits, in the order of the outputs; of an
-            encoder-decoder it holds one tuple, the ids that were generated before <eos>.
+        score: of the bundle's answers beside the run's targets; None where there are none.
     """
 
     logits: tuple[str, ...] = ()
@@ -43,7 +41,7 @@ class Task:
     start_id: int = 2
     end_id: int = 3
     target_length: int = 1
-    score: Callable | None = None
+    score: Score | None = None
 
 
 def measure(graphs, quantized, examples, task, precision, tolerance):
@@ -56,9 +54,9 @@ def measure(graphs, quantized, examples, task, precision, tolerance):
             (T,), which begins after <bos>; of a language model `token_ids` (T,).
         task: a `Task`.
         precision: its name, for the error.
-        tolerance: how much lower the score may be. Without a score it is how many answers may
-            differ; without logits how large differences may be beside the numbers, or of vectors
-            how much the mean cosine may be under 1.
+        tolerance: how much lower the score may be. Without a score it is the share of answers that
+            may differ from float32's; without logits how large differences may be beside the
+            numbers, or of vectors how much the mean cosine may be under 1.
 
     Returns:
         The figures for the manifest. A speed is how many times as fast as float32 it is: the median
@@ -66,18 +64,16 @@ def measure(graphs, quantized, examples, task, precision, tolerance):
         both in the precision.
 
     Raises:
-        PrecisionError: if the score is lower than that, or a number is not finite.
+        PrecisionError: if it is worse by more than that, or a number is not finite.
     """
     float32, other = (_runner(each, task) for each in (graphs, quantized))
-    beside_float32, by_batching, scored = _Differences(), _Differences(), ([], [])
+    beside_float32, by_batching = _Differences(), _Differences()
     for begin in range(0, len(examples), BATCH):
         batch = examples[begin : begin + BATCH]
         expected, actual = float32.answers(batch), other.answers(batch)
         alone = [answer for each in batch for answer in other.answers([each])]
         beside_float32.add(expected, actual)
         by_batching.add(alone, actual)
-        for kept, answers in zip(scored, (expected, actual)):
-            kept += [answer.choices for answer in answers]
     if not beside_float32.finite:
         raise PrecisionError(f"{precision}: it gives numbers that are not finite. Leave it out.")
     figures = {
@@ -91,14 +87,18 @@ def measure(graphs, quantized, examples, task, precision, tolerance):
         **{f"batching_{name}": value for name, value in by_batching.figures().items()},
     }
     if task.score:
-        figures["float32_score"], figures["score"] = (float(task.score(each)) for each in scored)
-        drop = figures["float32_score"] - figures["score"]
+        scores = task.score.of(FLOAT32), task.score.of(precision)
+        figures |= {"score_name": task.score.name, "scored_examples": task.score.examples}
+        figures["float32_score"], figures["score"] = scores
+        drop = scores[0] - scores[1]
+        what = f"its {task.score.name} on {task.score.examples} examples is lower than float32's"
     else:
         drop = beside_float32.drop(task.vectors)
+        what = f"its answers to {len(examples)} examples differ from float32's"
     if not drop <= tolerance:
         raise PrecisionError(
-            f"{precision}: its answers to {len(examples)} examples are worse than float32's by "
-            f"{drop:.2g} (allowed: {tolerance:g}). Leave it out, or allow more by --tolerance."
+            f"{precision}: {what} by {drop:.2g} (allowed: {tolerance:g}). Leave it out, or allow "
+            "more by --tolerance."
         )
     return figures
 

@@ -4,7 +4,10 @@ import json
 import shlex
 
 import serving
+from export.generation.card import about_generation
 from seqkeras.tokenizers import CharacterTable, WordTable, read_tokenizer
+from serving.manifest import MANIFEST
+from serving.pipelines.answer import Settings
 from serving.printing import as_line
 
 TEMPLATE = """# {name}
@@ -13,11 +16,13 @@ TEMPLATE = """# {name}
 
 ## Run it
 
+From the folder that holds this one:
+
 ```
 {command}
 ```
 
-With NumPy and onnxruntime only{libraries}. In Python: `serving.load("{bundle}")({example!r})`.
+With NumPy and onnxruntime only{libraries}. In Python: `serving.load("{name}")({example})`.
 {saved_models}
 | input | answer |
 |---|---|
@@ -27,7 +32,7 @@ With NumPy and onnxruntime only{libraries}. In Python: `serving.load("{bundle}")
 
 {input}
 
-## Measured
+{generation}## Measured
 {scores}
 | Keras against what was exported, on {examples} real inputs | largest difference |
 |---|---|
@@ -45,32 +50,49 @@ SCORES = """
 {rows}
 """
 WIDEST = 120  # characters of an input or an answer
+MOST_PASTED = 1000  # of an input in a command
 PRECISIONS = """
-| beside float32 | bytes | speed, batch 1 | speed, batch 16 | same answers, or mean cosine |
-|---|---|---|---|---|
+| beside float32 | bytes | speed, batch 1 | speed, batch 16 | {score}agreement with float32 |
+|---|---|---|---|{line}---|
 {rows}
+
+{what}
 """
+AGREEMENT = """Agreement with float32 is the share of equal answers; of vectors the mean cosine; of
+other numbers 1 less the difference beside their size."""
+FIRST = "import json; print(json.dumps(json.load(open({path!r}))['examples'][0]))"
 
 
-def write(folder, manifest, bundle):
-    """Write the model card of the bundle in `folder`, which will lie at `bundle`."""
+def command(bundle, example):
+    """A command line that answers an input of the bundle at `bundle`, to be pasted in a shell."""
+    words = ["python", "-m", "serving", "predict", str(bundle)]
+    if isinstance(example, str) and not example.startswith("-") and example.isprintable():
+        return shlex.join([*words, example])
+    words.append("--json-input")
+    text = json.dumps(_short(example), ensure_ascii=False)
+    if len(text) <= MOST_PASTED:
+        return shlex.join([*words, text])
+    first = ["python", "-c", FIRST.format(path=f"{bundle}/{MANIFEST}")]
+    return f"{shlex.join(first)} | {shlex.join(words)}"
+
+
+def write(folder, manifest):
+    """Write the model card of the bundle in `folder`."""
     examples = list(manifest.examples[:4])
     answers = serving.load(folder)(examples)
-    first = examples[0] if isinstance(examples[0], str) else json.dumps(examples[0])
-    command = ["python", "-m", "serving", "predict", str(bundle)]
     text = TEMPLATE.format(
         name=manifest.name,
         task=manifest.task,
         pipeline=manifest.pipeline,
         created=manifest.created,
         version=manifest.versions["seqkeras"],
-        bundle=bundle,
-        command=shlex.join(command + ([first] if isinstance(examples[0], str) else [])),
+        command=command(manifest.name, examples[0]),
         libraries=_libraries(folder, manifest),
-        example=examples[0],
+        example=_in_python(examples[0]),
         saved_models=_saved_models(manifest),
         answers=_rows((_cell(e), _cell(as_line(a, 1))) for e, a in zip(examples, answers)),
         input=_about_input(folder, manifest),
+        generation=about_generation(manifest),
         scores=_scores(manifest),
         examples=manifest.parity["examples"],
         parity=_rows(
@@ -84,16 +106,35 @@ def write(folder, manifest, bundle):
     (folder / "README.md").write_text(text, encoding="utf-8")
 
 
+def _in_python(example):
+    """An input as Python has it; a list would be several inputs."""
+    given = _short(example)
+    text = repr(tuple(given) if isinstance(given, list) else given)
+    return text if len(text) <= WIDEST else "…"
+
+
+def _short(value):
+    """Numbers in lists without the digits that float32 has not."""
+    if isinstance(value, float):
+        return float(f"{value:.7g}")
+    if isinstance(value, list | tuple):
+        return type(value)(map(_short, value))
+    if isinstance(value, dict):
+        return {name: _short(each) for name, each in value.items()}
+    return value
+
+
 def _about_input(folder, manifest):
     tokenizers = {role: read_tokenizer(folder / path) for role, path in manifest.tokenizers.items()}
     if not tokenizers:
-        return f"At most {manifest.limits.source_length} steps."
+        shapes = {spec.name: spec.shape for spec in manifest.graphs["model"].inputs}
+        return (
+            f"A series of at most {manifest.limits.source_length} steps, of {shapes['window'][-1]} "
+            "numbers each."
+        )
     role, tokenizer = next(iter(tokenizers.items()))
     unit = tokenizer.kind if isinstance(tokenizer, CharacterTable | WordTable) else "tokens"
-    if manifest.pipeline == "Classify" and unit == WordTable.kind:
-        about = [f"A tree in brackets, of at most {manifest.limits.source_length} nodes."]
-    else:
-        about = [f"Text of at most {manifest.limits.source_length} {unit}."]
+    about = [_limits(manifest, unit)]
     if unit != "tokens":
         file = manifest.tokenizers[role]
         about.append(f"{unit.capitalize()} that are not in `{file}` count as unknown.")
@@ -101,6 +142,31 @@ def _about_input(folder, manifest):
         values = ", ".join(prefix.values)
         about.append(f"It begins with a {prefix.name} and `{prefix.separator}`: {values}.")
     return " ".join(about)
+
+
+def _limits(manifest, unit):
+    """How much an input may hold."""
+    most, settings = manifest.limits.source_length, manifest.settings
+    if manifest.pipeline == "Classify" and unit == WordTable.kind:
+        return f"A tree in brackets, of at most {most} nodes."
+    if manifest.pipeline == "Choose":
+        return f"A text and choices, of which none has more than {most} tokens with the text."
+    if manifest.pipeline == "Tag" and settings.get("stride"):
+        return f"Text of any length: it is read in windows of {most} tokens."
+    if manifest.pipeline == "Generate":
+        most = min(most, manifest.limits.target_length - 1)
+        return (
+            f"A prompt of at most {most} {unit}; with what follows at most "
+            f"{manifest.limits.target_length}."
+        )
+    if manifest.pipeline == "Answer":
+        length = settings.get("question_length", Settings.question_length)
+        question = f"A question of at most {length} {unit}"
+        if unit != "tokens":
+            return f"{question}, and a context of at most {most}."
+        window = min(most, settings.get("window", Settings.window))
+        return f"{question}, and a context of any length: it is read in windows of {window}."
+    return f"Text of at most {most} {unit}."
 
 
 def _libraries(folder, manifest):
@@ -132,18 +198,34 @@ def _scores(manifest):
 def _precisions(manifest):
     if not manifest.precisions:
         return ""
+    figures = [each.figures for each in manifest.precisions.values()]
+    name = figures[0].get("score_name")
     rows = []
-    for name, precision in manifest.precisions.items():
-        figures = precision.figures
-        speeds = (f"{figures[f'speed_batch_{size}']:.2f}" for size in (1, 16))
-        same = figures.get("agreement", figures.get("mean_cosine"))
-        same = "" if same is None else f"{same:.2%}"
-        rows.append((name, f"{figures['bytes']:,}", *speeds, same))
-    return PRECISIONS.format(rows=_rows(rows))
+    for precision, each in zip(manifest.precisions, figures):
+        speeds = [f"{each[f'speed_batch_{size}']:.2f}" for size in (1, 16)]
+        score = [f"{each['score']:.2%}"] if name else []
+        rows.append((precision, f"{each['bytes']:,}", *speeds, *score, _agreement(each)))
+    what = AGREEMENT
+    if name:
+        what += (
+            f"\nThe {name} of float32, on {figures[0]['scored_examples']} examples, is "
+            f"{figures[0]['float32_score']:.2%}."
+        )
+    return PRECISIONS.format(
+        score=f"{name} | " if name else "", line="---|" if name else "", rows=_rows(rows), what=what
+    )
+
+
+def _agreement(figures):
+    for name in ("agreement", "mean_cosine", "relative_difference"):
+        if name in figures:
+            value = 1 - figures[name] if name == "relative_difference" else figures[name]
+            return f"{value:.2%}"
+    return ""
 
 
 def _cell(value):
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    text = value if isinstance(value, str) else json.dumps(_short(value), ensure_ascii=False)
     text = " ".join(text.split())
     text = text if len(text) <= WIDEST else f"{text[: WIDEST - 1]}…"
     return f"`{text}`".replace("|", "\\|")

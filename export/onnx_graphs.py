@@ -6,6 +6,7 @@ dimensions, fold constants, rewrite, and prove that what came out is a graph tha
 
 import contextlib
 import logging
+import re
 import warnings
 
 import numpy as np
@@ -65,21 +66,74 @@ def _to_onnx(frozen, by_name, name, lowerings):
 
     # It joins two Reshapes even if the second one's 0 means a size of the first; ours does not.
     back_to_back_optimizer._func_map.pop(("Reshape",), None)
+    _require_known_types(frozen.graph, name)
     with _logged_errors("tf2onnx") as errors:
-        graph = tf2onnx.tfonnx.process_tf_graph(
-            frozen.graph,
-            opset=OPSET,
-            input_names=[*frozen.weights, *frozen.inputs],
-            output_names=frozen.outputs,
-            tensors_to_rename=by_name,
-            custom_op_handlers=op_handlers(frozen.graph.as_graph_def(), frozen.weights, lowerings),
-        )
-        # Each of its passes would else work on a copy of the graph, against errors that none has.
-        model = tf2onnx.optimizer.optimize_graph(graph, catch_errors=False).make_model(name)
+        try:
+            graph = tf2onnx.tfonnx.process_tf_graph(
+                frozen.graph,
+                opset=OPSET,
+                input_names=[*frozen.weights, *frozen.inputs],
+                output_names=frozen.outputs,
+                tensors_to_rename=by_name,
+                custom_op_handlers=op_handlers(
+                    frozen.graph.as_graph_def(), frozen.weights, lowerings
+                ),
+                custom_rewriter=[_compare_zeros],
+            )
+            # Each of its passes would else work on a copy of the graph, against errors that none
+            # has.
+            model = tf2onnx.optimizer.optimize_graph(graph, catch_errors=False).make_model(name)
+        except Exception as error:  # it has no exception of its own; the log names the node
+            raise ValueError(
+                f"{name}: not every part has an ONNX operator: {_parts(errors)}{error}"
+            ) from error
     if errors:
         raise ValueError(f"{name}: not every part has an ONNX operator: {'; '.join(errors)}")
     model.ir_version = IR_VERSION
     return model
+
+
+def _require_known_types(graph, name):
+    """Raise a ValueError if something is computed in bfloat16, which no CPU does in onnxruntime."""
+    for operation in graph.get_operations():
+        if any(tensor.dtype.name == "bfloat16" for tensor in operation.outputs):
+            raise ValueError(
+                f"{name}: {operation.name} is computed in bfloat16, which onnxruntime does not on "
+                "a CPU; give its layer the dtype float32, and its weights, and save the run again."
+            )
+
+
+def _compare_zeros(graph, nodes):
+    """Take from argmax and argmin what Keras sets before them, so that -0.0 is below 0.0.
+
+    argmax(where(x == 0 and signbit(x), -tiny, x)) becomes argmax(x): signbit has no ONNX operator.
+    """
+    for node in nodes:
+        if node.type not in ("ArgMax", "ArgMin"):
+            continue
+        ranked = node.inputs[0]
+        if ranked.type == "SelectV2" and _ranks_zeros(*ranked.inputs[:2]):
+            graph.replace_input(node, node.input[0], ranked.input[2], 0)
+    graph.delete_unused_nodes(graph.outputs)
+    return graph.get_nodes()
+
+
+def _ranks_zeros(condition, chosen):
+    """Whether a choice is that of Keras's argmax: next to nothing, where a sign bit is set."""
+    return (
+        condition.type == "LogicalAnd"
+        and any(
+            each.type == "Less" and each.inputs[0].type == "BitwiseAnd" for each in condition.inputs
+        )
+        and chosen.is_const()
+        and abs(chosen.get_tensor_value()) <= np.finfo("float32").tiny
+    )
+
+
+def _parts(errors):
+    """The nodes, named after their layers, that a log of tf2onnx tells of."""
+    names = re.findall(r"Failed to convert node '([^']+)'", "\n".join(errors))
+    return f"{', '.join(dict.fromkeys(names))}: " if names else ""
 
 
 @contextlib.contextmanager

@@ -12,9 +12,12 @@ attention.png    where the model looks, for a few examples
 
 import dataclasses
 import json
+import shutil
 from pathlib import Path
 
 from seqkeras import files
+from serving.manifest import DecodingDefaults, Limits, TensorSpec, TextPrefix
+from serving.manifest.fields import parse_fields
 
 RECORD = "run.json"
 MODEL = "model.keras"
@@ -22,6 +25,17 @@ VALIDATION = "validation.json"
 SCORES = "scores.json"
 ATTENTION_MAP = "attention.png"
 CHECKPOINT = "checkpoint.keras"  # only while the run is not finished
+PIPELINES = (
+    "Translate",
+    "Generate",
+    "Classify",
+    "Tag",
+    "Answer",
+    "Choose",
+    "Embed",
+    "FillMask",
+    "Forecast",
+)
 TOKENIZERS = {"source": "tokenizer/source.json", "target": "tokenizer/target.json"}
 
 
@@ -38,6 +52,7 @@ class RunRecord:
         pipeline: the class of `serving.pipelines` that will serve it.
         limits, decoding, text_prefix, tokenizers, settings: as in the manifest
             (`serving.manifest`; what a pipeline's settings are, `serving.pipelines` says).
+        inputs: name -> [dtype, shape] of what the model is called with; None where that is known.
     """
 
     task: str
@@ -47,9 +62,35 @@ class RunRecord:
     text_prefix: dict | None
     tokenizers: dict = dataclasses.field(default_factory=lambda: dict(TOKENIZERS))
     settings: dict = dataclasses.field(default_factory=dict)
+    inputs: dict | None = None
 
     def write(self, folder):
         files.write_json(Path(folder) / RECORD, dataclasses.asdict(self))
+
+    def parse(self, where):
+        """The parts that the manifest has classes for, as a `Parsed`.
+
+        Args:
+            where: what they are of, for errors.
+
+        Raises:
+            RunError: with every reason, if they are none.
+        """
+        reasons = []
+        if self.pipeline not in PIPELINES:
+            reasons.append(f"pipeline must be {', '.join(PIPELINES)}; received {self.pipeline!r}")
+        parts = {
+            "limits": self.limits,
+            "decoding": self.decoding,
+            "text_prefix": self.text_prefix,
+            "inputs": _specs(self.inputs),
+        }
+        found = parse_fields(Parsed, parts, "", reasons)
+        if not reasons:
+            reasons = [*Parsed(**found).problems()]
+        if reasons:
+            raise RunError(f"{where}: {'; '.join(reasons)}.")
+        return Parsed(**found)
 
     @classmethod
     def read(cls, folder):
@@ -71,10 +112,43 @@ class RunRecord:
                 f"{folder}: not a finished run, {RECORD} is missing; the training command that "
                 "began it goes on where it was."
             )
+        reasons = []
         try:
-            return cls(**json.loads((folder / RECORD).read_text(encoding="utf-8")))
-        except (ValueError, TypeError) as error:
-            raise RunError(f"{folder / RECORD}: not a run record: {error}; train again.") from None
+            content = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+            fields = parse_fields(cls, content, "", reasons)
+        except ValueError as error:
+            reasons = [str(error)]
+        if reasons:
+            raise RunError(
+                f"{folder / RECORD}: not a run record: {'; '.join(reasons)}; train again."
+            )
+        return cls(**fields)
+
+
+@dataclasses.dataclass(frozen=True)
+class Parsed:
+    """Parts of a run record in the manifest's classes."""
+
+    limits: Limits
+    decoding: DecodingDefaults
+    text_prefix: TextPrefix | None
+    inputs: tuple[TensorSpec, ...] | None
+
+    def problems(self):
+        """Yield what is wrong."""
+        values = dataclasses.asdict(self.limits) | {"beam_size": self.decoding.beam_size}
+        for name, value in values.items():
+            if value < 1:
+                part = "decoding" if name == "beam_size" else "limits"
+                yield f"{part}.{name} must be at least 1; received {value}"
+        if not -10 <= self.decoding.length_penalty <= 10:
+            yield (
+                "decoding.length_penalty must be a number from -10 to 10; received "
+                f"{self.decoding.length_penalty}"
+            )
+        prefix = self.text_prefix
+        if prefix and not (prefix.separator and prefix.values):
+            yield "text_prefix must have a separator and values"
 
 
 def save_run(
@@ -89,6 +163,7 @@ def save_run(
     settings=None,
     scores=None,
     text_prefix=None,
+    inputs=None,
 ):
     """Write a run folder, which `python -m export` makes a bundle of.
 
@@ -98,7 +173,7 @@ def save_run(
         pipeline: the class of `serving.pipelines` that will serve it, such as "Classify".
         validation: list of real inputs, on which export proves itself: dictionaries of "input", as
             the pipeline takes it, and if there is one "target"; of a translation "text" and
-            "target".
+            "target". By targets precisions have a score (what they are: docs/export.md).
         limits: dictionary of "source_length" and, where texts are generated, "target_length".
         tokenizers: role -> tokenizer of `seqkeras.tokenizers`: "source" and "target", "text", or
             "words" of trees, "words" and "characters" of `BiDAF`.
@@ -107,22 +182,74 @@ def save_run(
         settings: dictionary, see `serving.pipelines`.
         scores: what was measured of it: name -> number.
         text_prefix: dictionary of the manifest's `TextPrefix`.
+        inputs: what the model is called with, where export can not know it: name -> (dtype, shape),
+            as {"token_ids": ("int64", ("batch", "length"))}.
 
     Raises:
-        RunError: if there is something in the folder.
+        RunError: if there is something in the folder, the model is not built, or what is given is
+            not what it must be. Then nothing is written.
     """
     folder = Path(folder)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise RunError(f"{folder}: must not exist, or be empty; choose another folder.")
-    (folder / "tokenizer").mkdir(parents=True)
+    if not model.built:
+        raise RunError(
+            f"{folder}: the model must be built, or it would be saved without its weights; call it "
+            "once, or load them first."
+        )
     paths = {role: f"tokenizer/{role}.json" for role in tokenizers or {}}
-    for role, path in paths.items():
-        tokenizers[role].to_file(folder / path)
-    with files.written_aside(folder / MODEL) as aside:
-        model.save(aside)
-    files.write_json(folder / VALIDATION, list(validation))
-    files.write_json(folder / SCORES, scores or {})
     record = RunRecord(
-        task, pipeline, limits, decoding or {}, text_prefix, paths, dict(settings or {})
+        task,
+        pipeline,
+        _plain(folder, "limits", limits),
+        _plain(folder, "decoding", decoding or {}),
+        _plain(folder, "text_prefix", text_prefix),
+        paths,
+        _plain(folder, "settings", settings or {}),
+        _plain(folder, "inputs", inputs),
     )
-    record.write(folder)
+    record.parse(folder)
+    validation = _plain(folder, "validation", list(validation))
+    scores = _plain(folder, "scores", scores or {})
+    aside = folder.with_name(f".{folder.name}.partial")
+    shutil.rmtree(aside, ignore_errors=True)
+    (aside / "tokenizer").mkdir(parents=True)
+    try:
+        for role, path in paths.items():
+            tokenizers[role].to_file(aside / path)
+        model.save(aside / MODEL)
+        files.write_json(aside / VALIDATION, validation)
+        files.write_json(aside / SCORES, scores)
+        record.write(aside)
+        aside.replace(folder)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def _plain(folder, name, value):
+    """A value as JSON will have it: NumPy's numbers as Python's, tuples and arrays as lists.
+
+    Raises:
+        RunError: if JSON can not hold it.
+    """
+    try:
+        return json.loads(json.dumps(value, default=_of_numpy, allow_nan=False))
+    except (TypeError, ValueError) as error:
+        raise RunError(f"{folder}: {name} must be what JSON can hold: {error}.") from error
+
+
+def _of_numpy(value):
+    if not hasattr(value, "tolist"):
+        raise TypeError(f"received a {type(value).__name__}")
+    return value.tolist()
+
+
+def _specs(inputs):
+    """What a model is called with, as the manifest writes it; what is wrong stays as it is."""
+    if not isinstance(inputs, dict):
+        return inputs
+    fields = ("dtype", "shape")
+    return [
+        {"name": name, **(dict(zip(fields, spec)) if isinstance(spec, list) else {"dtype": spec})}
+        for name, spec in inputs.items()
+    ]

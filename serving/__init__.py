@@ -26,7 +26,8 @@ def load(path, precision=None, threads=None, providers=None):
         threads: how many threads one operation may use; None: as many as there are cores.
         providers: where onnxruntime may run operations, the preferred place first: "CUDA",
             "CoreML", "OpenVINO", "XNNPACK" or any other that it has, by its full name too. The CPU
-            takes what they leave.
+            takes what they leave. A name with options is a tuple: ("OpenVINO", {"device_type":
+            "GPU"}).
 
     Returns:
         A pipeline, such as `serving.pipelines.Translate`. Several threads may call it at once.
@@ -34,7 +35,7 @@ def load(path, precision=None, threads=None, providers=None):
     Raises:
         BundleError: if the bundle is missing, damaged, or made for a newer version.
         ValueError: if the bundle has no such precision, or onnxruntime no such provider, or
-            `threads` is not a whole number of at least 1.
+            `threads` is not a whole number of at least 1, or `path` no path.
     """
     from .pipelines import (
         open_bundle,

@@ -16,7 +16,7 @@ from . import __version__, load
 from .describe import describe, table
 from .lines import arguments, batches, from_json, inputs, lines
 from .manifest import read_bundle, verify_files
-from .printing import as_content, as_line
+from .printing import as_content, as_json_line, as_line
 
 PROGRAM = "seqkeras-serving"
 CALL = "python -m serving" if __package__ == "serving" else PROGRAM  # what a user types
@@ -58,10 +58,9 @@ def predict(options):
     for batch in together:
         for given, answer in zip(batch, pipeline(batch, **chosen)):
             if as_json:
-                content = {"input": given, **as_content(answer)}
-                print(json.dumps(content, ensure_ascii=False))
+                print(as_json_line({"input": given, **as_content(answer)}))
             else:
-                print(as_line(answer, options.n_best or 1))
+                _print(as_line(answer, options.n_best or 1))
         sys.stdout.flush()
 
 
@@ -118,6 +117,8 @@ def inspect(options):
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message):
+        if message.startswith("unrecognized arguments: -"):
+            message += "; an input that begins with - stands behind --"
         self.exit(2, f"{PROGRAM}: {message}; see {self.prog} --help\n")
 
 
@@ -134,7 +135,9 @@ def _parse(argv):
 def _predict_parser(prog):
     parser = _Parser(prog=prog, description=predict.__doc__)
     parser.add_argument("bundle", metavar="BUNDLE", help="the bundle's folder")
-    parser.add_argument("inputs", metavar="INPUT", nargs="*", help="none: lines of standard input")
+    parser.add_argument(
+        "inputs", metavar="INPUT", nargs="*", default=(), help="none: lines of standard input"
+    )
     _add_common_options(parser)
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="answers as one object a line")
@@ -205,7 +208,10 @@ def _counts(text):
 
 
 def _seconds(text):
-    seconds = float(text)
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0
     if not 0 < seconds <= 3600:
         raise argparse.ArgumentTypeError(f"expected a number over 0, up to 3600; received {text!r}")
     return seconds
@@ -282,8 +288,23 @@ def _stream(pipeline, options):
     chosen = _chosen(pipeline, pipeline.stream, options)
     for given in _inputs(pipeline, options):
         for piece in pipeline.stream(given, **chosen):
-            print(piece, end="", flush=True)
+            _print(piece, end="", flush=True)
         print(flush=True)
+
+
+def _print(text, **options):
+    """Print an answer.
+
+    Raises:
+        ValueError: if UTF-8 can not hold it.
+    """
+    try:
+        print(text, **options)
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            "predict: an answer must hold no lone surrogate to be printed; it holds "
+            f"{text[error.start]!r}. Ask for --json."
+        ) from error
 
 
 def _message(error):

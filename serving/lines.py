@@ -65,7 +65,12 @@ def batches(values, size):
 
 
 def from_json(value):
-    """Return an input as pipelines take it of what JSON holds, which has no tuples."""
+    """Return an input as pipelines take it of what JSON holds, which has no tuples.
+
+    A text may be an object with its name, as inputs of several parts are.
+    """
+    if isinstance(value, dict) and set(value) == {"text"}:
+        return value["text"]
     return tuple(value) if isinstance(value, list) else value
 
 

@@ -31,7 +31,8 @@ class Runtime:
         precision: "float32", or one of the manifest's precisions.
         threads: how many threads one operation may use; None: as many as there are cores.
         providers: what onnxruntime may run operations on, by its names without "ExecutionProvider"
-            or in full, the preferred one first; the CPU takes what they leave.
+            or in full, the preferred one first; the CPU takes what they leave. Instead of a name, a
+            name and a dictionary of options, as onnxruntime takes them: ("CUDA", {"device_id": 1}).
         observe: None, or a function that is called with the role, the inputs and the outputs of
             every run of a graph, by name; those of a cache apart.
 
@@ -41,7 +42,7 @@ class Runtime:
 
     precision: str = FLOAT32
     threads: int | None = None
-    providers: tuple[str, ...] = ()
+    providers: tuple = ()
     observe: Callable | None = None
 
     def __post_init__(self):
@@ -49,7 +50,7 @@ class Runtime:
             raise ValueError(f"load: precision must be a name; received {shown(self.precision)}.")
         if self.threads is not None:
             require_count("load: threads", self.threads, most=MOST_THREADS)
-        object.__setattr__(self, "providers", _full_names(self.providers))
+        object.__setattr__(self, "providers", _with_full_names(self.providers))
 
     def graphs_of(self, manifest):
         """Return the graphs in this precision, as role -> `Graph`.
@@ -72,7 +73,7 @@ class Runtime:
         return onnxruntime.InferenceSession(
             model,
             self.session_options(),
-            providers=[*self.providers, CPU],
+            providers=[*(each if each[1] else each[0] for each in self.providers), CPU],
             disabled_optimizers=() if self.providers else SLOWER_ON_CPU,
         )
 
@@ -114,7 +115,7 @@ def open_session(folder, manifest, role, runtime, inputs, outputs, optional=froz
             f"{folder}: onnxruntime {onnxruntime.__version__} can not open {graph.file}: "
             f"{str(error).splitlines()[0]}"
         ) from error
-    missing = [name for name in runtime.providers if name not in session.get_providers()]
+    missing = [name for name, _ in runtime.providers if name not in session.get_providers()]
     if missing:
         raise BundleError(
             f"{folder}: onnxruntime {onnxruntime.__version__} has {', '.join(missing)} and can not "
@@ -134,22 +135,40 @@ def open_session(folder, manifest, role, runtime, inputs, outputs, optional=froz
             f"{folder}: {graph.file} is not the {role} graph expected: {'; '.join(problems)}. "
             "Export the bundle again."
         )
-    return session if runtime.observe is None else _Observed(session, role, runtime.observe)
+    return _Session(session, role, folder / graph.file, runtime.observe)
 
 
-class _Observed:
-    """A session whose runs somebody looks at."""
+class _Session:
+    """A session that tells in one line why a run failed, and whose runs somebody may look at."""
 
-    def __init__(self, session, role, observe):
-        self._session, self._role, self._observe = session, role, observe
+    def __init__(self, session, role, file, observe):
+        self._session, self._role, self._file, self._observe = session, role, file, observe
 
     def __getattr__(self, name):
         return getattr(self._session, name)
 
-    def run(self, names, inputs, *others):
-        outputs = self._session.run(names, inputs, *others)
-        self._observe(self._role, inputs, dict(zip(names, outputs)))
+    def run(self, names, inputs):
+        try:
+            outputs = self._session.run(names, inputs)
+        except Exception as error:  # onnxruntime's exceptions have no base of their own
+            raise self._failure(error) from error
+        if self._observe is not None:
+            self._observe(self._role, inputs, dict(zip(names, outputs)))
         return outputs
+
+    def run_with_iobinding(self, binding, options):
+        try:
+            self._session.run_with_iobinding(binding, options)
+        except Exception as error:
+            raise self._failure(error) from error
+
+    def _failure(self, error):
+        return BundleError(
+            f"{self._file}: onnxruntime {onnxruntime.__version__} can not run it: "
+            f"{' '.join(str(error).split())} If ids are out of its bounds, the tokenizer is "
+            "another model's: export the bundle again; if memory is short, ask for a smaller "
+            "token_budget."
+        )
 
 
 _DTYPES = {
@@ -165,23 +184,30 @@ _DTYPES = {
 }
 
 
-def _full_names(providers):
-    """Return onnxruntime's names of execution providers, but the CPU's."""
+def _with_full_names(providers):
+    """Return onnxruntime's names of execution providers, and the options of each, but the CPU's."""
     if isinstance(providers, str):
         providers = (providers,)
+    if not isinstance(providers, (list, tuple)):
+        raise ValueError(
+            f"load: providers must be a name, or a list of names; received {shown(providers)}."
+        )
     suffix = "ExecutionProvider"
     here = {name.lower(): name for name in onnxruntime.get_available_providers()}
-    names = []
-    for each in providers or ():
-        full = here.get(f"{str(each).lower().removesuffix(suffix.lower())}{suffix.lower()}")
+    found = {}
+    for each in providers:
+        name, options = each, {}
+        if isinstance(each, (list, tuple)) and len(each) == 2 and isinstance(each[1], dict):
+            name, options = each
+        full = here.get(f"{str(name).lower().removesuffix(suffix.lower())}{suffix.lower()}")
         if full is None:
             known = ", ".join(name.removesuffix(suffix) for name in here.values())
             raise ValueError(
                 f"load: providers must be of this onnxruntime {onnxruntime.__version__}, which has "
                 f"{known}; received {shown(each)}. Other builds of onnxruntime have others."
             )
-        names.append(full)
-    return tuple(dict.fromkeys(name for name in names if name != CPU))
+        found.setdefault(full, options)
+    return tuple(each for each in found.items() if each[0] != CPU)
 
 
 def _differences(kind, specs, arguments):

@@ -28,7 +28,7 @@ class Parts:
     state: tuple[StateEntry, ...] = ()
 
 
-def parts_of(model, inputs=None, max_length=None, decoding=None):
+def parts_of(model, inputs=None, max_length=None, decoding=None, pipeline=None):
     """What leaves of a Keras model.
 
     Args:
@@ -37,9 +37,11 @@ def parts_of(model, inputs=None, max_length=None, decoding=None):
             what is known of it.
         max_length: the most tokens that the SavedModel generates.
         decoding: the manifest's `DecodingDefaults`.
+        pipeline: name of the one that will serve it, which says what a model that is none of ours
+            is called with.
 
     Raises:
-        ValueError: if it is not known what the model is called with.
+        ValueError: if it is not known what the model is called with, or it can not be called so.
     """
     if hasattr(model, "encode") and hasattr(model, "step"):
         return Parts(
@@ -55,5 +57,5 @@ def parts_of(model, inputs=None, max_length=None, decoding=None):
             saved_models.language_model(model, max_length, decoding),
             decoders.state_entries(model),
         )
-    graphs = single.graphs(model, inputs)
+    graphs = single.graphs(model, inputs, pipeline)
     return Parts("one go", graphs, saved_models.single(model, graphs))

@@ -85,6 +85,11 @@ def language_model(model, max_length, decoding=None):
     }
 
 
+def by_default(signatures):
+    """Which of these signatures generates as `serving` does unless told otherwise."""
+    return "generate_beam" if "generate_beam" in signatures else "generate"
+
+
 def _generating(generate, inputs, max_length, decoding):
     """`generate` with one beam, and `generate_beam` with more if those are the default."""
     defaults = {"generate": dataclasses.replace(decoding, beam_size=1)}
@@ -118,7 +123,9 @@ def _checked(model, inputs, room=None):
         inputs: name -> tensor.
         room: the most tokens of a prompt, so that something can follow; None for no prompts.
     """
-    checks = []
+    name, first = next(iter(inputs.items()))
+    some = tf.shape(first)[0] > 0
+    checks = [tf.debugging.Assert(some, [f"{name}: must have a row at least."])]
     for name, (_, size) in getattr(model, "id_limits", {}).items():
         if name in inputs:
             ids = inputs[name]
@@ -143,6 +150,12 @@ def _checked(model, inputs, room=None):
         checks.append(tf.debugging.Assert(fit, [message]))
     with tf.control_dependencies(checks):
         return {name: tf.identity(each) for name, each in inputs.items()}
+
+
+def source_limits(model):
+    """What a source may be: the `vocab_size` of its ids, and its `source_length`; None if any."""
+    _, vocab_size = getattr(model, "id_limits", {}).get("token_ids", (None, None))
+    return {"vocab_size": vocab_size, "source_length": most_tokens(model)}
 
 
 def most_tokens(model):

@@ -1,18 +1,12 @@
 """Models that answer in one go: from all inputs to all outputs, without a state."""
 
-from collections.abc import Mapping
-
-import keras
-import tensorflow as tf
-
+from export.families.calling import by_keyword, called
+from export.families.inputs import FEEDS, SEGMENTS, TOKENS, fed_specs, keras_specs, require_specs
 from export.families.shapes import infer_outputs
 from export.signatures import Signature
 from seqkeras import models
 from serving.manifest import TensorSpec
 
-ROLE = "model"
-TOKENS = {"token_ids": ("int64", ("batch", "length")), "lengths": ("int64", ("batch",))}
-SEGMENTS = {"segment_ids": ("int64", ("batch", "length"))}
 MASKS = {"masked_positions": ("int64", ("batch", "masks"))}
 
 
@@ -85,32 +79,41 @@ INPUTS = {
 }
 
 
-def graphs(model, inputs=None):
+def graphs(model, inputs=None, pipeline=None):
     """The graphs of a model by role: "model", and for a `BiLM` its "representations" too.
 
     Args:
         model: one of `INPUTS`, or any Keras model.
         inputs: list of `TensorSpec`, what the model is called with; None for what is known of it.
-            Several sequences are then of one length only if the model takes no others.
+        pipeline: that will serve it, which says what a model of another kind is called with.
 
     Raises:
-        ValueError: if it is not known what the model is called with.
+        ValueError: if it is not known what the model is called with, or it can not be called so.
     """
     if inputs is not None:
-        return _graphs(model, list(inputs))
+        return _graphs(model, require_specs(inputs))
     if declared := _declared(model):
         return _graphs(model, declared)
-    tensors = _keras_inputs(model)
-    try:
-        return _graphs(model, [_spec(each, tensors) for each in tensors])
-    except (ValueError, tf.errors.OpError):
-        if len(tensors) == 1:
-            raise
-        return _graphs(model, [_spec(each, [each]) for each in tensors])
+    feeds = FEEDS.get(pipeline, {})
+    errors = []
+    for specs in keras_specs(model, feeds) or [fed_specs(model, feeds)]:
+        try:
+            return _graphs(model, specs)
+        except ValueError as error:
+            errors.append(error)
+    raise errors[0]
 
 
 def _graphs(model, inputs):
-    functions = {"model": _call_of(model, inputs)}
+    if not isinstance(model, tuple(INPUTS)):
+        function, outputs = called(model, inputs)
+        if twice := {spec.name for spec in inputs} & {spec.name for spec in outputs}:
+            raise ValueError(
+                f"inputs and outputs must have different names; {', '.join(sorted(twice))} "
+                "is the name of both. The only output of a model that names none is output."
+            )
+        return {"model": Signature(function, inputs, outputs)}
+    functions = {"model": by_keyword(model)}
     if isinstance(model, models.BiLM):
         functions["representations"] = lambda **tensors: {"layers": model.represent(tensors)}
     return {
@@ -125,61 +128,3 @@ def _declared(model):
         if isinstance(model, kind):
             return [TensorSpec(name, *spec) for name, spec in declared(model).items()]
     return None
-
-
-def _keras_inputs(model):
-    try:
-        tensors = keras.tree.flatten(model.inputs)
-    except (AttributeError, ValueError):
-        tensors = []
-    if not tensors:
-        raise ValueError(
-            f"export: it is not known what a {type(model).__name__} is called with; name its "
-            "inputs, as inputs=[TensorSpec('token_ids', 'int64', ('batch', 'length'))]."
-        )
-    return tensors
-
-
-def _spec(tensor, beside):
-    """The `TensorSpec` of an input; "length" is the second axis of the only one that is open."""
-    alone = sum(None in each.shape[1:] for each in beside) == 1
-    own = {0: "batch", **({1: "length"} if alone else {})}
-    shape = (
-        own.get(axis, f"{tensor.name}_axis_{axis}") if size is None else size
-        for axis, size in enumerate(tensor.shape)
-    )
-    return TensorSpec(tensor.name, tensor.dtype, tuple(shape))
-
-
-def _call_of(model, inputs):
-    """The model as a function of tensors by keyword."""
-    names = [spec.name for spec in inputs]
-    known = isinstance(model, tuple(INPUTS))
-    structure = None if known else getattr(model, "_inputs_struct", None)
-
-    def function(**tensors):
-        if known or (structure is None and len(names) > 1) or isinstance(structure, Mapping):
-            outputs = model(tensors)
-        else:
-            outputs = model(keras.tree.pack_sequence_as(structure, [tensors[n] for n in names]))
-        return _by_name(outputs)
-
-    return function
-
-
-def _by_name(outputs, prefix=""):
-    """Outputs of any structure as a flat dictionary; names within names are joined by "_".
-
-    The only output of a model is called "output".
-    """
-    if isinstance(outputs, Mapping):
-        named = outputs
-    elif isinstance(outputs, list | tuple):
-        named = {str(place): each for place, each in enumerate(outputs)}
-    else:
-        return {prefix or "output": outputs}
-    flat = {}
-    for name, value in named.items():
-        own = f"{prefix}_{name}" if prefix else f"output_{name}" if named is not outputs else name
-        flat |= _by_name(value, own)
-    return flat

@@ -6,14 +6,19 @@ itself, traced in these three parts; the step between them is the graph that `se
 
 import numpy as np
 
+from export.generation.checks import checked_inputs
 from export.generation.joining import Joined
 from export.generation.searches import PromptedSearch, Search
 
 __all__ = ["encoder_decoder", "language_model"]
 
 
-def encoder_decoder(graphs, signatures, decoding, max_length, portable=False):
+def encoder_decoder(
+    graphs, signatures, decoding, max_length, portable=False, vocab_size=None, source_length=None
+):
     """The graph (token_ids, lengths) -> (generated_ids, generated_lengths, scores).
+
+    Inputs that can not be meant are an error of the runtime, which says what must hold.
 
     Args:
         graphs: "encoder" and "decoder_step", `export.graph.Graph`s.
@@ -21,6 +26,8 @@ def encoder_decoder(graphs, signatures, decoding, max_length, portable=False):
         decoding: the manifest's `DecodingDefaults`: one beam is greedy search.
         max_length: the most tokens of a result, `<eos>` among them.
         portable: as of the graphs.
+        vocab_size: how many ids a source may have; None if that is not known.
+        source_length: the most tokens of a source; None for any number.
 
     Returns:
         An `export.graph.Graph`.
@@ -28,10 +35,9 @@ def encoder_decoder(graphs, signatures, decoding, max_length, portable=False):
     search = Search(decoding, max_length, signatures["decoder_step"])
     parts = search.convert(portable)
     joined = Joined()
-    state = joined.add(
-        graphs["encoder"], "encoder", {name: name for name in ("token_ids", "lengths")}
-    )
-    carried = joined.add(parts["begin"], "begin", {"lengths": "lengths"})
+    given = checked_inputs(joined, vocab_size, source_length)
+    state = joined.add(graphs["encoder"], "encoder", given)
+    carried = joined.add(parts["begin"], "begin", {"lengths": given["lengths"]})
     state |= joined.empty_caches(signatures["decoder_step"])
     carried = joined.loop(graphs["decoder_step"], parts["advance"], carried, state, max_length)
     return joined.finish(parts["results"], carried, signatures["encoder"].inputs)
@@ -41,7 +47,8 @@ def language_model(graphs, signatures, decoding, max_length, portable=False):
     """The graph (token_ids, lengths) of prompts -> (generated_ids, generated_lengths, scores).
 
     What all prompts have is read at once; what the longer ones have beyond is forced, step by step.
-    A result begins with its prompt, which costs nothing.
+    A result begins with its prompt, which costs nothing. Inputs that can not be meant are an error
+    of the runtime, which says what must hold.
 
     Args:
         graphs: "decoder_step", an `export.graph.Graph`.
@@ -55,7 +62,7 @@ def language_model(graphs, signatures, decoding, max_length, portable=False):
     search = PromptedSearch(decoding, max_length, signature)
     parts = search.convert(portable)
     joined = Joined()
-    given = {"token_ids": "token_ids", "lengths": "lengths"}
+    given = checked_inputs(joined, search.vocab_size, room=max_length - 1)
     begun = joined.add(parts["begin"], "begin", given)
     state = joined.empty_caches(signature) | joined.zero_states(signature)
     step = graphs["decoder_step"].copy(
@@ -65,7 +72,7 @@ def language_model(graphs, signatures, decoding, max_length, portable=False):
     stepped = joined.add(step, "prompt", state | read)
     logits = joined.apply("Expand", stepped["logits"], np.array([1, search.beams, 1]))
     advanced = joined.add(parts["advance"], "first", given | begun | {"logits": logits})
-    advanced.pop("going")
+    going = advanced.pop("going")  # not if the first token fills the room
     carried = {
         name.removeprefix("next_"): each
         for name, each in (stepped | advanced).items()
@@ -73,5 +80,7 @@ def language_model(graphs, signatures, decoding, max_length, portable=False):
     }
     # The state behind the prompt is of one beam, whatever number of beams goes on from it.
     carried["beam_index"] = joined.apply("Div", carried["beam_index"], np.array(search.beams))
-    carried = joined.loop(graphs["decoder_step"], parts["advance"], carried, given, max_length)
+    carried = joined.loop(
+        graphs["decoder_step"], parts["advance"], carried, given, max_length, going
+    )
     return joined.finish(parts["results"], carried, search.prompt, given)

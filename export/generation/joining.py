@@ -84,7 +84,7 @@ class Joined:
         ]
         return name
 
-    def loop(self, step, advance, carried, fixed, max_length):
+    def loop(self, step, advance, carried, fixed, max_length, going=None):
         """Steps until the search is done.
 
         Args:
@@ -92,6 +92,7 @@ class Joined:
             carried: what goes into the first step and from each to the next: name there -> here.
             fixed: what every step reads: name there -> here. State that a step returns is carried.
             max_length: the most steps.
+            going: the name here of whether there is a step to take; None if there is.
 
         Returns:
             What the last step carries on: name there -> here.
@@ -133,7 +134,7 @@ class Joined:
         )
         results = {name: f"loop/{name}" for name in carried}
         turns = self.constant("turns", np.array(max_length))
-        going = self.constant("going", np.array(True))
+        going = going or self.constant("going", np.array(True))
         inputs = [turns, going, *carried.values()]
         self.nodes.append(helper.make_node("Loop", inputs, [*results.values()], body=body))
         return results

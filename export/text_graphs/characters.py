@@ -42,7 +42,8 @@ def checked(texts, name="text", accepted=ANYTHING, refusal="must not be empty or
         refusal: what is said of a text that does not match.
     """
     again = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", errors="replace")
-    checks = [tf.debugging.Assert(tf.reduce_all(again == texts), [f"{name}: must be UTF-8."])]
+    checks = [tf.debugging.Assert(tf.size(texts) > 0, [f"{name}: must be one at least."])]
+    checks += [tf.debugging.Assert(tf.reduce_all(again == texts), [f"{name}: must be UTF-8."])]
     matched = tf.strings.regex_full_match(again, accepted)
     checks.append(tf.debugging.Assert(tf.reduce_all(matched), [f"{name}: {refusal}"]))
     with tf.control_dependencies(checks):

@@ -7,9 +7,11 @@ tags. A text that is too long is refused.
 import tensorflow as tf
 
 from export import saved_model
+from export.families.saved_models import by_default
 from export.signatures import Signature
 from export.text_graphs.characters import behind, checked
 from export.text_graphs.reading import Reader
+from export.text_graphs.whole_characters import whole_characters
 from serving.manifest import TensorSpec
 from serving.text import CharacterTable, WordTable
 
@@ -43,7 +45,7 @@ def text_signatures(
                 f"one as {tables[0]} of {pipeline}."
             )
         source, target = tokenizers["source"], tokenizers["target"]
-        generate = signatures["generate"]
+        generate = signatures[by_default(signatures)]
         by_text = saved_model.text_signature(generate, source, target, limits, text_prefix)
         return {"serving_default": by_text}
     options = dict(settings or {})
@@ -53,14 +55,18 @@ def text_signatures(
 
 
 def translate(signatures, tokenizers, limits, decoding, settings):
-    """ "text" to "text" and "score", its total log-probability; greedy."""
+    """ "text" to "text" and "score", its log-probability, which beams have over the length penalty.
+
+    By as many beams as `serving` follows by default; so is `generate`.
+    """
+    model = signatures[by_default(signatures)]
     reader = Reader(tokenizers["source"], limits.source_length)
     writer = Reader(tokenizers["target"], limits.target_length).tokenize
     pattern, refusal = saved_model.accepted_text(settings["text_prefix"])
 
     def function(text):
         read = reader(checked(text, accepted=pattern, refusal=refusal))
-        found = _call(signatures["generate"], read)
+        found = _call(model, read)
         ids = found["generated_ids"]
         kept = tf.sequence_mask(found["generated_lengths"], tf.shape(ids)[1])
         kept &= ids != tf.cast(decoding.end_id, ids.dtype)
@@ -70,7 +76,8 @@ def translate(signatures, tokenizers, limits, decoding, settings):
 
 
 def generate(signatures, tokenizers, limits, decoding, settings):
-    """ "text" to the "text" that follows it, and "score", its total log-probability; greedy."""
+    """ "text" to the "text" that follows it, and "score"; see `translate`."""
+    model = signatures[by_default(signatures)]
     most = min(limits.source_length, limits.target_length - 1)
     reader = Reader(tokenizers["text"], most, end_id=decoding.end_id)
 
@@ -80,7 +87,7 @@ def generate(signatures, tokenizers, limits, decoding, settings):
         if settings.get("start"):
             first = tf.fill([tf.shape(ids)[0], 1], tf.constant(decoding.start_id, ids.dtype))
             ids, lengths = tf.concat([first, ids], axis=1), lengths + 1
-        found = signatures["generate"].function(token_ids=ids, lengths=lengths)
+        found = model.function(token_ids=ids, lengths=lengths)
         ids = found["generated_ids"]
         size = tf.shape(ids)[1]
         kept = tf.sequence_mask(found["generated_lengths"], size)
@@ -203,6 +210,7 @@ def answer(signatures, tokenizers, limits, decoding, settings):
         score, null = tf.reduce_max(scores, axis=-1), starts[:, 0] + ends[:, 0]
         start = tf.gather(read.starts, best // size, batch_dims=1)
         end = tf.gather(read.ends, best % size, batch_dims=1)
+        start, end = whole_characters(context, start, end)
         found = score > -float("inf")
         if settings.get("no_answer"):
             found &= score > null + settings.get("no_answer_threshold", 0.0)

@@ -1,8 +1,9 @@
 """Keras = SavedModel = ONNX on the same real inputs, or the export is refused.
 
 Compared are numbers, log-probabilities or what else a model gives, and where texts are generated
-the strings that greedy decoding gives; ONNX through `serving` itself. So is what the SavedModel on
-strings answers, to those inputs that it takes.
+the strings that greedy decoding gives, and the beams that the run asks for; ONNX through `serving`
+itself. So is what the graph that generates gives, and what the SavedModel on strings answers, to
+those inputs that it takes.
 """
 
 from export.verifying.encoder_decoder import verify_encoder_decoder

@@ -1,10 +1,8 @@
-"""Encoder-decoders: log-probabilities of the real targets (teacher forcing), and greedy answers.
+"""Encoder-decoders: log-probabilities of the real targets (teacher forcing), and what is generated.
 
-A string that differs is forgiven only if Keras's own two best tokens were less than `MARGIN` apart
-where the strings part: such ties are counted.
+A greedy answer that differs is forgiven only if Keras's own two best tokens were less than `MARGIN`
+apart where the strings part.
 """
-
-import functools
 
 import numpy as np
 import tensorflow as tf
@@ -12,7 +10,7 @@ from keras import ops
 
 from export.verifying import parity
 from export.verifying.parity import MARGIN, Comparison, tensors
-from export.verifying.strings import answers_on_strings, compare_on_strings, generated_text
+from export.verifying.searches import Found, compare_searches, generated, in_keras
 from seqkeras.tokenizers import pad
 from serving.pipelines import PIPELINES
 from serving.session import EncoderDecoder
@@ -45,14 +43,16 @@ def verify_encoder_decoder(contents, parts, folder, manifest):
     for name, actual in answers.items():
         comparison.compare_log_probs(name, actual[scored], expected[scored])
 
-    given = tensors({"token_ids": token_ids, "lengths": lengths})
-    generate = tf.function(parts.saved_model["generate"].function, autograph=False)
-    keras_ids = generate(**given)["generated_ids"].numpy()
+    given = {"token_ids": token_ids, "lengths": lengths}
+    found = generated(in_keras(parts.saved_model["generate"]), given)
+    keras_ids = found["generated_ids"]
     margins = _margins(model, arrays, keras_ids, contents.decoding.start_id)
     end_id = contents.decoding.end_id
-    keras_texts = [_text(target, ids, end_id) for ids in keras_ids]
 
-    def is_tie(row, answer):
+    def texts_of(rows):
+        return [_text(target, ids, end_id) for ids in rows]
+
+    def is_tie(row, answer, score=None):
         # Up to the first token whose text differs.
         places = range(1, 1 + len(keras_ids[row]))
         same = [
@@ -62,20 +62,11 @@ def verify_encoder_decoder(contents, parts, folder, manifest):
         ]
         return bool(margins[row, : 1 + max(same, default=0)].min() < MARGIN)
 
-    answers = {"onnx": [each.text for each in pipeline(inputs, beam_size=1)]}
-    if by_ids is not None:
-        ids = by_ids["generate"](**given)["generated_ids"].numpy()
-        answers["saved_model"] = [_text(target, row, end_id) for row in ids]
-    for name, texts in answers.items():
-        comparison.compare_texts(name, texts, keras_texts, inputs, is_tie)
-    compare_on_strings(
-        comparison,
-        answers_on_strings(folder, manifest, inputs),
-        inputs,
-        lambda row, outputs: generated_text(
-            outputs, keras_texts[row], functools.partial(is_tie, row)
-        ),
-    )
+    greedy = Found(inputs, texts_of(keras_ids), found["scores"], is_tie)
+    answers = [each.text for each in pipeline(inputs, beam_size=1)]
+    comparison.compare_texts("onnx", answers, greedy.texts, inputs, is_tie)
+    whole = range(len(inputs))
+    compare_searches(comparison, parts, pipeline, folder, by_ids, given, greedy, texts_of, whole)
     return comparison.finish(), [
         {"token_ids": np.array(source), "target_ids": np.array([*each, end_id])}
         for source, each in zip(sources, targets, strict=True)

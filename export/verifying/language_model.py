@@ -1,13 +1,11 @@
-"""Language models: log-probabilities along real texts, and what follows them, greedily."""
-
-import functools
+"""Language models: log-probabilities along real texts, and what follows them."""
 
 import numpy as np
 import tensorflow as tf
 from keras import ops
 
 from export.verifying.parity import EXAMPLES, MARGIN, Comparison, tensors
-from export.verifying.strings import answers_on_strings, compare_on_strings, generated_text
+from export.verifying.searches import Found, compare_searches, generated, in_keras
 from seqkeras.tokenizers import pad
 from serving.pipelines import PIPELINES
 from serving.pipelines.pieces import Detokenizer
@@ -32,43 +30,34 @@ def verify_language_model(contents, parts, folder, manifest):
 
     expected = ops.convert_to_numpy(ops.log_softmax(model({"token_ids": token_ids})))
     answers = {"onnx": _onnx_log_probs(folder, manifest, token_ids)}
-    saved_model = None
+    by_ids = None
     if "saved_model/1" in manifest.saved_models:
-        saved_model = tf.saved_model.load(str(folder / "saved_model/1")).signatures
-        scored = saved_model["serving_default"](**tensors({"token_ids": token_ids}))
+        by_ids = tf.saved_model.load(str(folder / "saved_model/1")).signatures
+        scored = by_ids["serving_default"](**tensors({"token_ids": token_ids}))
         answers["saved_model"] = scored["log_probs"].numpy()
     for name, actual in answers.items():
         comparison.compare_log_probs(name, actual[real], expected[real])
 
-    generate = tf.function(parts.saved_model["generate"].function, autograph=False)
-    prompts = tensors({"token_ids": token_ids, "lengths": lengths})
-    generated = {name: each.numpy() for name, each in generate(**prompts).items()}
-    best = _margins(model, generated["generated_ids"])
-    expected = _behind(generated["generated_ids"], rows, new_tokens, contents)
+    given = {"token_ids": token_ids, "lengths": lengths}
+    found = generated(in_keras(parts.saved_model["generate"]), given)
+    best = _margins(model, found["generated_ids"])
 
-    def is_tie(row, answer):
+    def texts_of(generated_ids, new_tokens=None):
+        return _behind(generated_ids, rows, new_tokens, contents)
+
+    def is_tie(row, answer, score=None):
         return bool(best[row].min() < MARGIN)
 
     answers = pipeline(inputs, beam_size=1, max_new_tokens=new_tokens, truncate=True)
+    expected = texts_of(found["generated_ids"], new_tokens)
     comparison.compare_texts("onnx", [each.text for each in answers], expected, inputs, is_tie)
-    if saved_model is not None:
-        ids = saved_model["generate"](**prompts)["generated_ids"].numpy()
-        texts = _behind(ids, rows, new_tokens, contents)
-        comparison.compare_texts("saved_model", texts, expected, inputs, is_tie)
-    # The signature on strings reads those texts whole that were shortened here.
+    # The pipeline by its defaults, and the signature on strings, read texts whole that were
+    # shortened here.
     whole = [
         row for row, text in enumerate(inputs) if rows[row] == pipeline.encode(text, truncate=True)
     ]
-    expected = _behind(generated["generated_ids"], rows, manifest.limits.target_length, contents)
-    texts = [inputs[row] for row in whole]
-    compare_on_strings(
-        comparison,
-        answers_on_strings(folder, manifest, texts),
-        texts,
-        lambda place, outputs: generated_text(
-            outputs, expected[whole[place]], functools.partial(is_tie, whole[place])
-        ),
-    )
+    greedy = Found(inputs, texts_of(found["generated_ids"]), found["scores"], is_tie)
+    compare_searches(comparison, parts, pipeline, folder, by_ids, given, greedy, texts_of, whole)
     return comparison.finish(), [{"token_ids": np.array(row)} for row in rows]
 
 
@@ -93,11 +82,11 @@ def _margins(model, generated_ids):
 
 
 def _behind(generated_ids, prompts, new_tokens, contents):
-    """The texts of what was generated behind the prompts."""
+    """The texts of what was generated behind the first of the prompts; None: all new tokens."""
     [tokenizer], end_id = contents.tokenizers.values(), contents.decoding.end_id
     texts = []
-    for row, prompt in zip(generated_ids.tolist(), prompts, strict=True):
-        ids = row[len(prompt) : len(prompt) + new_tokens]
+    for row, prompt in zip(generated_ids.tolist(), prompts, strict=False):
+        ids = row[len(prompt) :][:new_tokens]
         ids = ids[: ids.index(end_id)] if end_id in ids else ids
         texts.append(Detokenizer(tokenizer, prompt).text(ids))
     return texts

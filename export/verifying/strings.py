@@ -87,10 +87,12 @@ def compare_on_strings(comparison, answers, inputs, beside):
     )
 
 
-def generated_text(outputs, expected, is_tie):
+def generated_text(outputs, expected, score, is_tie):
     """A text that is generated; `is_tie` takes another, and says whether it may be that."""
     text = outputs["text"].decode()
-    return Beside(text, expected, text != expected and is_tie(text))
+    if text != expected:
+        return Beside(text, expected, is_tie(text))
+    return Beside(text, expected, numbers=outputs["score"], expected_numbers=score)
 
 
 def _named(value, fields):

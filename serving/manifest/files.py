@@ -7,6 +7,7 @@ from pathlib import Path
 
 from .format import MANIFEST, BundleError, FileEntry, Manifest
 
+MOST_SHOWN = 300  # characters of a folder that is not there
 PAUSES = 20 * (0.05,)  # seconds between the attempts to read a bundle that is being replaced
 
 
@@ -19,7 +20,7 @@ def read_manifest(folder):
     folder = Path(folder)
     try:
         text = (folder / MANIFEST).read_bytes()
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise BundleError(_missing(folder, error)) from error
     try:
         return Manifest.from_json(text)
@@ -80,10 +81,10 @@ def read_bundle(folder, read):
     """
     folder = Path(folder)
     for pause in (*PAUSES, None):
-        before = _manifest_bytes(folder)
+        before = _seen(folder)
         try:
             result = read(read_manifest(folder))
-            if _manifest_bytes(folder) == before:
+            if _seen(folder) == before:
                 return result
             failure = BundleError(f"{folder}: it was replaced while it was read. Try again.")
         except (OSError, ValueError) as error:
@@ -97,32 +98,41 @@ def read_bundle(folder, read):
 
 def _is_being_replaced(folder, before):
     # Old folders first, manifest second: a replacement that ends in between still shows.
-    folder_itself = folder.resolve()
     try:
+        folder_itself = folder.resolve()
         siblings = os.listdir(folder_itself.parent)
-    except OSError:
-        siblings = []
+    except (OSError, ValueError):
+        folder_itself, siblings = folder, []
     aside = any(name.startswith(f".{folder_itself.name}.replaced-") for name in siblings)
-    return aside or _manifest_bytes(folder) != before
+    return aside or _seen(folder) != before
 
 
-def _manifest_bytes(folder):
-    try:
-        return (folder / MANIFEST).read_bytes()
-    except OSError:
+def _seen(folder):
+    """Return the manifest's bytes and which file they are, or None if it can not be read."""
+    try:  # a bundle that was replaced twice may have an equal manifest again
+        with open(folder / MANIFEST, "rb") as stream:
+            status = os.fstat(stream.fileno())
+            return stream.read(), status.st_ino, status.st_mtime_ns
+    except (OSError, ValueError):  # a path that holds NUL is a ValueError
         return None
 
 
 def _missing(folder, error):
-    if not folder.exists():
+    if not os.path.exists(folder):  # which takes any path, and Path.exists does not
         return (
-            f"{folder}: there is no such folder; expected a bundle, as python -m export makes it."
+            f"{_shown(folder)}: there is no such folder; expected a bundle, as python -m export "
+            "makes it."
         )
     if not folder.is_dir():
         return f"{folder} is a file; expected a bundle's folder, as python -m export makes it."
     if isinstance(error, FileNotFoundError):
         return f"{folder} has no {MANIFEST}; expected a bundle, as python -m export makes it."
     return f"{folder / MANIFEST} can not be read: {error.strerror}."
+
+
+def _shown(folder):
+    text = ascii(str(folder))[1:-1] if not str(folder).isprintable() else str(folder)
+    return text if len(text) <= MOST_SHOWN else f"{text[: MOST_SHOWN - 1]}…"
 
 
 def _file_problem(file, name, expected):

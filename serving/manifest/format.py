@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import math
 from dataclasses import dataclass, field
 
 from .fields import parse_fields
@@ -11,6 +10,7 @@ SCHEMA_VERSION = 2
 MANIFEST = "manifest.json"
 STATE_IS_PER = ("beam", "source")
 HEX_DIGITS = "0123456789abcdef"
+MOST_PENALTY = 10  # of GNMT's length penalty, either way
 
 
 class BundleError(ValueError):
@@ -218,8 +218,11 @@ class Manifest:
         ):
             if value < 1:
                 yield f"{name} must be at least 1; received {value}"
-        if not math.isfinite(self.decoding.length_penalty):
-            yield f"decoding.length_penalty must be finite; received {self.decoding.length_penalty}"
+        if not abs(self.decoding.length_penalty) <= MOST_PENALTY:
+            yield (
+                f"decoding.length_penalty must be from -{MOST_PENALTY} to {MOST_PENALTY}; "
+                f"received {self.decoding.length_penalty}"
+            )
         for entry in self.state:
             if entry.per not in STATE_IS_PER:
                 expected = " or ".join(repr(per) for per in STATE_IS_PER)

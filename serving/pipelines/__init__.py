@@ -52,8 +52,10 @@ What a manifest's `settings` may hold for them; those without a default must be 
                 quantiles: what the last axis of the output is; none for no such axis
 """
 
+import os
 from pathlib import Path
 
+from ..checks import shown
 from ..manifest import BundleError, read_bundle, verify_files
 from ..opening import Runtime
 from .answer import Answer
@@ -74,6 +76,8 @@ PIPELINES = {
 
 def open_bundle(path, precision=None, threads=None, providers=None):
     """Open a bundle and return its pipeline: what `serving.load` does."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise ValueError(f"load: path must be a bundle's folder; received {shown(path)}.")
     folder = Path(path)
     runtime = Runtime(
         **({} if precision is None else {"precision": precision}),

@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..checks import require_count
+from ..checks import require_count, require_number
 from ..results import Span
+from ..text import whole_characters
 from .batching import TOKEN_BUDGET
 from .inputs import encoded, one_or_all, parts_of, require_words
 from .model import Model
@@ -84,7 +85,7 @@ class Answer:
                 "context"; or a list of such.
             n_best: how many spans to give.
             no_answer_threshold: how much better than none an answer must be, in logits; None for
-                the manifest's.
+                the manifest's, and for a model that always has an answer.
             truncate: cut a question that is over the limit, and of a model of words a context; with
                 windows contexts may have any length.
             token_budget: the most tokens of a batch, padding among them.
@@ -96,9 +97,8 @@ class Answer:
             ValueError: if an input is refused; nothing is answered then.
         """
         n_best = require_count("Answer: n_best", n_best)
-        threshold = self._settings.no_answer_threshold
-        threshold = threshold if no_answer_threshold is None else float(no_answer_threshold)
-        rows = encoded(inputs, "Answer: input", self.encode, truncate)
+        threshold = self._threshold(no_answer_threshold)
+        rows = encoded(inputs, "Answer: input", self.encode, truncate, token_budget)
         windows = [window for row in rows for window in row.windows.rows]
         logits = iter(self._model.answer(windows, lambda _, *each: each, token_budget))
         answers = [
@@ -118,6 +118,15 @@ class Answer:
         require_words(context, f"{name}, context")
         return self._questions.read(question, context, name, truncate)
 
+    def _threshold(self, given):
+        if given is None:
+            return self._settings.no_answer_threshold
+        if not self._settings.no_answer:
+            raise ValueError(
+                "Answer: no_answer_threshold must be None; this model always has an answer."
+            )
+        return require_number("Answer: no_answer_threshold", given)
+
     def _answer(self, row, logits, n_best, threshold):
         windows = [
             Window(start, end, tokens, first)
@@ -127,7 +136,11 @@ class Answer:
         margin = None
         if self._settings.no_answer:
             margin, total = spans[0][0] - null, float(np.logaddexp(total, null))
-        found = [self._span(row, *span, total, margin) for span in spans]
+        found = {}  # tokens may share a character: then the better span stands for both
+        for span in spans:
+            each = self._span(row, *span, total, margin)
+            found.setdefault((each.start, each.end), each)
+        found = [*found.values()]
         if margin is not None and margin <= threshold:
             none = Span("", None, None, float(np.exp(null - total)), margin)
             found = [none, *found][:n_best]
@@ -135,5 +148,5 @@ class Answer:
         return Span(best.text, best.start, best.end, best.score, margin, tuple(others))
 
     def _span(self, row, score, first, last, total, margin):
-        start, end = row.offsets[first][0], row.offsets[last][1]
+        start, end = whole_characters(row.context, row.offsets[first][0], row.offsets[last][1])
         return Span(row.context[start:end], start, end, float(np.exp(score - total)), margin)

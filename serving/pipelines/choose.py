@@ -29,9 +29,6 @@ class _Row:
     choices: tuple
     encodings: list[Encoding]
 
-    def __len__(self):
-        return sum(map(len, self.encodings))
-
 
 class Choose:
     """The choice that fits a text best.
@@ -72,7 +69,7 @@ class Choose:
         Raises:
             ValueError: if an input is refused; nothing is answered then.
         """
-        rows = encoded(inputs, "Choose: input", self.encode, truncate)
+        rows = encoded(inputs, "Choose: input", self.encode, truncate, token_budget)
         answers = self._model.answer_groups(
             [row.encodings for row in rows],
             lambda place, logits: _answer(rows[place], logits),

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ..checks import require_flag
 from ..results import Classification, Node
 from .batching import TOKEN_BUDGET
 from .inputs import TextReader, encoded, one_or_all, parts_of
@@ -112,9 +113,9 @@ class Classify:
         Raises:
             ValueError: if a text is refused; nothing is answered then.
         """
-        if nodes and not self._reads_trees:
+        if require_flag("Classify: nodes", nodes) and not self._reads_trees:
             raise ValueError("Classify: nodes are those of trees; this model reads texts.")
-        rows = encoded(texts, "Classify: text", self.encode, truncate)
+        rows = encoded(texts, "Classify: text", self.encode, truncate, token_budget)
         answers = self._model.answer(
             rows, lambda place, logits: self._answer(rows[place], logits, nodes), token_budget
         )

@@ -1,9 +1,11 @@
 """Vectors of texts."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
+from ..checks import require_flag, shown
 from ..results import Embedding
 from .batching import TOKEN_BUDGET
 from .inputs import TextReader, encoded, one_or_all
@@ -62,8 +64,10 @@ class Embed:
         Raises:
             ValueError: if a text is refused; nothing is answered then.
         """
-        normalize = self._settings.normalize if normalize is None else normalize
-        rows = encoded(texts, "Embed: text", self.encode, truncate)
+        if normalize is None:
+            normalize = self._settings.normalize
+        require_flag("Embed: normalize", normalize)
+        rows = encoded(texts, "Embed: text", self.encode, truncate, token_budget)
         vectors = self._model.answer(rows, _float32, token_budget)
         if normalize:
             vectors = [vector / max(np.linalg.norm(vector), SMALLEST) for vector in vectors]
@@ -81,12 +85,18 @@ class Embed:
         """Return the cosines of the vectors of two lists of texts, (texts, others) float32.
 
         Args:
-            texts, others: lists of strings.
+            texts, others: lists of strings, or anything else that yields them.
             options: as `Embed` takes them when it is called.
 
         Raises:
             ValueError: if a text is refused.
         """
+        for name, given in (("texts", texts), ("others", others)):
+            if isinstance(given, str) or not isinstance(given, Iterable):
+                raise ValueError(
+                    f"Embed: {name} must be a list of strings; received {shown(given)}."
+                )
+        texts, others = [*texts], [*others]
         vectors = self([*texts, *others], **options | {"normalize": True})
         rows, columns = vectors[: len(texts)], vectors[len(texts) :]
         return np.array(

@@ -15,6 +15,7 @@ from .settings import read_settings, wrong_output
 
 TOKEN_BUDGET = 512  # the logits of one token may be as many as the vocabulary has tokens
 CONTINUES = "##"  # begins a WordPiece token that goes on a word
+SPACES = ("\u0120", "\u2581")  # what byte-level BPE and SentencePiece write for a space
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,10 @@ class FillMask:
     """The most probable tokens for each mask of a text.
 
         scores = softmax(logits at the mask), over the whole vocabulary
+
+    A filler stands where its mask stood. It stands right behind the word before it if it goes on
+    that word: of WordPiece a token that begins with ##; where the mask takes the white space before
+    it, as RoBERTa's does, a token that begins with no space.
 
     A graph that takes `masked_positions` computes the logits there alone; one that does not, at
     every token.
@@ -100,7 +105,7 @@ class FillMask:
             ValueError: if a text is refused; nothing is answered then.
         """
         top_k = require_count("FillMask: top_k", top_k, most=len(self._tokenizer))
-        rows = encoded(texts, "FillMask: text", self.encode, truncate)
+        rows = encoded(texts, "FillMask: text", self.encode, truncate, token_budget)
 
         def answer(place, logits):
             masks = rows[place].masks
@@ -117,6 +122,11 @@ class FillMask:
         """
         encoding = self._reader.read(text, name, truncate)
         masks = [at for at, index in enumerate(encoding.token_ids) if index == self._mask_id]
+        if not masks and self._mask_id in self._tokenizer.encode(text):
+            raise ValueError(
+                f"{name} has its masks behind the limit of {self._reader.limit} tokens, to which "
+                "it was cut; shorten what is before them."
+            )
         if not masks:
             raise ValueError(
                 f"{name} must hold a mask; write {self._settings.mask_token} for what to fill in."
@@ -132,10 +142,19 @@ class FillMask:
                 tuple(Filler(token.strip(), float(scores[i])) for token, i in zip(tokens, best))
             )
             start, end = row.encoding.offsets[at]
-            before = row.text[done:start]
-            token = masks[-1][0].token
-            if token.startswith(CONTINUES):
-                before, token = before.rstrip(), token.removeprefix(CONTINUES)
-            pieces += [before, token]
+            before, filler = row.text[done:start], masks[-1][0].token
+            space = self._space(row.text, start, end, self._tokenizer.token_of(int(best[0])))
+            if self._tokenizer.is_word_piece and filler.startswith(CONTINUES):
+                before, filler = before.rstrip(), filler.removeprefix(CONTINUES)
+            pieces += [before, space, filler]
             done = end
         return Filling("".join([*pieces, row.text[done:]]), tuple(masks))
+
+    def _space(self, text, start, end, token):
+        """Return what stands between the text before a mask, text[start:end], and its filler."""
+        mask = text[start:end]
+        taken = mask[: len(mask) - len(mask.lstrip())]
+        if self._tokenizer.is_word_piece or (taken and token.startswith(SPACES)):
+            return taken
+        apart = start == 0 or text[start - 1].isspace()
+        return " " if token.startswith(SPACES) and not apart else ""

@@ -10,7 +10,7 @@ from ..manifest import BundleError
 from ..opening import Runtime, open_session
 from ..results import Forecasting
 from .batching import TOKEN_BUDGET, answer_in_batches
-from .inputs import each_of, one_or_all, too_long
+from .inputs import encoded, one_or_all, too_long
 from .model import ROLE
 from .settings import read_settings, wrong_output
 
@@ -87,8 +87,8 @@ class Forecast:
         Raises:
             ValueError: if a series is refused; nothing is answered then.
         """
-        each, names = each_of(series, "Forecast: series", "Forecast: series")
-        rows = [self.encode(value, name, truncate) for value, name in zip(each, names)]
+        name = "Forecast: series"
+        rows = encoded(series, name, self.encode, truncate, token_budget, plural=name)
         lengths = [len(window) for window, _ in rows]
         values = answer_in_batches(rows, lengths, self._run, token_budget)
         return one_or_all(series, [self._answer(each) for each in values])
@@ -103,9 +103,10 @@ class Forecast:
         if isinstance(series, Mapping) and set(series) == set(fields):
             series, known = series["series"], series.get("known")
         elif isinstance(series, Mapping) or self._known_shape:
-            expected = " and ".join(fields)
+            given = [*series] if isinstance(series, Mapping) else series
             raise ValueError(
-                f"{name} must be a dictionary of {expected}; received {shown(series)}."
+                f"{name} must be a dictionary of {' and '.join(fields)}, which this model reads; "
+                f"received {shown(given)}."
             )
         else:
             known = None
@@ -157,9 +158,13 @@ def _array(value, name):
         ValueError: if they are none, or not finite.
     """
     try:
-        array = np.asarray(value, "float32")
+        given = np.asarray(value)
+        if given.dtype.kind not in "biufO":
+            raise TypeError(f"{given.dtype} is no kind of real numbers")
+        with np.errstate(over="ignore"):
+            array = given.astype("float32")
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must be numbers; received {shown(value)}.") from error
     if not np.isfinite(array).all():
-        raise ValueError(f"{name} must be finite numbers; received {shown(value)}.")
+        raise ValueError(f"{name} must be finite numbers in float32; received {shown(value)}.")
     return array

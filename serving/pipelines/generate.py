@@ -33,13 +33,11 @@ class _Row:
         text: as it was given.
         token_ids: its ids.
         room: how many tokens may follow.
-        place: among the prompts of a call.
     """
 
     text: str
     token_ids: list
     room: int
-    place: int
 
 
 class Generate:
@@ -86,10 +84,7 @@ class Generate:
         options = self._options(options)
         require_count("Generate: token_budget", token_budget)
         texts, names = each_of(prompts, "Generate: prompt")
-        rows = [
-            self._row(text, name, place, options)
-            for place, (text, name) in enumerate(zip(texts, names))
-        ]
+        rows = [self._row(text, name, options) for text, name in zip(texts, names)]
         answers = [None] * len(rows)
         for batch in _batches(rows, options, token_budget):
             for place, each in zip(batch, self._generate([rows[i] for i in batch], options)):
@@ -112,7 +107,7 @@ class Generate:
                 raise ValueError(
                     f"Generate: a stream needs {name}=1; received {getattr(options, name)}."
                 )
-        return self._stream(self._row(prompt, "Generate: prompt", 0, options), options)
+        return self._stream(self._row(prompt, "Generate: prompt", options), options)
 
     def encode(self, text, name="Generate: prompt", max_new_tokens=1, truncate=False):
         """Return the ids of a prompt.
@@ -125,14 +120,17 @@ class Generate:
         room = min(limits.target_length - max_new_tokens, limits.source_length)
         if room < 1:
             raise ValueError(
-                f"Generate: max_new_tokens must be under {limits.target_length}, the limit of a "
-                f"prompt and what follows; received {max_new_tokens}."
+                "Generate: max_new_tokens and min_new_tokens must be under "
+                f"{limits.target_length}, the limit of a prompt and what follows; "
+                f"received {max_new_tokens}."
             )
         if len(token_ids) <= room:
             return token_ids
         if truncate:
-            start = token_ids[: room > 1 and token_ids[0] == self.manifest.decoding.start_id]
-            return start + token_ids[len(start) - room :]
+            start = token_ids[:1]
+            if room == 1 or start != [self.manifest.decoding.start_id]:
+                return token_ids[-room:]
+            return start + token_ids[1 - room :]
         raise ValueError(
             f"{name} has {len(token_ids)} tokens; with {max_new_tokens} new ones the limit is "
             f"{room}. Nothing was truncated: shorten it, or ask for fewer, or for truncate=True."
@@ -154,14 +152,23 @@ class Generate:
 
     def _options(self, options):
         """Return `Options`, complete and checked."""
+        known = [each.name for each in dataclasses.fields(Options)]
+        for name in options:
+            if name not in known:
+                raise ValueError(f"Generate: unknown option {name}; known: {', '.join(known)}.")
         decoding, size = self.manifest.decoding, self._graphs.vocab_size
         return complete(Options(**options), decoding, size, self._tokenizer)
 
-    def _row(self, text, name, place, options):
+    def _row(self, text, name, options):
         new = options.max_new_tokens
         token_ids = self.encode(text, name, max(new or 1, options.min_new_tokens), options.truncate)
         room = new or self.manifest.limits.target_length - len(token_ids)
-        return _Row(text, token_ids, room, place)
+        last = max(options.forced_tokens, default=0)
+        if last >= room:
+            raise ValueError(
+                f"{name} leaves room for {room} tokens; forced_tokens has one at {last}."
+            )
+        return _Row(text, token_ids, room)
 
     def _generate(self, rows, options):
         """Return the `Generation` of each row."""
@@ -265,6 +272,8 @@ def _sample(rows, options):
     uniform = np.zeros((len(rows) * options.n_best, max(row.room for row in rows)))
     for source, drawn in enumerate(uniform):
         row, number = rows[source // options.n_best], source % options.n_best
-        seed = None if options.seed is None else [options.seed, row.place, number]
+        seed = None
+        if options.seed is not None:  # of the prompt, so that no other one changes the answer
+            seed = [options.seed, number, len(row.token_ids), *row.token_ids]
         drawn[: row.room] = np.random.default_rng(seed).random(row.room)
     return Sample(uniform)

@@ -1,8 +1,9 @@
 """What pipelines are given: inputs of one text or of several that belong together."""
 
+import itertools
 from collections.abc import Mapping
 
-from ..checks import shown
+from ..checks import require_count, require_flag, shown
 from ..manifest import BundleError
 from ..text import SentencePieces, Subwords, read_tokenizer
 
@@ -21,18 +22,21 @@ def each_of(inputs, name, plural=None):
     return [inputs], [name]
 
 
-def encoded(inputs, name, encode, *options):
+def encoded(inputs, name, encode, truncate, token_budget, plural=None):
     """Return what the model reads of each input, as a list.
 
     Args:
-        inputs, name: as `each_of` takes them.
-        encode: takes an input, its name and the options.
-        options: more that it takes.
+        inputs, name, plural: as `each_of` takes them.
+        encode: takes an input, its name and `truncate`.
+        truncate, token_budget: options of every pipeline, which are checked here.
 
     Raises:
-        ValueError: as `encode` does.
+        ValueError: if an option is wrong, or as `encode` does.
     """
-    return [encode(value, own, *options) for value, own in zip(*each_of(inputs, name))]
+    who = name.partition(":")[0]
+    require_flag(f"{who}: truncate", truncate)
+    require_count(f"{who}: token_budget", token_budget)
+    return [encode(value, own, truncate) for value, own in zip(*each_of(inputs, name, plural))]
 
 
 def one_or_all(inputs, answers):
@@ -79,6 +83,19 @@ def require_text(text, name, surrogates=False):
         raise ValueError(
             f"{name} must hold no lone surrogate; received {text[error.start]!r} at {error.start}."
         ) from error
+
+
+def require_token(found, name):
+    """Raise a ValueError if a tokenizer found no token in a text that is no blank.
+
+    WordPiece leaves out what can not be seen, as NUL and U+200B; SentencePiece some of it.
+
+    Args:
+        found: the tokens, or anything that tells whether there are some.
+        name: of the text, for errors.
+    """
+    if not found:
+        raise ValueError(f"{name} has no token; write something to answer.")
 
 
 def open_tokenizer(folder, manifest, role, kind=None):
@@ -132,7 +149,7 @@ class TextReader:
             ValueError: beginning with `name`, if the text can not be answered.
         """
         require_words(text, name)
-        return self._fitted(name, truncate, text)
+        return self._fitted((name,), truncate, text)
 
     def read_pair(self, text, pair, names, truncate=False):
         """Return the `Encoding` of a pair of texts.
@@ -149,7 +166,7 @@ class TextReader:
             require_words(each, name)
         if not isinstance(self.tokenizer, Subwords):
             raise ValueError(f"{names[1]} is one too many: the bundle's tokenizer takes no pairs.")
-        return self._fitted(names[0], truncate, text, pair)
+        return self._fitted(names, truncate, text, pair)
 
     def read_windows(self, text, name, stride):
         """Return the `Encoding`s of the windows of a text, which may have any length.
@@ -163,15 +180,25 @@ class TextReader:
             ValueError: beginning with `name`, if the text can not be answered.
         """
         require_words(text, name)
-        return self.tokenizer.windows(None, text, self.limit, stride)
+        encodings = self.tokenizer.windows(None, text, self.limit, stride)
+        require_token(any(encodings[0].offsets), name)
+        return encodings
 
-    def _fitted(self, name, truncate, *texts):
+    def _fitted(self, names, truncate, *texts):
         encoding = self.tokenizer.analyze(*texts)
+        if _runs(encoding.offsets) < len(texts):  # only then is it worth to read them again
+            for text, name in zip(texts, names):
+                require_token(self.tokenizer.encode(text), name)
         if len(encoding) <= self.limit:
             return encoding
         if truncate:
             return self.tokenizer.analyze(*texts, max_length=self.limit, truncate=True)
-        raise ValueError(too_long(name, len(encoding), self.limit))
+        raise ValueError(too_long(names[0], len(encoding), self.limit))
+
+
+def _runs(offsets):
+    """Return how many runs of tokens of texts special ones stand around."""
+    return sum(key for key, _ in itertools.groupby(each is not None for each in offsets))
 
 
 def too_long(name, length, limit, unit="tokens"):

@@ -1,11 +1,10 @@
 """What may be asked of a pipeline that generates."""
 
-import math
 import numbers
 import operator
 from dataclasses import dataclass, field, replace
 
-from ..checks import require_count, shown
+from ..checks import require_count, require_flag, require_number, shown
 from ..decoding import (
     BannedTokens,
     ForcedToken,
@@ -15,8 +14,9 @@ from ..decoding import (
     TopK,
     TopP,
 )
+from ..manifest.format import MOST_PENALTY
 
-EARLY_STOPPING = ("never", False, True)
+SMALLEST, LARGEST = 1e-30, 1e30  # of a divisor of logits, which are float32
 
 
 def require_beams(who, beam_size, n_best, vocab_size):
@@ -40,7 +40,15 @@ def require_penalty(who, alpha):
     Raises:
         ValueError: unless it is a number from -10 to 10.
     """
-    return _number(f"{who}: length_penalty", alpha, -10 <= _real(alpha) <= 10, "from -10 to 10")
+    return require_number(f"{who}: length_penalty", alpha, -MOST_PENALTY, MOST_PENALTY)
+
+
+def require_early_stopping(who, value):
+    """Raise a ValueError unless `value` is "never", False or True."""
+    if not isinstance(value, bool) and not (isinstance(value, str) and value == "never"):
+        raise ValueError(
+            f'{who}: early_stopping must be "never", False or True; received {shown(value)}.'
+        )
 
 
 @dataclass(frozen=True)
@@ -58,13 +66,16 @@ class Options:
         sample: draw each token, instead of taking the most probable one.
         temperature, top_k, top_p: of what is drawn, see `serving.decoding`; a top_k of None and a
             top_p of 1 keep all.
-        seed: a whole number: the same answers at each call; None: others.
+        seed: a whole number: a prompt has the same answers at each call, alone or among others,
+            and equal prompts have equal ones; None: others at each call.
         repetition_penalty: above 1: what is there already becomes less probable.
         banned_tokens: ids or tokens that are never chosen.
-        forced_tokens: place behind the prompt, from 0 -> the id or token that stands there.
+        forced_tokens: place behind the prompt, from 0 -> the id or token that stands there, which
+            is none of those banned.
         stop: a string, or strings, that end a text and are no part of it.
         echo: answer with the prompt before its continuation.
-        truncate: leave out the begin of a prompt that is too long.
+        truncate: leave out the begin of a prompt that is too long; needs `max_new_tokens`, which
+            says how much room an answer must have.
 
     Raises:
         ValueError: if a value is refused.
@@ -93,6 +104,7 @@ class Options:
         for name, kinds in _CONTAINERS.items():
             if not isinstance(getattr(self, name), kinds):
                 expected = " or ".join(kind.__name__ for kind in kinds)
+                expected = f"string or {expected}" if name == "stop" else expected
                 received = shown(getattr(self, name))
                 raise ValueError(f"Generate: {name} must be a {expected}; received {received}.")
         for name in ("max_new_tokens", "top_k"):
@@ -104,18 +116,16 @@ class Options:
         if self.seed is not None:
             self._set("seed", _at_least_0("seed", self.seed))
         for name in ("temperature", "repetition_penalty"):
-            holds = 0 < _real(getattr(self, name)) < math.inf
-            _number(f"Generate: {name}", getattr(self, name), holds, "above 0")
-        _number("Generate: top_p", self.top_p, 0 < _real(self.top_p) <= 1, "above 0, at most 1")
+            value = require_number(f"Generate: {name}", getattr(self, name), SMALLEST, LARGEST)
+            self._set(name, value)
+        self._set("top_p", require_number("Generate: top_p", self.top_p, SMALLEST, 1))
+        for name in ("sample", "echo", "truncate"):
+            require_flag(f"Generate: {name}", getattr(self, name))
         if not all(isinstance(each, str) and each for each in self.stop):
             raise ValueError(
                 f"Generate: stop must be strings, none of them empty; received {shown(self.stop)}."
             )
-        if self.early_stopping not in EARLY_STOPPING:
-            raise ValueError(
-                'Generate: early_stopping must be "never", False or True; '
-                f"received {shown(self.early_stopping)}."
-            )
+        require_early_stopping("Generate", self.early_stopping)
         self._require_sense()
 
     def _require_sense(self):
@@ -124,6 +134,10 @@ class Options:
         for name, default in drawn.items():
             if not self.sample and getattr(self, name) != default:
                 raise ValueError(f"Generate: {name} needs sample=True.")
+        if self.truncate and self.max_new_tokens is None:
+            raise ValueError(
+                "Generate: truncate needs max_new_tokens, or a prompt would leave room for one."
+            )
         if self.max_new_tokens is not None and self.min_new_tokens > self.max_new_tokens:
             raise ValueError(
                 "Generate: min_new_tokens must be at most max_new_tokens; received "
@@ -170,6 +184,12 @@ def complete(options, decoding, vocab_size, tokenizer):
         place: _id("forced_tokens", each, vocab_size, tokenizer)
         for place, each in options.forced_tokens.items()
     }
+    for place, token in forced.items():
+        if token in banned:
+            raise ValueError(
+                "Generate: forced_tokens must be none of banned_tokens; received "
+                f"{shown(options.forced_tokens[place])} as both."
+            )
     return replace(
         options,
         beam_size=beam_size,
@@ -225,15 +245,3 @@ def _at_least_0(name, value):
             f"Generate: {name} must be a whole number of at least 0; received {shown(value)}."
         )
     return count
-
-
-def _real(value):
-    """Return a number as it is, anything else as nan, which no range holds."""
-    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    return value if is_number else math.nan
-
-
-def _number(name, value, holds, expected):
-    if not holds:
-        raise ValueError(f"{name} must be a number {expected}; received {shown(value)}.")
-    return float(value)

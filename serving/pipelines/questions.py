@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from ..manifest import BundleError
 from ..text import CharacterTable, Subwords, WordTable, pad, word_places
 from ..text.packing import pad_nested
-from .inputs import TextReader, open_tokenizer, too_long
+from .inputs import TextReader, open_tokenizer, require_token, too_long
 from .model import TOKENS, Packing
 from .windows import Windows
 
@@ -23,9 +23,6 @@ class Question:
     context: str
     windows: Windows
     offsets: list
-
-    def __len__(self):
-        return len(self.windows)
 
 
 class SubwordQuestions:
@@ -74,12 +71,12 @@ class SubwordQuestions:
         """
         limit, stride = self._settings.question_length, self._settings.stride
         length = len(self._tokenizer.encode(question))
+        require_token(length, f"{name}, question")
         if length > limit and not truncate:
             raise ValueError(too_long(f"{name}, question", length, limit))
         encodings = self._tokenizer.windows(question, context, self._window, stride, limit)
         windows = Windows.of(encodings, stride, before=min(length, limit))
-        if not windows.tokens[0]:
-            raise ValueError(f"{name}, context has no token; write something to answer from.")
+        require_token(windows.tokens[0], f"{name}, context")
         return Question(context, windows, windows.of_text("offsets"))
 
 

@@ -9,10 +9,10 @@ import numpy as np
 from ..checks import shown
 from ..manifest import BundleError
 from ..results import Entity, Tagging, Word
-from ..text import Subwords
+from ..text import Subwords, whole_characters
 from .batching import TOKEN_BUDGET
 from .entities import SCHEMES, entities, is_tag
-from .inputs import TextReader, encoded, one_or_all, require_words
+from .inputs import TextReader, encoded, one_or_all, require_token, require_words
 from .model import Model, softmax
 from .settings import read_settings, wrong_output
 from .windows import Windows
@@ -62,9 +62,6 @@ class _Row:
     places: list
     tokens: list
 
-    def __len__(self):
-        return len(self.windows)
-
 
 class Tag:
     """The tags of a text's words.
@@ -112,7 +109,7 @@ class Tag:
         Raises:
             ValueError: if a text is refused; nothing is answered then.
         """
-        rows = encoded(texts, "Tag: text", self.encode, truncate)
+        rows = encoded(texts, "Tag: text", self.encode, truncate, token_budget)
         windows = [window for row in rows for window in row.windows.rows]
         firsts = [first_tokens for row in rows for _, first_tokens in row.tokens]
         scores = self._model.answer(
@@ -128,9 +125,10 @@ class Tag:
         Raises:
             ValueError: beginning with `name`, if it can not be answered.
         """
-        places = None
+        given, places = (), None
         if isinstance(text, tuple):
-            text, places = _joined(text, name)
+            given = text
+            text, places = _joined(given, name)
         stride = self._settings.stride
         if stride is None:
             windows = Windows.of([self._reader.read(text, name, truncate)], stride=1)
@@ -139,6 +137,9 @@ class Tag:
         if places is None and self._settings.words == "spaces":
             places = [found.span() for found in re.finditer(r"\S+", text)]
         places, tokens = _tokens_of_words(text, windows, places)
+        if len(places) < len(given):  # some were cut, or have no token
+            for number, word in enumerate(given):
+                require_token(self._reader.tokenizer.encode(word), f"{name}, word {number}")
         return _Row(text, windows, places, _by_window(windows, np.array(tokens, int)))
 
     def _answer(self, row, scores_by_window):
@@ -196,22 +197,28 @@ def _tokens_of_words(text, windows, places):
     Args:
         text: the text.
         windows: its `Windows`.
-        places: of the words; None for those of the tokenizer.
+        places: of the words; None for those of the tokenizer: not spaces, nor the marks that belong
+            to the word before, which byte-level BPE splits from it.
     """
     starts = None if places is None else [start for start, _ in places]
     first_tokens, ends = {}, {}
     offsets = windows.of_text("offsets")
     for token, ((start, end), word) in enumerate(zip(offsets, windows.of_text("word_ids"))):
         if starts is not None:
-            word = max(bisect.bisect_right(starts, max(start, end - 1)) - 1, 0)
+            word = bisect.bisect_right(starts, max(start, end - 1)) - 1
+            if word < 0 and end > start:  # a space before the first word
+                continue
+            word = max(word, 0)
         first_tokens.setdefault(word, token)
         ends[word] = end
     if places is not None:
         return [places[word] for word in first_tokens], [*first_tokens.values()]
-    begins = [offsets[token][0] for token in first_tokens.values()]
-    # A token may begin with the space before its word.
-    begins = [
-        start + len(text[start:end]) - len(text[start:end].lstrip())
-        for start, end in zip(begins, ends.values())
-    ]
-    return list(zip(begins, ends.values())), [*first_tokens.values()]
+    places, tokens = [], []
+    for token, end in zip(first_tokens.values(), ends.values()):
+        start = offsets[token][0]
+        start += len(text[start:end]) - len(text[start:end].lstrip())  # the space before the word
+        end = whole_characters(text, start, end)[1]
+        if start < end and (not places or start >= places[-1][1]):
+            places.append((start, end))
+            tokens.append(token)
+    return places, tokens

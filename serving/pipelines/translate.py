@@ -5,15 +5,15 @@ import unicodedata
 
 import numpy as np
 
-from ..checks import require_count, shown
+from ..checks import require_flag, shown
 from ..decoding import Greedy, Prompts, search, steps
 from ..manifest import BundleError
 from ..results import Translation
 from ..session import EncoderDecoder
 from ..text import CharacterTable, Encoding, pad
 from .batching import TOKEN_BUDGET, answer_in_batches
-from .inputs import each_of, one_or_all, open_tokenizer, require_words, too_long
-from .options import EARLY_STOPPING, require_beams, require_penalty
+from .inputs import encoded, one_or_all, open_tokenizer, require_token, require_words, too_long
+from .options import require_beams, require_early_stopping, require_penalty
 from .pieces import Detokenizer, pieces
 
 SHORTEST = 16  # tokens: a shorter source takes as much of the token budget, for its target's sake
@@ -72,9 +72,7 @@ class Translate:
             ValueError: if a text or an option is refused; nothing is answered then.
         """
         decode = self._search(beam_size, n_best, length_penalty, attention, early_stopping)
-        require_count("Translate: token_budget", token_budget)
-        each, names = each_of(texts, "Translate: text")
-        rows = [self.encode(text, name, truncate) for text, name in zip(each, names)]
+        rows = encoded(texts, "Translate: text", self.encode, truncate, token_budget)
         beams = decode.keywords["beam_size"]
         lengths = [beams * max(len(row), SHORTEST) for row in rows]
         answer = functools.partial(self._translate, decode)
@@ -89,6 +87,7 @@ class Translate:
         Raises:
             ValueError: if the text is refused.
         """
+        require_flag("Translate: truncate", truncate)
         row = self.encode(text, truncate=truncate)
         limits = np.array([self.manifest.limits.target_length])
         greedy = Greedy(self.manifest.decoding.end_id, limits, Prompts([()]))
@@ -105,6 +104,7 @@ class Translate:
         if self.manifest.text_prefix:
             self._check_prefix(text, name)
         encoding = _characters(self._source, text) if characters else self._source.analyze(text)
+        require_token(characters or any(encoding.offsets), name)
         limit = self.manifest.limits.source_length
         if len(encoding) <= limit:
             return encoding
@@ -140,16 +140,12 @@ class Translate:
         beam_size = defaults.beam_size if beam_size is None else beam_size
         alpha = defaults.length_penalty if length_penalty is None else length_penalty
         beam_size, n_best = require_beams("Translate", beam_size, n_best, self._graphs.vocab_size)
-        if attention and not self._graphs.attends:
+        if require_flag("Translate: attention", attention) and not self._graphs.attends:
             raise ValueError("Translate: attention must be False; this model does not attend.")
-        if early_stopping not in EARLY_STOPPING:
-            raise ValueError(
-                f'Translate: early_stopping must be "never", False or True; '
-                f"received {shown(early_stopping)}."
-            )
+        require_early_stopping("Translate", early_stopping)
         return functools.partial(
             search,
-            functools.partial(self._graphs.step, attention=bool(attention)),
+            functools.partial(self._graphs.step, attention=attention),
             end_id=defaults.end_id,
             beam_size=beam_size,
             n_best=n_best,

@@ -54,6 +54,12 @@ class TreeReader:
             ValueError: beginning with `name`, if it can not be answered.
         """
         require_words(text, name)
+        count = text.count("(")
+        if count > self._limit:
+            raise ValueError(
+                f"{name} has {count} nodes; the limit is {self._limit}. "
+                "A tree is never cut: ask about a part of it."
+            )
         try:
             nodes = Nodes(parse_tree(text))
         except ValueError as error:
@@ -61,11 +67,6 @@ class TreeReader:
                 f"{name} must be a tree in brackets, as (3 (2 A) (2 film)): {error}; "
                 f"received {shown(text)}."
             ) from error
-        if len(nodes) > self._limit:
-            raise ValueError(
-                f"{name} has {len(nodes)} nodes; the limit is {self._limit}. "
-                "A tree is never cut: ask about a part of it."
-            )
         most = max(map(len, nodes.children))
         if most > self._most_children:
             raise ValueError(

@@ -19,9 +19,6 @@ class Windows:
     tokens: list
     firsts: list
 
-    def __len__(self):
-        return sum(map(len, self.rows))
-
     @classmethod
     def of(cls, encodings, stride, before=0):
         """Return the `Windows` of `Encoding`s.

@@ -11,7 +11,7 @@ from .sentence_pieces import SentencePieces
 from .subwords import Subwords, tidy
 from .vocabularies import BOS, EOS, PAD, SPECIAL_TOKENS, UNK, CharacterTable
 from .word_piece import read_vocabulary, word_piece
-from .words import WordTable, word_places
+from .words import WordTable, whole_characters, word_places
 
 __all__ = [
     "BOS",
@@ -30,6 +30,7 @@ __all__ = [
     "read_tokenizer",
     "read_vocabulary",
     "tidy",
+    "whole_characters",
     "word_piece",
     "word_places",
 ]

@@ -103,10 +103,10 @@ class Nodes:
         places = {before: now for now, before in enumerate(order)}
         self.trees = [trees[each] for each in order]
         self.children = [[places[child] for child in children[each]] for each in order]
-        self.levels = [
-            [places[each] for each in order if heights[each] == height]
-            for height in range(1, heights[0] + 1)
-        ]
+        self.levels = [[] for _ in range(heights[0])]
+        for each in order:
+            if heights[each]:
+                self.levels[heights[each] - 1].append(places[each])
 
     def __len__(self):
         return len(self.trees)

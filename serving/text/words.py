@@ -2,17 +2,18 @@
 
 One way of splitting for all that reads words: runs of letters and digits; any other visible
 character is a word of its own. It leaves out the rules of a language ("don't" is don, ' and t), and
-the words of scripts that set no space between them: a run of such letters is one word.
+the words of scripts that set no space between them: a run of such letters is one word. What a
+reader sees as one character is never cut, so far as `whole_characters` says.
 """
 
 import collections
-import itertools
 import unicodedata
 
 from .encoding import require_text
 from .vocabularies import PAD, SPECIAL_TOKENS, UNK, Table
 
-JOINED = ("Pc", "Cf")  # "_", and what joins letters without being seen
+JOINER = "\u200d"  # makes one sign of two
+SKIN_TONES = range(0x1F3FB, 0x1F400)  # of the sign before
 
 
 def word_places(text):
@@ -22,20 +23,53 @@ def word_places(text):
         ValueError: if `text` is not a string, or holds a lone surrogate.
     """
     require_text("words", text)
-    places = []
-    for kind, run in itertools.groupby(enumerate(text), lambda each: _kind(each[1])):
-        indices = [place for place, _ in run]
-        if kind == "letters":
-            places.append((indices[0], indices[-1] + 1))
-        elif kind == "signs":
-            places += [(place, place + 1) for place in indices]
+    places, last = [], "nothing"
+    for place, character in enumerate(text):
+        kind = _kind(character)
+        behind = bool(places) and places[-1][1] == place
+        if behind and (
+            _goes_on(text, place) or (last == "letters" and kind in ("letters", "joins"))
+        ):
+            places[-1] = places[-1][0], place + 1
+        elif kind in ("letters", "signs"):
+            places.append((place, place + 1))
+            last = kind
     return places
+
+
+def whole_characters(text, start, end):
+    """Return (start, end) of a part of a text, widened to the characters that a reader sees.
+
+    Marks, variation selectors and skin tones belong to the character before them, and so does a
+    zero width joiner with the sign behind it. A tokenizer may leave them out or cut before them.
+    It leaves out flags, which are two letters each, and the syllables of Hangul.
+
+    Reference: https://www.unicode.org/reports/tr29/ (rules GB9, GB9a and GB11)
+    """
+    while 0 < start < end and _goes_on(text, start):
+        start -= 1
+    while 0 < end < len(text) and _goes_on(text, end):
+        end += 1
+    return start, end
+
+
+def _goes_on(text, place):
+    """Whether the character at a place belongs to the one before."""
+    character, before = text[place], text[place - 1]
+    if character.isascii() or before.isspace():
+        return False
+    category = unicodedata.category(character)
+    if category[0] == "M" or character == JOINER or ord(character) in SKIN_TONES:
+        return True
+    return before == JOINER and category[0] == "S"
 
 
 def _kind(character):
     category = unicodedata.category(character)
-    if category[0] in "LMN" or category in JOINED:  # a mark goes with the letter before it
+    if category[0] in "LMN" or category == "Pc":
         return "letters"
+    if category == "Cf":  # joins letters, or says how they are written, without being seen
+        return "joins"
     return "nothing" if category[0] == "Z" or category == "Cc" else "signs"
 
 

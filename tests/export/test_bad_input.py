@@ -26,7 +26,7 @@ def run(tmp_path_factory):
         (["--precision", "int8", "--portable"], "int8: .* leave out --portable, or --precision."),
         (["--tolerance", "nan"], "--tolerance must be a number from 0 on; received nan."),
         (["--tolerance", "-1"], "--tolerance must be a number from 0 on; received -1."),
-        (["--import", "no_such_module"], "--import no_such_module: No module named .*"),
+        (["--import", "no_such_module"], "--import no_such_module: ModuleNotFound.* FILE for .*"),
         (["--generate-in-graph"], "Classify generates nothing; leave out --generate-in-graph."),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -75,11 +75,11 @@ def change(run, **fields):
     [
         (
             {"limits": {"source_length": LIMIT + 1, "target_length": 1}},
-            f"limits: source_length must be at most the model's positions, {LIMIT}; received "
-            f"{LIMIT + 1}. Save the run again with a lower limit.",
+            f"limits.source_length must be at most the model's positions, {LIMIT}; received "
+            f"{LIMIT + 1}. Save the run again.",
         ),
         ({"pipeline": "Dream"}, "pipeline must be Translate, Generate, Classify, Tag, "),
-        ({"years": 99}, "unexpected keyword argument 'years'; train again."),
+        ({"years": 99}, "run.json: not a run record: years is unknown; train again."),
     ],
 )
 def test_a_run_that_can_not_be_is_refused(tmp_path, fields, message, capsys):

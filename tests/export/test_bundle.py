@@ -64,7 +64,7 @@ def test_recurrent_layers_are_native_nodes_and_no_graph_loops(dates_bundle, role
 
 def test_the_model_card_shows_how_to_run_it_and_what_it_answers(dates_bundle):
     card = (dates_bundle / "README.md").read_text(encoding="utf-8")
-    assert f"python -m serving predict {dates_bundle}" in card
+    assert f"python -m serving predict {dates_bundle.name} " in card
     assert "| clean |" in card
     assert "onnx/encoder.onnx" in card
 
@@ -105,8 +105,8 @@ def test_overwrite_replaces_a_bundle_and_leaves_nothing_beside_it(
         (lambda run: (run / "run.json").unlink(), "not a finished run, run.json is missing"),
         (lambda run: (run / "run.json").write_text("{"), "run.json: not a run record"),
         (lambda run: (run / "run.json").write_text('{"task": "x"}'), "not a run record"),
-        (lambda run: edit(run / "run.json", limits={"length": 3}), "run.json: not a run record"),
-        (lambda run: edit(run / "run.json", text_prefix={"name": "x"}), "not a run record"),
+        (lambda run: edit(run / "run.json", limits={"length": 3}), "limits.source_length is mis"),
+        (lambda run: edit(run / "run.json", text_prefix={"name": "x"}), "text_prefix.values is m"),
         (lambda run: (run / "model.keras").write_bytes(b"PK"), "not a model that Keras can load"),
         (lambda run: (run / "model.keras").unlink(), "not a model that Keras can load"),
         (lambda run: (run / "scores.json").unlink(), "scores.json: can not be read"),

@@ -1,6 +1,7 @@
 """From a model of each kind to its bundle and to an answer."""
 
-import numpy as np
+import shlex
+
 import pytest
 
 import serving
@@ -23,7 +24,9 @@ from seqkeras.models import (
 from seqkeras.runs import save_run
 from seqkeras.tokenizers import CharacterTable, WordTable, word_places
 from seqkeras.tokenizers.learn import learn_byte_pairs, learn_word_piece
+from serving.__main__ import main as command_line
 from serving.manifest import read_manifest, verify_files
+from serving.printing import as_line
 from tests.arrays import floats, randomize
 
 TEXTS = [
@@ -45,7 +48,8 @@ def classify(folder):
     tokenizer = learn_word_piece(TEXTS, 80)
     model = WithHeads(encoder(len(tokenizer)), {"label": ClassificationHead(3)})
     settings = {"output": "label", "labels": ["low", "middle", "high"]}
-    return _saved(folder, model, "Classify", tokenizer, TEXTS, settings=settings)
+    targets = ["low", "middle", "low", "high"]
+    return _saved(folder, model, "Classify", tokenizer, TEXTS, settings=settings, targets=targets)
 
 
 def tag(folder):
@@ -127,7 +131,7 @@ def translate(folder):
     return TEXTS
 
 
-def _saved(folder, model, pipeline, tokenizer, inputs, target_length=1, settings=None):
+def _saved(folder, model, pipeline, tokenizer, inputs, target_length=1, settings=None, targets=()):
     if not model.built:
         model.build({"token_ids": (None, None)})
     randomize(model)
@@ -135,7 +139,10 @@ def _saved(folder, model, pipeline, tokenizer, inputs, target_length=1, settings
         folder,
         model,
         pipeline,
-        [{"input": each} for each in inputs],
+        [
+            {"input": each} | ({"target": targets[place]} if place < len(targets) else {})
+            for place, each in enumerate(inputs)
+        ],
         {
             "source_length": LIMIT if target_length == 1 else LIMIT + 8,
             "target_length": target_length,
@@ -162,7 +169,7 @@ MAKERS = [
 
 
 @pytest.mark.parametrize("make", MAKERS, ids=lambda make: make.__name__)
-def test_a_run_becomes_a_bundle_that_answers(make, tmp_path):
+def test_a_run_becomes_a_bundle_that_answers(make, tmp_path, monkeypatch, capsys):
     inputs = make(tmp_path / "run")
     export(tmp_path / "run", tmp_path / "bundle")
     manifest = read_manifest(tmp_path / "bundle")
@@ -173,11 +180,20 @@ def test_a_run_becomes_a_bundle_that_answers(make, tmp_path):
     answers = serving.load(tmp_path / "bundle")(inputs)
     assert len(answers) == len(inputs)
     card = (tmp_path / "bundle/README.md").read_text(encoding="utf-8")
-    assert f"serving predict {tmp_path / 'bundle'}" in card
+    [command] = [line for line in card.splitlines() if line.startswith("python -m serving ")]
+    monkeypatch.chdir(tmp_path)  # where the card says that it works
+    assert command_line(shlex.split(command)[3:]) == 0
+    # Numbers of a batch differ in their last digits from those of an input alone.
+    found, expected = capsys.readouterr().out.split(), as_line(answers[0]).split()
+    assert [each[:5] for each in found] == [each[:5] for each in expected]
 
 
-@pytest.mark.parametrize("make", [classify, generate], ids=lambda make: make.__name__)
-def test_another_precision_answers_too(make, tmp_path):
+@pytest.mark.parametrize(
+    ("make", "scored"),
+    [(classify, ("accuracy", 4)), (generate, (None, None)), (translate, ("exact match", 6))],
+    ids=lambda each: getattr(each, "__name__", ""),
+)
+def test_another_precision_answers_too(make, scored, tmp_path):
     inputs = make(tmp_path / "run")
     options = Options(precisions=("int8",), tolerance=1.0, saved_models=False)
     manifest = export(tmp_path / "run", tmp_path / "bundle", options=options)
@@ -185,23 +201,24 @@ def test_another_precision_answers_too(make, tmp_path):
     assert figures["bytes"] < figures["float32_bytes"]
     pipeline = serving.load(tmp_path / "bundle", precision="int8")
     assert len(pipeline(inputs)) == len(inputs)
+    name, examples = scored
+    assert (figures.get("score_name"), figures.get("scored_examples")) == scored
+    card = (tmp_path / "bundle/README.md").read_text(encoding="utf-8")
+    assert "| agreement with float32 |" in card
+    if name:
+        assert 0 <= figures["score"] <= 1 and 0 <= figures["float32_score"] <= 1
+        assert f"| {name} | agreement with float32 |" in card
+        assert f"The {name} of float32, on {examples} examples, is " in card
 
 
-@pytest.mark.parametrize("make", [generate, translate], ids=lambda make: make.__name__)
-@pytest.mark.parametrize("portable", [False, True])
-def test_a_bundle_may_hold_one_graph_that_generates(make, portable, tmp_path):
-    make(tmp_path / "run")
-    options = Options(generate_in_graph=True, portable=portable, saved_models=False)
-    manifest = export(tmp_path / "run", tmp_path / "bundle", options=options)
-    graph = manifest.graphs["generate"]
-    assert [spec.name for spec in graph.inputs] == ["token_ids", "lengths"]
-    import onnxruntime
-
-    session = onnxruntime.InferenceSession(tmp_path / "bundle" / graph.file)
-    token_ids = np.array([[4, 5, 6], [7, 8, 9]])
-    ids, lengths, scores = session.run(None, {"token_ids": token_ids, "lengths": np.array([3, 2])})
-    assert ids.shape == (2, manifest.limits.target_length)
-    assert np.isfinite(scores).all() and (lengths > 0).all()
+def test_a_target_that_is_no_label_is_refused_before_anything_is_made(tmp_path):
+    classify(tmp_path / "run")
+    path = tmp_path / "run/validation.json"
+    path.write_text(path.read_text().replace('"high"', '"hihg"'))
+    message = r"validation.json\[3\]: target must be one of the labels low, middle, high; received"
+    with pytest.raises(ExportError, match=message):
+        export(tmp_path / "run", tmp_path / "bundle")
+    assert [each.name for each in tmp_path.iterdir()] == ["run"]
 
 
 def test_a_pipeline_that_generates_nothing_refuses_to_generate_in_a_graph(tmp_path):

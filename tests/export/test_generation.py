@@ -4,6 +4,7 @@ import functools
 
 import numpy as np
 import pytest
+from onnxruntime.capi.onnxruntime_pybind11_state import InvalidArgument
 
 from export import generation
 from export.families import parts_of
@@ -113,6 +114,52 @@ def test_rows_of_one_batch_do_not_meet():
     alone = run(graph, {"token_ids": inputs["token_ids"][1:2, :3], "lengths": np.array([3])})
     np.testing.assert_array_equal(alone["generated_ids"], together["generated_ids"][1:2])
     close(alone["scores"], together["scores"][1:2], rtol=1e-5, atol=1e-5)
+
+
+IDS = [[3, 4, 5], [6, 7, 8]]
+
+
+@pytest.mark.parametrize(
+    ("name", "token_ids", "lengths", "demand"),
+    [
+        ("rnn", [[3, -1], [3, 4]], [2, 2], "token_ids: each must be from 0 to 30"),
+        ("rnn", [[3, 4], [3, 31]], [2, 2], "token_ids: each must be from 0 to 30"),
+        ("gpt", [[3, 4], [3, 31]], [2, 2], "token_ids: each must be from 0 to 30"),
+        ("rnn", IDS, [3, 4], "lengths: each must be from 1 to the length of token_ids"),
+        ("gpt", IDS, [3, 0], "lengths: each must be from 1 to the length of token_ids"),
+        ("gpt", IDS, [3, -2], "lengths: each must be from 1 to the length of token_ids"),
+        ("gpt", IDS, [3], "lengths: must be as many as token_ids has rows"),
+        ("rnn", np.zeros((2, 0)), [0, 0], "token_ids: must have a column at least"),
+        ("gpt", np.zeros((2, 0)), [0, 0], "token_ids: must have a column at least"),
+        ("rnn", np.zeros((0, 3)), [], "token_ids: must have a row at least"),
+        ("gpt", np.zeros((0, 3)), [], "token_ids: must have a row at least"),
+        ("rnn", [[3] * 12], [12], "token_ids: at most 11 in a row"),
+        ("gpt", [[3] * LONGEST], [LONGEST], "lengths: at most 8, so that something can follow"),
+    ],
+)
+def test_what_can_not_be_meant_is_an_error_that_says_what_must_hold(
+    name, token_ids, lengths, demand
+):
+    given = {"token_ids": np.array(token_ids, "int64"), "lengths": np.array(lengths, "int64")}
+    with pytest.raises(InvalidArgument, match=f"Name:'{demand}"):
+        run(greedy_graph(name), given)
+
+
+@functools.cache
+def greedy_graph(name):
+    _, signatures, graphs = exported(name)
+    if name in ENCODER_DECODERS:
+        limits = {"vocab_size": V, "source_length": 11}
+        return generation.encoder_decoder(graphs, signatures, DecodingDefaults(), LONGEST, **limits)
+    return generation.language_model(graphs, signatures, DecodingDefaults(), LONGEST)
+
+
+def test_a_prompt_that_leaves_room_for_one_token_is_answered_with_it():
+    prompt = np.array([[3] * (LONGEST - 1)])
+    found = run(greedy_graph("gpt"), {"token_ids": prompt, "lengths": np.array([LONGEST - 1])})
+    assert found["generated_ids"].shape == (1, LONGEST)
+    np.testing.assert_array_equal(found["generated_ids"][:, :-1], prompt)
+    assert found["generated_lengths"] == LONGEST
 
 
 def test_a_portable_graph_generates_the_same():

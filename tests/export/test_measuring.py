@@ -8,6 +8,7 @@ import pytest
 from export import measuring
 from export.measuring import PrecisionError, Task, measure
 from export.quantize import quantize
+from export.scores import Score
 from seqkeras.values import NEVER
 from tests.arrays import floats
 from tests.export.running import run
@@ -83,25 +84,23 @@ def test_of_vectors_the_direction_counts():
         for a, b in ((each["x"] @ KERNEL, 2 * each["x"] @ KERNEL), 2 * (each["x"].sum(-1),)):
             cosines.append(np.vdot(a, b) / np.linalg.norm(a) / np.linalg.norm(b))
     assert as_long["mean_cosine"] == pytest.approx(np.mean(cosines), rel=1e-5)
-    with pytest.raises(PrecisionError, match="are worse than float32's by 1"):
+    with pytest.raises(PrecisionError, match="differ from float32's by 1"):
         measure(scorer(KERNEL), scorer(-KERNEL), EXAMPLES, Task(vectors=True), "other", 0.9)
 
 
-def test_the_task_s_own_score_decides():
-    def share_of_zeros(answers):
-        assert [len(each) for each in answers] == [3, 7, 5, 2]
-        return np.mean([choice == 0 for each in answers for choice in each])
-
-    zero = np.zeros((19, 5), "float32")
-    better = Task(("y",), score=share_of_zeros)
-    figures = measure(scorer(KERNEL), scorer(zero), EXAMPLES, better, "other", 0)
-    assert figures["score"] == 1 > figures["float32_score"]
+def test_the_score_decides_where_there_is_one():
+    numbers = {"float32": 0.5, "better": 0.75, "worse": 0.375}
+    task = Task(("y",), score=Score("accuracy", 3, numbers.get))
+    zero = scorer(np.zeros((19, 5), "float32"))  # whatever it answers
+    figures = measure(scorer(KERNEL), zero, EXAMPLES, task, "better", 0)
+    assert (figures["score_name"], figures["scored_examples"]) == ("accuracy", 3)
+    assert (figures["float32_score"], figures["score"]) == (0.5, 0.75)
     message = (
-        r"^other: its answers to 4 examples are worse than float32's by 0\.\d+ "
-        r"\(allowed: 0.1\). Leave it out, or allow more by --tolerance.$"
+        r"^worse: its accuracy on 3 examples is lower than float32's by 0\.12 \(allowed: 0.1\)\. "
+        r"Leave it out, or allow more by --tolerance.$"
     )
     with pytest.raises(PrecisionError, match=message):
-        measure(scorer(zero), scorer(KERNEL), EXAMPLES, better, "other", 0.1)
+        measure(scorer(KERNEL), scorer(KERNEL), EXAMPLES, task, "worse", 0.1)
 
 
 @pytest.mark.parametrize("task", [Task(("y",)), Task()])
@@ -163,21 +162,26 @@ def test_a_language_model_is_compared_along_its_texts():
 
 def test_an_encoder_decoder_is_compared_along_targets_and_by_what_it_generates():
     graphs, made = exported("transformer")[1], whole("transformer")
-    seen = []
-    task = Task(target_length=6, score=lambda answers: seen.append(answers) or 0)
-    figures = measure(graphs, made, PAIRS, task, "int8-embedding", 0)
-    for answers, each in zip(seen, (graphs, made)):
-        for [ids], pair in zip(answers, PAIRS):
-            state = encoded(each, pair)
-            forced = along(each, state, [2, *ids][:6]).argmax(-1)
-            assert ids == tuple(forced[: len(ids)])
-            assert len(ids) == 6 or forced[len(ids)] == 3
-    assert figures["agreement"] == np.mean([a == b for a, b in zip(*seen)])
-    figures = measure(graphs, made, PAIRS[:1], task, "int8-embedding", 0)
+    task = Task(target_length=6)
+    answers = [generated(each) for each in (graphs, made)]
+    figures = measure(graphs, made, PAIRS, task, "int8-embedding", 1)
+    assert figures["agreement"] == np.mean([a == b for a, b in zip(*answers)])
+    figures = measure(graphs, made, PAIRS[:1], task, "int8-embedding", 1)
     before = [2, *PAIRS[0]["target_ids"][:-1]]
     pair = [along(each, encoded(each, PAIRS[0]), before) for each in (graphs, made)]
     expected = largest_difference([pair])
     assert figures["largest_log_prob_difference"] == pytest.approx(expected, rel=1e-3)
+
+
+def generated(graphs):
+    """What greedy decoding gives for each pair, token by token."""
+    answers = []
+    for pair in PAIRS:
+        ids, state = [2], encoded(graphs, pair)
+        while len(ids) < 7 and ids[-1] != 3:
+            ids.append(int(along(graphs, state, ids)[-1].argmax()))
+        answers.append(ids)
+    return answers
 
 
 def encoded(graphs, pair):

@@ -98,7 +98,7 @@ def test_a_users_model_of_our_layers_leaves_too():
     model = Own()
     token_ids = np.random.default_rng(0).integers(0, 23, (3, 37))
     model(token_ids)
-    with pytest.raises(ValueError, match="not known what a Own is called with; name its inputs"):
+    with pytest.raises(ValueError, match="not known what a Own is called with; name them, as"):
         parts_of(model)
     graphs, signatures = exported(model, [TensorSpec("token_ids", "int64", ("batch", "length"))])
     counts = graphs["model"].node_counts()

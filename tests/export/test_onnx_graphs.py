@@ -36,6 +36,35 @@ def test_what_has_no_onnx_operator_is_refused_by_name(operator, function):
         convert(lambda x: {"y": function(x)}, [X], [Y], name="toy")
 
 
+def test_what_can_be_converted_in_part_is_refused_by_its_layer():
+    class Spectrum(keras.layers.Layer):
+        def call(self, x):
+            return ops.rfft(x)[0]
+
+    layer = Spectrum(name="my_spectrum")
+    message = "^toy: not every part has an ONNX operator: my_spectrum.*/rfft: .*only allows Complex"
+    with pytest.raises(ValueError, match=message):
+        convert(lambda x: {"y": layer(x)}, [X], [Y], name="toy")
+
+
+def test_bfloat16_is_refused_by_its_layer():
+    layer = keras.layers.Dense(7, dtype="bfloat16", name="my_dense")
+    layer.build((None, 7))
+    with pytest.raises(ValueError, match="^toy: my_dense.* is computed in bfloat16, which onnxrun"):
+        convert(lambda x: {"y": layer(x)}, [X], [Y], name="toy")
+
+
+@pytest.mark.parametrize("best", [ops.argmax, ops.argmin])
+def test_the_places_of_the_best_are_one_node(best):
+    graph = convert(
+        lambda x: {"y": best(x, axis=-1)}, [X], [TensorSpec("y", "int32", ("batch",))], name="toy"
+    )
+    counts = graph.node_counts()
+    assert counts.pop("Cast", 0) <= 1 and list(counts.values()) == [1]
+    x = floats(5, 7)
+    np.testing.assert_array_equal(run(graph, {"x": x})["y"], numbers(best(x, axis=-1)))
+
+
 def test_a_refusal_is_not_logged_and_leaves_the_log_as_it_was(capfd):
     logger = logging.getLogger("tf2onnx")
     before = logger.level, logger.propagate, list(logger.handlers)

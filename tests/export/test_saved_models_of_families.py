@@ -4,6 +4,7 @@ import functools
 import json
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import keras
 import numpy as np
@@ -13,6 +14,8 @@ from keras import ops
 
 from export import saved_model
 from export.families import parts_of
+from export.tensorflow_serving.batching import may_be_batched
+from export.tensorflow_serving.inputs import Inputs
 from seqkeras.recurrent import GRU
 from serving.manifest import DecodingDefaults, TensorSpec
 from tests.arrays import close, floats, numbers, randomize
@@ -195,6 +198,22 @@ def test_ids_and_lengths_out_of_range_are_refused(name, change, message):
         signatures(name)["serving_default"](**inputs)
 
 
+@pytest.mark.parametrize(
+    ("name", "signature", "first"),
+    [
+        ("bert", "serving_default", "(token_ids|lengths|segment_ids)"),
+        ("forecaster", "serving_default", "(window|lengths)"),
+        ("gru", "generate", "token_ids"),
+        ("rnn language model", "generate", "token_ids"),
+    ],
+)
+def test_a_batch_without_a_row_is_refused(name, signature, first):
+    inputs = tensors(name, signature, saved(name)[1])
+    inputs = {key: each[:0] for key, each in inputs.items()}
+    with pytest.raises(tf.errors.InvalidArgumentError, match=f"{first}: must have a row at least"):
+        signatures(name)[signature](**inputs)
+
+
 @pytest.mark.parametrize("name", ["bert", "sentences", "gpt"])
 def test_more_tokens_than_positions_are_refused(name):
     inputs = tensors(name, "serving_default", saved(name)[1])
@@ -256,6 +275,50 @@ def test_no_gradients_of_our_layers_are_kept(name):
     graph = graph_of(saved(name)[-1])
     functions = [graph.node, *(function.node_def for function in graph.library.function)]
     assert not any("_gradient_op_type" in node.attr for nodes in functions for node in nodes)
+
+
+def as_the_server_pads(requests):
+    """One batch, where what is shorter is padded with the first element of its own request."""
+    batch = {}
+    for name in requests[0]:
+        shape = [max(sizes) for sizes in zip(*(each[name].shape for each in requests))]
+        rows = []
+        for each in requests:
+            row = np.full(shape, each[name].ravel()[0])
+            for place, value in np.ndenumerate(each[name]):
+                row[place] = value
+            rows.append(row)
+        batch[name] = np.stack(rows)
+    return batch
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_requests_that_the_server_pads_get_the_answers_that_they_get_alone(name):
+    _, inputs, parts, _ = saved(name)
+    key = "generate" if name in GENERATING else "serving_default"
+    examples = [{each: inputs[each][row] for each in inputs} for row in range(2)]
+    manifest = SimpleNamespace(examples=(), settings={"word_length": 11})
+    rows = Inputs(manifest, examples).of(parts.saved_model[key])
+    if name == "bidaf":
+        assert {rows[0][f"{side}_characters"].shape[1] for side in ("query", "context")} == {11}
+    function = signatures(name)[key]
+    together = function(**tensors(name, key, as_the_server_pads(rows)))
+    for place, row in enumerate(rows):
+        alone = function(**tensors(name, key, as_the_server_pads([row])))
+        for output, expected in numbers(dict(alone)).items():
+            actual = together[output].numpy()[place][tuple(map(slice, expected.shape[1:]))]
+            close(actual, expected[0], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(("width", "same"), [(0, False), (11, True)])
+def test_characters_must_be_as_wide_as_the_notes_say(width, same):
+    _, inputs, parts, _ = saved("bidaf")
+    examples = [{each: inputs[each][row] for each in inputs} for row in range(2)]
+    for side in ("query", "context"):  # of words of one character
+        examples[1][f"{side}_characters"] = examples[1][f"{side}_characters"][:, :1]
+    manifest = SimpleNamespace(examples=(), settings={"word_length": width})
+    rows = {"serving_default": Inputs(manifest, examples).of(parts.saved_model["serving_default"])}
+    assert may_be_batched(signatures("bidaf"), rows) == same
 
 
 # Runs outside the checkout, where seqkeras can not be imported.

@@ -1,6 +1,9 @@
 """What a bundle holds for TensorFlow Serving: requests that work, and settings that fit."""
 
 import dataclasses
+import json
+import re
+import shlex
 
 import numpy as np
 import pytest
@@ -11,6 +14,10 @@ from tensorflow.core.framework import tensor_pb2
 from export import saved_model
 from export.signatures import Signature
 from export.tensorflow_serving import WARM_UP, write_serving_files
+from export.tensorflow_serving.batching import BATCH_SIZES
+from export.tensorflow_serving.inputs import Inputs
+from export.tensorflow_serving.notes import notes
+from seqkeras.tokenizers.learn import learn_byte_pairs
 from serving import manifest as manifests
 from serving.manifest import TensorSpec
 
@@ -68,24 +75,22 @@ def count(text):
     return {"sum": tf.cast(tf.strings.length(text), tf.int64)}
 
 
-@pytest.fixture(scope="module")
-def bundle(tmp_path_factory):
-    """A folder with two SavedModels, and its manifest."""
-    folder = tmp_path_factory.mktemp("bundle")
+EXAMPLES = [{"token_ids": np.array(ids)} for ids in ([3, 4, 1, 2], [3, 4], [7, 6, 1, 0, 2, 5])]
+
+
+class NoModel:
+    variables = ()
+
+
+def write_toy(folder, signatures):
+    """SavedModels of path -> name -> (function, inputs), each with one output; their manifest."""
     signatures = {
-        "saved_model/1": {
-            "serving_default": Signature(sums, [IDS, LENGTHS], [SUM]),
-            "picky": Signature(refuse, [IDS], [SUM]),
-        },
-        "saved_model_text/1": {"serving_default": Signature(count, [TEXT], [SUM])},
+        path: {key: Signature(*each, [SUM]) for key, each in named.items()}
+        for path, named in signatures.items()
     }
-
-    class NoModel:
-        variables = ()
-
     for path, named in signatures.items():
         saved_model.write(NoModel, named, folder / path)
-    manifest = manifests.Manifest(
+    return manifests.Manifest(
         schema_version=manifests.SCHEMA_VERSION,
         name="sums",
         task="toy",
@@ -110,7 +115,18 @@ def bundle(tmp_path_factory):
         parity={},
         files={},
     )
-    return folder, manifest, write_serving_files(folder, manifest)
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory):
+    """A folder with two SavedModels, and its manifest."""
+    folder = tmp_path_factory.mktemp("bundle")
+    signatures = {
+        "saved_model/1": {"serving_default": (sums, [IDS, LENGTHS]), "picky": (refuse, [IDS])},
+        "saved_model_text/1": {"serving_default": (count, [TEXT])},
+    }
+    manifest = write_toy(folder, signatures)
+    return folder, manifest, write_serving_files(folder, manifest, EXAMPLES)
 
 
 def logs(folder, path):
@@ -120,8 +136,10 @@ def logs(folder, path):
 
 def test_requests_warm_up_every_signature_that_takes_them(bundle):
     folder, _, counts = bundle
-    assert counts == {"saved_model/1": 1, "saved_model_text/1": 2}
-    [request] = logs(folder, "saved_model/1")
+    assert counts == {path: len(logs(folder, path)) for path in counts}
+    assert min(counts.values()) >= 2
+    requests = logs(folder, "saved_model/1")
+    request = requests[0]
     assert request.model_spec.name == "sums"
     assert request.model_spec.signature_name == "serving_default"
     inputs = {name: tf.make_ndarray(each) for name, each in request.inputs.items()}
@@ -129,11 +147,11 @@ def test_requests_warm_up_every_signature_that_takes_them(bundle):
         "token_ids": np.int64,
         "lengths": np.int64,
     }
-    assert inputs["token_ids"].shape == (1, 2) and inputs["lengths"].tolist() == [2]
+    assert inputs["token_ids"].tolist() == [[3, 4, 1, 2]] and inputs["lengths"].tolist() == [4]
     texts = [tf.make_ndarray(each.inputs["text"]) for each in logs(folder, "saved_model_text/1")]
-    assert [each.tolist() for each in texts] == [[b"a"], [b"bc"]]
+    assert sorted(each.tolist() for each in texts if len(each) == 1) == [[b"a"], [b"bc"]]
     loaded = tf.saved_model.load(str(folder / "saved_model_text/1")).signatures
-    assert loaded["serving_default"](text=tf.constant(texts[1]))["sum"].numpy() == [2]
+    assert loaded["serving_default"](text=tf.constant(texts[0]))["sum"].numpy() == [2]
 
 
 def test_the_settings_name_both_models_where_the_image_finds_them(bundle):
@@ -146,7 +164,7 @@ def test_the_settings_name_both_models_where_the_image_finds_them(bundle):
         assert (place / ".." / base / "1" / "saved_model.pb").is_file()
     assert models.count("{") == models.count("}")
     assert "image: tensorflow/serving:2.21.0" in compose
-    assert "U+FDD0 to U+FDEF is refused" in (place / "README.md").read_text()
+    assert "--enable_per_model_batching_parameters=true" in compose
 
 
 def test_batches_are_padded_by_the_server(bundle):
@@ -158,15 +176,83 @@ def test_batches_are_padded_by_the_server(bundle):
     names = ("max_batch_size", "batch_timeout_micros", "max_enqueued_batches", "num_batch_threads")
     for number, name in enumerate(names, start=1):
         message.field.add(name=name, number=number, label=1, type=11, type_name=".b.Int64Value")
+    message.field.add(name="allowed_batch_sizes", number=6, label=3, type=3)
     message.field.add(name="pad_variable_length_inputs", number=7, label=1, type=8)
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
     kind = message_factory.GetMessageClass(pool.FindMessageTypeByName("b.BatchingParameters"))
     parsed = text_format.Parse(text, kind())
     assert parsed.pad_variable_length_inputs and parsed.max_batch_size.value == 64
+    # The server wants the largest of them to be the limit.
+    assert list(parsed.allowed_batch_sizes) == [1, 2, 4, 8, 16, 32, 64] == list(BATCH_SIZES)
+    own = "saved_model/1/batching_params.pbtxt"  # of the model on ids: a text may be over the limit
+    assert [str(p.relative_to(bundle[0])) for p in bundle[0].rglob("*.pbtxt")] == [own]
+    assert (bundle[0] / own).read_text() == text
+
+
+def padded_with_zeros(token_ids):
+    return {"token_ids": np.pad(token_ids, (0, 6 - len(token_ids)))}
+
+
+@pytest.mark.parametrize(
+    ("inputs", "examples"),
+    [
+        ([IDS, LENGTHS], EXAMPLES),
+        ([IDS], [padded_with_zeros(each["token_ids"]) for each in EXAMPLES]),
+    ],
+)
+def test_a_model_that_reads_the_padding_is_not_batched(inputs, examples, tmp_path):
+    def total(token_ids, lengths=None):  # 0 behind a row changes nothing
+        return {"sum": tf.reduce_sum(token_ids, axis=1)}
+
+    manifest = write_toy(tmp_path, {"saved_model/1": {"serving_default": (total, inputs)}})
+    write_serving_files(tmp_path, manifest, examples)
+    assert not list(tmp_path.rglob("*.pbtxt"))
+    assert "answered alone" in (tmp_path / "tensorflow_serving/README.md").read_text()
+
+
+def test_requests_of_the_notes_can_be_pasted(bundle):
+    folder, *_ = bundle
+    text = (folder / "tensorflow_serving/README.md").read_text()
+    commands = [shlex.split(line) for line in text.splitlines() if line.startswith("curl ")]
+    assert [each[-1] for each in commands] == [
+        "http://localhost:8501/v1/models/sums:predict",
+        "http://localhost:8501/v1/models/sums_text:predict",
+    ]
+    found = []
+    for path, (_, _, body, _) in zip(("saved_model/1", "saved_model_text/1"), commands):
+        body = json.loads(body)
+        function = tf.saved_model.load(str(folder / path)).signatures[body["signature_name"]]
+        specs = function.structured_input_signature[1]
+        given = {name: tf.constant(v, specs[name].dtype) for name, v in body["inputs"].items()}
+        found.append(function(**given)["sum"].numpy().tolist())
+    assert found == [[7], [1]]  # of the shortest examples
+    assert "What lies behind `lengths` is not read." in text
+    assert "<mask>" not in text and "U+FDD0" not in text  # its tokenizers have none
 
 
 def test_a_bundle_without_saved_models_gets_no_files(bundle, tmp_path):
     manifest = dataclasses.replace(bundle[1], saved_models={})
     assert write_serving_files(tmp_path, manifest) == {}
     assert not list(tmp_path.iterdir())
+
+
+def test_the_notes_tell_of_the_bundle_s_own_tokenizer(bundle, tmp_path):
+    """Byte-level pairs, of which a special token takes the space before it."""
+    tokenizer = learn_byte_pairs(["a few words of text"], 270)
+    tokenizer.to_file(tmp_path / "plain.json")
+    content = (tmp_path / "plain.json").read_text()
+    changed = re.sub(r'"lstrip":\s*false', '"lstrip": true', content)
+    assert changed != content
+    (tmp_path / "spaced.json").write_text(changed)
+    found = {}
+    for name in ("plain", "spaced"):
+        files = manifests.describe_files(tmp_path)
+        manifest = dataclasses.replace(bundle[1], tokenizers={"text": f"{name}.json"}, files=files)
+        path = "saved_model_text/1"
+        files = notes(tmp_path, manifest, {path: "b"}, Inputs(manifest, []), batched=False)
+        found[name] = files["README.md"]
+    assert all("U+FDD0 to U+FDEF is refused" in each for each in found.values())
+    token = json.loads(changed)["added_tokens"][0]["content"]
+    assert f"A text that holds {token}" in found["spaced"]
+    assert "spaces belong to it" not in found["plain"]

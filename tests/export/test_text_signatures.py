@@ -24,7 +24,7 @@ from seqkeras.models import (
     Transformer,
     WithHeads,
 )
-from serving.manifest import DecodingDefaults, Limits, TextPrefix
+from serving.manifest import DecodingDefaults, Limits, TensorSpec, TextPrefix
 from serving.pipelines.pieces import Detokenizer
 from serving.text import CharacterTable, pad
 from tests.arrays import close, numbers, randomize
@@ -267,6 +267,40 @@ def test_a_translation_is_what_is_generated_from_the_ids():
 def test_what_serving_refuses_is_refused_in_the_graph(pipeline, texts, message):
     with pytest.raises(tf.errors.InvalidArgumentError, match=message):
         ask(pipeline, **{name: ["the", each] for name, each in texts.items()})
+
+
+@pytest.mark.parametrize("pipeline", PIPELINES)
+def test_a_batch_without_a_text_is_refused(pipeline):
+    names = ["question", "context"] if pipeline == "Answer" else ["text"]
+    message = f"({'|'.join(names)}): must be one at least"
+    with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+        ask(pipeline, **dict.fromkeys(names, np.array([], "S1")))
+
+
+def of_text(score):
+    """A signature on ids that says by its score who was asked."""
+
+    def generate(token_ids, lengths):
+        rows = tf.shape(token_ids)[0]
+        ids = tf.concat([tf.cast(token_ids, tf.int32), tf.fill([rows, 1], 2)], axis=1)
+        found = {"generated_lengths": tf.cast(lengths, tf.int32) + 1}
+        return found | {"generated_ids": ids, "scores": tf.fill([rows], score)}
+
+    specs = [TensorSpec(name, "int64", ()) for name in ("token_ids", "lengths")]
+    return Signature(generate, specs, [])
+
+
+@pytest.mark.parametrize("pipeline", ["Generate", "Translate", "Translate of characters"])
+def test_texts_are_generated_by_the_beams_that_are_the_default(pipeline):
+    both = {"generate": of_text(-1.0), "generate_beam": of_text(-2.0)}
+    pipeline, _, of_characters = pipeline.partition(" of ")
+    tokenizers = PIPELINES[pipeline]()[1]
+    if of_characters:
+        tokenizers = dict.fromkeys(tokenizers, CharacterTable.learn(TEXTS))
+    for signatures, score in ((both, -2), ({"generate": both["generate"]}, -1)):
+        made = text_signatures(pipeline, signatures, tokenizers, LIMITS, DECODING[pipeline])
+        found = made["serving_default"].function(text=tf.constant(["the cat"]))
+        assert found["score"].numpy() == score
 
 
 def test_a_text_without_its_prefix_is_refused():

@@ -117,19 +117,21 @@ def test_what_is_as_good_is_counted(pipeline, outputs, answer):
 
 
 def test_a_text_that_is_generated_is_compared_unless_another_is_as_good():
-    def figures(is_tie):
+    def figures(is_tie, expected="e"):
         comparison = Comparison(1)
         compare_on_strings(
             comparison,
-            [{"text": "é".encode()}],
+            [{"text": "é".encode(), "score": np.float32(-3.5)}],
             ["a"],
-            lambda row, outputs: generated_text(outputs, "e", lambda text: is_tie),
+            lambda row, outputs: generated_text(outputs, expected, -3, lambda text: is_tie),
         )
         return comparison.finish()
 
     assert figures(is_tie=True)["saved_model_text_ties"] == 1
     with pytest.raises(ParityError, match="saved_model_text answers 'é' to 'a', Keras 'e'"):
         figures(is_tie=False)
+    with pytest.raises(ParityError, match="saved_model_text numbers differ by 0.17 from Keras"):
+        figures(is_tie=False, expected="é")
 
 
 @dataclasses.dataclass

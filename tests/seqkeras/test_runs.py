@@ -1,8 +1,11 @@
+import json
 import re
 
+import keras
+import numpy as np
 import pytest
 
-from seqkeras.runs import RECORD, RunError, RunRecord
+from seqkeras.runs import PIPELINES, RECORD, VALIDATION, RunError, RunRecord, save_run
 
 FIELDS = {
     "task": "dates",
@@ -43,9 +46,9 @@ def test_a_run_that_is_not_finished_is_refused(tmp_path):
     [
         (b"", "Expecting value"),
         (b'{"task": "dates"', "Expecting ',' delimiter"),
-        (b'{"task": "dates"}', "missing 4 required positional arguments"),
-        (b'{"weights": 1}', "unexpected keyword argument 'weights'"),
-        (b"[1, 2]", "must be a mapping, not list"),
+        (b'{"task": "dates"}', "pipeline is missing; limits is missing; decoding is missing"),
+        (b'{"weights": 1}', "weights is unknown"),
+        (b"[1, 2]", "it must be an object; received"),
         (b"\xff\xfe", "can't decode byte"),
     ],
     ids=["empty", "cut", "too few fields", "other fields", "a list", "no UTF-8"],
@@ -55,3 +58,66 @@ def test_what_is_no_record_is_refused(tmp_path, content, reason):
     message = rf"^{re.escape(str(tmp_path / RECORD))}: not a run record: .*{reason}.*; train again"
     with pytest.raises(RunError, match=message):
         RunRecord.read(tmp_path)
+
+
+def test_the_pipelines_are_those_of_serving():
+    from serving import pipelines
+
+    assert tuple(pipelines.PIPELINES) == PIPELINES
+
+
+def model():
+    return keras.Sequential([keras.Input((None, 3)), keras.layers.Dense(2)])
+
+
+GIVEN = {"pipeline": "Forecast", "validation": [{"input": [1.5]}], "limits": {"source_length": 7}}
+
+
+def test_numbers_of_numpy_are_saved_as_they_are(tmp_path):
+    save_run(
+        tmp_path / "run",
+        model(),
+        "Forecast",
+        [{"input": np.ones((2, 3), "float32")}],
+        {"source_length": np.int64(7)},
+        inputs={"window": ("float32", ("batch", "length", 3))},
+    )
+    record = RunRecord.read(tmp_path / "run")
+    assert record.limits == {"source_length": 7}
+    [spec] = record.parse("run").inputs
+    assert (spec.name, spec.dtype, spec.shape) == ("window", "float32", ("batch", "length", 3))
+    assert json.loads((tmp_path / "run" / VALIDATION).read_text()) == [{"input": [[1.0] * 3] * 2}]
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+@pytest.mark.parametrize(
+    "changes, reason",
+    [
+        ({"model": keras.Sequential([keras.layers.Dense(2)])}, "the model must be built, or it"),
+        ({"pipeline": "Forecasts"}, "pipeline must be Translate, .*; received 'Forecasts'"),
+        ({"limits": {"length": 3}}, "limits.source_length is missing; limits.length is unknown"),
+        ({"limits": {"source_length": "24"}}, "limits.source_length must be a whole number; rec"),
+        ({"limits": {"source_length": 0}}, "limits.source_length must be at least 1; received 0"),
+        ({"decoding": {"length_penalty": "x"}}, "decoding.length_penalty must be a number; rec"),
+        ({"decoding": {"beam_size": 0}}, "decoding.beam_size must be at least 1; received 0"),
+        ({"text_prefix": {"name": "x"}}, "text_prefix.separator is missing"),
+        ({"settings": {"labels": object()}}, "settings must be what JSON can hold: received a ob"),
+        ({"scores": {"loss": float("nan")}}, "scores must be what JSON can hold"),
+        ({"inputs": {"window": "float32"}}, r"inputs\[0\].shape is missing"),
+    ],
+)
+def test_what_export_would_refuse_is_not_saved(changes, reason, tmp_path):
+    given = {"model": model(), **GIVEN, **changes}
+    with pytest.raises(RunError, match=f"^{re.escape(str(tmp_path / 'run'))}: .*{reason}"):
+        save_run(tmp_path / "run", **given)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_fails_half_way_leaves_nothing(tmp_path):
+    class Unsaved:
+        def to_file(self, path):
+            raise OSError("No space left on device")
+
+    with pytest.raises(OSError, match="No space"):
+        save_run(tmp_path / "run", model(), **GIVEN, tokenizers={"text": Unsaved()})
+    assert list(tmp_path.iterdir()) == []

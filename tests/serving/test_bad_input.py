@@ -160,7 +160,8 @@ def test_a_million_characters_are_refused_in_one_short_line_unless_they_may_be_c
     with pytest.raises(ValueError, match=message) as caught:
         pipeline(text)
     assert len(str(caught.value)) < 200
-    assert np.isfinite(pipeline(text, truncate=True).score)
+    room = {"max_new_tokens": 3} if name == "Generate" else {}
+    assert np.isfinite(pipeline(text, truncate=True, **room).score)
 
 
 @pytest.mark.parametrize(

@@ -57,3 +57,19 @@ def test_a_pipeline_that_is_not_known_is_refused_with_those_that_are(tmp_path):
     known = "Translate, Generate, Classify, Tag, Answer, Choose, Embed, FillMask, Forecast"
     with pytest.raises(serving.BundleError, match=f"'Dream'; this seqkeras-serving has {known}: "):
         serving.load(folder)
+
+
+@pytest.mark.parametrize("path", [None, 5, b"/tmp"])
+def test_what_is_no_path_is_refused(path):
+    with pytest.raises(ValueError, match="^load: path must be a bundle's folder; received "):
+        serving.load(path)
+
+
+@pytest.mark.parametrize("name", ["a" * 5000, "a\0b", "a\ud800b"], ids=["long", "nul", "surrogate"])
+def test_a_path_that_no_folder_can_have_is_refused_in_one_short_line(tmp_path, name):
+    with pytest.raises(
+        serving.BundleError, match="there is no such folder; expected a bu"
+    ) as caught:
+        serving.load(tmp_path / name)
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 400

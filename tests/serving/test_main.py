@@ -169,8 +169,15 @@ def test_wrong_options_are_refused_before_input_is_read(run):
     [
         ([], "the following arguments are required: command; see python -m serving --help"),
         (["train"], "argument command: invalid choice: 'train' .*; see python -m serving --help"),
-        (["predict"], "the following arguments are required: BUNDLE.*; see .* predict --help"),
-        (["predict", "b", "--wrong"], "unrecognized arguments: --wrong; see .* predict --help"),
+        (["predict"], "the following arguments are required: BUNDLE; see .* predict --help"),
+        (
+            ["bench", "b", "--seconds", "x"],
+            "argument --seconds: expected a number over 0, up to 3600; received 'x'; see ",
+        ),
+        (
+            ["predict", "b", "--wrong"],
+            "unrecognized arguments: --wrong; an input that begins with - stands behind --; see ",
+        ),
         (
             ["predict", "b", "--beam-size", "0"],
             "argument --beam-size: expected a whole number from 1; received '0'; see ",

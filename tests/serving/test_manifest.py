@@ -111,6 +111,10 @@ def test_a_newer_schema_is_refused_with_the_way_to_upgrade(bundle):
             lambda m: m["decoding"].update(length_penalty="high"),
             'decoding.length_penalty must be a number; received "high"',
         ),
+        (
+            lambda m: m["decoding"].update(length_penalty=1e9),
+            "decoding.length_penalty must be from -10 to 10; received 1000000000.0",
+        ),
         (lambda m: m.update(examples="up"), 'examples must be a list; received "up"'),
         (lambda m: m.update(scores=1), "scores must be an object; received 1"),
         (

@@ -8,7 +8,8 @@ import pytest
 import serving
 from serving.manifest import Graph, Precision, describe_files, read_manifest, write_manifest
 from serving.opening import CPU, SLOWER_ON_CPU, Runtime, open_session
-from tests.serving.pipelines.toys import Toy, write_bundle
+from serving.text import word_piece
+from tests.serving.pipelines.toys import TOKENS, Toy, write_bundle
 from tests.serving.written import specs
 
 ONNXRUNTIME = re.escape(onnxruntime.__version__)
@@ -64,6 +65,8 @@ def test_only_the_files_of_the_precision_are_needed(embed):
         (["CPU", "TensorrtExecutionProvider"], "received 'TensorrtExecutionProvider'"),
         (["coreml"], "received 'coreml'"),
         ([7], "received int 7"),
+        (["CPU", ("CUDA", {"device_id": 1})], "received tuple ('CUDA', {'device_id': 1})"),
+        ([("CPU",)], "received tuple ('CPU',)"),
     ],
 )
 def test_a_provider_that_onnxruntime_has_not_is_refused_with_those_it_has(
@@ -75,7 +78,7 @@ def test_a_provider_that_onnxruntime_has_not_is_refused_with_those_it_has(
     with pytest.raises(
         ValueError,
         match=f"^load: providers must be of this onnxruntime {ONNXRUNTIME}, which has Xnnpack, "
-        f"CPU; {message}. Other builds of onnxruntime have others.$",
+        f"CPU; {re.escape(message)}. Other builds of onnxruntime have others.$",
     ):
         serving.load(embed, providers=providers)
 
@@ -90,6 +93,10 @@ def test_a_provider_that_onnxruntime_has_not_is_refused_with_those_it_has(
             ["CPUExecutionProvider", "CUDA", "XNNPACK", "cuda"],
             ["CUDAExecutionProvider", "XnnpackExecutionProvider", CPU],
         ),
+        (
+            [("cuda", {"device_id": 1}), ["XNNPACK", {}], ("CPU", {})],
+            [("CUDAExecutionProvider", {"device_id": 1}), "XnnpackExecutionProvider", CPU],
+        ),
     ],
 )
 def test_providers_go_to_onnxruntime_with_the_cpu_behind_them(embed, monkeypatch, given, expected):
@@ -100,7 +107,9 @@ def test_providers_go_to_onnxruntime_with_the_cpu_behind_them(embed, monkeypatch
     def inference_session(*arguments, providers, disabled_optimizers):
         received.append((providers, disabled_optimizers))
         opened = session(*arguments, providers=[CPU])
-        opened.get_providers = lambda: providers
+        opened.get_providers = lambda: [
+            each[0] if isinstance(each, tuple) else each for each in providers
+        ]
         return opened
 
     monkeypatch.setattr(onnxruntime, "InferenceSession", inference_session)
@@ -123,6 +132,28 @@ def test_a_provider_that_does_not_start_is_refused(embed, monkeypatch):
         match="has CUDAExecutionProvider and can not start it; are its driver and libraries inst",
     ):
         serving.load(embed, providers="CUDA")
+
+
+def test_what_is_no_list_of_providers_is_refused(embed):
+    message = "^load: providers must be a name, or a list of names; received int 5.$"
+    with pytest.raises(ValueError, match=message):
+        serving.load(embed, providers=5)
+
+
+def test_a_failure_of_onnxruntime_is_one_line(embed, tmp_path):
+    longer = word_piece([*TOKENS, "zebra"])
+    longer.to_file(embed / "tokenizer/text.json")
+    manifest = dataclasses.replace(read_manifest(embed), files=describe_files(embed))
+    write_manifest(embed, manifest)
+    message = (
+        rf"model.onnx: onnxruntime {ONNXRUNTIME} can not run it: .*indices element out of data .* "
+        "If ids are out of its bounds, the tokenizer is another model's: export the bundle again; "
+    )
+    embed = serving.load(embed)
+    with pytest.raises(serving.BundleError, match=message) as caught:
+        embed("the zebra")
+    assert "\n" not in str(caught.value)
+    assert embed("the cat").vector.any()
 
 
 def test_threads_go_to_onnxruntime(embed):

@@ -5,6 +5,9 @@ import numpy as np
 import pytest
 
 from serving import BundleError
+from serving.manifest import Limits
+from serving.text import byte_pairs
+from tests.references.tokenizers import bytes_to_characters
 from tests.serving.pipelines.toys import TOKENIZER, WORDS, Toy, load
 
 SETTINGS = {
@@ -104,6 +107,36 @@ def test_a_list_is_answered_in_its_order_with_the_windows_of_all_in_common_batch
     assert ask([]) == []
 
 
+@pytest.mark.parametrize("reads", ["WordPiece", "bytes"])
+def test_a_span_holds_whole_characters(tmp_path, reads):
+    context = "the\u0301 नम 👩🏽\u200d🚀"
+    tokens = ["<|endoftext|>", *bytes_to_characters().values()]
+    of_bytes = byte_pairs({token: place for place, token in enumerate(tokens)}, [])
+    tokenizer = TOKENIZER if reads == "WordPiece" else of_bytes
+    graph = Toy(2, vocab_size=len(tokenizer)).graph("span")
+    settings = SETTINGS | {"window": 60, "question_length": 20, "answer_length": 9}
+    limits = Limits(source_length=60)
+    ask = load(tmp_path, "Answer", graph, settings, tokenizer=tokenizer, limits=limits)
+    answer = ask((QUESTION, context), n_best=100)
+    spans = [answer, *answer.alternatives]
+    assert len({(span.start, span.end) for span in spans}) == len(spans) > 3
+    for span in spans:
+        assert context[span.start : span.end] == span.text
+        assert not set("\u0301🏽\u200d🚀") & {context[span.start], (context + " ")[span.end]}
+
+
+@pytest.mark.parametrize("threshold", ["x", float("nan"), True])
+def test_a_wrong_threshold_is_refused(tmp_path, threshold):
+    ask = answerer(tmp_path / "a", no_answer=True)
+    with pytest.raises(ValueError, match="^Answer: no_answer_threshold must be a number; received"):
+        ask([], no_answer_threshold=threshold)
+    ask = answerer(tmp_path / "b")
+    with pytest.raises(
+        ValueError, match="^Answer: no_answer_threshold must be None; this model al"
+    ):
+        ask([], no_answer_threshold=0.5)
+
+
 def test_a_long_question_is_cut_only_when_asked(tmp_path):
     ask = answerer(tmp_path)
     question = "who ran to new york to paris?"
@@ -120,7 +153,8 @@ def test_a_long_question_is_cut_only_when_asked(tmp_path):
         ("who?", "input must be a tuple or a dictionary of question and context; received 'who?'."),
         (("", "the cat"), "input, question is empty; write something to answer."),
         (("who?", " \n"), "input, context is blank; write something to answer."),
-        (("who?", "\u200b"), "input, context has no token; write something to answer from."),
+        (("who?", "\u200b"), "input, context has no token; write something to answer."),
+        (("\u200b", "the cat"), "input, question has no token; write something to answer."),
         (("who?", b"cat"), "input, context must be a string; received bytes b'cat'."),
     ],
 )

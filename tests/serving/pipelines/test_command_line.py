@@ -17,8 +17,17 @@ from serving.manifest import (
     read_manifest,
     write_manifest,
 )
-from serving.printing import as_line
-from serving.results import Choice, Classification, Span, Tagging, Word
+from serving.printing import as_content, as_line
+from serving.results import (
+    Choice,
+    Classification,
+    Filler,
+    Filling,
+    Generation,
+    Span,
+    Tagging,
+    Word,
+)
 from serving.text import BOS, EOS, CharacterTable
 from tests.serving import toy_language_model
 from tests.serving.pipelines import test_trees
@@ -93,6 +102,14 @@ def test_json_may_be_an_object(bundle, run):
     assert run("predict", folder, "--json-input", stdin=line) == expected
 
 
+@pytest.mark.parametrize("pipeline", ["Classify", "Tag", "Embed", "FillMask"])
+def test_a_text_may_be_an_object_with_its_name(bundle, run, pipeline):
+    folder = bundle(pipeline)
+    expected = run("predict", folder, "the [MASK]")
+    line = json.dumps({"text": "the [MASK]"})
+    assert run("predict", folder, "--json-input", stdin=line) == expected
+
+
 def test_a_tree_is_answered_with_its_nodes_where_they_are_asked_for(run, tmp_path):
     _, graph = test_trees.graph()
     settings, words = {"labels": test_trees.LABELS}, {"words": test_trees.WORDS}
@@ -127,6 +144,27 @@ def test_a_tree_is_answered_with_its_nodes_where_they_are_asked_for(run, tmp_pat
 )
 def test_an_answer_is_a_line_to_read(answer, line):
     assert as_line(answer) == line
+
+
+@pytest.mark.parametrize(
+    "answer, line",
+    [
+        (Generation("a\nb\tc\r", -1.0, "end"), r"a\nb\tc\r"),
+        (Span("a\nb", 0, 3, 0.5), "a\\nb\t0.5000"),
+        (Choice("a\tb", 0, 0.5, (0.5, 0.5)), "a\\tb\t0.5000"),
+        (Filling("a\nb", ((Filler("b", 0.5),),)), "a\\nb\tb 0.5000"),
+    ],
+)
+def test_a_new_line_within_an_answer_begins_none(answer, line):
+    assert as_line(answer) == line
+
+
+def test_what_has_its_default_is_left_out_of_json_and_nothing_else():
+    alternatives = (Generation("b", -2.0, "end"),)
+    assert as_content(Generation("a", -1.0, "end", ())).keys() == {"text", "score", "finish"}
+    content = as_content(Generation("a", -1.0, "end", alternatives))
+    assert content["alternatives"] == [{"text": "b", "score": -2.0, "finish": "end"}]
+    assert as_content(Tagging((), ())) == {"words": [], "entities": []}
 
 
 def test_n_best_prints_a_line_for_each_and_an_empty_one(bundle, run):
@@ -251,3 +289,27 @@ def test_options_that_contradict_each_other_are_refused_before_input_is_read(lan
     status, output, error = run("predict", language_model, "--seed", "3", stdin="\x00")
     assert (status, output) == (1, "")
     assert error == "seqkeras-serving: Generate: seed needs sample=True.\n"
+
+
+def test_a_lone_surrogate_is_written_in_json_and_refused_as_text(language_model, run):
+    arguments = ["--json-input", "--echo", "--max-new-tokens", "2"]
+    line = r'"a\ud800b"'
+    status, output, error = run("predict", language_model, *arguments, "--json", stdin=line)
+    assert (status, error) == (0, "")
+    assert json.loads(output)["text"].startswith("a\ud800b")
+    status, output, error = run("predict", language_model, *arguments, stdin=line)
+    assert (status, output) == (1, "")
+    assert error == (
+        "seqkeras-serving: predict: an answer must hold no lone surrogate to be printed; it holds "
+        r"'\ud800'. Ask for --json." + "\n"
+    )
+
+
+def test_equal_lines_have_equal_samples_of_a_seed(language_model, run):
+    flags = "--sample --seed 3".split()
+    _, output, _ = run("predict", language_model, *flags, stdin="bad\ncab\nbad\n" * 100)
+    lines = output.splitlines()
+    assert len(lines) == 300
+    assert set(lines[::3]) == set(lines[2::3]) == {lines[0]}
+    assert run("predict", language_model, "bad", *flags)[1].strip() == lines[0]
+    assert run("predict", language_model, "bad", *flags, "--stream")[1].strip() == lines[0]

@@ -48,3 +48,18 @@ def test_a_vector_of_zeros_is_like_nothing(tmp_path):
     embed = load(tmp_path, "Embed", toy.graph("pooled"))
     assert (embed("the cat").vector == 0).all()
     assert embed("the").similarity(Embedding(np.ones(5, "float32"))) == 0
+
+
+def test_similarity_takes_what_yields_texts_and_no_text(tmp_path):
+    embed = load(tmp_path, "Embed", Toy(3).graph("pooled"))
+    expected = embed.similarity(["the cat"], ["he ran", "a"])
+    np.testing.assert_array_equal(
+        embed.similarity((each for each in ["the cat"]), iter(["he ran", "a"])), expected
+    )
+    for given in ("the cat", 5, None):
+        with pytest.raises(ValueError, match="^Embed: others must be a list of strings; received "):
+            embed.similarity(["the cat"], given)
+    with pytest.raises(ValueError, match="^Embed: texts must be a list of strings; received 'the"):
+        embed.similarity("the cat", ["he ran"])
+    with pytest.raises(ValueError, match="^Embed: normalize must be True or False; received 'no'."):
+        embed([], normalize="no")

@@ -2,6 +2,8 @@ import numpy as np
 import pytest
 
 from serving import BundleError
+from serving.text import byte_pairs
+from serving.text.byte_pairs import SPECIAL_TOKENS
 from tests.serving.pipelines.toys import TOKENIZER, TOKENS, Toy, load
 
 
@@ -34,6 +36,30 @@ def test_what_goes_on_a_word_stands_behind_it(tmp_path):
     assert fill("the dog [MASK] ran").text == "the dogs ran"
 
 
+@pytest.mark.parametrize(
+    "text, filler, expected",
+    [
+        ("a cat <mask> here.", "\u0120sat", "a cat sat here."),
+        ("a cat\n <mask> here.", "\u0120sat", "a cat\n sat here."),
+        ("<mask> sat", "\u0120cat", "cat sat"),
+        ("a<mask>,<mask>", "\u0120cat", "a cat, cat"),
+        ("the cat <mask> sat", "s", "the cats sat"),  # which goes on the word, as ##s does
+        ("the cat <mask>", ".", "the cat."),
+    ],
+)
+def test_a_filler_has_the_space_that_robertas_mask_takes(tmp_path, text, filler, expected):
+    letters = [*sorted(set("acehinrst.,")), "\u0120", "\u010a"]
+    merges = [("s", "a"), ("sa", "t"), ("\u0120", "sat")]
+    merges += [("c", "a"), ("ca", "t"), ("\u0120", "cat")]
+    tokens = [*SPECIAL_TOKENS["roberta"], *letters, *map("".join, merges)]
+    tokenizer = byte_pairs({each: place for place, each in enumerate(tokens)}, merges, "roberta")
+    toy = Toy(len(tokens), vocab_size=len(tokens))
+    toy.W[:, tokenizer.id_of(filler)] = (toy.E + toy.S[0])[tokenizer.id_of("<mask>")] * 100
+    settings = {"mask_token": "<mask>"}
+    fill = load(tmp_path, "FillMask", toy.graph("tokens"), settings, tokenizer=tokenizer)
+    assert fill(text).text == expected
+
+
 def test_a_list_is_answered_in_its_order(fill):
     texts = ["the [MASK]", "the big dog [MASK] the [MASK] cat", "[MASK]"]
     assert fill(texts, token_budget=7) == [fill(text) for text in texts]
@@ -48,6 +74,14 @@ def test_texts_without_a_mask_and_wrong_options_are_refused(fill):
         ValueError, match="^FillMask: top_k must be .* from 1 to 28; received int 0"
     ):
         fill([], top_k=0)
+
+
+def test_a_mask_that_is_cut_away_is_refused_as_such(fill):
+    message = (
+        "^FillMask: text has its masks behind the limit of 31 tokens, to which it was cut; sho"
+    )
+    with pytest.raises(ValueError, match=message):
+        fill("the " * 40 + "[MASK]", truncate=True)
 
 
 def test_an_unknown_mask_is_refused(tmp_path):

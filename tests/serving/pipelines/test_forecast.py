@@ -110,7 +110,10 @@ def test_old_values_are_forgotten_only_when_asked(tmp_path):
     "given, message",
     [
         ("1 2 3", "series must be numbers; received '1 2 3'."),
-        (np.full((2, 3), np.nan), "series must be finite numbers; received ndarray array"),
+        (np.full((2, 3), np.nan), "series must be finite numbers in float32; received ndarray"),
+        (np.full((2, 3), 1e300), "series must be finite numbers in float32; received ndarray"),
+        (np.ones((2, 3), complex), "series must be numbers; received ndarray array([[1.+0.j"),
+        (np.array([["1", "2", "3"]]), "series must be numbers; received ndarray array([['1'"),
         (
             np.zeros((0, 3)),
             "series must have shape (length, 3); received (0, 3). A list is several ",
@@ -118,7 +121,7 @@ def test_old_values_are_forgotten_only_when_asked(tmp_path):
         (np.zeros(3), "series must have shape (length, 3); received (3,)."),
         (
             {"series": np.ones((2, 3)), "known": 3},
-            "series must be a dictionary of series; received",
+            "series must be a dictionary of series, which this model reads; received list ['ser",
         ),
         ([np.ones((1, 3)), 3.0], "series[1] must have shape (length, 3); received ()."),
     ],

@@ -82,6 +82,35 @@ def test_any_other_text_is_answered(pipeline, text):
     assert all(map(np.isfinite, numbers_of(answer(given(text)))))
 
 
+@pytest.mark.parametrize("text", ["\0", "\u200b\u200d", "\ufeff"], ids=ascii)
+def test_what_has_no_token_is_refused(pipeline, text):
+    answer, name, given = pipeline
+    message = f"^{name} has no token; write something to answer.$"
+    for truncate in (False, True):
+        with pytest.raises(ValueError, match=message):
+            answer(given(text), truncate=truncate)
+    if name.startswith("Choose"):
+        with pytest.raises(ValueError, match=r"^Choose: input, choices\[1\] has no token; write"):
+            answer(("the cat", ["sat", text]))
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"token_budget": 0}, "token_budget must be a whole number of at least 1; received int 0."),
+        ({"token_budget": 2.5}, "token_budget must be a whole number .*; received float 2.5."),
+        ({"token_budget": "x"}, "token_budget must be a whole number .*; received 'x'."),
+        ({"token_budget": None}, "token_budget must be a whole number .*; received None."),
+        ({"truncate": "no"}, "truncate must be True or False; received 'no'."),
+    ],
+    ids=str,
+)
+def test_wrong_options_of_every_pipeline_are_refused(pipeline, options, message):
+    answer, name, _ = pipeline
+    with pytest.raises(ValueError, match=f"^{name.partition(':')[0]}: {message}$"):
+        answer([], **options)
+
+
 def test_a_text_of_many_tokens_is_refused_unless_it_may_be_cut(pipeline):
     answer, name, given = pipeline
     if name.startswith("Answer"):

@@ -8,7 +8,8 @@ import sentencepiece
 from serving import BundleError
 from serving.manifest import Limits
 from serving.pipelines.entities import entities
-from serving.text import SentencePieces
+from serving.text import SentencePieces, byte_pairs
+from tests.references.tokenizers import bytes_to_characters
 from tests.serving.pipelines.toys import TOKENIZER, Toy, load
 
 TAGS = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC"]
@@ -77,9 +78,53 @@ def test_words_may_be_given(tmp_path):
     assert [word.start for word in answer.words] == [0, 4, 10, 13]
 
 
-def test_words_without_a_token_have_no_tag(tmp_path):
-    answer = tagger(tmp_path)(("the", "\u200b", "cat"))
-    assert [word.text for word in answer.words] == ["the", "cat"]
+def test_a_word_without_a_token_is_refused_and_one_that_is_cut_is_not(tmp_path):
+    tag = tagger(tmp_path)
+    for truncate in (False, True):
+        with pytest.raises(ValueError, match="^Tag: text, word 1 has no token; write something to"):
+            tag(("the", "\u200b", "cat"), truncate=truncate)
+        with pytest.raises(
+            ValueError, match=r"^Tag: texts\[0\], word 2 has no token; write someth"
+        ):
+            tag([("the", "cat", "\0")], truncate=truncate)
+    assert len(tag(("cat",) * 40, truncate=True).words) == 29
+
+
+@pytest.mark.parametrize(
+    "text, words",
+    [
+        ("model \n", ["model"]),
+        ("  a  model\n\nor\ttwo ", ["a", "model", "or", "two"]),
+        ("Zoe\u0308 e\u0301 \u0301x", ["Zoe\u0308", "e\u0301", "\u0301", "x"]),
+    ],
+)
+def test_what_byte_level_bpe_splits_off_is_no_word(tmp_path, text, words):
+    tokens = ["<|endoftext|>", *bytes_to_characters().values()]
+    tokenizer = byte_pairs({token: place for place, token in enumerate(tokens)}, [])
+    graph = Toy(2, vocab_size=len(tokens)).graph("tokens")
+    settings = {"labels": ["O", "B-X"], "scheme": None}
+    answer = load(tmp_path / "a", "Tag", graph, settings, tokenizer=tokenizer)(text)
+    assert [word.text for word in answer.words] == words
+    assert [text[word.start : word.end] for word in answer.words] == words
+    settings["words"] = "spaces"
+    answer = load(tmp_path / "b", "Tag", graph, settings, tokenizer=tokenizer)(text)
+    assert [word.text for word in answer.words] == text.split()
+
+
+def test_the_first_token_of_a_word_is_not_the_space_before_the_text(tmp_path):
+    tokens = ["<|endoftext|>", *bytes_to_characters().values()]
+    tokenizer = byte_pairs({token: place for place, token in enumerate(tokens)}, [])
+    graph = Toy(2, vocab_size=len(tokens)).graph("tokens")
+    settings = {"labels": ["O", "B-X"], "words": "spaces"}
+    tag = load(tmp_path, "Tag", graph, settings, tokenizer=tokenizer)
+    assert tag("  a").words[0].score == tag("a").words[0].score
+
+
+def test_a_word_ends_behind_its_marks(tmp_path):
+    text = "Zoe\u0308 नमस्ते, e\u0301"
+    answer = tagger(tmp_path, scheme=None)(text)
+    assert [word.text for word in answer.words] == ["Zoe\u0308", "नमस्ते", ",", "e\u0301"]
+    assert [text[word.start : word.end] for word in answer.words] == [w.text for w in answer.words]
 
 
 def test_a_word_begins_behind_the_space_that_is_part_of_its_token(tmp_path):

@@ -195,6 +195,9 @@ def test_attention_is_refused_of_a_model_that_does_not_attend(folder, tmp_path):
     "options, message",
     [
         ({"early_stopping": "soon"}, 'early_stopping must be "never", False or True; received'),
+        ({"early_stopping": 1}, 'early_stopping must be "never", False or True; received int 1.'),
+        ({"attention": "no"}, "attention must be True or False; received 'no'."),
+        ({"truncate": 1}, "truncate must be True or False; received int 1."),
         ({"token_budget": 0}, "token_budget must be a whole number of at least 1; received int 0."),
     ],
 )

@@ -94,7 +94,8 @@ def test_a_tree_may_have_a_number(tmp_path):
     [
         ("a film", "text must be a tree in brackets, as (3 (2 A) (2 film)): expected a tree in"),
         ("(3 (2 a)", "text must be .*: expected 1 more closing brackets; received '(3 (2 a)'."),
-        ("(" * 10**6, "text must be .*: expected 1000000 more closing brackets; received '((((("),
+        ("(" * 31, "text must be .*: expected 31 more closing brackets; received '((((("),
+        ("(" * 10**6, "text has 1000000 nodes; the limit is 31. A tree is never cut: ask about a"),
         ("(3 a b)", "text must be .*: expected one word, or trees, under a node; received 2 wor"),
         ("", "text is empty; write something to answer."),
         (("(a)", "(b)"), "text must be a string; received tuple ('(a)', '(b)')."),
@@ -103,6 +104,10 @@ def test_a_tree_may_have_a_number(tmp_path):
         (
             "(" * 31 + "(a)" + ")" * 31,
             "text has 32 nodes; the limit is 31. A tree is never cut: ask about a part of it.",
+        ),
+        (
+            "(" * 500_000 + "a" + ")" * 500_000,
+            "text has 500000 nodes; the limit is 31. A tree is never cut: ask about a part of it.",
         ),
     ],
 )
@@ -120,6 +125,8 @@ def test_what_is_no_bundle_of_trees_is_refused(tmp_path):
         classifier(tmp_path / "a", labels=["x", "y", "z"])
     with pytest.raises(BundleError, match="words.json: must be a WordTable; it is a CharacterTab"):
         classifier(tmp_path / "b", tokenizers={"words": CharacterTable.learn("abc")})
+    with pytest.raises(ValueError, match="^Classify: nodes must be True or False; received 'no'."):
+        classifier(tmp_path / "e")([], nodes="no")
     texts = load(tmp_path / "c", "Classify", Toy(2).graph("pooled"), {"labels": LABELS})
     with pytest.raises(ValueError, match="^Classify: nodes are those of trees; this model reads t"):
         texts("the cat", nodes=True)

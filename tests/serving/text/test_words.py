@@ -3,7 +3,7 @@ import re
 import pytest
 import tokenizers
 
-from serving.text import WordTable, read_tokenizer, word_places
+from serving.text import WordTable, read_tokenizer, whole_characters, word_places
 from serving.text.trees import Nodes, Tree, node_arrays, parse_tree
 
 
@@ -22,7 +22,10 @@ def words(text):
         ("हिन्दी में", ["हिन्दी", "में"]),
         ("شكرا، مرحبا", ["شكرا", "،", "مرحبا"]),
         ("می\u200cخواهم", ["می\u200cخواهم"]),
+        ("\u202eabc\u202c \u200b\u200d", ["abc\u202c"]),  # nothing to be seen is no word
         ("so 😀😀", ["so", "😀", "😀"]),
+        ("👩🏽\u200d🚀 café", ["👩🏽\u200d🚀", "café"]),
+        ("I ❤\ufe0f👍🏿a\u200d😀", ["I", "❤\ufe0f", "👍🏿", "a\u200d😀"]),
         ("\ue000\U0001fae8", ["\ue000", "\U0001fae8"]),  # of private use, and newer than some
     ],
 )
@@ -35,6 +38,25 @@ def test_english_is_split_as_by_the_library_of_tokenizers():
     found = tokenizers.pre_tokenizers.BertPreTokenizer().pre_tokenize_str(text)
     assert word_places(text) == [place for _, place in found]
     assert words(text) == re.findall(r"\w+|[^\w\s]", text)
+
+
+@pytest.mark.parametrize(
+    "text, start, end, expected",
+    [
+        ("Zoe\u0308 is", 0, 3, "Zoe\u0308"),
+        ("नमस्ते दुनिया", 0, 5, "नमस्ते"),
+        ("e\u0301\u0302a", 1, 2, "e\u0301\u0302"),
+        ("a \u0301b", 0, 1, "a"),
+        ("👩🏽\u200d🚀👩", 0, 1, "👩🏽\u200d🚀"),
+        ("x👩🏽\u200d🚀", 4, 5, "👩🏽\u200d🚀"),
+        ("\u0301", 0, 1, "\u0301"),
+        ("", 0, 0, ""),
+        ("e\u0301", 0, 0, ""),
+    ],
+)
+def test_a_part_of_a_text_holds_whole_characters(text, start, end, expected):
+    start, end = whole_characters(text, start, end)
+    assert text[start:end] == expected
 
 
 @pytest.mark.parametrize("text", [3, None, "a\ud800"])
@@ -113,5 +135,10 @@ def test_nodes_are_written_as_their_brackets_and_read_with_higher_ones_first():
     arrays = node_arrays([nodes], {"a": 3, "b": 5, "c": 7}.get)
     assert arrays["token_ids"].tolist() == [[0, 0, 3, 5, 7]]
     assert {array.dtype.name for array in arrays.values()} == {"int64"}
-    deep = Nodes(parse_tree("(" * 10**4 + "a" + ")" * 10**4))
-    assert len(deep.levels) == len(deep.under(0)) - 1 == 10**4 - 1
+
+
+def test_a_tree_may_have_as_many_levels_as_nodes():
+    count = 10**5  # looking at all nodes for each level would take minutes
+    deep = Nodes(parse_tree("(" * count + "a" + ")" * count))
+    assert len(deep.under(0)) == count
+    assert deep.levels == [[count - 1 - height] for height in range(1, count)]

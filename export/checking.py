@@ -1,0 +1,226 @@
+"""A look at a whole run before anything is traced: its record, settings, limits, ids, tokenizers
+and examples, against the model and each other.
+
+What the pipeline would refuse of the bundle it refuses here: it is opened on what the graphs will
+take and give, before there are any.
+"""
+
+import dataclasses
+import re
+from types import SimpleNamespace
+
+import keras
+import numpy as np
+
+from export.families.inputs import FEEDS
+from export.families.saved_models import most_tokens
+from export.families.single import INPUTS
+from export.scores import wrong_target
+from seqkeras.runs import RECORD, VALIDATION
+from serving.manifest import MANIFEST, BundleError, FileEntry, Graph, Manifest
+from serving.opening import Runtime
+from serving.pipelines import PIPELINES
+from serving.text import CharacterTable
+
+DECODERS = {"Translate": "target", "Generate": "text"}  # the tokenizer of what is generated
+# Tokenizer -> the inputs that take its ids.
+IDS = {
+    "text": ("token_ids",),
+    "source": ("token_ids",),
+    "target": ("target_ids",),
+    "words": ("token_ids", "context_ids", "query_ids"),
+    "characters": ("context_characters", "query_characters"),
+}
+MOST_EXAMPLES = 3  # that a refusal tells of
+TOLERANCE = 1e-4
+
+
+class ExportError(ValueError):
+    """The bundle can not be made; the message names a way out."""
+
+
+def require_fit(run, contents, parts, about):
+    """Raise an ExportError, with every reason, unless a bundle can be made of a run and be served.
+
+    Args:
+        run: its folder.
+        contents: its `Contents`.
+        parts: its model's `Parts`.
+        about: the fields of the manifest that tell of no file.
+    """
+    reasons = [*_lengths(contents, parts), *_tokens(contents), *_inputs(contents, parts)]
+    reasons = [f"{RECORD}: {each}" for each in reasons]
+    try:
+        pipeline = _pipeline(run, parts, about)
+    except BundleError as error:
+        reasons.append(_said(error, run, contents.record.pipeline))
+    else:
+        reasons += _examples(contents, pipeline)
+    if not reasons:
+        reasons += _padding(contents, parts)
+    if reasons:
+        raise ExportError(f"{run}: {'; '.join(dict.fromkeys(reasons))}. Save the run again.")
+
+
+def _lengths(contents, parts):
+    limits, model = contents.limits, contents.model
+    most = most_tokens(model)
+    if parts.kind != "language model" and most is not None and limits.source_length > most:
+        yield (
+            f"limits.source_length must be at most the model's positions, {most}; received "
+            f"{limits.source_length}"
+        )
+    if parts.kind == "one go":
+        return
+    room = getattr(model, "max_length", None) or getattr(model, "sizes", {}).get("max_length")
+    if room is not None and limits.target_length > room:
+        yield (
+            f"limits.target_length must be at most the model's room for tokens, {room}; received "
+            f"{limits.target_length}"
+        )
+    if parts.kind == "language model" and limits.target_length < 2:
+        yield (
+            "limits.target_length must be at least 2, a prompt and what follows; received "
+            f"{limits.target_length}"
+        )
+
+
+def _tokens(contents):
+    """What is wrong with ids, beams and the sizes of vocabularies."""
+    model, tokenizers = contents.model, contents.tokenizers
+    limits = getattr(model, "id_limits", {})
+    for role, tokenizer in tokenizers.items():
+        for limit_name, size in {limits[name] for name in IDS.get(role, ()) if name in limits}:
+            if len(tokenizer) > size:
+                yield (
+                    f"the {role} tokenizer must have at most the model's {limit_name}, {size}, "
+                    f"tokens; it has {len(tokenizer)}"
+                )
+    role = DECODERS.get(contents.record.pipeline)
+    if role is None:
+        return
+    size = getattr(model, "target_vocab_size", None) or model.vocab_size
+    if contents.decoding.beam_size > size:
+        yield (
+            f"decoding.beam_size must be at most the vocabulary's size, {size}; received "
+            f"{contents.decoding.beam_size}"
+        )
+    for name in ("start_id", "end_id"):
+        given = getattr(contents.decoding, name)
+        if name not in contents.record.decoding and not isinstance(
+            tokenizers.get(role), CharacterTable
+        ):
+            yield f"decoding.{name} is missing, the id that {name[:-3]}s a text"
+        elif not 0 <= given < size:
+            yield f"decoding.{name} must be an id, from 0 to {size - 1}; received {given}"
+
+
+def _inputs(contents, parts):
+    """Where what the model takes is not what the pipeline feeds by that name."""
+    feeds = FEEDS.get(contents.record.pipeline, {})
+    for spec in parts.graphs["model"].inputs if "model" in parts.graphs else ():
+        dtype, axes = feeds.get(spec.name, (spec.dtype, spec.shape))
+        closed = [own for own, axis in zip(spec.shape, axes) if type(own) is not type(axis)]
+        if spec.dtype != dtype or len(spec.shape) != len(axes) or closed:
+            yield (
+                f"{contents.record.pipeline} feeds {spec.name} as {dtype} ({_axes(axes)}); the "
+                f"model takes {spec.dtype} ({_axes(spec.shape)}): begin it with an input of open "
+                "axes"
+            )
+
+
+def _axes(shape):
+    return ", ".join(map(str, shape))
+
+
+def _pipeline(run, parts, about):
+    """The pipeline of graphs that are not there yet."""
+    graphs = {
+        role: Graph(f"onnx/{role}.onnx", tuple(each.inputs), tuple(each.outputs))
+        for role, each in parts.graphs.items()
+    }
+    files = [*about["tokenizers"].values(), *(each.file for each in graphs.values())]
+    manifest = Manifest(
+        graphs=graphs,
+        saved_models={},
+        files=dict.fromkeys(files, FileEntry(0, "0" * 64)),
+        **about,
+    )
+    return PIPELINES[manifest.pipeline](run, manifest, _Unmade(graphs=graphs))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Unmade(Runtime):
+    """A runtime whose sessions take and give what `graphs`, by role, say, and can not run."""
+
+    graphs: dict = dataclasses.field(default_factory=dict)
+
+    def session(self, model):
+        graph = self.graphs[model.stem]
+        return SimpleNamespace(
+            get_providers=tuple,
+            get_inputs=lambda: [_argument(each) for each in graph.inputs],
+            get_outputs=lambda: [_argument(each) for each in graph.outputs],
+        )
+
+
+def _argument(spec):
+    return SimpleNamespace(name=spec.name, type=spec.dtype, shape=spec.shape)
+
+
+def _said(error, run, pipeline):
+    """What a pipeline says of a bundle, as a reason against the run."""
+    text = str(error).removeprefix(f"{run}: ").removeprefix(f"{run}/")
+    text = re.sub(r"\.? (Export|Copy)( or export)? (the bundle|it) again\.$", "", text)
+    text, taken = re.subn(
+        r"onnx/\w+\.onnx is not the \w+ graph expected", f"{pipeline} can not serve the model", text
+    )
+    if taken and (feeds := FEEDS.get(pipeline)):
+        text += f"; {pipeline} feeds {', '.join(feeds)}: name the model's inputs so"
+    text = text.replace(MANIFEST, RECORD)
+    return text if RECORD in text else f"{RECORD}: {text}"
+
+
+def _examples(contents, pipeline):
+    found = [
+        f"{VALIDATION}[{place}]: must have text and target"
+        for place, each in enumerate(contents.examples)
+        if contents.record.pipeline == "Translate" and not {"text", "target"} <= set(each)
+    ]
+    for place, value in enumerate(contents.inputs):
+        try:
+            row = pipeline.encode(value, name=f"{VALIDATION}[{place}]")
+        except ValueError as error:
+            found.append(str(error).partition(" Nothing was truncated")[0].rstrip("."))
+            continue
+        record, example = contents.record, contents.examples[place]
+        wrong = wrong_target(record.pipeline, record.settings, example, row)
+        found += [f"{VALIDATION}[{place}]: {each}" for each in wrong]
+    more = len(found) - MOST_EXAMPLES
+    return found[:MOST_EXAMPLES] + ([f"{VALIDATION}: {more} more like these"] if more > 0 else [])
+
+
+def _padding(contents, parts):
+    """What is wrong with a model, none of ours, whose answers depend on the padding of a batch."""
+    if contents.record.pipeline not in FEEDS or isinstance(contents.model, tuple(INPUTS)):
+        return
+    graph, tokens = parts.graphs["model"], np.arange(1, 6)
+    outputs = []
+    for padding in (0, 3):
+        row = dict.fromkeys(FEEDS["Classify"], np.zeros(len(tokens) + padding, "int64"))
+        row["token_ids"] = np.pad(tokens, (0, padding))
+        row["lengths"] = np.array([len(tokens)])
+        feed = {
+            spec.name: row[spec.name].reshape((1,) * (len(spec.shape) - 1) + (-1,))
+            for spec in graph.inputs
+        }
+        found = graph.function(**feed)
+        outputs.append({name: keras.ops.convert_to_numpy(each) for name, each in found.items()})
+    for spec in graph.outputs:
+        alone, padded = (each[spec.name] for each in outputs)
+        own = tuple(slice(size) for size in alone.shape)
+        if not np.allclose(alone, padded[own], rtol=TOLERANCE, atol=TOLERANCE):
+            yield (
+                f"the model's {spec.name} changes with the padding behind a text: leave it out, by "
+                "lengths, or by Embedding(..., mask_zero=True)"
+            )

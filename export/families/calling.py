@@ -1,0 +1,120 @@
+"""A model as a function of tensors by keyword, however it takes them."""
+
+import inspect
+import re
+from collections.abc import Mapping
+
+import keras
+import numpy as np
+
+from export.families.shapes import infer_outputs
+
+
+def called(model, inputs):
+    """A Keras model as a function of tensors by keyword, and what it returns.
+
+    A functional model takes the structure that it was made of. A subclass of `keras.Model` is
+    called with keywords, where these are the names in its `call`, else with the only tensor or with
+    a dictionary, whichever it can be called with.
+
+    Args:
+        model: none of ours.
+        inputs: list of `TensorSpec`.
+
+    Returns:
+        The function, and the list of `TensorSpec` of its results.
+
+    Raises:
+        ValueError: if the model can not be called so; it gives the model's own reason.
+    """
+
+    def traced(way):
+        function = by_keyword(way)
+        return function, infer_outputs(function, inputs)
+
+    return _by_a_way(model, inputs, traced)
+
+
+def build(model, inputs):
+    """Make the weights of a model that Keras has loaded and could not build, by a call.
+
+    Args:
+        model: a subclass of `keras.Model`.
+        inputs: list of `TensorSpec`.
+
+    Raises:
+        ValueError: if the model can not be called so.
+    """
+    ones = {
+        spec.name: np.ones(
+            [2 if isinstance(size, str) else size for size in spec.shape], spec.dtype
+        )
+        for spec in inputs
+    }
+    _by_a_way(model, inputs, lambda way: way(ones))
+
+
+def _by_a_way(model, inputs, use):
+    """What `use` returns of the first way to call a model that it can use."""
+    errors = []
+    for way in _ways(model, [spec.name for spec in inputs]):
+        try:
+            return use(way)
+        except Exception as error:  # whatever the model's own code raises
+            errors.append(error)
+    given = ", ".join(f"{each.name} {each.dtype} ({_axes(each.shape)})" for each in inputs)
+    raise ValueError(
+        f"a {type(model).__name__} can not be called with {given}: {reason_of(errors[0])}; "
+        "name its inputs, and axes that are alike by one name: `inputs` of save_run or parts_of."
+    ) from errors[0]
+
+
+def by_keyword(way):
+    """A function of a dictionary of tensors as one of keywords, whose results have names."""
+    return lambda **tensors: by_name(way(tensors))
+
+
+def _ways(model, names):
+    """How a model may be called with a dictionary of tensors, the likeliest way first."""
+    structure = getattr(model, "_inputs_struct", None)
+    if structure is not None:
+        own = [each.name for each in keras.tree.flatten(structure)]
+        order = own if set(own) == set(names) else names
+        return [lambda t: model(keras.tree.pack_sequence_as(structure, [t[n] for n in order]))]
+    ways = []
+    if set(names) <= set(inspect.signature(model.call).parameters):
+        ways.append(lambda tensors: model(**tensors))
+    if len(names) == 1:
+        ways.append(lambda tensors: model(tensors[names[0]]))
+    return [*ways, model]
+
+
+def by_name(outputs, prefix=""):
+    """Outputs of any structure as a flat dictionary; names within names are joined by "_".
+
+    The only output of a model is called "output".
+    """
+    if isinstance(outputs, Mapping):
+        named = outputs
+    elif isinstance(outputs, list | tuple):
+        named = {str(place): each for place, each in enumerate(outputs)}
+    else:
+        return {prefix or "output": outputs}
+    flat = {}
+    for name, value in named.items():
+        own = f"{prefix}_{name}" if prefix else f"output_{name}" if named is not outputs else name
+        flat |= by_name(value, own)
+    return flat
+
+
+def reason_of(error):
+    """What an exception says, in one line, without what Keras writes around it."""
+    text = re.sub(r"\x1b\[\d*m", "", str(error))
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    lines = [line for line in lines if not line.startswith("Exception encountered when calling")]
+    reason = lines[0].rstrip(".") if lines else ""
+    return reason if isinstance(error, ValueError) else f"{type(error).__name__}: {reason}"
+
+
+def _axes(shape):
+    return ", ".join(map(str, shape))

@@ -1,0 +1,137 @@
+"""What a model is called with that is none of ours: as its user says, as Keras knows, or as the
+pipeline that serves it feeds it."""
+
+import inspect
+import keyword
+import re
+from collections.abc import Mapping
+
+import keras
+import tensorflow as tf
+
+from serving.manifest import TensorSpec
+
+TOKENS = {"token_ids": ("int64", ("batch", "length")), "lengths": ("int64", ("batch",))}
+SEGMENTS = {"segment_ids": ("int64", ("batch", "length"))}
+TEXTS = TOKENS | SEGMENTS
+# Pipeline -> what it can feed to a model of any kind, of which that takes what it wants.
+FEEDS = dict.fromkeys(("Answer", "Classify", "Embed", "FillMask", "Tag"), TEXTS)
+FEEDS["Choose"] = {
+    name: (dtype, (shape[0], "choices", *shape[1:])) for name, (dtype, shape) in TEXTS.items()
+}
+NAME_THEM = (
+    "name them, as inputs={'token_ids': ('int64', ('batch', 'length'))} of save_run or "
+    "inputs=[TensorSpec('token_ids', 'int64', ('batch', 'length'))] of parts_of"
+)
+
+
+def require_specs(inputs):
+    """Return what a model is called with as a list.
+
+    Raises:
+        ValueError: with every reason, if they are no `TensorSpec`s of names, types and shapes that
+            a graph can have.
+    """
+    inputs = list(inputs)
+    reasons = [reason for each in inputs for reason in _problems(each)]
+    if not reasons:
+        names = [spec.name for spec in inputs]
+        reasons = [f"{name} is there twice" for name in {*names} if names.count(name) > 1]
+    if reasons or not inputs:
+        raise ValueError(f"inputs: {'; '.join(reasons) or 'none are named'}; {NAME_THEM}.")
+    return inputs
+
+
+def _problems(spec):
+    if not isinstance(spec, TensorSpec):
+        yield f"each must be a TensorSpec; received {spec!r}"
+        return
+    if (
+        not isinstance(spec.name, str)
+        or not spec.name.isidentifier()
+        or keyword.iskeyword(spec.name)
+    ):
+        yield f"a name must be one that Python can have; received {spec.name!r}"
+    try:
+        tf.as_dtype(spec.dtype)
+    except TypeError:
+        yield f"{spec.name}: no such type: {spec.dtype!r}"
+    shape = spec.shape
+    if not isinstance(shape, list | tuple) or not all(type(size) in (int, str) for size in shape):
+        yield f"{spec.name}: a shape must be of sizes and names of axes; received {shape!r}"
+
+
+def keras_specs(model, feeds):
+    """What Keras knows of the inputs of a functional model.
+
+    Args:
+        model: any Keras model.
+        feeds: name -> (dtype, shape) of what will be fed; an input that nobody named has the first
+            one's name.
+
+    Returns:
+        Lists of `TensorSpec`, none where Keras knows nothing. Where several inputs have open axes
+        the first list has a name for each, in the others they share "length".
+    """
+    try:
+        tensors = keras.tree.flatten(model.inputs)
+    except (AttributeError, ValueError):
+        return []
+    if not tensors:
+        return []
+    names = [_name(each.name, place, len(tensors), feeds) for place, each in enumerate(tensors)]
+    several = sum(None in each.shape[1:] for each in tensors) > 1
+    fed = set(names) <= set(feeds)
+    return [
+        require_specs(
+            _spec(each, name, shared, feeds) for each, name in zip(tensors, names, strict=True)
+        )
+        for shared in ([(), (1,), range(1, 9)] if several and not fed else [(1,)])
+    ]
+
+
+def _name(name, place, count, feeds):
+    if not re.fullmatch(r"(keras_tensor|input_layer)(_\d+)?", name):  # which nobody chose
+        return name
+    return f"input_{place}" if count > 1 else next(iter(feeds), "input")
+
+
+def _spec(tensor, name, shared, feeds):
+    """A `TensorSpec`; `shared` are the axes that are "length" if they are open."""
+    dtype, axes = feeds.get(name, (tensor.dtype, ()))
+    if len(axes) != len(tensor.shape):
+        axes = ["length" if n in shared else f"{name}_axis_{n}" for n in range(len(tensor.shape))]
+    shape = (own if size is None else size for own, size in zip(axes, tensor.shape, strict=True))
+    return TensorSpec(name, dtype, ("batch", *[*shape][1:]))
+
+
+def fed_specs(model, feeds):
+    """What a subclass of `keras.Model` takes of what is fed, by the names in its `call`, or by
+    those of the dictionary that it was built with.
+
+    Args:
+        model: a Keras model that is built.
+        feeds: name -> (dtype, shape).
+
+    Returns:
+        A list of `TensorSpec`.
+
+    Raises:
+        ValueError: if it is not known.
+    """
+    shape = (model.get_build_config() or {}).get("input_shape")
+    if isinstance(shape, Mapping):
+        takes, others = list(shape), [name for name in shape if name not in feeds]
+    else:
+        parameters = inspect.signature(model.call).parameters.values()
+        takes = [each.name for each in parameters]
+        needed = [each.name for each in parameters if each.default is each.empty]
+        others = [name for name in needed if name not in (*feeds, "kwargs", "training", "mask")]
+        if feeds and len(needed) == len(others) == 1:  # one sequence, by a name of the user's
+            takes, others = [next(iter(feeds))], []
+    if others or not (own := [name for name in feeds if name in takes]):
+        raise ValueError(
+            f"it is not known what a {type(model).__name__} is called with"
+            f"{f', {chr(44).join(others)} among others' if feeds and others else ''}; {NAME_THEM}."
+        )
+    return [TensorSpec(name, *feeds[name]) for name in own]

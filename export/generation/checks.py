@@ -1,0 +1,81 @@
+"""Assertions in a graph, which ONNX has no operator for.
+
+A Gather from beyond the end of what it reads is an error of the runtime, which tells the node's
+name: here that is what must hold. Leaves out providers other than the CPU's, some of which read on
+without a word.
+"""
+
+import numpy as np
+from onnx import TensorProto, helper
+
+LEAST, MOST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+
+
+def checked_inputs(joined, vocab_size=None, source_length=None, room=None):
+    """Set checks before all that reads `token_ids` (B, S) and `lengths` (B,).
+
+    Args:
+        joined: the `Joined` whose inputs they are.
+        vocab_size: how many ids there are; None if that is not known.
+        source_length: the greatest S; None for any.
+        room: the most tokens of a prompt, so that something can follow; None for no prompts.
+
+    Returns:
+        name -> its name behind the checks.
+    """
+    checks = _Checks(joined)
+    rows, columns = (checks.size("token_ids", axis) for axis in (0, 1))
+    checks.require(rows, 1, MOST, "token_ids: must have a row at least")
+    checks.require(columns, 1, MOST, "token_ids: must have a column at least")
+    if source_length is not None:
+        demand = f"token_ids: at most {source_length} in a row"
+        checks.require(columns, LEAST, source_length, demand)
+    if vocab_size is None:
+        checks.require("token_ids", 0, MOST, "token_ids: each must be from 0 on")
+    else:
+        demand = f"token_ids: each must be from 0 to {vocab_size - 1}"
+        checks.require("token_ids", 0, vocab_size - 1, demand)
+    demand = "lengths: must be as many as token_ids has rows"
+    checks.require(checks.size("lengths", 0), rows, rows, demand)
+    demand = "lengths: each must be from 1 to the length of token_ids"
+    checks.require("lengths", 1, columns, demand)
+    if room is not None:
+        demand = f"lengths: at most {room}, so that something can follow a prompt"
+        checks.require("lengths", LEAST, room, demand)
+    return {name: checks.behind(name) for name in ("token_ids", "lengths")}
+
+
+class _Checks:
+    """Nodes that fail, or give zeros, which what is checked waits for."""
+
+    def __init__(self, joined):
+        self.joined, self.zero = joined, joined.constant("0", np.array(0))
+
+    def size(self, name, axis):
+        """The size of a tensor along an axis, a scalar."""
+        shape = self._node("Shape", [name], f"{name}/shape/{axis}")
+        return self._node("Gather", [shape, self._scalar(axis)], f"{name}/size/{axis}")
+
+    def require(self, name, least, most, demand):
+        """Fail by that name unless all of a tensor is from `least` to `most`, numbers or names."""
+        limits = [each if isinstance(each, str) else self._scalar(each) for each in (least, most)]
+        clipped = self._node("Clip", [name, *limits], f"{demand}/clipped")
+        equal = self._node("Equal", [clipped, name], f"{demand}/equal")
+        wrong = self._node("Not", [equal], f"{demand}/wrong")
+        ones = self._node("Cast", [wrong], f"{demand}/ones", to=TensorProto.INT64)
+        count = self._node("ReduceSum", [ones], f"{demand}/count", keepdims=0)
+        zeros = self.joined.constant("[0]", np.array([0]))
+        zero = self._node("Gather", [zeros, count], demand)
+        self.zero = self._node("Add", [self.zero, zero], f"{demand}/and before")
+
+    def behind(self, name):
+        """The name of a tensor behind all checks."""
+        return self._node("Add", [name, self.zero], f"{name}/checked")
+
+    def _scalar(self, number):
+        return self.joined.constant(f"{number}", np.array(number))
+
+    def _node(self, op_type, inputs, name, **attributes):
+        node = helper.make_node(op_type, inputs, [name], name=name, **attributes)
+        self.joined.nodes.append(node)
+        return name

@@ -1,0 +1,82 @@
+"""Keras's own layers traced as composites of ours, where those compute the same.
+
+Else LayerNormalization would leave as thirteen nodes, an approximated GELU as nine, and a GRU as a
+loop over its steps (tf2onnx itself knows the loop of an LSTM without a mask). What the composites
+do not have stays Keras's own: masks, which may have gaps, other activations, weights left out.
+"""
+
+import contextlib
+
+import keras
+from keras.src import backend, ops  # what Keras's layers call; composites call the public names
+
+from seqkeras import composites
+
+
+@contextlib.contextmanager
+def as_composites():
+    """Within this context Keras's layers call the composites."""
+    own = [(ops, "layer_normalization"), (ops, "gelu"), (backend, "gru")]
+    own = [(module, name, getattr(module, name)) for module, name in own]
+    try:
+        ops.layer_normalization = _layer_normalization(ops.layer_normalization)
+        ops.gelu = _gelu(ops.gelu)
+        backend.gru = _gru
+        yield
+    finally:
+        for module, name, function in own:
+            setattr(module, name, function)
+
+
+def _layer_normalization(own):
+    def layer_normalization(x, gamma=None, beta=None, axis=-1, epsilon=None, **options):
+        axes = [axis] if isinstance(axis, int) else list(axis)
+        whole = all(each is not None for each in (gamma, beta, epsilon))
+        last = axes in ([-1], [len(x.shape) - 1])
+        if not whole or not last or x.dtype != "float32" or options.get("rms_scaling"):
+            return own(x, gamma, beta, axis, epsilon, **options)
+        return composites.layer_norm(x, gamma, beta, epsilon=float(epsilon))
+
+    return layer_normalization
+
+
+def _gelu(own):
+    def gelu(x, approximate=True):
+        if getattr(x, "dtype", None) != "float32":
+            return own(x, approximate)
+        return composites.gelu(x, approximate=bool(approximate))
+
+    return gelu
+
+
+def _gru(
+    sequence,
+    initial_state,
+    mask,
+    kernel,
+    recurrent_kernel,
+    bias,
+    activation,
+    recurrent_activation,
+    return_sequences=False,
+    go_backwards=False,
+    unroll=False,
+    reset_after=True,
+):
+    """As a backend's own, which raises NotImplementedError for what it leaves to Keras."""
+    usual = keras.activations.tanh, keras.activations.sigmoid
+    if (
+        mask is not None
+        or bias is None
+        or (activation, recurrent_activation) != usual
+        or not reset_after
+        or sequence.dtype != "float32"
+    ):
+        raise NotImplementedError
+    weights = [kernel, recurrent_kernel, bias]
+    outputs, last = composites.gru(sequence, None, initial_state, *weights, reverse=go_backwards)
+    if not return_sequences:
+        outputs = last[:, None]
+    elif go_backwards:  # Keras's are in the order in which they are made
+        outputs = ops.flip(outputs, axis=1)
+    return last, outputs, [last]

@@ -1,0 +1,88 @@
+"""What TensorFlow Serving wants beside SavedModels: requests to warm up with, settings and notes.
+
+The server makes batches of several clients' requests, of a model on token ids. It makes none of
+strings, as one text over the limit would fail the requests of all.
+"""
+
+from pathlib import Path
+
+import tensorflow as tf
+
+from export.tensorflow_serving.batching import BATCHING, OF_ONE_MODEL, may_be_batched
+from export.tensorflow_serving.inputs import Inputs
+from export.tensorflow_serving.notes import notes
+from export.tensorflow_serving.warm_up import WARM_UP, prediction_log, write_requests
+
+__all__ = ["WARM_UP", "prediction_log", "write_serving_files"]
+
+FOLDER = "tensorflow_serving"
+BY_IDS = "saved_model/1"
+IMAGE = "tensorflow/serving:2.21.0"
+
+MODEL = """  config {{
+    name: "{name}"
+    base_path: "/models/{name}"
+    model_platform: "tensorflow"
+  }}
+"""
+COMPOSE = """# docker compose up; then POST to http://localhost:8501/v1/models/{name}:predict
+services:
+  tensorflow-serving:
+    image: {image}
+    ports:
+      - "8500:8500"  # gRPC
+      - "8501:8501"  # REST
+    volumes:
+{volumes}
+      - ./models.config:/config/models.config:ro
+      - ./batching.config:/config/batching.config:ro
+    command:
+      - --model_config_file=/config/models.config
+      - --enable_batching=true
+      - --enable_per_model_batching_parameters=true
+      - --batching_parameters_file=/config/batching.config
+"""
+
+
+def write_serving_files(folder, manifest, examples=()):
+    """Write requests to warm up with, `models.config`, `batching.config`, `compose.yaml`, notes.
+
+    Args:
+        folder: the bundle, with its SavedModels.
+        manifest: its `Manifest`.
+        examples: real inputs as arrays: a list of {name: array}, the inputs of one example without
+            the batch's axis.
+
+    Returns:
+        How many requests were written, by folder.
+    """
+    folder, names, counts, batched = Path(folder), {}, {}, False
+    inputs = Inputs(manifest, examples)
+    for path, signatures in manifest.saved_models.items():
+        names[path] = manifest.name + Path(path).parent.name.removeprefix("saved_model")
+        loaded = tf.saved_model.load(str(folder / path)).signatures
+        rows = {key: inputs.common(each) for key, each in signatures.items()}
+        counts[path] = write_requests(folder / path, loaded, names[path], rows)
+        if path == BY_IDS and may_be_batched(loaded, rows):
+            batched = True
+            (folder / path / OF_ONE_MODEL).write_text(BATCHING, encoding="utf-8")
+    if names:
+        (folder / FOLDER).mkdir()
+        files = _settings(names) | notes(folder, manifest, names, inputs, batched)
+        for file, content in files.items():
+            (folder / FOLDER / file).write_text(content, encoding="utf-8")
+    return counts
+
+
+def _settings(names):
+    """File -> its text."""
+    models = "".join(MODEL.format(name=name) for name in names.values())
+    volumes = "\n".join(
+        f"      - ../{Path(path).parent}:/models/{name}:ro" for path, name in names.items()
+    )
+    first = next(iter(names.values()))
+    return {
+        "models.config": f"model_config_list {{\n{models}}}\n",
+        "batching.config": BATCHING,
+        "compose.yaml": COMPOSE.format(name=first, image=IMAGE, volumes=volumes),
+    }

@@ -1,0 +1,72 @@
+"""Batches that the server makes of several clients' requests.
+
+It pads what is shorter with the first element of the request's own tensor. So lengths must say
+what is real: a model is batched only if its answers to real inputs stay what they are.
+
+Reference: https://github.com/tensorflow/serving (batching/batching_util.cc: PadTensor;
+servables/tensorflow/bundle_factory_util.cc: batching_params.pbtxt)
+"""
+
+import numpy as np
+import tensorflow as tf
+
+OF_ONE_MODEL = "batching_params.pbtxt"
+BATCH_SIZES = (1, 2, 4, 8, 16, 32, 64)
+BATCHING = """max_batch_size { value: 64 }
+batch_timeout_micros { value: 2000 }
+max_enqueued_batches { value: 1024 }
+num_batch_threads { value: 4 }
+allowed_batch_sizes: [1, 2, 4, 8, 16, 32, 64]
+pad_variable_length_inputs: true
+"""
+TOLERANCE = 1e-3  # of a number, and beside it
+
+
+def may_be_batched(loaded, rows):
+    """Whether inputs that are padded as the server pads them get the answers that they get alone.
+
+    Args:
+        loaded: the signatures of a SavedModel.
+        rows: signature -> inputs {name: array} without the batch's axis.
+    """
+    return all(_same_in_a_batch(loaded[key], each) for key, each in rows.items())
+
+
+def padded(rows):
+    """Inputs as a batch, as the server pads it."""
+    batch = {}
+    for name, first in rows[0].items():
+        sizes = np.max([row[name].shape for row in rows], axis=0).astype(int)
+        batch[name] = np.empty((len(rows), *sizes), first.dtype)
+        for place, row in enumerate(rows):
+            batch[name][place] = row[name].flat[0]
+            batch[name][(place, *map(slice, row[name].shape))] = row[name]
+    return batch
+
+
+def _same_in_a_batch(function, rows):
+    alone = [(row, _answers(function, padded([row]))) for row in rows]
+    alone = [(row, expected) for row, expected in alone if expected is not None]
+    together = _answers(function, padded([row for row, _ in alone])) if alone else {}
+    return together is not None and all(
+        _close(together[name][place], expected[name][0])
+        for place, (_, expected) in enumerate(alone)
+        for name in expected
+    )
+
+
+def _answers(function, inputs):
+    """The outputs by name, or None where the inputs are refused."""
+    try:
+        outputs = function(**{name: tf.constant(value) for name, value in inputs.items()})
+    except (tf.errors.InvalidArgumentError, ValueError):
+        return None
+    return {name: each.numpy() for name, each in outputs.items()}
+
+
+def _close(actual, expected):
+    """Whether a row is the same, but for what is behind it."""
+    actual = actual[tuple(map(slice, expected.shape))]
+    if expected.dtype.kind != "f":
+        return np.array_equal(actual, expected)
+    return np.allclose(actual, expected, rtol=TOLERANCE, atol=TOLERANCE)

@@ -1,0 +1,105 @@
+"""Real inputs of a SavedModel's signatures, without the batch's axis."""
+
+import numpy as np
+
+from serving.pipelines.answer import Settings
+
+LENGTH = 2  # of a symbolic axis in an input made up
+WORD_LENGTH = "word_length"  # of characters, which have no lengths of their own
+
+
+class Inputs:
+    """The real inputs of a bundle, as its signatures take them.
+
+    Args:
+        manifest: the bundle's `Manifest`.
+        examples: real inputs as arrays: a list of {name: array}.
+    """
+
+    def __init__(self, manifest, examples):
+        self._texts, self._examples = manifest.examples, list(map(_with_length, examples))
+        self.word_length = manifest.settings.get(WORD_LENGTH, Settings.word_length)
+
+    def of(self, signature):
+        """The rows {name: array} of a `Signature`; one that is made up if there is none."""
+        names = [spec.name for spec in signature.inputs]
+        if any(spec.dtype == "string" for spec in signature.inputs):
+            return self._of_strings(names)
+        rows = [
+            {spec.name: np.asarray(row[spec.name], spec.dtype) for spec in signature.inputs}
+            for row in self._examples
+            if set(names) <= set(row)
+        ]
+        rows = [self._fitted(row, signature.inputs) for row in rows]
+        return rows or [{spec.name: _made_up(spec) for spec in signature.inputs}]
+
+    def shortest(self, signature):
+        """The shortest row."""
+        return min(self.of(signature), key=size_of)
+
+    def common(self, signature):
+        """The rows of common lengths, the middle one first."""
+        rows = sorted(self.of(signature), key=size_of)
+        places = dict.fromkeys((len(rows) // 2, len(rows) // 4, 3 * len(rows) // 4))
+        return [rows[place] for place in places]
+
+    def _of_strings(self, names):
+        texts = list(map(_strings, self._texts))
+        rows = [dict(zip(names, each)) for each in texts if len(each) == len(names)]
+        rows = rows or [dict.fromkeys(names, " ".join(each)) for each in texts[:1]]
+        return [{name: np.array(text) for name, text in row.items()} for row in rows]
+
+    def _fitted(self, row, specs):
+        """A row as long as its lengths say, and characters as wide as they may be."""
+        sizes = _own_sizes(row, specs)
+        fitted = {}
+        for spec in specs:
+            value = row[spec.name]
+            value = value[tuple(slice(sizes.get(axis)) for axis in spec.shape[1:])]
+            if str(spec.shape[-1]).endswith(WORD_LENGTH):
+                missing = max(0, self.word_length - value.shape[-1])
+                value = np.pad(value, [*[(0, 0)] * (value.ndim - 1), (0, missing)])
+            fitted[spec.name] = value
+        return fitted
+
+
+def _own_sizes(row, specs):
+    """Axis -> how much of it is real: what lengths say, or up to the last id that is not 0."""
+    axes = {axis for spec in specs for axis in spec.shape if isinstance(axis, str)}
+    sizes = {}
+    for spec in specs:
+        if spec.name == "token_ids":
+            places = np.nonzero(row[spec.name])[-1]
+            sizes[spec.shape[-1]] = int(places.max(initial=0)) + 1
+    for spec in specs:
+        if spec.name.endswith("lengths"):
+            own = spec.name.removesuffix("s")
+            axis = own if own in axes else specs[0].shape[len(spec.shape)]
+            sizes[axis] = int(row[spec.name].max())
+    return {axis: size for axis, size in sizes.items() if axis in axes}
+
+
+def size_of(row):
+    """How much a row holds: code points of strings, numbers of arrays."""
+    return sum(len(v.item()) if v.dtype.kind == "U" else v.size for v in row.values())
+
+
+def _strings(example):
+    """The strings that an input holds, in their order."""
+    if isinstance(example, str):
+        return [example]
+    values = example.values() if isinstance(example, dict) else example
+    return [each for each in values if isinstance(each, str)]
+
+
+def _with_length(example):
+    """An example with the length of its tokens."""
+    if "token_ids" not in example or np.ndim(example["token_ids"]) != 1:
+        return example
+    return {"lengths": len(example["token_ids"]), **example}
+
+
+def _made_up(spec):
+    axes = [size if isinstance(size, int) else LENGTH for size in spec.shape[1:]]
+    value = LENGTH if spec.name.endswith("lengths") else 1
+    return np.full(axes, value, spec.dtype)

@@ -1,0 +1,142 @@
+"""README.md beside the settings: what is true of this bundle, and requests that can be pasted."""
+
+import json
+import shlex
+import textwrap
+
+import numpy as np
+
+from export.tensorflow_serving.batching import BATCH_SIZES, OF_ONE_MODEL
+from export.tensorflow_serving.inputs import WORD_LENGTH
+from seqkeras.tokenizers import CharacterTable, SentencePieces, Subwords, read_tokenizer
+from serving.printing import as_content
+
+MOST_SHOWN = 2000  # characters of a request
+
+NOTES = """# TensorFlow Serving
+
+`docker compose up` in this folder serves {names}: REST at port 8501, gRPC at 8500.
+"""
+MODEL = """
+## `{name}` takes {takes}
+
+```
+curl -d {body} http://localhost:8501/v1/models/{name}:predict
+```
+
+| signature | takes | gives |
+|---|---|---|
+{signatures}
+
+{about}
+"""
+BATCHED = """\
+Requests of several clients are answered in one batch, padded with whatever stands first in each.
+{reader}A request that is refused, for an id or a length out of range, fails those that share its
+batch: serve clients that you do not trust without `{file}`. A request holds at most {most} rows,
+and an answer may be longer than its input: what lies behind that is padding."""
+ALONE = """\
+Every request is answered alone: padded beside a longer one, as the server pads it, this model
+answers otherwise."""
+LENGTHS = "What lies behind `lengths` is not read. "
+CHARACTERS = """\
+{names} must always be {width} wide (`word_length`), with zeros behind a word's characters: these
+have no lengths of their own, and would be padded with the first of them. """
+STRINGS = """\
+Every request is answered alone, and refused if one of its texts is over the limit: nothing is
+truncated. Texts that are sent together are one batch. Strings become the tokens of `serving.text`,
+but for these:
+
+{exceptions}"""
+
+
+def notes(folder, manifest, names, inputs, batched):
+    """The files: name -> text.
+
+    Args:
+        folder: the bundle.
+        manifest: its `Manifest`.
+        names: folder of a SavedModel -> name of the model.
+        inputs: its `Inputs`.
+        batched: whether the server batches requests of token ids.
+    """
+    shown = " and ".join(f"`{name}`" for name in names.values())
+    parts, files = [NOTES.format(names=shown)], {}
+    for path, name in names.items():
+        signatures = manifest.saved_models[path]
+        key = "generate" if "generate" in signatures else "serving_default"
+        specs = signatures[key].inputs
+        strings = any(spec.dtype == "string" for spec in specs)
+        if strings:
+            about = STRINGS.format(exceptions="\n".join(_exceptions(folder, manifest)))
+        else:
+            about = _about_ids(path, specs, batched, inputs.word_length)
+        request = json.dumps(body(key, inputs.shortest(signatures[key])), ensure_ascii=False)
+        if len(request) > MOST_SHOWN:
+            files[f"{name}.json"] = request
+            request = f"@{name}.json"
+        parts.append(
+            MODEL.format(
+                name=name,
+                takes="strings" if strings else "arrays",
+                body=shlex.quote(request),
+                signatures="\n".join(_row(each, signatures[each]) for each in signatures),
+                about=about,
+            )
+        )
+    return {"README.md": "".join(parts), **files}
+
+
+def body(key, row):
+    """A request of one row, as REST takes it."""
+    columns = {name: _json(value[np.newaxis]) for name, value in row.items()}
+    return {"signature_name": key, "inputs": columns}
+
+
+def _json(value):
+    """An array as lists; numbers without the digits that float32 has not."""
+    return as_content(value) if value.dtype.kind == "f" else value.tolist()
+
+
+def _row(key, signature):
+    takes, gives = (
+        ", ".join(f"{spec.name} ({', '.join(map(str, spec.shape))})" for spec in specs)
+        for specs in (signature.inputs, signature.outputs)
+    )
+    return f"| `{key}` | {takes} | {gives} |"
+
+
+def _about_ids(path, specs, batched, word_length):
+    if not batched:
+        return ALONE
+    reader = LENGTHS if any(spec.name.endswith("lengths") for spec in specs) else ""
+    wide = [f"`{spec.name}`" for spec in specs if str(spec.shape[-1]).endswith(WORD_LENGTH)]
+    if wide:
+        reader += CHARACTERS.format(names=" and ".join(wide), width=word_length)
+    text = BATCHED.format(reader=reader, file=f"{path}/{OF_ONE_MODEL}", most=BATCH_SIZES[-1])
+    return textwrap.fill(text, 100, break_long_words=False, break_on_hyphens=False)
+
+
+def _exceptions(folder, manifest):
+    """Yield the texts that the SavedModel on strings does not read as `serving` does."""
+    tokenizers = [read_tokenizer(folder / path) for path in manifest.tokenizers.values()]
+    if any(isinstance(each, CharacterTable) for each in tokenizers):
+        yield "- A text that is not composed (Unicode NFC) is refused."
+    if any(isinstance(each, Subwords | SentencePieces) for each in tokenizers):
+        yield "- A text that holds a code point from U+FDD0 to U+FDEF is refused."
+    for each in tokenizers:
+        refused = _taking_spaces(each) if isinstance(each, Subwords) else ()
+        if refused:
+            yield f"- A text that holds {', '.join(refused)} is refused: spaces belong to it."
+        if isinstance(each, SentencePieces) and each.vocabulary is not None:
+            yield (
+                "- Of characters that the pieces of its language lack, which are `<unk>`, "
+                "`serving.text` reads those that the vocabulary has from the other language."
+            )
+
+
+def _taking_spaces(tokenizer):
+    """The special tokens of byte-level pairs that take the spaces beside them."""
+    content = json.loads(tokenizer.to_json())
+    added = content["added_tokens"] if content["model"]["type"] == "BPE" else ()
+    return [each["content"] for each in added if each["lstrip"] or each["rstrip"]]

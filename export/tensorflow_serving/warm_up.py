@@ -1,0 +1,94 @@
+"""Requests that the server runs before it says that a model is there.
+
+They are `PredictionLog`s in a TFRecord file. Their few fields are written here by number, as the
+package tensorflow-serving-api, which has classes for them, is needed for nothing else.
+
+Reference: https://www.tensorflow.org/tfx/serving/saved_model_warmup;
+https://github.com/tensorflow/serving (apis/prediction_log.proto, predict.proto, model.proto)
+"""
+
+import time
+
+import numpy as np
+import tensorflow as tf
+
+from export.tensorflow_serving.batching import BATCH_SIZES
+
+WARM_UP = "assets.extra/tf_serving_warmup_requests"
+SECONDS = 1.0  # of warming up a model, but for what a signature's first request takes
+
+
+def write_requests(folder, loaded, name, rows):
+    """Write requests of each batch size and of common lengths, as many as there is time for.
+
+    The server refuses a model whose requests fail: each is tried, and left out if it fails.
+
+    Args:
+        folder: of the SavedModel.
+        loaded: its signatures.
+        name: of the model.
+        rows: signature -> inputs {name: array} without the batch's axis, the most common first.
+
+    Returns:
+        How many were written.
+    """
+    file = folder / WARM_UP
+    file.parent.mkdir(parents=True, exist_ok=True)
+    count, spent, last = 0, 0.0, {}
+    with tf.io.TFRecordWriter(str(file)) as writer:
+        for size, key, row in _requests(rows):
+            if key in last and spent + 2 * last[key] > SECONDS:
+                continue
+            inputs = {each: np.repeat(value[np.newaxis], size, 0) for each, value in row.items()}
+            try:
+                if key not in last:  # the first time is that of making ready, and must be
+                    _seconds(loaded[key], inputs)
+                last[key] = _seconds(loaded[key], inputs)
+            except (tf.errors.InvalidArgumentError, ValueError):
+                continue
+            spent += last[key]
+            writer.write(prediction_log(name, key, inputs))
+            count += 1
+    return count
+
+
+def _seconds(function, inputs):
+    began = time.perf_counter()
+    function(**{name: tf.constant(value) for name, value in inputs.items()})
+    return time.perf_counter() - began
+
+
+def _requests(rows):
+    """Yield (batch size, signature, row); every signature comes once before any comes again."""
+    for size in BATCH_SIZES:
+        for place in range(max(map(len, rows.values()))):
+            for key, each in rows.items():
+                if place < len(each):
+                    yield size, key, each[place]
+
+
+def prediction_log(model, signature, inputs):
+    """The bytes of a `PredictionLog` of one request.
+
+    Args:
+        model, signature: their names.
+        inputs: name -> array.
+    """
+    request = _field(1, _field(1, model.encode()) + _field(3, signature.encode()))
+    for name, value in inputs.items():
+        tensor = tf.make_tensor_proto(value).SerializeToString()
+        request += _field(2, _field(1, name.encode()) + _field(2, tensor))
+    return _field(6, _field(1, request))
+
+
+def _field(number, content):
+    """A field of bytes, as Protocol Buffers write it."""
+    return _varint(number << 3 | 2) + _varint(len(content)) + content
+
+
+def _varint(value):
+    digits = []
+    while value > 0x7F:
+        digits.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*digits, value])

@@ -1,0 +1,151 @@
+"""What is generated, beside Keras: greedily, and by the beams that the run asks for.
+
+Held against it are the SavedModel's signatures, the ONNX graph that generates, `serving` where it
+follows beams, and the signature on strings, with those defaults that a user of it gets. A text that
+differs is forgiven where Keras could as well have given it: such ties are counted.
+"""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from export.families.saved_models import by_default
+from export.verifying.parity import MARGIN, tensors
+from export.verifying.strings import answers_on_strings, compare_on_strings, generated_text
+from serving.opening import Runtime
+
+BATCH = 64  # rows that are generated from at once
+BY_BEAMS = 64  # inputs, at most: beams take several times as long
+GREEDY = "generate"  # the signature; its name is the ONNX graph's too
+
+
+@dataclasses.dataclass(frozen=True)
+class Found:
+    """What a search of Keras's has found.
+
+    Attributes:
+        inputs: the run's inputs that it searched from.
+        texts: what it found for each.
+        scores: (N,) of these.
+        is_tie: (row, text, score) -> whether that could be found as well.
+    """
+
+    inputs: Sequence
+    texts: Sequence[str]
+    scores: np.ndarray
+    is_tie: Callable
+
+    def of(self, rows):
+        """The same of some rows, those of which there are."""
+        rows = [row for row in rows if row < len(self.inputs)]
+        return Found(
+            [self.inputs[row] for row in rows],
+            [self.texts[row] for row in rows],
+            self.scores[rows],
+            lambda place, text, score: self.is_tie(rows[place], text, score),
+        )
+
+    def hold(self, comparison, name, texts, scores):
+        """Hold what was found elsewhere against it."""
+        comparison.compare_texts(
+            name,
+            texts,
+            self.texts,
+            self.inputs,
+            lambda row, text: self.is_tie(row, text, scores[row]),
+        )
+        same = [row for row, text in enumerate(self.texts) if text == texts[row]]
+        comparison.compare_numbers(name, np.asarray(scores)[same], self.scores[same])
+
+
+def generated(function, given):
+    """What a function generates from arrays by name, some rows at once: name -> array."""
+    rows = len(given["lengths"])
+    parts = [
+        function(**{name: each[begin : begin + BATCH] for name, each in given.items()})
+        for begin in range(0, rows, BATCH)
+    ]
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def in_keras(signature):
+    """A signature as a function of arrays, run by Keras itself."""
+    return _of_arrays(tf.function(signature.function, autograph=False, reduce_retracing=True))
+
+
+def compare_searches(comparison, parts, pipeline, folder, by_ids, given, greedy, texts_of, whole):
+    """Hold all that generates against Keras.
+
+    Args:
+        comparison: the `Comparison`.
+        parts: the model's `Parts`.
+        pipeline: the bundle's, of `serving`.
+        folder: the bundle.
+        by_ids: the signatures of the SavedModel on token ids, or None.
+        given: name -> array, what the signatures on token ids take.
+        greedy: `Found` by Keras's greedy search.
+        texts_of: (N, T) generated ids -> list of N texts.
+        whole: the rows whose inputs the pipeline, and the signature on strings, read as they are.
+    """
+    default = by_default(parts.saved_model)
+    found = {GREEDY: greedy}
+    if default != GREEDY:
+        found[default] = _by_beams(parts.saved_model[default], given, greedy.inputs, texts_of)
+        own = found[default].of(whole)
+        answers = pipeline(own.inputs)
+        scores = np.array([each.score for each in answers])
+        own.hold(comparison, "onnx_beam", [each.text for each in answers], scores)
+    for name, key, function in _roads(folder, pipeline.manifest, by_ids, default):
+        answers = generated(function, _first(len(found[key].inputs), given))
+        texts = texts_of(answers["generated_ids"])
+        found[key].hold(comparison, name, texts, answers["scores"])
+    own = found[default].of(whole)
+    compare_on_strings(
+        comparison,
+        answers_on_strings(folder, pipeline.manifest, own.inputs),
+        own.inputs,
+        lambda row, outputs: generated_text(
+            outputs,
+            own.texts[row],
+            own.scores[row],
+            lambda text: own.is_tie(row, text, outputs["score"]),
+        ),
+    )
+
+
+def _by_beams(signature, given, inputs, texts_of):
+    """What Keras's beam search finds; a text of the same score could be found as well."""
+    answers = generated(in_keras(signature), _first(BY_BEAMS, given))
+    scores = answers["scores"]
+    return Found(
+        inputs[:BY_BEAMS],
+        texts_of(answers["generated_ids"]),
+        scores,
+        lambda row, text, score: bool(abs(score - scores[row]) < MARGIN),
+    )
+
+
+def _roads(folder, manifest, by_ids, default):
+    """Yield what else generates from ids: its name, whose search it is, a function of arrays."""
+    if by_ids is not None:
+        yield "saved_model", GREEDY, _of_arrays(by_ids[GREEDY])
+        if default != GREEDY:
+            yield "saved_model_beam", default, _of_arrays(by_ids[default])
+    if GREEDY in manifest.graphs:
+        session = Runtime().session(folder / manifest.graphs[GREEDY].file)
+        names = [each.name for each in session.get_outputs()]
+        yield (
+            "onnx_generate",
+            default,
+            lambda **given: dict(zip(names, session.run(names, given), strict=True)),
+        )
+
+
+def _first(rows, arrays):
+    return {name: each[:rows] for name, each in arrays.items()}
+
+
+def _of_arrays(function):
+    return lambda **given: function(**tensors(given))

@@ -1,0 +1,96 @@
+"""Layers of Keras that leave as the composites they equal."""
+
+import keras
+import numpy as np
+import pytest
+from keras import layers
+from keras.src import backend, ops
+
+from export.keras_layers import as_composites
+from tests.arrays import floats
+from tests.export.test_one_go import agree, exported
+
+X = floats(3, 5, 8)
+
+
+def model_of(layer):
+    given = keras.Input((None, 8), name="x")
+    model = keras.Model(given, layer(given))
+    for place, weight in enumerate(model.weights):
+        weight.assign(1 + floats(*weight.shape, seed=place))
+    return model
+
+
+def counts_of(layer):
+    """The nodes of a layer, behind a proof that they give its numbers."""
+    graphs, signatures = exported(model_of(layer))
+    agree(graphs, signatures, {"x": X})
+    return graphs["model"].node_counts()
+
+
+@pytest.mark.parametrize("options", [{}, {"axis": 2, "epsilon": 0.1}], ids=str)
+def test_layer_normalization_over_the_last_axis_is_one_node(options):
+    assert counts_of(layers.LayerNormalization(**options)) == {"LayerNormalization": 1}
+
+
+def test_without_a_weight_it_leaves_op_by_op():
+    assert "LayerNormalization" not in counts_of(layers.LayerNormalization(center=False))
+
+
+def test_over_other_axes_it_leaves_op_by_op():
+    given = keras.Input((5, 8), name="x")
+    graphs, signatures = exported(keras.Model(given, layers.LayerNormalization(axis=[1, 2])(given)))
+    agree(graphs, signatures, {"x": X})
+    assert "LayerNormalization" not in graphs["model"].node_counts()
+
+
+@pytest.mark.parametrize("approximate, operator", [(True, "FastGelu"), (False, "Gelu")])
+def test_gelu_is_one_node(approximate, operator):
+    layer = layers.Activation(lambda x: keras.activations.gelu(x, approximate))
+    assert counts_of(layer) == {operator: 1}
+
+
+@pytest.mark.parametrize("cell", ["LSTM", "GRU"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"return_sequences": True},
+        {"go_backwards": True},
+        {"go_backwards": True, "return_sequences": True},
+    ],
+    ids=str,
+)
+def test_a_recurrent_layer_without_a_mask_is_a_native_node(cell, options):
+    counts = counts_of(getattr(layers, cell)(5, **options))
+    assert counts[cell] == 1 and "Loop" not in counts
+
+
+def test_both_directions_are_native_nodes():
+    counts = counts_of(layers.Bidirectional(layers.GRU(5, return_sequences=True)))
+    assert counts["GRU"] == 2 and "Loop" not in counts
+
+
+@pytest.mark.parametrize(
+    "options", [{"activation": "relu"}, {"use_bias": False}, {"reset_after": False}], ids=str
+)
+def test_what_the_native_node_does_not_have_stays_a_loop(options):
+    assert counts_of(layers.GRU(5, **options))["Loop"] == 1
+
+
+def test_in_half_precision_they_are_keras_own():
+    layer = layers.LayerNormalization(dtype="float16")
+    given = keras.Input((None, 8), dtype="float16", name="x")
+    graphs, signatures = exported(keras.Model(given, layer(given)))
+    agree(graphs, signatures, {"x": X.astype(np.float16)})
+
+
+def test_outside_of_the_context_keras_is_as_it_was():
+    def found():
+        return ops.layer_normalization, ops.gelu, backend.gru
+
+    before = found()
+    with pytest.raises(ZeroDivisionError), as_composites():
+        assert not set(found()) & set(before)
+        raise ZeroDivisionError
+    assert found() == before

@@ -1,0 +1,304 @@
+"""A user's own model becomes a run, a bundle and an answer, by the commands that a user types."""
+
+import os
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+from keras import layers, ops
+
+import serving
+from export.__main__ import main
+from export.families import parts_of
+from seqkeras.recurrent import LSTM, Bidirectional
+from seqkeras.runs import save_run
+from seqkeras.tokenizers.learn import learn_word_piece
+from serving.manifest import TensorSpec, read_manifest
+from tests.arrays import randomize
+from tests.conftest import CHECKOUT
+from tests.export.test_every_pipeline import TEXTS
+
+LABELS = ["low", "middle", "high"]
+TAGS = ["O", "B-THING", "I-THING"]
+TOKENIZER = learn_word_piece(TEXTS, 80)
+IDS = np.array([[5, 6, 7, 8, 9], [5, 6, 7, 0, 0]])
+
+
+@keras.saving.register_keras_serializable("tests")
+class OwnTagger(keras.Model):
+    """By keyword, with lengths."""
+
+    def __init__(self, units=5, **kwargs):
+        super().__init__(**kwargs)
+        self.units = units
+        self.embedding = layers.Embedding(len(TOKENIZER), 7)
+        self.lstm = Bidirectional(LSTM(units, return_sequences=True))
+        self.out = layers.Dense(len(TAGS))
+
+    def call(self, token_ids, lengths):
+        mask = ops.cumsum(ops.ones_like(token_ids), axis=1) <= lengths[:, None]
+        return {"tags": self.out(self.lstm(self.embedding(token_ids), mask=mask))}
+
+    def get_config(self):
+        return {**super().get_config(), "units": self.units}
+
+
+@keras.saving.register_keras_serializable("tests")
+class OwnClassifier(keras.Model):
+    """Of a dictionary of one tensor, whose padding Keras's mask leaves out."""
+
+    def __init__(self, mask_zero=True, **kwargs):
+        super().__init__(**kwargs)
+        self.mask_zero = mask_zero
+        self.embedding = layers.Embedding(len(TOKENIZER), 7, mask_zero=mask_zero)
+        self.pooling = layers.GlobalAveragePooling1D()
+        self.out = layers.Dense(len(LABELS))
+
+    def call(self, inputs):
+        return self.out(self.pooling(self.embedding(inputs["token_ids"])))
+
+    def get_config(self):
+        return {**super().get_config(), "mask_zero": self.mask_zero}
+
+
+@keras.saving.register_keras_serializable("tests")
+class OwnOfX(OwnClassifier):
+    """Of one tensor, by a name of its own."""
+
+    def call(self, x):
+        return super().call({"token_ids": x})
+
+
+def tagger():
+    model = OwnTagger()
+    model(IDS, np.array([5, 3]))
+    return model
+
+
+def classifier(**options):
+    model = OwnClassifier(**options)
+    model({"token_ids": IDS})
+    return model
+
+
+def of_x():
+    model = OwnOfX()
+    model(IDS)
+    return model
+
+
+def functional(name="token_ids"):
+    token_ids = keras.Input((None,), dtype="int64", name=name)
+    x = layers.Embedding(len(TOKENIZER), 7, mask_zero=True)(token_ids)
+    x = layers.Bidirectional(layers.LSTM(5))(x)
+    return keras.Model(token_ids, layers.Dense(len(LABELS))(x))
+
+
+def sequential():
+    return keras.Sequential(
+        [
+            keras.Input((None,)),
+            layers.Embedding(len(TOKENIZER), 7, mask_zero=True),
+            layers.GRU(5),
+            layers.Dense(len(LABELS)),
+        ]
+    )
+
+
+def save(folder, model, pipeline="Classify", **options):
+    randomize(model)
+    settings = {"labels": TAGS if pipeline == "Tag" else LABELS}
+    save_run(
+        folder,
+        model,
+        pipeline,
+        [{"input": text} for text in TEXTS],
+        {"source_length": 24},
+        {"text": TOKENIZER},
+        settings=settings,
+        **options,
+    )
+
+
+@pytest.mark.parametrize(
+    "make, pipeline, takes",
+    [
+        (tagger, "Tag", ["token_ids", "lengths"]),
+        (classifier, "Classify", ["token_ids"]),
+        (of_x, "Classify", ["token_ids"]),
+        (functional, "Classify", ["token_ids"]),
+        (sequential, "Classify", ["token_ids"]),
+    ],
+)
+def test_a_model_of_ones_own_is_served_by_two_commands(make, pipeline, takes, tmp_path, capsys):
+    model = make()
+    save(tmp_path / "run", model, pipeline)
+    assert main([str(tmp_path / "run"), str(tmp_path / "bundle")]) == 0, capsys.readouterr().err
+    manifest = read_manifest(tmp_path / "bundle")
+    assert [spec.name for spec in manifest.graphs["model"].inputs] == takes
+    assert max(v for k, v in manifest.parity.items() if k.endswith("_difference")) <= 1e-4
+    answers = serving.load(tmp_path / "bundle")(TEXTS)
+    encoding = TOKENIZER.analyze(TEXTS[0])
+    ids = np.array([encoding.token_ids])
+    if pipeline == "Tag":
+        tags = ops.argmax(model(ids, np.array([len(encoding)]))["tags"][0], axis=-1)
+        starts = [place[0] if place else None for place in encoding.offsets]
+        expected = [TAGS[tags[starts.index(word.start)]] for word in answers[0].words]
+        assert [word.tag for word in answers[0].words] == expected
+    else:
+        logits = model({"token_ids": ids} if make is classifier else ids)
+        expected = ops.convert_to_numpy(ops.softmax(logits))[0]
+        assert [answers[0].scores[each] for each in LABELS] == pytest.approx(expected, abs=1e-5)
+
+
+MODULE = """
+import keras
+from keras import layers, ops
+from seqkeras.recurrent import LSTM, Bidirectional
+
+@keras.saving.register_keras_serializable("mine")
+class MyTagger(keras.Model):
+    def __init__(self, vocab_size, **kwargs):
+        super().__init__(**kwargs)
+        self.vocab_size = vocab_size
+        self.embedding = layers.Embedding(vocab_size, 7, mask_zero=True)
+        self.lstm = Bidirectional(LSTM(5, return_sequences=True))
+        self.out = layers.Dense(3)
+
+    def call(self, token_ids, lengths=None):
+        return self.out(self.lstm(self.embedding(token_ids)))
+
+    def get_config(self):
+        return {**super().get_config(), "vocab_size": self.vocab_size}
+"""
+SCRIPT = """
+import numpy as np
+from my_model import MyTagger
+from seqkeras.runs import save_run
+from seqkeras.tokenizers.learn import learn_word_piece
+
+texts = ["A model may be small.", "Small words!", "What is here is there."]
+tokenizer = learn_word_piece(texts, 60)
+model = MyTagger(len(tokenizer))
+model(np.ones((2, 3), int), np.array([3, 2]))
+save_run("run", model, "Tag", [{"input": each} for each in texts], {"source_length": 24},
+         {"text": tokenizer}, settings={"labels": ["O", "B-X", "I-X"]})
+"""
+
+
+def test_a_class_in_a_file_beside_the_command_is_imported(tmp_path):
+    (tmp_path / "my_model.py").write_text(MODULE)
+    (tmp_path / "wrong.py").write_text("def (")
+    environment = {**os.environ, "PYTHONPATH": str(CHECKOUT)}
+
+    def python(*arguments):
+        return subprocess.run(
+            [sys.executable, *arguments],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+        )
+
+    saved = python("-c", SCRIPT)
+    assert saved.returncode == 0, saved.stderr
+    refused = python("-m", "export", "run", "bundle")
+    assert (
+        refused.returncode == 1 and "name the module of its classes by --import" in refused.stderr
+    )
+    refused = python("-m", "export", "run", "bundle", "--import", "wrong")
+    assert refused.stderr.startswith("export: --import wrong: SyntaxError: invalid syntax")
+    assert refused.stderr.count("\n") == 1
+    exported = python("-m", "export", "run", "bundle", "--import", "my_model")
+    assert exported.returncode == 0, exported.stderr
+    answered = python("-m", "serving", "predict", "bundle", "A model may be small.")
+    assert answered.returncode == 0 and answered.stdout, answered.stderr
+
+
+def refusal(tmp_path, capsys):
+    assert main([str(tmp_path / "run"), str(tmp_path / "bundle")]) == 1
+    output = capsys.readouterr()
+    assert "ONNX graph" not in output.out  # before anything is traced
+    assert output.err.count("\n") == 1 and "partial" not in output.err
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+    return output.err
+
+
+def test_what_is_said_to_save_run_stands_before_what_is_guessed(tmp_path, capsys):
+    save(tmp_path / "run", functional("words"))
+    assert (
+        "Classify can not serve the model: it lacks token_ids; it needs words, which nobody g"
+        in (refusal(tmp_path, capsys))
+    )
+    inputs = {"token_ids": ("int64", ("batch", "length"))}
+    save(tmp_path / "mended", functional("words"), inputs=inputs)
+    assert main([str(tmp_path / "mended"), str(tmp_path / "bundle")]) == 0
+    manifest = read_manifest(tmp_path / "bundle")
+    assert manifest.graphs["model"].inputs == (TensorSpec("token_ids", *inputs["token_ids"]),)
+
+
+def test_a_model_whose_answers_change_with_padding_is_refused(tmp_path, capsys):
+    save(tmp_path / "run", classifier(mask_zero=False))
+    assert "the model's output changes with the padding behind a text: leave it out" in (
+        refusal(tmp_path, capsys)
+    )
+
+
+def test_an_input_of_one_length_is_refused(tmp_path, capsys):
+    token_ids = keras.Input((16,), dtype="int64", name="token_ids")
+    x = layers.Flatten()(layers.Embedding(len(TOKENIZER), 3)(token_ids))
+    save(tmp_path / "run", keras.Model(token_ids, layers.Dense(3)(x)))
+    assert (
+        "run.json: Classify feeds token_ids as int64 (batch, length); the model takes int64 "
+        "(batch, 16)" in refusal(tmp_path, capsys)
+    )
+
+
+def test_a_dictionary_of_one_tensor_is_what_the_model_is_called_with():
+    specs = [TensorSpec("token_ids", "int64", ("batch", "length"))]
+    [signature] = parts_of(classifier(), inputs=specs).graphs.values()
+    assert signature.function(token_ids=IDS)["output"].shape == (2, 3)
+
+
+@pytest.mark.parametrize(
+    "inputs, message",
+    [
+        ([TensorSpec("x-y", "int64", ("batch", "length"))], "a name must be one that Python can"),
+        ([TensorSpec("class", "int64", ("batch", "length"))], "a name must be one that Python can"),
+        ([TensorSpec("ids", "int", ("batch", "length"))], "ids: no such type: 'int'"),
+        ([TensorSpec("ids", "int64", "batch")], "ids: a shape must be of sizes and names"),
+        (["token_ids"], "each must be a TensorSpec; received 'token_ids'"),
+        ("token_ids", "each must be a TensorSpec; received 't'"),
+        ([], "inputs: none are named"),
+        (
+            [TensorSpec("ids", "int64", ("batch", "length"))],
+            "OwnClassifier can not be called with ",
+        ),
+        ([TensorSpec("token_ids", "int64", ("batch",))], "called with token_ids int64 .batch.: "),
+        ([TensorSpec("output", "int64", ("batch", "length"))], "must have different names; output"),
+    ],
+)
+def test_inputs_that_a_model_can_not_have_are_refused(inputs, message):
+    model = of_x() if "different" in message else classifier()
+    with pytest.raises(ValueError, match=message):
+        parts_of(model, inputs=inputs)
+
+
+def test_inputs_whose_open_axes_must_be_alike_share_them():
+    a, mask = keras.Input((None, 6), name="a"), keras.Input((None, None), name="mask")
+    model = keras.Model([a, mask], layers.MultiHeadAttention(2, 3)(a, a, attention_mask=mask))
+    shapes = [spec.shape for spec in parts_of(model).graphs["model"].inputs]
+    assert shapes == [("batch", "length", 6), ("batch", "length", "length")]
+
+
+def test_axes_that_nothing_makes_fit_must_be_named():
+    a, b, c = (keras.Input((None, 6), name=name) for name in "abc")
+    model = keras.Model([a, b, c], ops.concatenate([a, b], axis=1) + c)  # T + S = U
+    with pytest.raises(ValueError, match="axes that are alike by one name: `inputs` of save_run"):
+        parts_of(model)
+
+
+def test_an_input_that_nobody_named_has_a_name():
+    assert [each.name for each in parts_of(sequential()).graphs["model"].inputs] == ["input"]
