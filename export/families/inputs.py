@@ -130,8 +130,8 @@ def fed_specs(model, feeds):
         if feeds and len(needed) == len(others) == 1:  # one sequence, by a name of the user's
             takes, others = [next(iter(feeds))], []
     if others or not (own := [name for name in feeds if name in takes]):
+        unknown = f", {', '.join(others)} among others" if feeds and others else ""
         raise ValueError(
-            f"it is not known what a {type(model).__name__} is called with"
-            f"{f', {chr(44).join(others)} among others' if feeds and others else ''}; {NAME_THEM}."
+            f"it is not known what a {type(model).__name__} is called with{unknown}; {NAME_THEM}."
         )
     return [TensorSpec(name, *feeds[name]) for name in own]
