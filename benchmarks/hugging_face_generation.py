@@ -11,8 +11,7 @@ import json
 import sys
 
 from benchmarks import harness
-
-TARGET, THREADS = 32, 2
+from benchmarks.generation_rivals import TARGET, THREADS
 
 
 def open_models(folder):

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import keras
 import numpy as np
 
+from export.families.calling import axes_of
 from export.families.inputs import FEEDS
 from export.families.saved_models import most_tokens
 from export.families.single import INPUTS
@@ -123,14 +124,10 @@ def _inputs(contents, parts):
         closed = [own for own, axis in zip(spec.shape, axes) if type(own) is not type(axis)]
         if spec.dtype != dtype or len(spec.shape) != len(axes) or closed:
             yield (
-                f"{contents.record.pipeline} feeds {spec.name} as {dtype} ({_axes(axes)}); the "
-                f"model takes {spec.dtype} ({_axes(spec.shape)}): begin it with an input of open "
+                f"{contents.record.pipeline} feeds {spec.name} as {dtype} ({axes_of(axes)}); the "
+                f"model takes {spec.dtype} ({axes_of(spec.shape)}): begin it with an input of open "
                 "axes"
             )
-
-
-def _axes(shape):
-    return ", ".join(map(str, shape))
 
 
 def _pipeline(run, parts, about):

@@ -62,7 +62,7 @@ def _by_a_way(model, inputs, use):
             return use(way)
         except Exception as error:  # whatever the model's own code raises
             errors.append(error)
-    given = ", ".join(f"{each.name} {each.dtype} ({_axes(each.shape)})" for each in inputs)
+    given = ", ".join(f"{each.name} {each.dtype} ({axes_of(each.shape)})" for each in inputs)
     raise ValueError(
         f"a {type(model).__name__} can not be called with {given}: {reason_of(errors[0])}; "
         "name its inputs, and axes that are alike by one name: `inputs` of save_run or parts_of."
@@ -116,5 +116,6 @@ def reason_of(error):
     return reason if isinstance(error, ValueError) else f"{type(error).__name__}: {reason}"
 
 
-def _axes(shape):
+def axes_of(shape):
+    """A shape in words."""
     return ", ".join(map(str, shape))

@@ -12,11 +12,11 @@ import tensorflow as tf
 
 OF_ONE_MODEL = "batching_params.pbtxt"
 BATCH_SIZES = (1, 2, 4, 8, 16, 32, 64)
-BATCHING = """max_batch_size { value: 64 }
-batch_timeout_micros { value: 2000 }
-max_enqueued_batches { value: 1024 }
-num_batch_threads { value: 4 }
-allowed_batch_sizes: [1, 2, 4, 8, 16, 32, 64]
+BATCHING = f"""max_batch_size {{ value: {BATCH_SIZES[-1]} }}
+batch_timeout_micros {{ value: 2000 }}
+max_enqueued_batches {{ value: 1024 }}
+num_batch_threads {{ value: 4 }}
+allowed_batch_sizes: {list(BATCH_SIZES)}
 pad_variable_length_inputs: true
 """
 TOLERANCE = 1e-3  # of a number, and beside it

@@ -4,6 +4,7 @@ import numpy as np
 import tensorflow as tf
 
 from export.verifying.parity import EXAMPLES, Comparison, tensors
+from export.verifying.searches import in_keras
 from export.verifying.strings import BESIDE, OPTIONS, answers_on_strings, compare_on_strings
 from serving.opening import Runtime
 from serving.pipelines import PIPELINES
@@ -18,9 +19,9 @@ def verify_one_go(contents, parts, folder, manifest):
     found = pipeline(inputs, **OPTIONS.get(manifest.pipeline, {}))
     comparison = Comparison(len(inputs))
     saved_model = _saved_model(folder, manifest)
-    function = tf.function(parts.graphs["model"].function, autograph=False, reduce_retracing=True)
+    function = in_keras(parts.graphs["model"])
     for feed, outputs in runs:
-        expected = function(**tensors(feed))
+        expected = function(**feed)
         answers = {"onnx": outputs}
         if saved_model is not None:
             answers["saved_model"] = saved_model(**tensors(feed))
