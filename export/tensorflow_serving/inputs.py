@@ -44,7 +44,7 @@ class Inputs:
         return [rows[place] for place in places]
 
     def _of_strings(self, names):
-        texts = list(map(_strings, self._texts))
+        texts = [_strings(each, names) for each in self._texts]
         rows = [dict(zip(names, each)) for each in texts if len(each) == len(names)]
         rows = rows or [dict.fromkeys(names, " ".join(each)) for each in texts[:1]]
         return [{name: np.array(text) for name, text in row.items()} for row in rows]
@@ -81,15 +81,20 @@ def _own_sizes(row, specs):
 
 def size_of(row):
     """How much a row holds: code points of strings, numbers of arrays."""
-    return sum(len(v.item()) if v.dtype.kind == "U" else v.size for v in row.values())
+    return sum(
+        sum(map(len, value.flat)) if value.dtype.kind == "U" else value.size
+        for value in row.values()
+    )
 
 
-def _strings(example):
-    """The strings that an input holds, in their order."""
+def _strings(example, names):
+    """The strings, and the lists of choices, that an input holds, in the order of the names."""
     if isinstance(example, str):
         return [example]
-    values = example.values() if isinstance(example, dict) else example
-    return [each for each in values if isinstance(each, str)]
+    values = example
+    if isinstance(example, dict):
+        values = [example[name] for name in names if name in example] or example.values()
+    return [each for each in values if isinstance(each, str | list)]
 
 
 def _with_length(example):

@@ -136,7 +136,7 @@ def _exceptions(folder, manifest):
 
 
 def _taking_spaces(tokenizer):
-    """The special tokens of byte-level pairs that take the spaces beside them."""
+    """The special tokens of byte-level pairs that take the spaces behind them."""
     content = json.loads(tokenizer.to_json())
     added = content["added_tokens"] if content["model"]["type"] == "BPE" else ()
-    return [each["content"] for each in added if each["lstrip"] or each["rstrip"]]
+    return [each["content"] for each in added if each["rstrip"]]

@@ -5,7 +5,13 @@ import functools
 import numpy as np
 import tensorflow as tf
 
-from export.text_graphs.characters import characters, every, shifted, special_place
+from export.text_graphs.characters import (
+    characters,
+    every,
+    shifted,
+    special_place,
+    without_spaces_before,
+)
 from export.text_graphs.lookup import CODE_POINTS, CodePointTable, PairTable
 from export.text_graphs.merging import Parts, merged
 from export.text_graphs.tokens import Tokens
@@ -18,7 +24,7 @@ ENDINGS = ("s", "t", "re", "ve", "m", "ll", "d")  # of English, behind an apostr
 class BytePairs:
     """The tokenizer of a `Subwords` of byte-level pairs, GPT-2's or RoBERTa's.
 
-    A special token that takes the space before it, as RoBERTa's <mask>, is refused in a text.
+    A special token that takes the space behind it is refused in a text.
 
     Args:
         content: its `tokenizer.json`, parsed.
@@ -30,8 +36,8 @@ class BytePairs:
     def __init__(self, content):
         model, splits = content["model"], content["pre_tokenizer"] or {}
         added = content["added_tokens"]
-        self.special_tokens = [each for each in added if not (each["lstrip"] or each["rstrip"])]
-        self.refused = [each["content"] for each in added if each["lstrip"] or each["rstrip"]]
+        self.special_tokens = [each for each in added if not each["rstrip"]]
+        self.refused = [each["content"] for each in added if each["rstrip"]]
         plain = splits.get("type") == "ByteLevel" and splits.get("use_regex", True)
         if content["normalizer"] or not plain or splits.get("add_prefix_space"):
             raise ValueError(
@@ -60,7 +66,7 @@ class BytePairs:
             check = tf.debugging.Assert(~tf.reduce_any(found), [message])
             with tf.control_dependencies([check]):
                 texts = tf.identity(texts)
-        source = characters(texts, [each["content"] for each in self.special_tokens])
+        source = self._characters(texts)
         place = special_place(source.code_points)
         special = place >= 0
         classes = tf.where(special, SPECIAL, self._classes(source.code_points))
@@ -80,6 +86,17 @@ class BytePairs:
             tf.gather(source.rows, parts.starts),
             source.batch_size,
         )
+
+    def _characters(self, texts):
+        source = characters(texts, [each["content"] for each in self.special_tokens])
+        takes = [each["lstrip"] for each in self.special_tokens]  # as RoBERTa's <mask> does
+        if not any(takes):
+            return source
+        place = special_place(source.code_points)
+        special = place >= 0
+        spaces = ~special & (self._classes(source.code_points) == SPACE)
+        takes = special & tf.gather(takes, tf.maximum(place, 0))
+        return without_spaces_before(source, spaces, takes)
 
     def decode(self, token_ids, kept):
         """(B, T) ids to (B,) strings, of those that are kept; special tokens have no text."""

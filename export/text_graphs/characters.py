@@ -27,8 +27,8 @@ class Characters:
     batch_size: tf.Tensor
 
 
-# What Python's str.strip() leaves of a text.
-VISIBLE = r"[^\s\v\x1c-\x1f\x{85}\pZ]"
+BLANK = r"\s\v\x1c-\x1f\x{85}\pZ"  # what Python's str.strip() takes away
+VISIBLE = rf"[^{BLANK}]"
 ANYTHING = rf"(?s).*{VISIBLE}.*"
 
 
@@ -77,6 +77,32 @@ def characters(texts, special_tokens=()):
     before = tf.concat([[0], ends], axis=0)
     ends -= tf.gather(before, tf.gather(ragged.row_splits, rows))
     return Characters(code_points, rows, ends - widths, ends, ragged.nrows())
+
+
+def without_spaces_before(source, spaces, takes):
+    """The characters without those spaces that a special token right behind them takes.
+
+    Args:
+        source: `Characters`.
+        spaces: (N,) which of them are spaces.
+        takes: (N,) which are special tokens that take the spaces before them.
+
+    Returns:
+        `Characters`; such a token starts where its spaces did.
+    """
+    size = tf.size(source.rows)
+    solid = tf.boolean_mask(tf.range(size), ~spaces)
+    behind = tf.cumsum(tf.cast(~spaces, tf.int32), exclusive=True)  # (N,) which solid one follows
+    following = tf.gather(tf.concat([solid, [size - 1]], axis=0), behind)
+    taken = spaces & tf.gather(takes & ~spaces, following)
+    taken &= tf.gather(source.rows, following) == source.rows
+    counts = tf.math.unsorted_segment_sum(tf.cast(taken, tf.int32), following, size)
+    starts = tf.gather(source.starts, tf.range(size) - counts)
+    kept = (
+        tf.boolean_mask(each, ~taken)
+        for each in (source.code_points, source.rows, starts, source.ends)
+    )
+    return Characters(*kept, source.batch_size)
 
 
 def special_place(code_points):

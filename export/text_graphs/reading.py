@@ -6,9 +6,10 @@ import json
 import tensorflow as tf
 
 from export.text_graphs.byte_pairs import BytePairs
+from export.text_graphs.character_ids import CharacterIds
 from export.text_graphs.sentence_pieces import Pieces
 from export.text_graphs.word_piece import WordPiece
-from serving.text import SentencePieces, Subwords
+from serving.text import CharacterTable, SentencePieces, Subwords
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,6 +22,7 @@ class Read:
         segment_ids: (B, T) int64.
         starts, ends: (B, T) int32, where each token lies in its own text; -1 for special tokens
             and padding, which lie nowhere.
+        masked_positions: (B, M) int64, which tokens are masked; None: nobody knows.
     """
 
     token_ids: tf.Tensor
@@ -28,11 +30,27 @@ class Read:
     segment_ids: tf.Tensor
     starts: tf.Tensor
     ends: tf.Tensor
+    masked_positions: tf.Tensor | None = None
 
-    @property
-    def masked_positions(self):
-        """(B, 1) zeros, for a model of several heads one of which asks which tokens are masked."""
-        return tf.zeros_like(self.token_ids[:, :1])
+    def inputs(self, names):
+        """name -> tensor, of a model's inputs.
+
+        One of several heads may ask which tokens are masked: where nobody knows, the first of each.
+        """
+        masked = self.masked_positions
+        masked = tf.zeros_like(self.token_ids[:, :1]) if masked is None else masked
+        known = dataclasses.replace(self, masked_positions=masked)
+        return {name: getattr(known, name) for name in names}
+
+    def grouped(self, shape):
+        """The rows as groups of rows, (B, C, ...)."""
+        return Read(
+            **{
+                name: tf.reshape(value, tf.concat([shape, tf.shape(value)[1:]], axis=0))
+                for name, value in vars(self).items()
+                if value is not None
+            }
+        )
 
 
 MOST_CHARACTERS = 128  # of a text for every token that there may be: no text of words has more
@@ -42,7 +60,7 @@ class Reader:
     """A tokenizer of `serving.text` in a graph.
 
     Args:
-        tokenizer: `Subwords` or `SentencePieces`.
+        tokenizer: `Subwords`, `SentencePieces` or `CharacterTable`.
         limit: the most tokens of an input, special ones too.
         end_id: None, or the id of a last special token that is left out, as of a prompt.
 
@@ -53,6 +71,7 @@ class Reader:
     def __init__(self, tokenizer, limit, end_id=None):
         self._tokenizer, self.limit, self._end_id = tokenizer, limit, end_id
         self.tokenize = in_graph(tokenizer)
+        self._of_characters = isinstance(tokenizer, CharacterTable)
 
     def __call__(self, *texts):
         """(B,) texts, or two of them, to `Read`; one over the limit is an InvalidArgumentError."""
@@ -70,7 +89,8 @@ class Reader:
         ids, segments, starts, ends = (tf.concat(each, axis=1) for each in zip(*columns))
         lengths = ids.row_lengths()
         fits = tf.reduce_all(lengths <= self.limit)
-        message = f"text: at most {self.limit} tokens; nothing was truncated."
+        unit = "characters" if self._of_characters else "tokens"
+        message = f"text: at most {self.limit} {unit}; nothing was truncated."
         with tf.control_dependencies([tf.debugging.Assert(fits, [message])]):
             lengths = tf.identity(lengths)
         return Read(
@@ -83,6 +103,8 @@ class Reader:
 
     def _short_enough(self, texts):
         """The texts, none of which is hopelessly long, so that no time is spent on it."""
+        if self._of_characters:
+            return texts
         most = MOST_CHARACTERS * self.limit
         fits = tf.reduce_all(tf.strings.length(texts, unit="UTF8_CHAR") <= most)
         message = f"text: at most {most} characters for {self.limit} tokens."
@@ -91,9 +113,11 @@ class Reader:
 
     def _around(self, pair):
         """The special tokens (id, segment, -1, -1) and, between them, which text is there."""
+        self._second_segment = 0
+        if self._of_characters:
+            return [[], 0, []]
         encoding = self._tokenizer.analyze(*(["a", "a"] if pair else ["a"]))
         around, text, inside = [[]], 0, False
-        self._second_segment = 0
         for token_id, place, segment in zip(
             encoding.token_ids, encoding.offsets, encoding.segment_ids, strict=True
         ):
@@ -122,11 +146,14 @@ def in_graph(tokenizer):
     Raises:
         ValueError: if it can not be put into a graph.
     """
+    if isinstance(tokenizer, CharacterTable):
+        return CharacterIds(tokenizer)
     if isinstance(tokenizer, SentencePieces):
         return Pieces(tokenizer)
     if not isinstance(tokenizer, Subwords):
         raise ValueError(
-            f"text graph: a tokenizer must be one of subwords; it is a {type(tokenizer).__name__}."
+            "text graph: a tokenizer must be one of subwords or characters; it is a "
+            f"{type(tokenizer).__name__}."
         )
     content = json.loads(tokenizer.to_json())
     kind = content["model"].get("type")

@@ -4,6 +4,7 @@ What a signature on strings refuses, as a text that needs windows, is counted an
 """
 
 import dataclasses
+import itertools
 from collections.abc import Mapping
 
 import numpy as np
@@ -53,8 +54,7 @@ def answers_on_strings(folder, manifest, inputs, fields=()):
     for function in tf.saved_model.load(str(folder / path)).signatures.values():
         takes = set(function.structured_input_signature[1])
         own = [row for row, each in enumerate(named) if set(each) == takes]
-        for begin in range(0, len(own), BATCH):
-            rows = own[begin : begin + BATCH]
+        for rows in _of_one_shape(own, named):
             for row, outputs in zip(rows, _ask(function, [named[r] for r in rows]), strict=True):
                 answers[row] = outputs
     return answers
@@ -104,6 +104,18 @@ def _named(value, fields):
     return dict(zip(fields, value, strict=True)) if len(value) == len(fields) else {}
 
 
+def _of_one_shape(rows, named):
+    """Yield the rows in batches, in each of which inputs have as many choices."""
+
+    def shape(row):
+        return [np.shape(value) for value in named[row].values()]
+
+    for _, group in itertools.groupby(sorted(rows, key=shape), shape):
+        group = list(group)
+        for begin in range(0, len(group), BATCH):
+            yield group[begin : begin + BATCH]
+
+
 def _ask(function, rows):
     """The outputs of each row, None where it is refused, which only that row is in the end."""
     names = rows[0]
@@ -128,6 +140,29 @@ def _classification(outputs, answer, settings):
         best - second < MARGIN,
         outputs["scores"],
         [answer.scores[label] for label in settings["labels"]],
+    )
+
+
+def _choice(outputs, answer, settings):
+    second, best = sorted(answer.scores)[-2:]
+    return Beside(
+        f"{outputs['choice'].decode()} ({outputs['index']})",
+        f"{answer.text} ({answer.index})",
+        best - second < MARGIN,
+        outputs["scores"],
+        answer.scores,
+    )
+
+
+def _filling(outputs, answer, settings):
+    """The text, and the scores of the best tokens, which may be of others that are as good."""
+    scores = np.array([[each.score for each in mask] for mask in answer.masks])
+    return Beside(
+        outputs["text"].decode(),
+        answer.text,
+        bool(np.any(scores[:, :1] - scores[:, 1:2] < MARGIN)),
+        outputs["scores"][: len(scores)],
+        scores,
     )
 
 
@@ -172,7 +207,9 @@ def _span(outputs, answer, settings):
 # Pipeline -> what is compared of its answers.
 BESIDE = {
     "Answer": _span,
+    "Choose": _choice,
     "Classify": _classification,
     "Embed": _embedding,
+    "FillMask": _filling,
     "Tag": _tagging,
 }

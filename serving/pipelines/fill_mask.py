@@ -13,6 +13,7 @@ from .inputs import TextReader, encoded, one_or_all
 from .model import MASKED, TOKENS, Model, Packing, softmax, token_arrays
 from .settings import read_settings, wrong_output
 
+TOP_K = 5
 TOKEN_BUDGET = 512  # the logits of one token may be as many as the vocabulary has tokens
 CONTINUES = "##"  # begins a WordPiece token that goes on a word
 SPACES = ("\u0120", "\u2581")  # what byte-level BPE and SentencePiece write for a space
@@ -89,7 +90,7 @@ class FillMask:
         packing = Packing(_arrays, TOKENS.required, TOKENS.optional)
         self._model = Model(folder, manifest, runtime, [self._settings.output], packing)
 
-    def __call__(self, texts, top_k=5, truncate=False, token_budget=TOKEN_BUDGET):
+    def __call__(self, texts, top_k=TOP_K, truncate=False, token_budget=TOKEN_BUDGET):
         """Answer a text, or each text of a list.
 
         Args:

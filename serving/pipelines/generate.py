@@ -14,7 +14,7 @@ from ..text import CharacterTable
 from .batching import TOKEN_BUDGET, batches
 from .inputs import each_of, one_or_all, open_tokenizer, require_text
 from .options import Options, complete, processors_of
-from .pieces import Detokenizer, cut, pieces
+from .pieces import Detokenizer, Growing, cut, pieces
 from .translate import require_size
 
 
@@ -209,8 +209,8 @@ class Generate:
 
     def _stops(self, rows, stop):
         """Return the function that says whether what a source has generated holds a `stop`."""
-        detokenizers = [Detokenizer(self._tokenizer, row.token_ids) for row in rows]
-        return lambda source, token_ids: cut(detokenizers[source].text(token_ids), stop)[1]
+        texts = [Growing(Detokenizer(self._tokenizer, row.token_ids)) for row in rows]
+        return lambda source, token_ids: cut(texts[source].text(token_ids), stop)[1]
 
     def _steps(self, rows, options, found, common):
         """Yield `found` after each step, see `serving.decoding.steps`."""

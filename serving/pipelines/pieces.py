@@ -5,6 +5,7 @@ import os
 from ..text import Subwords
 
 INCOMPLETE = "\ufffd"  # what stands for bytes that are no whole character
+WINDOW = 32  # tokens behind which no token changes a text
 
 
 class Detokenizer:
@@ -17,22 +18,62 @@ class Detokenizer:
 
     def __init__(self, tokenizer, prompt_ids=()):
         self._tokenizer, self._prompt_ids = tokenizer, [*prompt_ids]
-        self._prompt = self._decode(self._prompt_ids)
-        self._joins_words = isinstance(tokenizer, Subwords) and tokenizer.is_word_piece
+        self._prompt = self.decode(self._prompt_ids)
+        self.joins_words = isinstance(tokenizer, Subwords) and tokenizer.is_word_piece
 
     def text(self, token_ids):
         """Return the text of the ids behind the prompt."""
-        whole = self._decode([*self._prompt_ids, *token_ids])
+        whole = self.decode([*self._prompt_ids, *token_ids])
         return whole[len(os.path.commonprefix([whole, self._prompt])) :]
+
+    def decode(self, token_ids):
+        """Return the text of the ids by themselves."""
+        known = len(self._tokenizer)  # a decoder's vocabulary may be padded
+        return self._tokenizer.decode([each for each in token_ids if each < known])
+
+
+class Growing:
+    """The text of ids that grow at their end.
+
+    Each step reads the last ids only, so that a long text takes no longer by the token than a short
+    one: what stands `WINDOW` tokens back is settled, and kept as it is.
+
+    Args:
+        detokenizer: a `Detokenizer`.
+    """
+
+    def __init__(self, detokenizer):
+        self._detokenizer = detokenizer
+        self._settled, self._text = 0, ""  # so many ids have this text
+        self._seam = ""  # the text of the last of them, which is read again
+
+    def text(self, token_ids):
+        """Return the text of the ids, of which those of the call before are the first."""
+        text = self._read(token_ids)
+        if len(token_ids) >= self._settled + 2 * WINDOW:
+            self._settle(token_ids, text)
+        return text
 
     def sure_text(self, token_ids):
         """Return what no further ids can change: whole characters; of WordPiece, whole words."""
         text = self.text(token_ids).rstrip(INCOMPLETE)
-        return text[: max(text.rfind(" "), 0)] if self._joins_words else text
+        return text[: max(text.rfind(" "), 0)] if self._detokenizer.joins_words else text
 
-    def _decode(self, token_ids):
-        known = len(self._tokenizer)  # a decoder's vocabulary may be padded
-        return self._tokenizer.decode([each for each in token_ids if each < known])
+    def _read(self, token_ids):
+        if not self._settled:
+            return self._detokenizer.text(token_ids)
+        last = self._detokenizer.decode(token_ids[self._settled - WINDOW :])
+        return self._text + last[len(self._seam) :]
+
+    def _settle(self, token_ids, text):
+        """Keep the text of all ids but the last, unless it ends within a character."""
+        before = self._settled, self._text, self._seam
+        settled = len(token_ids) - WINDOW
+        own = self._read(token_ids[:settled])
+        seam = self._detokenizer.decode(token_ids[settled - WINDOW : settled])
+        self._settled, self._text, self._seam = settled, own, seam
+        if own.endswith(INCOMPLETE) or self._read(token_ids) != text:
+            self._settled, self._text, self._seam = before
 
 
 def cut(text, stop):
@@ -49,10 +90,10 @@ def pieces(found, detokenizer, stop=()):
         detokenizer: a `Detokenizer`.
         stop: strings that end the text, and are not part of it.
     """
-    given, token_ids = "", []
+    given, token_ids, growing = "", [], Growing(detokenizer)
     for each in found:
         token_ids = each.generated(0)
-        text, stopped = cut(detokenizer.sure_text(token_ids), stop)
+        text, stopped = cut(growing.sure_text(token_ids), stop)
         if not stopped:
             text = text[: len(text) - _begun(text, stop)]
         if len(text) > len(given):

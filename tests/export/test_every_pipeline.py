@@ -13,6 +13,7 @@ from seqkeras.models import (
     ClassificationHead,
     Forecaster,
     MaskedLMHead,
+    MultipleChoiceHead,
     NextSentenceHead,
     RNNLanguageModel,
     SentenceEncoder,
@@ -28,6 +29,7 @@ from serving.__main__ import main as command_line
 from serving.manifest import read_manifest, verify_files
 from serving.printing import as_line
 from tests.arrays import floats, randomize
+from tests.export.test_text_graphs import pairs as byte_pairs_of_roberta
 
 TEXTS = [
     "A model may be small.",
@@ -66,6 +68,25 @@ def fill_mask(folder):
     texts = [text for text in texts if "[MASK]" in text]
     model = WithHeads(encoder(len(tokenizer)), heads)
     return _saved(folder, model, "FillMask", tokenizer, texts, settings={"output": "token"})
+
+
+def fill_mask_of_byte_pairs(folder):
+    tokenizer = byte_pairs_of_roberta("roberta")
+    texts = ["A model <mask> <mask>.", "<mask> small", "What is  <mask>\nsaid<mask>?"]
+    model = WithHeads(encoder(len(tokenizer)), {"token": MaskedLMHead(len(tokenizer))})
+    settings = {"output": "token", "mask_token": "<mask>"}
+    return _saved(folder, model, "FillMask", tokenizer, texts, settings=settings)
+
+
+def choose(folder):
+    tokenizer = learn_word_piece(TEXTS, 80)
+    model = WithHeads(encoder(len(tokenizer)), {"choice": MultipleChoiceHead()})
+    model.build({"token_ids": (None, None, None)})
+    inputs = [
+        {"text": text, "choices": ["small", "words", "said"][: 2 + place % 2]}
+        for place, text in enumerate(TEXTS)
+    ]
+    return _saved(folder, model, "Choose", tokenizer, inputs, settings={"output": "choice"})
 
 
 def answer_of_words(folder):
@@ -159,6 +180,8 @@ MAKERS = [
     classify_trees,
     tag,
     fill_mask,
+    fill_mask_of_byte_pairs,
+    choose,
     answer_of_words,
     embed,
     forecast,
@@ -177,6 +200,8 @@ def test_a_run_becomes_a_bundle_that_answers(make, tmp_path, monkeypatch, capsys
     differences = [v for name, v in manifest.parity.items() if name.endswith("_difference")]
     assert len(differences) >= 2  # ONNX and SavedModel
     assert 0 <= max(differences) <= 1e-4
+    if "saved_model_text/1" in manifest.saved_models:
+        assert manifest.parity["saved_model_text_refused"] == 0
     answers = serving.load(tmp_path / "bundle")(inputs)
     assert len(answers) == len(inputs)
     card = (tmp_path / "bundle/README.md").read_text(encoding="utf-8")

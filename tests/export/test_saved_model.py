@@ -9,8 +9,8 @@ import tensorflow as tf
 
 import serving
 from export import saved_model
-from export.saved_model import _Encoder
 from export.signatures import Signature
+from export.text_graphs.character_ids import CharacterIds
 from seqkeras.composites import cudnn, recurrent_lstm
 from seqkeras.data import dates
 from seqkeras.recurrent import LSTM
@@ -101,10 +101,9 @@ def test_text_becomes_the_same_ids_in_the_graph_as_in_serving():
     table = CharacterTable.learn(dates.characters())
     texts = [example.text for example in dates.sample("test", 4000, 3, noisy=0.5)]
     texts += ["🙂 é\u0301 \u0000 \U0010ffff", "x", "\n", "ｄｅ｜１", "फ़रवरी"]
-    ids, lengths = _Encoder(table)(tf.strings.unicode_decode(texts, "UTF-8"))
-    expected_ids, expected_lengths = pad([table.encode(text) for text in texts])
-    np.testing.assert_array_equal(lengths, expected_lengths)
-    np.testing.assert_array_equal(ids, expected_ids)
+    tokens = CharacterIds(table)(tf.constant(texts))
+    assert tokens.token_ids.to_list() == [table.encode(text) for text in texts]
+    assert tokens.starts.to_list() == [list(range(len(text))) for text in texts]
 
 
 @pytest.mark.parametrize(

@@ -190,7 +190,6 @@ def test_texts_stand_between_the_special_tokens_of_the_template(name, pair):
     ("name", "text", "message"),
     [
         ("WordPiece", "a\ufdd0b", r"text: must hold no noncharacter, U\+FDD0 to U\+FDEF\."),
-        ("byte pairs, RoBERTa", "the <mask>", "text: must not hold <mask>, which is taken by"),
         ("unigrams", b"a\xffb", r"text: must be UTF-8\."),
         ("unigrams", b"a\xed\xa0\x80b", r"text: must be UTF-8\."),  # a lone surrogate
     ],
@@ -202,6 +201,35 @@ def test_what_a_graph_can_not_split_is_refused(name, text, message):
 
 def changed(tokenizer, **fields):
     return Subwords(json.dumps(json.loads(tokenizer.to_json()) | fields))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<mask>",
+        " <mask>",
+        "the  \t<mask> sat",
+        "the<mask><mask> \u3000<mask>the <mask> ",
+        "  the </s> <mask>  a\n\n<mask>",
+    ],
+)
+def test_a_special_token_takes_the_spaces_before_it(text):
+    tokenizer = pairs("roberta")
+    read = Reader(tokenizer, limit=40)(tf.constant(["the <mask>", text, "at  "]))
+    encoding = tokenizer.analyze(text)
+    size = len(encoding)
+    assert read.token_ids[1, :size].numpy().tolist() == encoding.token_ids
+    places = zip(read.starts[1, :size].numpy(), read.ends[1, :size].numpy(), strict=True)
+    assert list(places) == [(-1, -1) if place is None else place for place in encoding.offsets]
+    assert read.lengths.numpy().tolist() == [4, size, len(tokenizer.analyze("at  "))]
+
+
+def test_a_special_token_that_takes_the_spaces_behind_it_is_refused():
+    tokens = json.loads(pairs("roberta").to_json())["added_tokens"]
+    tokens = [each | {"rstrip": each["content"] == "<mask>"} for each in tokens]
+    function = compiled(changed(pairs("roberta"), added_tokens=tokens))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="text: must not hold <mask>, which i"):
+        function(tf.constant(["the", "the <mask>"]))
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import functools
 import json
+import re
 import tempfile
 from pathlib import Path
 
@@ -13,11 +14,15 @@ import tensorflow as tf
 from export import saved_model
 from export.families import parts_of
 from export.signatures import Signature
+from export.text_graphs.pipelines.fill_mask import Masks
 from export.text_graphs.signatures import text_signatures
 from seqkeras.models import (
     GPT,
     Bert,
     ClassificationHead,
+    MaskedLMHead,
+    MultipleChoiceHead,
+    RNNLanguageModel,
     SentenceEncoder,
     SpanHead,
     TaggingHead,
@@ -26,7 +31,7 @@ from seqkeras.models import (
 )
 from serving.manifest import DecodingDefaults, Limits, TensorSpec, TextPrefix
 from serving.pipelines.pieces import Detokenizer
-from serving.text import CharacterTable, pad
+from serving.text import CharacterTable, WordTable, pad
 from tests.arrays import close, numbers, randomize
 from tests.conftest import run_python
 from tests.export.operators import require_core
@@ -58,6 +63,16 @@ PIPELINES = {
         {"text": wordpieces()},
         {"start": "span_start_logits", "end": "span_end_logits", "answer_length": 3},
     ),
+    "Choose": lambda: (
+        bert({"choice": MultipleChoiceHead()}),
+        {"text": wordpieces()},
+        {"output": "choice"},
+    ),
+    "FillMask": lambda: (
+        bert({"class": ClassificationHead(2), "token": MaskedLMHead(len(wordpieces()))}),
+        {"text": wordpieces()},
+        {"output": "token"},
+    ),
     "Generate": lambda: (
         GPT(len(pairs()), **SIZES, max_length=23),
         {"text": pairs()},
@@ -68,6 +83,13 @@ PIPELINES = {
         {"source": pieces("unigram"), "target": pieces("bpe")},
         {},
     ),
+}
+# Pipeline -> an input that is right.
+RIGHT = {
+    **dict.fromkeys(PIPELINES, {"text": "the cat"}),
+    "Answer": {"question": "the cat", "context": "a"},
+    "Choose": {"text": "the cat", "choices": ["a", "on"]},
+    "FillMask": {"text": "the [MASK]"},
 }
 DECODING = {
     "Generate": DecodingDefaults(start_id=0, end_id=0),
@@ -86,10 +108,12 @@ def saved(pipeline):
         ids = np.ones((1, 2), int)
         model({"token_ids": ids, "lengths": np.array([2]), "target_ids": ids})
     else:
-        ids = np.ones((1, 2), int)
-        model({"token_ids": ids, "lengths": np.array([2]), "segment_ids": 0 * ids})
+        ids = np.ones((1, 2, 2) if pipeline == "Choose" else (1, 2), int)
+        model({"token_ids": ids, "lengths": ids[..., 0] + 1, "segment_ids": 0 * ids})
     randomize(model)
-    by_ids = parts_of(model, max_length=LIMITS.target_length, decoding=decoding).saved_model
+    by_ids = parts_of(
+        model, max_length=LIMITS.target_length, decoding=decoding, pipeline=pipeline
+    ).saved_model
     by_text = text_signatures(pipeline, by_ids, tokenizers, LIMITS, decoding, settings)
     folder = Path(FOLDER.name) / pipeline
     saved_model.write(model, by_text, folder)
@@ -191,6 +215,88 @@ def test_where_no_answer_is_better_there_is_none(threshold):
     )
 
 
+def test_the_choice_is_the_best_of_its_row():
+    model, _, tokenizers, _ = saved("Choose")
+    choices = [["the mat", "a line", "tabs!"], ["sat", "cats", "the cat sat"], ["!", "a", "on"]]
+    pairs_of = [(text, each) for text, row in zip(TEXTS, choices, strict=True) for each in row]
+    inputs, _ = read(tokenizers["text"], *zip(*pairs_of, strict=True))
+    inputs = {name: value.reshape(3, 3, *value.shape[1:]) for name, value in inputs.items()}
+    expected = numbers(keras.ops.softmax(model(inputs)["choice"]))
+    actual = ask("Choose", text=TEXTS, choices=choices)
+    close(actual["scores"], expected, rtol=1e-4, atol=1e-5)
+    assert actual["index"].tolist() == expected.argmax(-1).tolist()
+    best = [row[place] for row, place in zip(choices, expected.argmax(-1), strict=True)]
+    assert [each.decode() for each in actual["choice"]] == best
+
+
+def test_masks_are_filled_with_the_best_tokens():
+    model, _, tokenizers, _ = saved("FillMask")
+    tokenizer = tokenizers["text"]
+    texts = ["the [MASK] sat on the [MASK]", "[MASK], and tabs!", "a line [MASK]"]
+    inputs, encodings = read(tokenizer, texts)
+    logits = numbers(model(inputs | {"masked_positions": np.tile(np.arange(8), (3, 1))})["token"])
+    scores = numbers(keras.ops.softmax(logits))
+    actual = ask("FillMask", text=texts)
+    assert actual["tokens"].shape == actual["scores"].shape == (3, 2, 5)
+    for row, encoding in enumerate(encodings):
+        places = [p for p, each in enumerate(encoding.tokens) if each == "[MASK]"]
+        filled = texts[row]
+        for number, place in enumerate(places):
+            best = np.argsort(-scores[row, place])[:5]
+            tokens = [tokenizer.token_of(int(each)) for each in best]
+            assert [each.decode() for each in actual["tokens"][row, number]] == tokens
+            close(actual["scores"][row, number], scores[row, place, best], rtol=1e-4, atol=1e-6)
+            mask = r"\s*\[MASK\]" if tokens[0].startswith("##") else r"\[MASK\]"
+            filled = re.sub(mask, tokens[0].removeprefix("##"), filled, count=1)
+        assert actual["text"][row].decode() == filled
+        assert not actual["scores"][row, len(places) :].any()
+        assert set(actual["tokens"][row, len(places) :].ravel()) <= {b""}
+
+
+@pytest.mark.parametrize(
+    ("texts", "fillers", "expected"),
+    [
+        (
+            ["the [MASK] [MASK].", "[MASK]", "a \u3000[MASK]"],
+            ["cat", "##s", "##s", "##ing"],
+            ["the cats.", "s", "aing"],
+        ),
+        (["[MASK][MASK] "], ["the", "cat"], ["thecat "]),
+    ],
+)
+def test_word_pieces_that_go_on_a_word_join_it(texts, fillers, expected):
+    tokenizer = wordpieces()
+    filled = Masks(tokenizer, "[MASK]").filled(texts, [tokenizer.id_of(each) for each in fillers])
+    assert [each.decode() for each in filled.numpy()] == expected
+
+
+def test_byte_pairs_begin_with_a_space_or_join():
+    tokenizer = pairs("roberta")
+    texts = ["at <mask> at", "at <mask>", "at<mask>", "<mask><mask>", " <mask>"]
+    fillers = ["\u0120the", "the", "\u0120the", "\u0120the", "\u0120the", "the"]
+    filled = Masks(tokenizer, "<mask>").filled(texts, [tokenizer.id_of(each) for each in fillers])
+    expected = ["at the at", "atthe", "at the", "the the", "the"]
+    assert [each.decode() for each in filled.numpy()] == expected
+
+
+def test_characters_are_generated_one_by_one():
+    table = CharacterTable.learn(TEXTS)
+    model = RNNLanguageModel(len(table), 5, 7)
+    model.build(None)
+    randomize(model)
+    defaults = DecodingDefaults()
+    by_ids = parts_of(model, max_length=40, decoding=defaults, pipeline="Generate").saved_model
+    limits = Limits(source_length=30, target_length=40)
+    by_text = text_signatures("Generate", by_ids, {"text": table}, limits, defaults)
+    token_ids, lengths = pad([table.encode(text) for text in TEXTS])
+    expected = numbers(by_ids["generate"].function(tf.constant(token_ids), tf.constant(lengths)))
+    actual = by_text["serving_default"].function(tf.constant(TEXTS))
+    close(actual["score"], expected["scores"], rtol=1e-4, atol=1e-4)
+    for row, length in enumerate(lengths):
+        ids = expected["generated_ids"][row, length : expected["generated_lengths"][row]]
+        assert actual["text"][row].numpy().decode() == table.decode(ids)
+
+
 def test_what_follows_a_prompt_is_what_is_generated_from_its_ids():
     _, by_ids, tokenizers, _ = saved("Generate")
     tokenizer, texts = tokenizers["text"], TEXTS[:2]
@@ -262,19 +368,30 @@ def test_a_translation_is_what_is_generated_from_the_ids():
         ("Answer", {"question": " ", "context": "a"}, "question: must not be empty or blank"),
         ("Answer", {"question": "a", "context": ""}, "context: must not be empty or blank"),
         ("Answer", {"question": "a", "context": "a " * 30}, "text: at most 19 tokens"),
+        ("FillMask", {"text": "the cat"}, r"text: must hold a mask; write \[MASK\] for what"),
+        ("FillMask", {"text": "a " * 30 + "[MASK]"}, "text: at most 19 tokens; nothing was trunc"),
+        ("Choose", {"text": "a", "choices": ["a", ""]}, "choices: must not be empty or blank"),
+        ("Choose", {"text": "", "choices": ["a", "a"]}, "text: must not be empty or blank"),
+        ("Choose", {"text": "a", "choices": ["a", "a " * 30]}, "text: at most 19 tokens"),
     ],
 )
 def test_what_serving_refuses_is_refused_in_the_graph(pipeline, texts, message):
     with pytest.raises(tf.errors.InvalidArgumentError, match=message):
-        ask(pipeline, **{name: ["the", each] for name, each in texts.items()})
+        ask(pipeline, **{name: [RIGHT[pipeline][name], each] for name, each in texts.items()})
+
+
+def test_a_single_choice_is_refused():
+    message = "choices: must be two at least"
+    with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+        ask("Choose", text=["the"], choices=[["a"]])
 
 
 @pytest.mark.parametrize("pipeline", PIPELINES)
 def test_a_batch_without_a_text_is_refused(pipeline):
-    names = ["question", "context"] if pipeline == "Answer" else ["text"]
-    message = f"({'|'.join(names)}): must be one at least"
+    right = {name: np.array([each]) for name, each in RIGHT[pipeline].items()}
+    message = f"({'|'.join(right)}): must be one at least"
     with pytest.raises(tf.errors.InvalidArgumentError, match=message):
-        ask(pipeline, **dict.fromkeys(names, np.array([], "S1")))
+        ask(pipeline, **{name: each[:0] for name, each in right.items()})
 
 
 def of_text(score):
@@ -316,8 +433,8 @@ def test_a_text_without_its_prefix_is_refused():
 
 def test_pipelines_without_strings_have_no_signatures():
     assert text_signatures("Forecast", {}, {}, LIMITS, None) == {}
-    with pytest.raises(ValueError, match="a table of characters is known of both sides of Trans"):
-        text_signatures("Generate", {}, {"text": CharacterTable.learn("ab")}, LIMITS, None)
+    with pytest.raises(ValueError, match="text graph: Answer of words or trees is not known"):
+        text_signatures("Answer", {}, {"words": WordTable.learn("ab")}, LIMITS, None)
 
 
 LOAD_AND_ANSWER = """
@@ -337,8 +454,8 @@ print(json.dumps(answers))
 def test_all_load_and_answer_where_neither_we_nor_keras_are():
     wanted = []
     for pipeline in PIPELINES:
-        names = ["question", "context"] if pipeline == "Answer" else ["text"]
-        wanted.append([str(saved(pipeline)[-1]), dict.fromkeys(names, ["the cat", "a"])])
+        inputs = {name: [each, each] for name, each in RIGHT[pipeline].items()}
+        wanted.append([str(saved(pipeline)[-1]), inputs])
     finished = run_python("-I", "-c", LOAD_AND_ANSWER, json.dumps(wanted))
     assert finished.returncode == 0, finished.stderr
     answers = json.loads(finished.stdout)

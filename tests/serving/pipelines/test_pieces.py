@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from serving.pipelines.pieces import Detokenizer, cut, pieces
+from serving.pipelines.pieces import Detokenizer, Growing, cut, pieces
 from serving.text import CharacterTable, SentencePieces, word_piece
 from tests.serving.pipelines.test_translate import SOURCE as WITH_TEMPLATE
 from tests.serving.pipelines.test_translate import TARGET as BYTES
@@ -49,6 +49,26 @@ def test_pieces_joined_are_the_text(name, prompt_length, stop):
         assert all(found)
         some += len(found) > 1
     assert some > 10
+
+
+@pytest.mark.parametrize("name", TOKENIZERS)
+def test_a_text_that_grows_is_that_of_all_ids_at_every_step(name, monkeypatch):
+    tokenizer, random = TOKENIZERS[name], np.random.default_rng(7)
+    read = []
+    decode = Detokenizer.decode
+    monkeypatch.setattr(Detokenizer, "decode", lambda *each: read.append(each[1]) or decode(*each))
+    for prompt_length in (0, 3, 50):
+        prompt_ids, token_ids = (
+            random.integers(4, len(tokenizer), length).tolist() for length in (prompt_length, 400)
+        )
+        detokenizer = Detokenizer(tokenizer, prompt_ids)
+        growing, lengths = Growing(detokenizer), []
+        for length in range(1, len(token_ids) + 1):
+            read.clear()
+            text = growing.text(token_ids[:length])
+            lengths += map(len, read)
+            assert text == detokenizer.text(token_ids[:length])
+        assert max(lengths[-100:]) < 200  # not all of them
 
 
 def test_what_follows_a_prompt_keeps_its_space():

@@ -1,0 +1,1 @@
+"""The pipelines of `serving` in graphs: strings in, answers out."""

@@ -1,0 +1,41 @@
+"""The label of a text or of a pair of texts, or its number."""
+
+import tensorflow as tf
+
+from export.signatures import Signature
+from export.text_graphs.characters import checked
+from export.text_graphs.pipelines.model import output_name, outputs_of, score, strings
+from export.text_graphs.reading import Reader
+from serving.manifest import TensorSpec
+
+
+def classify(signatures, tokenizers, limits, decoding, settings):
+    """ "text", or "text" and "pair", to "scores" of all labels and the best "label".
+
+    Without labels "score" is the number of a regression.
+    """
+    reader = Reader(tokenizers["text"], limits.source_length)
+    model, labels = signatures["serving_default"], list(settings.get("labels", ()))
+    pairs = settings.get("pairs")
+
+    def answer(read):
+        logits = outputs_of(model, read)[output_name(model, settings)]
+        if not labels:
+            return {"score": logits[:, 0]}
+        scores = tf.sigmoid(logits) if settings.get("multi_label") else tf.nn.softmax(logits)
+        return {"scores": scores, "label": tf.gather(tf.constant(labels), tf.argmax(scores, -1))}
+
+    def single(text):
+        return answer(reader(checked(text)))
+
+    def pair(text, pair):
+        return answer(reader(checked(text), checked(pair, "pair")))
+
+    outputs = [score()]
+    if labels:
+        outputs = [TensorSpec("scores", "float32", ("batch", len(labels))), strings("label")]
+    of_one = Signature(single, [strings("text")], outputs)
+    of_two = Signature(pair, [strings("text"), strings("pair")], outputs)
+    if pairs is None:
+        return {"serving_default": of_one, "pair": of_two}
+    return {"serving_default": of_two if pairs else of_one}

@@ -1,0 +1,27 @@
+"""The vector of a text."""
+
+import tensorflow as tf
+
+from export.signatures import Signature
+from export.text_graphs.characters import checked
+from export.text_graphs.pipelines.model import output_name, outputs_of, strings
+from export.text_graphs.reading import Reader
+from serving.manifest import TensorSpec
+
+
+def embed(signatures, tokenizers, limits, decoding, settings):
+    """ "text" to its "embedding", of length 1 if the settings say so."""
+    reader = Reader(tokenizers["text"], limits.source_length)
+    model = signatures["serving_default"]
+    name = output_name(model, settings)
+
+    def function(text):
+        vectors = outputs_of(model, reader(checked(text)))[name]
+        if settings.get("normalize", True):
+            norms = tf.norm(vectors, axis=-1, keepdims=True)
+            vectors = tf.math.divide_no_nan(vectors, norms)
+        return {"embedding": vectors}
+
+    [spec] = [each for each in model.outputs if each.name == name]
+    outputs = [TensorSpec("embedding", "float32", spec.shape)]
+    return {"serving_default": Signature(function, [strings("text")], outputs)}

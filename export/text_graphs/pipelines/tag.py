@@ -1,0 +1,39 @@
+"""A tag for every token of a text."""
+
+import tensorflow as tf
+
+from export.signatures import Signature
+from export.text_graphs.characters import checked
+from export.text_graphs.pipelines.model import output_name, outputs_of, strings
+from export.text_graphs.reading import Reader
+from serving.manifest import TensorSpec
+
+
+def tag(signatures, tokenizers, limits, decoding, settings):
+    """ "text" to the "tags" of its tokens with "scores", and "starts" and "ends" in the text.
+
+    Special tokens and padding have the tag "" and lie at -1.
+    """
+    reader = Reader(tokenizers["text"], limits.source_length)
+    model = signatures["serving_default"]
+    labels = tf.constant(list(settings["labels"]))
+
+    def function(text):
+        read = reader(checked(text))
+        scores = tf.nn.softmax(outputs_of(model, read)[output_name(model, settings)])
+        own = read.starts >= 0
+        return {
+            "tags": tf.where(own, tf.gather(labels, tf.argmax(scores, axis=-1)), ""),
+            "scores": tf.where(own, tf.reduce_max(scores, axis=-1), 0.0),
+            "starts": read.starts,
+            "ends": read.ends,
+        }
+
+    shape = ("batch", "length")
+    outputs = [
+        TensorSpec("tags", "string", shape),
+        TensorSpec("scores", "float32", shape),
+        TensorSpec("starts", "int32", shape),
+        TensorSpec("ends", "int32", shape),
+    ]
+    return {"serving_default": Signature(function, [strings("text")], outputs)}
