@@ -2,6 +2,7 @@
 
 import shlex
 
+import numpy as np
 import pytest
 
 import serving
@@ -15,6 +16,7 @@ from seqkeras.models import (
     MaskedLMHead,
     MultipleChoiceHead,
     NextSentenceHead,
+    RegressionHead,
     RNNLanguageModel,
     SentenceEncoder,
     TaggingHead,
@@ -52,6 +54,12 @@ def classify(folder):
     settings = {"output": "label", "labels": ["low", "middle", "high"]}
     targets = ["low", "middle", "low", "high"]
     return _saved(folder, model, "Classify", tokenizer, TEXTS, settings=settings, targets=targets)
+
+
+def regress(folder):
+    tokenizer = learn_word_piece(TEXTS, 80)
+    model = WithHeads(encoder(len(tokenizer)), {"score": RegressionHead(1)})
+    return _saved(folder, model, "Classify", tokenizer, TEXTS, settings={"output": "score"})
 
 
 def tag(folder):
@@ -211,6 +219,22 @@ def test_a_run_becomes_a_bundle_that_answers(make, tmp_path, monkeypatch, capsys
     # Numbers of a batch differ in their last digits from those of an input alone.
     found, expected = capsys.readouterr().out.split(), as_line(answers[0]).split()
     assert [each[:5] for each in found] == [each[:5] for each in expected]
+
+
+def test_another_precision_of_a_number_is_measured_by_its_size(tmp_path):
+    regress(tmp_path / "run")
+    options = Options(precisions=("int8",), tolerance=1.0, saved_models=False)
+    manifest = export(tmp_path / "run", tmp_path / "bundle", options=options)
+    figures = manifest.precisions["int8"].figures
+    assert "agreement" not in figures  # a single number is always its own best
+    answers = [
+        [each.score for each in serving.load(tmp_path / "bundle", precision=precision)(TEXTS)]
+        for precision in (None, "int8")
+    ]
+    expected, actual = map(np.array, answers)
+    relative = np.linalg.norm(actual - expected) / np.linalg.norm(expected)
+    assert figures["relative_difference"] == pytest.approx(relative, rel=1e-2)
+    assert 0 < relative < 0.2
 
 
 @pytest.mark.parametrize(
