@@ -44,7 +44,7 @@ def measure(options):
     from seqkeras.pretrained import load_keras_nlp
 
     keras_nlp = training_steps.import_keras_nlp()
-    rounds = 1 if options.quick else options.rounds
+    rounds = harness.rounds_of(options)
     backbone = keras_nlp.models.GPT2Backbone(**(QUICK if options.quick else SIZES), dropout=0.0)
     _randomize(backbone)
     model = load_keras_nlp(backbone)

@@ -26,7 +26,7 @@ def measure(options):
     """Time the processes; returns the rows."""
     bundle = options.bundle.resolve()
     text = read_manifest(bundle).examples[0]
-    rounds = 1 if options.quick else options.rounds
+    rounds = harness.rounds_of(options)
     times = harness.times_in_turn(
         {
             "ours": lambda number: harness.run_python("-m", "serving", "predict", bundle, text),

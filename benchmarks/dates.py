@@ -69,7 +69,7 @@ class Rival:
 
 def measure(options):
     """Count right answers, then time; returns the rows."""
-    pipeline = serving.load(options.bundle, options.threads)
+    pipeline = serving.load(options.bundle, threads=options.threads)
     if pipeline.manifest.task != "dates":
         raise ValueError(
             f"{options.bundle}: a bundle of the dates task is needed; received one of the task "

@@ -24,7 +24,7 @@ GOAL, RAGGED_GOAL = 1 / 1.05, 1.5
 INT8 = ("int8", "int8-embedding")
 TOLERANCE = 1e-4
 THREADS = 2
-SHORT, OFTEN = 128, 5  # tokens of a batch that takes so little time that it is timed more often
+SHORT = 128  # tokens of a batch that takes so little time that it is timed more often
 RAGGED = {"texts": 64, "shortest": 8, "longest": 128}
 RIVAL, RIVAL_SPINNING = "rival", "rival, spinning"
 
@@ -32,17 +32,17 @@ RIVAL, RIVAL_SPINNING = "rival", "rival, spinning"
 def measure(options):
     """Export, check and time the encoders; returns the rows."""
     training_steps.quiet_tensorflow()
-    rounds = 1 if options.quick else options.rounds
     rows = []
     for name in encoder_bundles.SIZES:
         if options.only in (None, name):
             with tempfile.TemporaryDirectory() as folder:
-                rows += _measure_encoder(name, Path(folder), options, rounds)
-    print(f"measured on {harness.machine(**_versions())}, {THREADS} threads; {rounds} rounds")
+                rows += _measure_encoder(name, Path(folder), options)
+    machine, rounds = harness.machine(**_versions()), harness.rounds_told(options)
+    print(f"measured on {machine}, {THREADS} threads; {rounds}")
     return rows
 
 
-def _measure_encoder(name, folder, options, rounds):
+def _measure_encoder(name, folder, options):
     from seqkeras.pretrained import save_hugging_face
     from serving.opening import Runtime
 
@@ -62,8 +62,10 @@ def _measure_encoder(name, folder, options, rounds):
     }
     rows = []
     for shape in QUICK_SHAPES if options.quick else SHAPES:
-        rows += _compare(name, ours, rivals, draw_inputs(vocab_size, *shape), rounds)
+        inputs = draw_inputs(vocab_size, _draw_lengths(*shape))
+        rows += _compare(name, ours, rivals, inputs, options)
     if name == "minilm":
+        rounds = harness.rounds_of(options)
         rows.append(_ragged(name, folder / "bundle", ours["float32"], vocab_size, rounds))
     return rows
 
@@ -91,17 +93,25 @@ def _open_rival(folder, spinning):
     )
 
 
-def draw_inputs(vocab_size, batch_size, length):
-    """Inputs of our graph: rows of length / 2 to length tokens, the first one full."""
-    draw = np.random.default_rng(batch_size * length)
-    lengths = draw.integers(length // 2, length, batch_size, endpoint=True)
+def _draw_lengths(batch_size, length):
+    """(B,) numbers of tokens, from length / 2 to length; the first row is full."""
+    lengths = np.random.default_rng(batch_size * length).integers(
+        length // 2, length, batch_size, endpoint=True
+    )
     lengths[0] = length
-    token_ids = draw.integers(len(encoder_bundles.SPECIAL_TOKENS), vocab_size, (batch_size, length))
-    token_ids[np.arange(length) >= lengths[:, np.newaxis]] = 0
+    return lengths
+
+
+def draw_inputs(vocab_size, lengths):
+    """Inputs of our graph: rows of so many tokens, padded to the longest."""
+    shape = len(lengths), max(lengths)
+    first = len(encoder_bundles.SPECIAL_TOKENS)
+    token_ids = np.random.default_rng(lengths.sum()).integers(first, vocab_size, shape)
+    token_ids[np.arange(shape[1]) >= lengths[:, np.newaxis]] = 0
     return {"token_ids": token_ids, "lengths": lengths, "segment_ids": np.zeros_like(token_ids)}
 
 
-def _compare(name, ours, rivals, inputs, rounds):
+def _compare(name, ours, rivals, inputs, options):
     """The rows of one shape: each precision beside the rival in float32."""
     batch_size, length = inputs["token_ids"].shape
     label = f"b{batch_size} t{length}"
@@ -127,7 +137,7 @@ def _compare(name, ours, rivals, inputs, rounds):
         for each, session in rivals.items()
     }
     short = batch_size * length <= SHORT
-    times = harness.times_in_turn(contenders, rounds * (OFTEN if short and rounds > 1 else 1))
+    times = harness.times_in_turn(contenders, harness.rounds_of(options, short))
     rival = min(rivals, key=lambda each: np.median(times[each]))
     return [
         harness.compare_times(
@@ -200,7 +210,9 @@ def _versions():
 def main(arguments=None):
     """Run the benchmark; returns the exit status."""
     parser = harness.make_parser("encoders", __doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=harness.count, default=9, help="timed rounds; 9")
+    parser.add_argument(
+        "--rounds", type=harness.count, default=9, help=harness.ROUNDS_HELP.format(9)
+    )
     parser.add_argument("--only", choices=encoder_bundles.SIZES, help="this size and no other")
     parser.add_argument(
         "--optimum",

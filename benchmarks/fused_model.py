@@ -20,8 +20,8 @@ def write(folder, file):
     Attention, Gelu, embeddings and skip connections with their normalisation become a node each;
     onnxruntime's own optimizer goes first, at the level that is the default for BERT.
     """
-    exporters = harness.import_rival("optimum.exporters.onnx")
-    optimizer = harness.import_rival("onnxruntime.transformers.optimizer")
+    exporters = harness.import_rival("optimum.exporters.onnx", harness.OPTIMUM)
+    optimizer = harness.import_rival("onnxruntime.transformers.optimizer", harness.OPTIMUM)
     with tempfile.TemporaryDirectory() as made:
         exporters.main_export(
             str(folder),

@@ -86,11 +86,23 @@ def _read(process):
     line = process.stdout.readline()
     if not line:
         [*_, last] = ["they ended", *process.stderr.read().strip().splitlines()]
-        raise ValueError(
-            f"optimum and transformers: {last}; --optimum PYTHON names an interpreter with "
-            "benchmarks/requirements-optimum.txt, and --rivals can leave them out"
-        )
+        raise ValueError(f"optimum and transformers: {last}; --rivals can leave them out")
     return json.loads(line)
+
+
+def limit_tensorflow():
+    """Let TensorFlow have `THREADS` threads too; before it has computed anything.
+
+    An operation may use so many, and so many operations may run at once, as they do by default on
+    a machine with so many cores.
+
+    Raises:
+        RuntimeError: if TensorFlow has computed something, with other numbers of threads.
+    """
+    import tensorflow as tf
+
+    tf.config.threading.set_intra_op_parallelism_threads(THREADS)
+    tf.config.threading.set_inter_op_parallelism_threads(THREADS)
 
 
 def keras(model):

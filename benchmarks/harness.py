@@ -14,6 +14,13 @@ from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 WARM_UP = 3  # rounds that are not timed
+OFTEN = 5  # times as many rounds of a case that takes little time
+ROUNDS_HELP = f"timed rounds; {{}}, and {OFTEN} times as many of short cases"
+REQUIREMENTS = "benchmarks/requirements.txt"
+OPTIMUM = (
+    "benchmarks/requirements-optimum.txt in an environment of its own, whose interpreter "
+    "--optimum PYTHON names"
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,6 +48,23 @@ class Row:
         if self.goal is None:
             return ""
         return "met" if self.ratio >= self.goal else "MISSED"
+
+
+def rounds_of(options, short=False):
+    """How many rounds are timed: one of a smoke run, and more of a case that takes little time.
+
+    Args:
+        options: of the command line; `quick` and `rounds` are read.
+        short: whether the case is one of which single times scatter.
+    """
+    if options.quick:
+        return 1
+    return options.rounds * (OFTEN if short else 1)
+
+
+def rounds_told(options):
+    """The numbers of rounds in words, for benchmarks that have short cases."""
+    return f"{rounds_of(options)} rounds, {rounds_of(options, short=True)} of short cases"
 
 
 def times_in_turn(contenders, rounds, warm_up=WARM_UP):
@@ -100,8 +124,12 @@ def run_python(*arguments, python=sys.executable):
     return finished.stdout
 
 
-def import_rival(name):
-    """Import a package that only `benchmarks/requirements.txt` installs.
+def import_rival(name, requirements=REQUIREMENTS):
+    """Import a package that no requirements but those of the benchmarks install.
+
+    Args:
+        name: of the module.
+        requirements: what installs it: a file of the checkout, and where, if not here.
 
     Raises:
         ImportError: if it is not there; it says how to get it.
@@ -109,9 +137,7 @@ def import_rival(name):
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        raise ImportError(
-            f"{name} is not installed; pip install -r benchmarks/requirements.txt"
-        ) from error
+        raise ImportError(f"{name} is not installed; pip install -r {requirements}") from error
 
 
 def count(text):

@@ -16,10 +16,10 @@ from benchmarks.generation_rivals import TARGET, THREADS
 
 def open_models(folder):
     """name -> the model, which has a `generate`."""
-    onnxruntime = harness.import_rival("onnxruntime")
-    torch = harness.import_rival("torch")
-    transformers = harness.import_rival("transformers")
-    optimum = harness.import_rival("optimum.onnxruntime")
+    onnxruntime, torch, transformers, optimum = (
+        harness.import_rival(name, harness.OPTIMUM)
+        for name in ("onnxruntime", "torch", "transformers", "optimum.onnxruntime")
+    )
     transformers.utils.logging.set_verbosity_error()
     torch.set_num_threads(THREADS)
     options = onnxruntime.SessionOptions()

@@ -118,10 +118,10 @@ def measure(options):
         for batch_size in case.batch_sizes:
             for length in case.lengths:
                 length = 5 if options.quick else length
-                rows += _compare(case, batch_size, length, 1 if options.quick else options.rounds)
+                rows += _compare(case, batch_size, length, harness.rounds_of(options))
     if not rows:
         raise ValueError(f"no case has {options.only!r} in its name.")
-    print(f"measured on {training_steps.machine()}; medians of {options.rounds} rounds")
+    print(f"measured on {training_steps.machine()}; medians of {harness.rounds_of(options)} rounds")
     return rows
 
 

@@ -55,7 +55,7 @@ def measure(options):
     from seqkeras.pretrained import load_hugging_face, save_hugging_face
 
     sizes = QUICK if options.quick else presets.BERT_BASE
-    rounds = 1 if options.quick else options.rounds
+    rounds = harness.rounds_of(options)
     with tempfile.TemporaryDirectory() as root:
         small, large = Path(root, "small"), Path(root, "large")
         for folder, arguments in ((small, QUICK), (large, sizes)):

@@ -65,7 +65,7 @@ def measure(options):
     """Build, check and time the graphs of every case; returns the rows."""
     import_tensorflow()
     sizes = (5, 3, 7) if options.quick else (LENGTH, FEATURES, UNITS)
-    rounds = 1 if options.quick else options.rounds
+    rounds = harness.rounds_of(options)
     rows = []
     for case in CASES:
         sessions = _sessions(case, *sizes[1:])

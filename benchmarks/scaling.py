@@ -92,7 +92,7 @@ def measure(options):
     training_steps.quiet_tensorflow()
     for case in cases():
         for length in lengths:
-            points.append(point(case, length, 1 if options.quick else options.rounds))
+            points.append(point(case, length, harness.rounds_of(options)))
             told = points[-1]
             print(
                 f"{case} t{length}: {told.seconds * 1000:.4g} ms, {told.megabytes:.4g} MB",

@@ -155,7 +155,7 @@ def _as_layer(make, inputs, function):
 def measure(options):
     """Check and time the training steps; returns the rows."""
     training_steps.quiet_tensorflow()
-    rounds = 1 if options.quick else options.rounds
+    rounds = harness.rounds_of(options)
     rows = []
     for case in cases():
         if options.only in case.name:

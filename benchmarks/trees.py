@@ -72,7 +72,7 @@ def measure(options):
     if not worst <= TOLERANCE:
         raise ValueError(f"loss and gradients differ by {worst:.1e} of the largest value.")
     print(f"{told}, {real.sum():,} nodes: loss and gradients agree within {worst:.1e}")
-    rounds = 1 if options.quick else options.rounds
+    rounds = harness.rounds_of(options)
     times = harness.times_in_turn(contenders, rounds, warm_up=1)
     print(f"measured on {harness.machine(TensorFlow=tf.__version__)}; medians of {rounds} rounds")
     label = f"binary tree lstm b{count} vs node by node"

@@ -6,15 +6,15 @@ is then 1, or 2 if the command itself was wrong.
 """
 
 import argparse
-import inspect as python
 import json
 import os
 import sys
+from inspect import signature
 from pathlib import Path
 
 from . import __version__, load
 from .describe import describe, table
-from .lines import arguments, batches, from_json, inputs, lines
+from .lines import answered, arguments, batches, from_json, inputs, lines, taken
 from .manifest import read_bundle, verify_files
 from .printing import as_content, as_json_line, as_line
 
@@ -28,7 +28,7 @@ def main(argv=None):
     """Run the command line `argv` and return the exit status."""
     try:
         options = _parse(sys.argv[1:] if argv is None else argv)
-        sys.stdout.reconfigure(encoding="utf-8")
+        _open("standard output", sys.stdout).reconfigure(encoding="utf-8")
         options.run(options)
         sys.stdout.flush()
         return 0
@@ -50,13 +50,15 @@ def predict(options):
         return _stream(pipeline, options)
     chosen = _chosen(pipeline, pipeline, options)
     pipeline([], **chosen)  # refuses wrong options before anything is read
+    given = _inputs(pipeline, options)
     if options.inputs:
-        together = [list(_inputs(pipeline, options))]
+        together = [list(given)]
+        list(_taken(pipeline, options, *together))  # refuses any before one is answered
     else:
-        together = batches(_inputs(pipeline, options), 1 if sys.stdin.isatty() else AT_ONCE)
+        together = batches(given, 1 if sys.stdin.isatty() else AT_ONCE)
     as_json = options.json or options.attention
     for batch in together:
-        for given, answer in zip(batch, pipeline(batch, **chosen)):
+        for given, answer in answered(pipeline, batch, **chosen):
             if as_json:
                 print(as_json_line({"input": given, **as_content(answer)}))
             else:
@@ -73,7 +75,8 @@ def bench(options):
     values = [from_json(each) for each in pipeline.manifest.examples]
     if options.input:
         with open(options.input, "rb") as stream:
-            values = list(_read(pipeline, options, lines(stream, options.input)))
+            texts = lines(stream, options.input)
+            values = list(_taken(pipeline, options, inputs(pipeline, texts, options.json_input)))
     if not values:
         raise ValueError("bench: there is nothing to answer; name a file of texts with --input.")
     rows = [
@@ -90,7 +93,7 @@ def bench(options):
             *(f"{name.replace('_', ' ')} {value}" for name, value in chosen.items()),
             f"{len(values)} different inputs in turn",
             "text in to text out",
-            f"{options.threads or 'default'} threads",
+            f"{options.threads or 'default'} thread{'' if options.threads == 1 else 's'}",
         ]
     )
     measured = f"{measured}; {machine()}"
@@ -116,8 +119,10 @@ def inspect(options):
 
 
 class _Parser(argparse.ArgumentParser):
+    takes_inputs = False
+
     def error(self, message):
-        if message.startswith("unrecognized arguments: -"):
+        if self.takes_inputs and message.startswith("unrecognized arguments: -"):
             message += "; an input that begins with - stands behind --"
         self.exit(2, f"{PROGRAM}: {message}; see {self.prog} --help\n")
 
@@ -134,6 +139,7 @@ def _parse(argv):
 
 def _predict_parser(prog):
     parser = _Parser(prog=prog, description=predict.__doc__)
+    parser.takes_inputs = True
     parser.add_argument("bundle", metavar="BUNDLE", help="the bundle's folder")
     parser.add_argument(
         "inputs", metavar="INPUT", nargs="*", default=(), help="none: lines of standard input"
@@ -262,23 +268,36 @@ def _chosen(pipeline, function, options):
 
 def _options_of(function):
     """Return the names of a function's options."""
-    parameters = python.signature(function).parameters
+    parameters = signature(function).parameters
     if any(each.kind is each.VAR_KEYWORD for each in parameters.values()):
         from .pipelines.options import Options
 
-        return {*parameters, *(python.signature(Options).parameters)}
+        return {*parameters, *signature(Options).parameters}
     return {*parameters}
 
 
 def _inputs(pipeline, options):
-    """Yield the inputs given, or else those of standard input."""
-    texts = lines(sys.stdin.buffer, "standard input")
-    return _read(pipeline, options, arguments(options.inputs) if options.inputs else texts)
+    """Return an iterator over the inputs given, or else over those of standard input."""
+    if options.inputs:
+        texts = arguments(options.inputs)
+    else:
+        texts = lines(_open("standard input", sys.stdin).buffer, "standard input")
+    return inputs(pipeline, texts, options.json_input)
 
 
-def _read(pipeline, options, texts):
-    truncate = {"truncate": True} if options.truncate else {}
-    return inputs(pipeline, texts, options.json_input, **truncate)
+def _taken(pipeline, options, given):
+    return taken(pipeline, given, **({"truncate": True} if options.truncate else {}))
+
+
+def _open(name, stream):
+    """Return a stream of the process.
+
+    Raises:
+        ValueError: if the process was started without it.
+    """
+    if stream is None:
+        raise ValueError(f"{name} is closed; open it, or name a file.")
+    return stream
 
 
 def _stream(pipeline, options):
@@ -286,7 +305,7 @@ def _stream(pipeline, options):
     if not hasattr(pipeline, "stream"):
         raise ValueError(f"{type(pipeline).__name__} has no option --stream.")
     chosen = _chosen(pipeline, pipeline.stream, options)
-    for given in _inputs(pipeline, options):
+    for given in _taken(pipeline, options, _inputs(pipeline, options)):
         for piece in pipeline.stream(given, **chosen):
             _print(piece, end="", flush=True)
         print(flush=True)
@@ -315,6 +334,8 @@ def _message(error):
 
 def _flush_or_drop_output():
     """Print what is left; if nobody takes it, drop it, or Python would complain at exit."""
+    if sys.stdout is None:
+        return
     try:
         sys.stdout.flush()
     except OSError:

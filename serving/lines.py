@@ -11,40 +11,85 @@ from .checks import shown
 def arguments(texts):
     """Yield where each argument stands, and its text."""
     for number, text in enumerate(texts, start=1):
-        where = f"argument {number}: text"
+        where = f"argument {number}"
         try:
             text.encode()
         except UnicodeEncodeError as error:
-            raise ValueError(f"{where} must be UTF-8; received {text!r}.") from error
+            raise ValueError(f"{where}: text must be UTF-8; received {text!r}.") from error
         yield where, text
 
 
 def lines(stream, name):
     """Yield where each line of a binary stream stands, and its text; lines end with "\\n" only."""
     for number, line in enumerate(stream, start=1):
-        where = f"{name}, line {number}: text"
+        where = f"{name}, line {number}"
         try:
             yield where, line.removesuffix(b"\n").removesuffix(b"\r").decode()
         except UnicodeDecodeError as error:
             byte = f"byte 0x{error.object[error.start]:02x} at position {error.start}"
-            raise ValueError(f"{where} must be UTF-8; received {byte}.") from error
+            raise ValueError(f"{where}: text must be UTF-8; received {byte}.") from error
 
 
-def inputs(pipeline, texts, as_json=False, **options):
-    """Yield what the pipeline is given; the first that it does not take raises.
+def inputs(pipeline, texts, as_json=False):
+    """Yield a name of each input, for errors, and what the pipeline is given.
 
     Args:
         pipeline: as `serving.load` returns it.
         texts: as `arguments` and `lines` yield them.
         as_json: each text is JSON.
-        options: as `pipeline.encode` takes them.
     """
     fields = getattr(pipeline, "fields", ())
-    reads_json = as_json or getattr(pipeline, "reads_json", False)
+    is_text = not getattr(pipeline, "reads_json", False)
     for where, text in texts:
-        value = _from_json(text, where) if reads_json else _columns(text, fields, where)
-        pipeline.encode(value, where, **options)
+        name = f"{where}: {'text' if is_text else 'series'}"
+        value = _columns(text, fields, name) if is_text and not as_json else _from_json(text, name)
+        yield name, value
+
+
+def taken(pipeline, given, **options):
+    """Yield the inputs that `inputs` yields; the first that the pipeline does not take raises.
+
+    Args:
+        pipeline: as `serving.load` returns it.
+        given: what `inputs` yields.
+        options: as `pipeline.encode` takes them.
+    """
+    for name, value in given:
+        pipeline.encode(value, name, **options)
         yield value
+
+
+def answered(pipeline, batch, truncate=None, **options):
+    """Yield each input of a batch with its answer; the first that the pipeline refuses raises.
+
+    Inputs are read one by one, to find that one, only if the batch as a whole is refused.
+
+    Args:
+        pipeline: as `serving.load` returns it.
+        batch: a list of what `inputs` yields.
+        truncate, options: as the pipeline takes them.
+    """
+    truncate = {} if truncate is None else {"truncate": truncate}
+    values = [value for _, value in batch]
+    try:
+        answers = pipeline(values, **truncate, **options)
+    except ValueError:
+        place, refusal = _first_refused(pipeline, batch, truncate)
+        if refusal is None:
+            raise
+        yield from zip(values, pipeline(values[:place], **truncate, **options))
+        raise refusal from None
+    yield from zip(values, answers)
+
+
+def _first_refused(pipeline, batch, options):
+    """Return the place of the first input that the pipeline refuses and why, or two Nones."""
+    for place, (name, value) in enumerate(batch):
+        try:
+            pipeline.encode(value, name, **options)
+        except ValueError as error:
+            return place, error
+    return None, None
 
 
 def batches(values, size):
@@ -74,14 +119,14 @@ def from_json(value):
     return tuple(value) if isinstance(value, list) else value
 
 
-def _from_json(text, where):
+def _from_json(text, name):
     try:
         return from_json(json.loads(text))
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{where} must be JSON; received {shown(text)}: {error}.") from error
+        raise ValueError(f"{name} must be JSON; received {shown(text)}: {error}.") from error
 
 
-def _columns(text, fields, where):
+def _columns(text, fields, name):
     """Return the columns of a text as the parts of an input; choices are all further columns."""
     first, *others = text.split("\t") if fields else [text]
     if fields[1:] == ("choices",):
@@ -90,6 +135,6 @@ def _columns(text, fields, where):
         return text
     if len(others) != 1:
         raise ValueError(
-            f"{where} must be {' and '.join(fields)} with a tab between; received {shown(text)}."
+            f"{name} must be {' and '.join(fields)} with a tab between; received {shown(text)}."
         )
     return first, others[0]

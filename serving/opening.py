@@ -206,6 +206,8 @@ def _with_full_names(providers):
                 f"load: providers must be of this onnxruntime {onnxruntime.__version__}, which has "
                 f"{known}; received {shown(each)}. Other builds of onnxruntime have others."
             )
+        if full == CPU and options:
+            raise ValueError(f"load: providers: CPU takes no options; received {shown(options)}.")
         found.setdefault(full, options)
     return tuple(each for each in found.items() if each[0] != CPU)
 

@@ -46,7 +46,12 @@ def as_json_line(content):
 
 
 def _is_default(value, default):
-    """Whether a value was not asked for: defaults are None or empty, and arrays have no truth."""
+    """Whether a value was not asked for: defaults are None or empty, and arrays have no truth.
+
+    A dictionary needs no default: it is empty where the model has none of what it would hold.
+    """
+    if isinstance(value, dict):
+        return not value
     return value is None if default is None else isinstance(value, tuple) and value == default
 
 

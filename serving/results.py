@@ -158,7 +158,8 @@ class Embedding:
     def similarity(self, other):
         """Return the cosine of the angle to another `Embedding`; 0 beside a vector of zeros."""
         norms = float(self.vector @ self.vector) * float(other.vector @ other.vector)
-        return float(self.vector @ other.vector) / norms**0.5 if norms else 0.0
+        cosine = float(self.vector @ other.vector) / norms**0.5 if norms else 0.0
+        return max(-1.0, min(cosine, 1.0))  # rounding may go beyond
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,29 @@ What `serving.text.whole_characters` does in Python.
 
 import tensorflow as tf
 
-GOES_ON = r"(?:[\p{M}\x{1F3FB}-\x{1F3FF}]|\x{200D}\p{S}?)*"
-CHARACTER = rf"(?:\x{{200D}}\p{{S}}|[^\s\p{{Z}}]){GOES_ON}"
-FIRST, LAST = rf"(?s)^({CHARACTER}|.).*$", rf"(?s)^.*?({CHARACTER}|.)$"
+from export.text_graphs.characters import BLANK
+from serving.text.words import (
+    EXTENDERS,
+    FLAG_LETTERS,
+    JOINER,
+    LEADING,
+    OPEN_SYLLABLES,
+    SYLLABLES,
+    TRAILING,
+    VOWELS,
+)
+
+JOINED_SIGN = rf"{JOINER}[^\P{{S}}{FLAG_LETTERS}\x00-\x7f]"
+SYLLABLE = (
+    f"[{LEADING}]*(?:[{VOWELS}{OPEN_SYLLABLES}][{VOWELS}]*|[{SYLLABLES}])[{TRAILING}]*"
+    f"|[{LEADING}]+|[{TRAILING}]+"
+)
+GOES_ON = rf"(?:{JOINED_SIGN}|[\p{{M}}{EXTENDERS}])*"
+FLAG = f"[{FLAG_LETTERS}]{{1,2}}{GOES_ON}"
+CHARACTER = f"(?:{SYLLABLE}|{JOINED_SIGN}|[^{BLANK}]){GOES_ON}"
+PAIRS = f"(?:|.*?[^{FLAG_LETTERS}])(?:[{FLAG_LETTERS}]{{2}})*?"  # from the first letter of a run
+FIRST = rf"(?s)^({FLAG}|{CHARACTER}|.).*$"
+LAST = rf"(?s)^(?:{PAIRS}({FLAG})|.*?({CHARACTER}|.))$"
 
 
 def whole_characters(text, start, end):
@@ -18,11 +38,16 @@ def whole_characters(text, start, end):
         start, end: (B,) int32, places of code points, start < end; what is given for a part that
             there is none of says nothing.
     """
-    head = tf.strings.substr(text, tf.zeros_like(start), start + 1, unit="UTF8_CHAR")
-    tail = tf.strings.substr(text, tf.maximum(end - 1, 0), _length(text), unit="UTF8_CHAR")
-    character_at_start = tf.strings.regex_replace(head, LAST, r"\1")
-    character_at_end = tf.strings.regex_replace(tail, FIRST, r"\1")
-    return start + 1 - _length(character_at_start), end - 1 + _length(character_at_end)
+    end = tf.maximum(end, 0)
+    start, last = start + 1 - _last(text, start + 1), end - _last(text, end)
+    tail = tf.strings.substr(text, last, _length(text), unit="UTF8_CHAR")
+    return start, last + _length(tf.strings.regex_replace(tail, FIRST, r"\1"))
+
+
+def _last(text, end):
+    """(B,) lengths of what texts have of the character that ends, or goes on, at a place."""
+    head = tf.strings.substr(text, tf.zeros_like(end), end, unit="UTF8_CHAR")
+    return _length(tf.strings.regex_replace(head, LAST, r"\1\2"))
 
 
 def _length(text):

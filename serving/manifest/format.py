@@ -211,13 +211,15 @@ class Manifest:
         if not 1 <= self.schema_version <= SCHEMA_VERSION:
             known = f"from 1 to {SCHEMA_VERSION}"
             yield f"schema_version must be {known}; received {self.schema_version}"
-        for name, value in (
-            ("limits.source_length", self.limits.source_length),
-            ("limits.target_length", self.limits.target_length),
-            ("decoding.beam_size", self.decoding.beam_size),
+        for name, value, least in (
+            ("limits.source_length", self.limits.source_length, 1),
+            ("limits.target_length", self.limits.target_length, 1),
+            ("decoding.beam_size", self.decoding.beam_size, 1),
+            ("decoding.start_id", self.decoding.start_id, 0),
+            ("decoding.end_id", self.decoding.end_id, 0),
         ):
-            if value < 1:
-                yield f"{name} must be at least 1; received {value}"
+            if value < least:
+                yield f"{name} must be at least {least}; received {value}"
         if not abs(self.decoding.length_penalty) <= MOST_PENALTY:
             yield (
                 f"decoding.length_penalty must be from -{MOST_PENALTY} to {MOST_PENALTY}; "

@@ -49,6 +49,9 @@ class Answer:
 
     A model of words and characters (BiDAF) reads a context at once, up to its limit.
 
+    A span has no white space around it, and is more than that. Tokens may share a character, or
+    differ in white space alone: then the better one of the spans that read alike stands for them.
+
     Args:
         folder: the bundle.
         manifest: its `Manifest`.
@@ -132,21 +135,40 @@ class Answer:
             Window(start, end, tokens, first)
             for (start, end), tokens, first in zip(logits, row.windows.tokens, row.windows.firsts)
         ]
-        spans, null, total = best_spans(windows, self._settings.answer_length, n_best)
+        places, null, total = self._best_places(row, windows, n_best)
         margin = None
         if self._settings.no_answer:
-            margin, total = spans[0][0] - null, float(np.logaddexp(total, null))
-        found = {}  # tokens may share a character: then the better span stands for both
-        for span in spans:
-            each = self._span(row, *span, total, margin)
-            found.setdefault((each.start, each.end), each)
-        found = [*found.values()]
+            margin = max(places.values()) - null
+            total = float(np.logaddexp(total, null))
+        found = [
+            Span(row.context[start:end], start, end, float(np.exp(score - total)), margin)
+            for (start, end), score in places.items()
+        ]
         if margin is not None and margin <= threshold:
-            none = Span("", None, None, float(np.exp(null - total)), margin)
-            found = [none, *found][:n_best]
-        best, *others = found
+            found.insert(0, Span("", None, None, float(np.exp(null - total)), margin))
+        best, *others = found[:n_best]
         return Span(best.text, best.start, best.end, best.score, margin, tuple(others))
 
-    def _span(self, row, score, first, last, total, margin):
-        start, end = whole_characters(row.context, row.offsets[first][0], row.offsets[last][1])
-        return Span(row.context[start:end], start, end, float(np.exp(score - total)), margin)
+    def _best_places(self, row, windows, n_best):
+        """Return {(start, end): score} of n_best places if there are so many, the best first.
+
+        Beside it what `best_spans` returns: the score of no answer, and the total.
+        """
+        visible = np.array([bool(row.context[start:end].strip()) for start, end in row.offsets])
+        count = n_best
+        while True:
+            spans, null, total = best_spans(windows, visible, self._settings.answer_length, count)
+            places = {}
+            for score, first, last in spans:
+                place = _place(row.context, row.offsets[first][0], row.offsets[last][1])
+                places.setdefault(place, score)
+            if len(places) >= n_best or len(spans) < count:
+                return places, null, total
+            count *= 2
+
+
+def _place(context, start, end):
+    """Return (start, end) of a span, with whole characters and without white space around it."""
+    start, end = whole_characters(context, start, end)
+    text = context[start:end].lstrip()
+    return end - len(text), end - len(text) + len(text.rstrip())

@@ -61,7 +61,9 @@ class Choose:
             inputs: a text with a list of choices, as a tuple or as a dictionary of "text" and
                 "choices"; or a list of such.
             truncate: cut what is over the limit, the text or the choice, whichever is longer.
-            token_budget: the most tokens of a batch, padding among them.
+            token_budget: the most tokens of a batch, padding among them. All choices of an input
+                are of one batch, since a model may weigh them against each other: so many choices
+                with a long text may be over any budget.
 
         Returns:
             A `Choice`; for a list, the list of theirs, in its order.

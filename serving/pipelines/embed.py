@@ -1,6 +1,6 @@
 """Vectors of texts."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,7 +8,7 @@ import numpy as np
 from ..checks import require_flag, shown
 from ..results import Embedding
 from .batching import TOKEN_BUDGET
-from .inputs import TextReader, encoded, one_or_all
+from .inputs import TextReader, encoded, one_or_all, text_of
 from .model import Model
 from .settings import read_settings, wrong_output
 
@@ -53,7 +53,7 @@ class Embed:
         """Answer a text, or each text of a list.
 
         Args:
-            texts: a string, or a list of strings.
+            texts: a string, or a dictionary of "text"; or a list of such.
             normalize: whether vectors have length 1; None: as the manifest says.
             truncate: cut what is over the limit.
             token_budget: the most tokens of a batch, padding among them.
@@ -79,29 +79,31 @@ class Embed:
         Raises:
             ValueError: beginning with `name`, if it can not be answered.
         """
+        text = text_of(text, name)
         return self._reader.read(text, name, truncate)
 
     def similarity(self, texts, others, **options):
         """Return the cosines of the vectors of two lists of texts, (texts, others) float32.
 
         Args:
-            texts, others: lists of strings, or anything else that yields them.
+            texts, others: lists of texts, or anything else that yields them.
             options: as `Embed` takes them when it is called.
 
         Raises:
             ValueError: if a text is refused.
         """
         for name, given in (("texts", texts), ("others", others)):
-            if isinstance(given, str) or not isinstance(given, Iterable):
+            if isinstance(given, (str, Mapping)) or not isinstance(given, Iterable):
                 raise ValueError(
                     f"Embed: {name} must be a list of strings; received {shown(given)}."
                 )
         texts, others = [*texts], [*others]
         vectors = self([*texts, *others], **options | {"normalize": True})
         rows, columns = vectors[: len(texts)], vectors[len(texts) :]
-        return np.array(
+        cosines = np.array(
             [[row.vector @ column.vector for column in columns] for row in rows], "float32"
-        ).reshape(len(rows), len(columns))
+        )
+        return cosines.reshape(len(rows), len(columns)).clip(-1, 1)  # rounding may go beyond
 
 
 def _float32(_, vector):

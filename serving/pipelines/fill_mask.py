@@ -1,5 +1,6 @@
 """What may stand where a text has masks."""
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +10,7 @@ from ..manifest import BundleError
 from ..results import Filler, Filling
 from ..text import Subwords, pad
 from ..text.encoding import Encoding
-from .inputs import TextReader, encoded, one_or_all
+from .inputs import TextReader, encoded, one_or_all, text_of
 from .model import MASKED, TOKENS, Model, Packing, softmax, token_arrays
 from .settings import read_settings, wrong_output
 
@@ -17,6 +18,7 @@ TOP_K = 5
 TOKEN_BUDGET = 512  # the logits of one token may be as many as the vocabulary has tokens
 CONTINUES = "##"  # begins a WordPiece token that goes on a word
 SPACES = ("\u0120", "\u2581")  # what byte-level BPE and SentencePiece write for a space
+LINE_ENDS = "\n\v\f\r\x1c-\x1e\u0085\u2028\u2029"  # as str.splitlines has them
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,8 @@ class FillMask:
 
     A filler stands where its mask stood. It stands right behind the word before it if it goes on
     that word: of WordPiece a token that begins with ##; where the mask takes the white space before
-    it, as RoBERTa's does, a token that begins with no space.
+    it, as RoBERTa's does, a token that begins with no space. Where a line or the text begins there
+    is no such word, and white space stays as it is.
 
     A graph that takes `masked_positions` computes the logits there alone; one that does not, at
     every token.
@@ -94,7 +97,7 @@ class FillMask:
         """Answer a text, or each text of a list.
 
         Args:
-            texts: a string with at least one mask, or a list of such.
+            texts: a string with at least one mask, or a dictionary of "text"; or a list of such.
             top_k: how many tokens to give for each mask.
             truncate: cut what is over the limit, masks too.
             token_budget: the most tokens of a batch, padding among them.
@@ -121,6 +124,7 @@ class FillMask:
         Raises:
             ValueError: beginning with `name`, if it can not be answered.
         """
+        text = text_of(text, name)
         encoding = self._reader.read(text, name, truncate)
         masks = [at for at, index in enumerate(encoding.token_ids) if index == self._mask_id]
         if not masks and self._mask_id in self._tokenizer.encode(text):
@@ -143,19 +147,45 @@ class FillMask:
                 tuple(Filler(token.strip(), float(scores[i])) for token, i in zip(tokens, best))
             )
             start, end = row.encoding.offsets[at]
-            before, filler = row.text[done:start], masks[-1][0].token
-            space = self._space(row.text, start, end, self._tokenizer.token_of(int(best[0])))
-            if self._tokenizer.is_word_piece and filler.startswith(CONTINUES):
-                before, filler = before.rstrip(), filler.removeprefix(CONTINUES)
-            pieces += [before, space, filler]
+            mask = row.text[start:end].lstrip()
+            before = row.text[done : end - len(mask)]
+            takes_spaces = len(mask) < end - start
+            joins, spaced = how_it_stands(self._tokenizer, int(best[0]), takes_spaces)
+            filler = masks[-1][0].token
+            if self._tokenizer.is_word_piece:
+                filler = filler.removeprefix(CONTINUES)
+            pieces += [_before_filler(before, joins, spaced, is_first=done == 0), filler]
             done = end
         return Filling("".join([*pieces, row.text[done:]]), tuple(masks))
 
-    def _space(self, text, start, end, token):
-        """Return what stands between the text before a mask, text[start:end], and its filler."""
-        mask = text[start:end]
-        taken = mask[: len(mask) - len(mask.lstrip())]
-        if self._tokenizer.is_word_piece or (taken and token.startswith(SPACES)):
-            return taken
-        apart = start == 0 or text[start - 1].isspace()
-        return " " if token.startswith(SPACES) and not apart else ""
+
+def how_it_stands(tokenizer, index, takes_spaces):
+    """Return whether a filler goes on the word before it, and whether it begins with a space.
+
+    Args:
+        tokenizer: a `Subwords`.
+        index: the filler's id.
+        takes_spaces: whether the mask takes the white space before it.
+    """
+    token = tokenizer.token_of(index)
+    if tokenizer.is_word_piece:
+        return token.startswith(CONTINUES), False
+    spaced = token.startswith(SPACES)
+    return takes_spaces and not spaced, spaced
+
+
+def _before_filler(before, joins, spaced, is_first):
+    """Return what stands before a filler.
+
+    Args:
+        before: the text before its mask, from the mask before on.
+        joins, spaced: as `how_it_stands` gives them.
+        is_first: whether its mask is the text's first.
+    """
+    bare = before.rstrip()
+    space = before[len(bare) :]
+    if is_first and not bare:  # there is no word
+        return before
+    if joins and not re.search(f"[{LINE_ENDS}]", space):
+        return bare
+    return f"{before} " if spaced and not space else before

@@ -15,7 +15,7 @@ from .batching import TOKEN_BUDGET, batches
 from .inputs import each_of, one_or_all, open_tokenizer, require_text
 from .options import Options, complete, processors_of
 from .pieces import Detokenizer, Growing, cut, pieces
-from .translate import require_size
+from .translate import require_vocabulary
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Generate:
         self.manifest = manifest
         self._graphs = LanguageModel(folder, manifest, runtime)
         self._tokenizer = open_tokenizer(folder, manifest, "text")
-        require_size(folder, self._tokenizer, "text", self._graphs.vocab_size)
+        require_vocabulary(folder, manifest, self._tokenizer, "text", self._graphs.vocab_size)
         self._settings, problems = manifest.parse_settings(Settings)
         if problems:
             raise BundleError(f"{folder}: manifest.json: {'; '.join(problems)}. Export it again.")
@@ -73,12 +73,16 @@ class Generate:
         Args:
             prompts: a string, which may be empty, or a list of strings.
             token_budget: the most tokens of a batch, each once for every beam or sample.
-            options: those of `serving.pipelines.options.Options`, by name.
+            options: those of `serving.pipelines.options.Options`, by name: max_new_tokens,
+                min_new_tokens, beam_size, n_best, length_penalty, early_stopping, sample,
+                temperature, top_k, top_p, seed, repetition_penalty, banned_tokens, forced_tokens,
+                stop, echo, truncate.
 
         Returns:
             A `Generation` for a string; for a list, the list of theirs, in its order.
 
         Raises:
+            TypeError: if there is no such option.
             ValueError: if a prompt or an option is refused; nothing is answered then.
         """
         options = self._options(options)
@@ -155,7 +159,7 @@ class Generate:
         known = [each.name for each in dataclasses.fields(Options)]
         for name in options:
             if name not in known:
-                raise ValueError(f"Generate: unknown option {name}; known: {', '.join(known)}.")
+                raise TypeError(f"Generate: unknown option {name}; known: {', '.join(known)}.")
         decoding, size = self.manifest.decoding, self._graphs.vocab_size
         return complete(Options(**options), decoding, size, self._tokenizer)
 
@@ -210,7 +214,7 @@ class Generate:
     def _stops(self, rows, stop):
         """Return the function that says whether what a source has generated holds a `stop`."""
         texts = [Growing(Detokenizer(self._tokenizer, row.token_ids)) for row in rows]
-        return lambda source, token_ids: cut(texts[source].text(token_ids), stop)[1]
+        return lambda source, token_ids: cut(texts[source].read(token_ids), stop)[1]
 
     def _steps(self, rows, options, found, common):
         """Yield `found` after each step, see `serving.decoding.steps`."""

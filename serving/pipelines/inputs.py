@@ -60,6 +60,17 @@ def parts_of(value, fields, name):
     )
 
 
+def text_of(value, name):
+    """Return the text that an input is, or that it holds, a dictionary of "text".
+
+    Raises:
+        ValueError: if it is another dictionary.
+    """
+    if isinstance(value, Mapping):
+        [value] = parts_of(value, ("text",), name)
+    return value
+
+
 def require_words(text, name, surrogates=False):
     """Raise a ValueError unless `text` is a string that says something; see `require_text`."""
     require_text(text, name, surrogates)

@@ -32,6 +32,7 @@ def token_arrays(encodings):
     """Return a batch of `Encoding`s as arrays by name.
 
     A graph of several heads may ask which tokens are masked: here the first of each is said to be.
+    `lengths` and `padding_mask` say the same.
     """
     token_ids, lengths = pad([each.token_ids for each in encodings])
     segment_ids, _ = pad([each.segment_ids for each in encodings], pad_id=0)
@@ -39,13 +40,17 @@ def token_arrays(encodings):
         "token_ids": token_ids,
         "lengths": lengths,
         "segment_ids": segment_ids,
+        "padding_mask": np.arange(token_ids.shape[1]) < lengths[:, np.newaxis],
         MASKED: np.zeros((len(encodings), 1), dtype=np.int64),
     }
 
 
-# A model that takes no lengths must leave out padding, token 0, itself: export proves that it does.
+# A model that takes neither lengths nor padding_mask must leave out padding, token 0, by itself:
+# export proves that it does.
 TOKENS = Packing(
-    token_arrays, frozenset({"token_ids"}), frozenset({"lengths", "segment_ids", MASKED})
+    token_arrays,
+    frozenset({"token_ids"}),
+    frozenset({"lengths", "padding_mask", "segment_ids", MASKED}),
 )
 
 
@@ -106,7 +111,7 @@ class Model:
         """Return what `read` makes of the outputs for each group of rows, in their order.
 
         A group of C is a row (C, length) of the graph's inputs. Only groups of one size are rows of
-        one batch.
+        one batch. A group is never split, whatever the budget: its rows may answer for each other.
         """
 
         def run(places):

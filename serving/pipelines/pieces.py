@@ -20,11 +20,19 @@ class Detokenizer:
         self._tokenizer, self._prompt_ids = tokenizer, [*prompt_ids]
         self._prompt = self.decode(self._prompt_ids)
         self.joins_words = isinstance(tokenizer, Subwords) and tokenizer.is_word_piece
+        self._bytes = tokenizer.byte_ids if isinstance(tokenizer, Subwords) else frozenset()
 
     def text(self, token_ids):
         """Return the text of the ids behind the prompt."""
         whole = self.decode([*self._prompt_ids, *token_ids])
         return whole[len(os.path.commonprefix([whole, self._prompt])) :]
+
+    def without_open_bytes(self, token_ids):
+        """Return the ids without the last ones if these are bytes, which others may follow."""
+        size = len(token_ids)
+        while size and token_ids[size - 1] in self._bytes:
+            size -= 1
+        return token_ids[:size]
 
     def decode(self, token_ids):
         """Return the text of the ids by themselves."""
@@ -44,36 +52,46 @@ class Growing:
 
     def __init__(self, detokenizer):
         self._detokenizer = detokenizer
-        self._settled, self._text = 0, ""  # so many ids have this text
+        self._num_settled, self._settled = 0, ""  # so many ids have this text
         self._seam = ""  # the text of the last of them, which is read again
 
-    def text(self, token_ids):
-        """Return the text of the ids, of which those of the call before are the first."""
-        text = self._read(token_ids)
-        if len(token_ids) >= self._settled + 2 * WINDOW:
+    def read(self, token_ids):
+        """Return the text of the ids, of which those of the call before are the first.
+
+        Bytes at the end that are no whole character yet are left out.
+        """
+        token_ids = self._detokenizer.without_open_bytes(token_ids)
+        text = self._joined(token_ids)
+        if len(token_ids) >= self._num_settled + 2 * WINDOW:
             self._settle(token_ids, text)
-        return text
+        return text.rstrip(INCOMPLETE)
 
-    def sure_text(self, token_ids):
-        """Return what no further ids can change: whole characters; of WordPiece, whole words."""
-        text = self.text(token_ids).rstrip(INCOMPLETE)
-        return text[: max(text.rfind(" "), 0)] if self._detokenizer.joins_words else text
+    def read_sure(self, token_ids):
+        """Return what no further ids can change: of WordPiece, whole words.
 
-    def _read(self, token_ids):
-        if not self._settled:
+        An apostrophe between spaces is still to be joined, and the word before with it: do n ' t.
+        """
+        text = self.read(token_ids)
+        if not self._detokenizer.joins_words:
+            return text
+        return text[: max(text.removesuffix(" '").rfind(" "), 0)]
+
+    def _joined(self, token_ids):
+        if not self._num_settled:
             return self._detokenizer.text(token_ids)
-        last = self._detokenizer.decode(token_ids[self._settled - WINDOW :])
-        return self._text + last[len(self._seam) :]
+        last = self._detokenizer.decode(token_ids[self._num_settled - WINDOW :])
+        return self._settled + last[len(self._seam) :]
 
     def _settle(self, token_ids, text):
         """Keep the text of all ids but the last, unless it ends within a character."""
-        before = self._settled, self._text, self._seam
-        settled = len(token_ids) - WINDOW
-        own = self._read(token_ids[:settled])
-        seam = self._detokenizer.decode(token_ids[settled - WINDOW : settled])
-        self._settled, self._text, self._seam = settled, own, seam
-        if own.endswith(INCOMPLETE) or self._read(token_ids) != text:
-            self._settled, self._text, self._seam = before
+        before = self._num_settled, self._settled, self._seam
+        own = token_ids[: len(token_ids) - WINDOW]
+        settled = self._joined(own)
+        is_whole = len(self._detokenizer.without_open_bytes(own)) == len(own)
+        self._seam = self._detokenizer.decode(own[-WINDOW:])
+        self._num_settled, self._settled = len(own), settled
+        if settled.endswith(INCOMPLETE) or not is_whole or self._joined(token_ids) != text:
+            self._num_settled, self._settled, self._seam = before
 
 
 def cut(text, stop):
@@ -93,7 +111,7 @@ def pieces(found, detokenizer, stop=()):
     given, token_ids, growing = "", [], Growing(detokenizer)
     for each in found:
         token_ids = each.generated(0)
-        text, stopped = cut(growing.sure_text(token_ids), stop)
+        text, stopped = cut(growing.read_sure(token_ids), stop)
         if not stopped:
             text = text[: len(text) - _begun(text, stop)]
         if len(text) > len(given):

@@ -23,7 +23,7 @@ class Window:
     first: int
 
 
-def best_spans(windows, max_length, n_best):
+def best_spans(windows, visible, max_length, n_best):
     """Find the best answers over all windows.
 
         score(i, j) = start(i) + end(j),  i <= j < i + max_length
@@ -34,6 +34,8 @@ def best_spans(windows, max_length, n_best):
 
     Args:
         windows: list of `Window`.
+        visible: (N,) booleans, which tokens of the whole context are more than white space; a span
+            of none of them is no answer.
         max_length: the most tokens of an answer.
         n_best: how many spans to return.
 
@@ -49,9 +51,9 @@ def best_spans(windows, max_length, n_best):
     own_windows = owners([len(each.tokens) for each in windows], [each.first for each in windows])
     found, total = [], -np.inf
     for number, window in enumerate(windows):
-        scores = _scores(window, max_length)  # (n, L)
-        own = own_windows[window.first : window.first + len(window.tokens)] == number
-        scores[~own] = -np.inf
+        tokens = slice(window.first, window.first + len(window.tokens))
+        scores = _scores(window, visible[tokens], max_length)  # (n, L)
+        scores[own_windows[tokens] != number] = -np.inf
         flat = scores.ravel()
         total = np.logaddexp(total, np.logaddexp.reduce(flat, initial=-np.inf))
         for place in np.argsort(-flat, kind="stable")[:n_best]:
@@ -63,13 +65,16 @@ def best_spans(windows, max_length, n_best):
     return sorted(found, key=lambda span: (-span[0], *span[1:]))[:n_best], null, float(total)
 
 
-def _scores(window, max_length):
+def _scores(window, visible, max_length):
     """Return (n, L) scores of spans by start and length - 1; -inf where there is none."""
+    seen = np.concatenate([[0], np.cumsum(visible)])  # of the tokens before each
     places = slice(window.tokens.start, window.tokens.stop)
     starts, ends = (
         each[places].astype("float64") for each in (window.start_logits, window.end_logits)
     )
     scores = np.full((len(starts), min(max_length, len(starts))), -np.inf)
     for more in range(scores.shape[1]):
-        scores[: len(starts) - more, more] = starts[: len(starts) - more] + ends[more:]
+        sums = starts[: len(starts) - more] + ends[more:]
+        says_something = seen[more + 1 :] > seen[: len(starts) - more]
+        scores[: len(starts) - more, more] = np.where(says_something, sums, -np.inf)
     return scores

@@ -12,7 +12,7 @@ from ..results import Entity, Tagging, Word
 from ..text import Subwords, whole_characters
 from .batching import TOKEN_BUDGET
 from .entities import SCHEMES, entities, is_tag
-from .inputs import TextReader, encoded, one_or_all, require_token, require_words
+from .inputs import TextReader, encoded, one_or_all, require_token, require_words, text_of
 from .model import Model, softmax
 from .settings import read_settings, wrong_output
 from .windows import Windows
@@ -98,7 +98,7 @@ class Tag:
 
         Args:
             texts: a string, or a tuple of its words, which are then joined by spaces and keep their
-                places in that; or a list of such.
+                places in that; or a dictionary of "text", which is one of these; or a list of such.
             truncate: cut what is over the limit; words that are cut have no tags. With a `stride`
                 nothing is.
             token_budget: the most tokens of a batch, padding among them.
@@ -125,6 +125,7 @@ class Tag:
         Raises:
             ValueError: beginning with `name`, if it can not be answered.
         """
+        text = text_of(text, name)
         given, places = (), None
         if isinstance(text, tuple):
             given = text
@@ -136,7 +137,10 @@ class Tag:
             windows = Windows.of(self._reader.read_windows(text, name, stride), stride)
         if places is None and self._settings.words == "spaces":
             places = [found.span() for found in re.finditer(r"\S+", text)]
-        places, tokens = _tokens_of_words(text, windows, places)
+        if places is None:
+            places, tokens = _words_of_tokenizer(text, windows, self._reader.tokenizer)
+        else:
+            places, tokens = _tokens_of_words(windows, places)
         if len(places) < len(given):  # some were cut, or have no token
             for number, word in enumerate(given):
                 require_token(self._reader.tokenizer.encode(word), f"{name}, word {number}")
@@ -191,34 +195,59 @@ def _by_window(windows, tokens):
     return found
 
 
-def _tokens_of_words(text, windows, places):
+def _tokens_of_words(windows, places):
     """Return the places of the words that have tokens, and which token of the text is their first.
+
+    Args:
+        windows: the `Windows` of a text.
+        places: of its words.
+    """
+    starts = [start for start, _ in places]
+    first_tokens = {}
+    for token, (start, end) in enumerate(windows.of_text("offsets")):
+        word = bisect.bisect_right(starts, max(start, end - 1)) - 1
+        if word < 0 and end > start:  # a space before the first word
+            continue
+        first_tokens.setdefault(max(word, 0), token)
+    return [places[word] for word in first_tokens], [*first_tokens.values()]
+
+
+def _words_of_tokenizer(text, windows, tokenizer):
+    """Return the places of a tokenizer's words, and which token of the text is the first of each.
+
+    They are no spaces. What belongs to the character before it, as a mark, is of that one's word,
+    and so is what stands behind it if it would be without: byte-level BPE splits off marks.
 
     Args:
         text: the text.
         windows: its `Windows`.
-        places: of the words; None for those of the tokenizer: not spaces, nor the marks that belong
-            to the word before, which byte-level BPE splits from it.
+        tokenizer: which made them.
     """
-    starts = None if places is None else [start for start, _ in places]
-    first_tokens, ends = {}, {}
     offsets = windows.of_text("offsets")
-    for token, ((start, end), word) in enumerate(zip(offsets, windows.of_text("word_ids"))):
-        if starts is not None:
-            word = bisect.bisect_right(starts, max(start, end - 1)) - 1
-            if word < 0 and end > start:  # a space before the first word
-                continue
-            word = max(word, 0)
+    first_tokens, ends = {}, {}
+    for token, ((_, end), word) in enumerate(zip(offsets, windows.of_text("word_ids"))):
         first_tokens.setdefault(word, token)
         ends[word] = end
-    if places is not None:
-        return [places[word] for word in first_tokens], [*first_tokens.values()]
     places, tokens = [], []
     for token, end in zip(first_tokens.values(), ends.values()):
         start = offsets[token][0]
         start += len(text[start:end]) - len(text[start:end].lstrip())  # the space before the word
         end = whole_characters(text, start, end)[1]
-        if start < end and (not places or start >= places[-1][1]):
+        if places and start < places[-1][1] < end:  # it begins with marks of the word before
+            start = places[-1][1]
+            while offsets[token][1] <= start:
+                token += 1
+        if places and start == places[-1][1] < end and _is_split_by_marks(text, start, tokenizer):
+            places[-1] = places[-1][0], end
+        elif start < end and (not places or start >= places[-1][1]):
             places.append((start, end))
             tokens.append(token)
     return places, tokens
+
+
+def _is_split_by_marks(text, place, tokenizer):
+    """Whether a word of byte-level BPE begins at a place because marks stand before it alone."""
+    base = whole_characters(text, place - 1, place)[0]
+    if place - base < 2 or not isinstance(tokenizer, Subwords):
+        return False
+    return len(tokenizer.words(text[base] + text[place])) == 1

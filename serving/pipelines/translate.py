@@ -39,7 +39,7 @@ class Translate:
         self._source, self._target = (
             open_tokenizer(folder, manifest, role) for role in ("source", "target")
         )
-        require_size(folder, self._target, "target", self._graphs.vocab_size)
+        require_vocabulary(folder, manifest, self._target, "target", self._graphs.vocab_size)
         self._detokenizer = Detokenizer(self._target)
 
     def __call__(
@@ -189,19 +189,26 @@ class Translate:
         )
 
 
-def require_size(folder, tokenizer, role, vocab_size):
+def require_vocabulary(folder, manifest, tokenizer, role, vocab_size):
     """Raise a BundleError unless a decoder's vocabulary is that of a tokenizer.
 
-    Behind subwords there may be more ids, which no text has.
+    Behind subwords there may be more ids, which no text has; the ids that begin and end a text are
+    among all of them.
     """
     characters = isinstance(tokenizer, CharacterTable)
-    if len(tokenizer) == vocab_size or (not characters and len(tokenizer) < vocab_size):
-        return
-    kind, unit = ("table", "characters") if characters else ("tokenizer", "tokens")
-    raise BundleError(
-        f"{folder}: the {role} {kind} has {len(tokenizer)} {unit}, the decoder "
-        f"{vocab_size}. Export the bundle again."
-    )
+    if len(tokenizer) > vocab_size or (characters and len(tokenizer) < vocab_size):
+        kind, unit = ("table", "characters") if characters else ("tokenizer", "tokens")
+        raise BundleError(
+            f"{folder}: the {role} {kind} has {len(tokenizer)} {unit}, the decoder "
+            f"{vocab_size}. Export the bundle again."
+        )
+    for name in ("start_id", "end_id"):
+        if getattr(manifest.decoding, name) >= vocab_size:
+            raise BundleError(
+                f"{folder}: manifest.json: decoding.{name} must be under {vocab_size}, the "
+                f"decoder's vocabulary; received {getattr(manifest.decoding, name)}. "
+                "Export the bundle again."
+            )
 
 
 def _characters(table, text):

@@ -5,6 +5,7 @@ batches, padding and state: truncation is asked for call by call.
 """
 
 import json
+import re
 from pathlib import Path
 
 from .encoding import Encoding, fit, require_text
@@ -20,6 +21,10 @@ class Subwords:
 
     Args:
         content: the text of a `tokenizer.json`.
+
+    Attributes:
+        is_word_piece: whether tokens are joined to words by spaces.
+        byte_ids: the ids of tokens that are one byte of a character.
 
     Raises:
         ValueError: if the content is not that of a tokenizer.
@@ -38,7 +43,9 @@ class Subwords:
             ) from error
         self._library.no_truncation()
         self._library.no_padding()
-        self.is_word_piece = json.loads(content)["model"].get("type") == "WordPiece"
+        parsed = json.loads(content)
+        self.is_word_piece = parsed["model"].get("type") == "WordPiece"
+        self.byte_ids = _byte_ids(parsed, self._library.get_vocab())
 
     def __len__(self):
         return self._library.get_vocab_size()
@@ -180,10 +187,12 @@ class Subwords:
     def _joined(self, *parts):
         joined = self._library.post_process(*parts)
         is_special = joined.special_tokens_mask
+        # RoBERTa's post-processor has trimmed the parts' places, and trims those joined once more.
+        places = iter([place for part in parts for place in part.offsets])
         return Encoding(
             token_ids=joined.ids,
             tokens=joined.tokens,
-            offsets=[None if s else place for place, s in zip(joined.offsets, is_special)],
+            offsets=[None if s else next(places) for s in is_special],
             segment_ids=joined.type_ids,
             word_ids=[None if s else word for word, s in zip(joined.word_ids, is_special)],
         )
@@ -191,6 +200,19 @@ class Subwords:
     def _split(self, text):
         require_text("Subwords", text)
         return self._library.encode(text, add_special_tokens=False)
+
+
+def _byte_ids(content, vocabulary):
+    """The ids of tokens that are a byte each, and a character together with those beside them.
+
+    Where one of a run of them fits no character, none of the run is read as one.
+    """
+    decoder = content.get("decoder") or {}
+    kinds = [each.get("type") for each in decoder.get("decoders", [decoder])]
+    if "ByteFallback" not in kinds:
+        return frozenset()
+    is_byte = re.compile("<0x[0-9A-F]{2}>").fullmatch
+    return frozenset(place for token, place in vocabulary.items() if is_byte(token))
 
 
 def tidy(text):

@@ -7,13 +7,29 @@ reader sees as one character is never cut, so far as `whole_characters` says.
 """
 
 import collections
+import re
 import unicodedata
 
 from .encoding import require_text
 from .vocabularies import PAD, SPECIAL_TOKENS, UNK, Table
 
+# Characters and sets of them, as regular expressions write them: Python's, and TensorFlow's.
 JOINER = "\u200d"  # makes one sign of two
-SKIN_TONES = range(0x1F3FB, 0x1F400)  # of the sign before
+EXTENDERS = (
+    "\u200c\u200d\uff9e\uff9f"  # the joiners of zero width, the voiced marks of halfwidth kana
+    "\u0e33\u0eb3"  # the vowel "am" of Thai and of Lao
+    "\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f"  # skin tones, and the tags of regions' flags
+)
+FLAG_LETTERS = "\U0001f1e6-\U0001f1ff"
+LEADING = "\u1100-\u115f\ua960-\ua97c"  # consonants of Hangul that begin a syllable
+VOWELS = "\u1160-\u11a7\ud7b0-\ud7c6"
+TRAILING = "\u11a8-\u11ff\ud7cb-\ud7fb"
+SYLLABLES = "\uac00-\ud7a3"
+OPEN_SYLLABLES = "".join(map(chr, range(0xAC00, 0xD7A4, 28)))  # which end in a vowel
+_GOES_ON = re.compile(
+    f"(?s:.)[{EXTENDERS}]|[{LEADING}][{LEADING}{VOWELS}{SYLLABLES}]"
+    f"|[{VOWELS}{OPEN_SYLLABLES}][{VOWELS}{TRAILING}]|[{TRAILING}{SYLLABLES}][{TRAILING}]"
+)
 
 
 def word_places(text):
@@ -28,7 +44,8 @@ def word_places(text):
         kind = _kind(character)
         behind = bool(places) and places[-1][1] == place
         if behind and (
-            _goes_on(text, place) or (last == "letters" and kind in ("letters", "joins"))
+            (last == "letters" and kind in ("letters", "joins"))
+            or _goes_on(text, place, places[-1][0])
         ):
             places[-1] = places[-1][0], place + 1
         elif kind in ("letters", "signs"):
@@ -40,11 +57,13 @@ def word_places(text):
 def whole_characters(text, start, end):
     """Return (start, end) of a part of a text, widened to the characters that a reader sees.
 
-    Marks, variation selectors and skin tones belong to the character before them, and so does a
-    zero width joiner with the sign behind it. A tokenizer may leave them out or cut before them.
-    It leaves out flags, which are two letters each, and the syllables of Hangul.
+    Marks, variation selectors, skin tones and tags belong to the character before them, and so do
+    the joiners of zero width, the sign behind one and the parts of a syllable of Hangul. A flag is
+    two letters, paired from the first of a run. A tokenizer may leave them out or cut before them.
+    It leaves out signs that belong to the character behind them, the conjunct consonants of India's
+    scripts, and "\\r\\n"; and a mark behind white space is a character of its own.
 
-    Reference: https://www.unicode.org/reports/tr29/ (rules GB9, GB9a and GB11)
+    Reference: https://www.unicode.org/reports/tr29/ (rules GB6 to GB9a and GB11 to GB13)
     """
     while 0 < start < end and _goes_on(text, start):
         start -= 1
@@ -53,15 +72,24 @@ def whole_characters(text, start, end):
     return start, end
 
 
-def _goes_on(text, place):
-    """Whether the character at a place belongs to the one before."""
+def _goes_on(text, place, begin=0):
+    """Whether the character at a place belongs to the one before; one begins at `begin`."""
     character, before = text[place], text[place - 1]
     if character.isascii() or before.isspace():
         return False
-    category = unicodedata.category(character)
-    if category[0] == "M" or character == JOINER or ord(character) in SKIN_TONES:
+    if _is_flag_letter(character):
+        first = place
+        while first > begin and _is_flag_letter(text[first - 1]):
+            first -= 1
+        return (place - first) % 2 == 1
+    category = unicodedata.category(character)[0]
+    if category == "M" or (category == "S" and before == JOINER):
         return True
-    return before == JOINER and category[0] == "S"
+    return _GOES_ON.match(text, place - 1) is not None
+
+
+def _is_flag_letter(character):
+    return FLAG_LETTERS[0] <= character <= FLAG_LETTERS[-1]
 
 
 def _kind(character):

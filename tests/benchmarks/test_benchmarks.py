@@ -2,6 +2,7 @@
 
 import json
 import sys
+import types
 
 import pytest
 
@@ -15,6 +16,8 @@ from benchmarks import (
     transformer_layers,
     trees,
 )
+from serving.manifest import Limits, TextPrefix
+from tests.serving import toy_bundle
 
 FAST, SLOW = [0.002, 0.001, 0.004], [0.008, 0.002, 0.004]
 
@@ -53,19 +56,51 @@ def test_recurrent_export_times_only_graphs_that_agree(monkeypatch, capsys):
     assert message in capsys.readouterr().err
 
 
+DATES_ROWS = {
+    f"dates {kind}{batch} vs dateparser"
+    for kind in ("clean", "noisy")
+    for batch in ("", " b1", " b64")
+}
+
+
 def test_dates_compares_with_dateparser(dates_bundle, capsys, tmp_path):
     pytest.importorskip("dateparser", reason="needs benchmarks/requirements.txt")
     rows = smoke_rows(dates, capsys, tmp_path / "rows.json", dates_bundle, "--by-locale")
-    assert set(rows) == {
-        f"dates {kind}{batch} vs dateparser"
-        for kind in ("clean", "noisy")
-        for batch in ("", " b1", " b64")
-    }
+    assert set(rows) == DATES_ROWS
+
+
+@pytest.fixture
+def illiterate_dateparser(monkeypatch):
+    """A dateparser that can read nothing."""
+
+    class DateDataParser:
+        def __init__(self, **options):
+            pass
+
+        def get_date_data(self, text):
+            return types.SimpleNamespace(date_obj=None)
+
+    package = types.ModuleType("dateparser")
+    package.DateDataParser, package.__version__ = DateDataParser, "0"
+    monkeypatch.setitem(sys.modules, "dateparser", package)
+
+
+@pytest.mark.parametrize("help", ["tuned", "default", "plain"])
+def test_dates_takes_all_its_options(help, illiterate_dateparser, capsys, tmp_path):
+    bundle = toy_bundle.write_bundle(
+        tmp_path / "bundle",
+        task="dates",
+        text_prefix=TextPrefix(name="locale", separator="|", values=("de", "ja")),
+        limits=Limits(source_length=100, target_length=3),
+    )
+    options = ["--threads", 1, "--by-locale", "--dateparser", help]
+    rows = smoke_rows(dates, capsys, tmp_path / "rows.json", bundle, *options)
+    assert set(rows) == DATES_ROWS
 
 
 def test_dateparser_is_read_with_our_two_digit_years():
     pytest.importorskip("dateparser", reason="needs benchmarks/requirements.txt")
-    rival = dates.Rival(["de", "en_GB", "en_US", "sv"], dates.SETTINGS | dates.ABSOLUTE_ONLY)
+    rival = dates.Rival(["de", "en_GB", "en_US", "sv"], "tuned")
     assert rival("de|Samstag, 3. Mai 2014") == "2014-05-03"
     assert rival("en_US|3/5/61") == "1961-03-05"
     assert rival("en_GB|3/5/49") == "2049-05-03"
@@ -155,6 +190,15 @@ def test_contenders_take_turns_and_warm_up_rounds_do_not_count():
     order = "".join(name for name, _ in calls)
     assert order == "baabbaab"
     assert [number for name, number in calls if name == "a"] == [-1, 0, 1, 2]
+
+
+def test_short_cases_are_timed_more_often_but_once_in_a_smoke_run():
+    options = types.SimpleNamespace(rounds=3, quick=False)
+    assert harness.rounds_of(options) == 3
+    assert harness.rounds_of(options, short=True) == 3 * harness.OFTEN
+    assert harness.rounds_told(options) == "3 rounds, 15 of short cases"
+    options.quick = True
+    assert harness.rounds_of(options) == harness.rounds_of(options, short=True) == 1
 
 
 def test_the_last_line_counts_the_goals(capsys, tmp_path):

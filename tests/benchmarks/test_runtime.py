@@ -1,5 +1,9 @@
 """Smoke runs of the benchmarks of serving, and the limit that they are held against."""
 
+import sys
+import types
+from importlib.util import find_spec
+
 import onnx
 import pytest
 from keras import ops
@@ -54,7 +58,7 @@ def test_startup_says_what_it_takes_until_the_first_answer(capsys, tmp_path):
                 f"memory beside the weights {precision} vs 120 MB",
             )
         ),
-        "minilm ONNX int8 vs 25 MB",
+        "minilm ONNX int8 vs float32",
         "minilm ONNX int8-embedding vs 25 MB",
     }
 
@@ -62,6 +66,29 @@ def test_startup_says_what_it_takes_until_the_first_answer(capsys, tmp_path):
 def test_limit_tells_the_fraction_of_every_case(capsys, tmp_path):
     rows = smoke_rows(limit, capsys, tmp_path / "rows.json", "--only", "minilm")
     assert set(rows) == {f"minilm {each} b2 t7 vs the limit" for each in ("float32", "int8")}
+
+
+def test_limit_counts_no_padding_as_work(monkeypatch, tmp_path):
+    given = []
+    session = types.SimpleNamespace(run=lambda names, inputs: given.append(inputs))
+    monkeypatch.setattr(encoders, "open_graph", lambda bundle, runtime: session)
+    monkeypatch.setattr(encoders, "QUICK_SHAPES", ((5, 11),))
+    for case in limit._cases("minilm", tmp_path, quick=True):
+        assert case.passes == [roofline.encoder(encoder_bundles.QUICK, 5, 11, case.precision)]
+        case.open(None)(0)
+    assert len(given) == 2
+    for inputs in given:
+        assert inputs["lengths"].tolist() == [11] * 5
+        assert inputs["token_ids"].shape == (5, 11) and inputs["token_ids"].all()
+
+
+def test_a_profile_is_that_of_the_warm_run():
+    def event(ts, name="node_kernel_time", cat="Node"):
+        return {"ts": ts, "name": name, "cat": cat}
+
+    nodes = [event(ts) for ts in (20, 3, 30, 5)]
+    others = [event(40, cat="Session"), event(50, "node_fence_before")]
+    assert limit._warm_nodes([*nodes[:2], *others, *nodes[2:]]) == [event(20), event(30)]
 
 
 def test_limit_profiles_what_is_far_from_it(monkeypatch, capsys):
@@ -78,6 +105,16 @@ def test_encoders_without_optimum_are_one_line(monkeypatch, capsys, tmp_path):
     python.chmod(0o755)
     assert encoders.main(["--quick", "--only", "minilm", "--optimum", str(python)]) == 1
     assert capsys.readouterr().err == "python -m benchmarks.encoders: ImportError: no optimum\n"
+
+
+@pytest.mark.skipif(find_spec("optimum") is not None, reason="optimum is here")
+def test_a_missing_optimum_is_one_line_and_a_way_to_get_it(capsys):
+    assert encoders.main(["--quick", "--only", "minilm", "--optimum", sys.executable]) == 1
+    assert capsys.readouterr().err == (
+        "python -m benchmarks.encoders: ImportError: optimum.exporters.onnx is not installed; "
+        "pip install -r benchmarks/requirements-optimum.txt in an environment of its own, whose "
+        "interpreter --optimum PYTHON names\n"
+    )
 
 
 def test_encoders_are_compared_with_another_graph_of_the_same_weights(

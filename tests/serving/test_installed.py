@@ -100,5 +100,7 @@ def test_the_folder_and_its_wheel_run_with_nothing_but_the_requirements(shared_b
         "required = [r for r in m.requires('seqkeras-serving') if 'extra' not in r]\n"
         "print(sorted(required), s.load.__module__)"
     )
-    pinned = sorted(REQUIREMENTS.read_text().split())
-    assert run("python", "-c", code) == f"{pinned} seqkeras_serving\n"
+    required = ["numpy>=1.26", "onnxruntime>=1.17"]
+    assert run("python", "-c", code) == f"{required} seqkeras_serving\n"
+    pinned = [line.partition("==")[0] for line in REQUIREMENTS.read_text().split()]
+    assert pinned == [each.partition(">=")[0] for each in required]

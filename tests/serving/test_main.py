@@ -2,6 +2,7 @@ import io
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -44,9 +45,8 @@ def run(shared_bundle, capsys, monkeypatch):
 def start(*arguments, **options):
     """Run the command line in a process of its own."""
     command = [sys.executable, "-m", "serving", *map(str, arguments)]
-    return subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options
-    )
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen(command, cwd=ROOT, **streams, **options)
 
 
 def test_predict_prints_one_line_an_answer(run):
@@ -237,7 +237,10 @@ def test_a_reader_that_has_enough_ends_the_run_quietly(shared_bundle):
 
 @pytest.mark.skipif(os.name == "nt", reason="there is no SIGINT to send")
 def test_an_interrupt_ends_the_run_quietly(shared_bundle):
-    process = start("predict", shared_bundle, stdin=subprocess.PIPE)
+    def interruptible():  # which no process is that a shell runs in the background
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+    process = start("predict", shared_bundle, stdin=subprocess.PIPE, preexec_fn=interruptible)
     process.stdin.write(256 * b"up|bad\n")
     process.stdin.flush()
     assert process.stdout.readline() == b"cbe\n"  # it has started, and waits for more lines
@@ -245,6 +248,23 @@ def test_an_interrupt_ends_the_run_quietly(shared_bundle):
     process.send_signal(signal.SIGINT)
     _, error = process.communicate()
     assert (process.returncode, error) == (130, b"")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a shell of its own")
+@pytest.mark.parametrize(
+    ("inputs", "message"),
+    [
+        ("up|bad >&-", b"standard output is closed; open it, or name a file.\n"),
+        ("<&-", b"standard input is closed; open it, or name a file.\n"),
+    ],
+)
+def test_a_closed_stream_is_one_line(shared_bundle, inputs, message):
+    argument, _, stream = inputs.rpartition(" ")
+    command = [sys.executable, "-m", "serving", "predict", str(shared_bundle), argument]
+    shell = f"{shlex.join(filter(None, command))} {stream}"
+    done = subprocess.run(["sh", "-c", shell], cwd=ROOT, capture_output=True)
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert done.stderr == b"seqkeras-serving: " + message
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")
@@ -268,7 +288,7 @@ def test_bench_prints_a_table_and_says_what_it_measured(run, tmp_path):
     assert len({len(line) for line in (header, *rows)}) == 1
     assert last.startswith(
         "measured: toy, float32, beam size 2, 3 different inputs in turn, text in to text out, "
-        "1 threads; onnxruntime "
+        "1 thread; onnxruntime "
     )
     content = json.loads((tmp_path / "bench.json").read_text())
     assert f"measured: {content['measured']}" == last

@@ -108,6 +108,10 @@ def test_a_newer_schema_is_refused_with_the_way_to_upgrade(bundle):
             "limits.target_length must be at least 1; received 0",
         ),
         (
+            lambda m: m["decoding"].update(start_id=-1),
+            "decoding.start_id must be at least 0; received -1",
+        ),
+        (
             lambda m: m["decoding"].update(length_penalty="high"),
             'decoding.length_penalty must be a number; received "high"',
         ),

@@ -117,6 +117,11 @@ def test_providers_go_to_onnxruntime_with_the_cpu_behind_them(embed, monkeypatch
     assert received == [(expected, SLOWER_ON_CPU if expected == [CPU] else ())]
 
 
+def test_options_of_the_cpu_are_refused(embed):
+    with pytest.raises(ValueError, match="^load: providers: CPU takes no options; received dict"):
+        serving.load(embed, providers=[("CPU", {"arena_extend_strategy": "kNextPowerOfTwo"})])
+
+
 def test_a_provider_that_does_not_start_is_refused(embed, monkeypatch):
     monkeypatch.setattr(
         onnxruntime, "get_available_providers", lambda: ["CUDAExecutionProvider", CPU]

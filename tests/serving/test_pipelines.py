@@ -234,6 +234,16 @@ def test_a_table_of_another_size_than_the_decoders_is_refused(bundle):
         serving.load(bundle)
 
 
+@pytest.mark.parametrize("name", ["start_id", "end_id"])
+def test_ids_that_the_decoder_has_not_are_refused(bundle, name):
+    manifest = read_manifest(bundle)
+    decoding = dataclasses.replace(manifest.decoding, **{name: 11})
+    write_manifest(bundle, dataclasses.replace(manifest, decoding=decoding))
+    message = f"decoding.{name} must be under 11, the decoder's vocabulary; received 11. Export"
+    with pytest.raises(serving.BundleError, match=message):
+        serving.load(bundle)
+
+
 def test_a_model_that_gives_no_number_is_refused(tmp_path):
     model = ToyModel()
     model.W[:] = np.nan

@@ -10,9 +10,10 @@ from export.text_graphs.characters import BLANK, checked
 from export.text_graphs.pipelines.model import output_name, outputs_of, strings
 from export.text_graphs.reading import Reader
 from serving.manifest import TensorSpec
-from serving.pipelines.fill_mask import CONTINUES, SPACES, TOP_K, Settings
+from serving.pipelines.fill_mask import CONTINUES, LINE_ENDS, TOP_K, Settings, how_it_stands
 
 BLANK_END = f"[{BLANK}]+$"
+LINE_BEGIN = f"(?s).*[{LINE_ENDS}][{BLANK}]*"
 
 
 def fill_mask(signatures, tokenizers, limits, decoding, settings):
@@ -67,10 +68,14 @@ class Masks:
         ids = range(len(tokenizer))
         self._mask_token, self._mask_id = mask_token, tokenizer.id_of(mask_token)
         self._tokens = [tokenizer.decode([each], special_tokens=True).strip() for each in ids]
-        self._is_word_piece = tokenizer.is_word_piece
-        self._begins_with_space = [tokenizer.token_of(each).startswith(SPACES) for each in ids]
+        self._fillers = self._tokens
+        if tokenizer.is_word_piece:
+            self._fillers = [each.removeprefix(CONTINUES) for each in self._tokens]
         added = json.loads(tokenizer.to_json())["added_tokens"]
-        self._takes_spaces = any(each["lstrip"] for each in added if each["content"] == mask_token)
+        takes_spaces = any(each["lstrip"] for each in added if each["content"] == mask_token)
+        self._joins, self._spaced = zip(
+            *(how_it_stands(tokenizer, each, takes_spaces) for each in ids)
+        )
 
     def places(self, token_ids):
         """(B, T) ids to ragged (B, M) places of masks, at least one in each row."""
@@ -95,22 +100,20 @@ class Masks:
         parts = tf.strings.split(texts, self._mask_token)  # (B, masks + 1)
         before, last = parts[:, :-1], parts[:, -1:].values
         first = tf.ragged.range(before.row_lengths()).values == 0
-        fill = self._continued if self._is_word_piece else self._spaced
-        filled = before.with_values(fill(before.values, token_ids, first))
+        fillers = tf.gather(tf.constant(self._fillers), token_ids)
+        filled = before.with_values(self._before(before.values, token_ids, first) + fillers)
         return tf.strings.reduce_join(filled.to_tensor(""), axis=1) + last
 
-    def _continued(self, before, token_ids, first):
-        """What stands before masks, with the tokens of WordPiece behind it."""
-        tokens = self.tokens(token_ids)
-        goes_on = tf.strings.regex_full_match(tokens, f"(?s){CONTINUES}.*")
-        before = tf.where(goes_on, tf.strings.regex_replace(before, BLANK_END, ""), before)
-        return before + tf.strings.regex_replace(tokens, f"^{CONTINUES}", "")
+    def _before(self, before, token_ids, first):
+        """(M,) what stands before fillers, of (M,) texts before masks, the first of a text or not.
 
-    def _spaced(self, before, token_ids, first):
-        """What stands before masks, with the tokens of byte-level BPE behind it."""
+        What `serving.pipelines.fill_mask` does in Python.
+        """
+        joins, spaced = (
+            tf.gather(tf.constant(each), token_ids) for each in (self._joins, self._spaced)
+        )
         bare = tf.strings.regex_replace(before, BLANK_END, "")
-        spaced = tf.gather(tf.constant(self._begins_with_space), token_ids)
-        apart = (before != bare) | (first & (before == ""))
-        if self._takes_spaces:
-            before = tf.where(spaced, before, bare)
-        return before + tf.where(spaced & ~apart, " ", "") + self.tokens(token_ids)
+        behind_word = ~(first & (bare == ""))
+        joins &= behind_word & ~tf.strings.regex_full_match(before, LINE_BEGIN)
+        spaced &= behind_word & (before == bare)
+        return tf.where(joins, bare, before) + tf.where(spaced, " ", "")

@@ -6,6 +6,7 @@ import json
 import re
 import sys
 
+import numpy as np
 import pytest
 
 import serving
@@ -23,6 +24,7 @@ from serving.results import (
     Classification,
     Filler,
     Filling,
+    Forecasting,
     Generation,
     Span,
     Tagging,
@@ -165,6 +167,8 @@ def test_what_has_its_default_is_left_out_of_json_and_nothing_else():
     content = as_content(Generation("a", -1.0, "end", alternatives))
     assert content["alternatives"] == [{"text": "b", "score": -2.0, "finish": "end"}]
     assert as_content(Tagging((), ())) == {"words": [], "entities": []}
+    assert as_content(Classification((), 3.25, {})) == {"labels": [], "score": 3.25}
+    assert as_content(Forecasting(np.ones((1, 1), "float32"), {})) == {"values": [[1.0]]}
 
 
 def test_n_best_prints_a_line_for_each_and_an_empty_one(bundle, run):
@@ -192,7 +196,7 @@ def test_n_best_prints_a_line_for_each_and_an_empty_one(bundle, run):
             "argument 1: text, choices must be a list of two texts or more; ",
         ),
         ("Embed", ["--json-input", "{"], "argument 1: text must be JSON; received '{': Expecting"),
-        ("Forecast", ["1 2"], "argument 1: text must be JSON; received '1 2': Extra data"),
+        ("Forecast", ["1 2"], "argument 1: series must be JSON; received '1 2': Extra data"),
         (
             "Embed",
             ["the " * 40],

@@ -42,6 +42,26 @@ def test_similarity_is_the_cosine(embed, normalize):
     assert embed.similarity([], second).shape == (0, 2)
 
 
+def test_a_cosine_is_at_most_1(embed):
+    texts = texts_of_many_lengths(97)
+    assert np.abs(embed.similarity(texts, texts)).max() == 1
+    for answer in embed(texts, normalize=False):
+        assert Embedding(-answer.vector).similarity(answer) >= -1
+        assert answer.similarity(answer) <= 1
+
+
+def test_a_text_may_be_in_a_dictionary(embed):
+    texts = ["the cat", "he ran"]
+    given = [{"text": text} for text in texts]
+    for answer, expected in zip(embed(given), embed(texts), strict=True):
+        np.testing.assert_array_equal(answer.vector, expected.vector)
+    np.testing.assert_array_equal(embed.similarity(given, texts), embed.similarity(texts, texts))
+    with pytest.raises(ValueError, match="^Embed: text must be a tuple or a dictionary of text; r"):
+        embed({"text": "the", "pair": "cat"})
+    with pytest.raises(ValueError, match="^Embed: texts must be a list of strings; received dict"):
+        embed.similarity(given[0], texts)
+
+
 def test_a_vector_of_zeros_is_like_nothing(tmp_path):
     toy = Toy(5)
     toy.W[:] = 0

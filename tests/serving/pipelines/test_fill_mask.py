@@ -6,6 +6,15 @@ from serving.text import byte_pairs
 from serving.text.byte_pairs import SPECIAL_TOKENS
 from tests.serving.pipelines.toys import TOKENIZER, TOKENS, Toy, load
 
+# Texts, and what ##s makes of them: it stands behind a word on its line, if there is one.
+CONTINUED = [
+    ("the dog [MASK] ran", "the dogs ran"),
+    ("the dog [MASK] [MASK]", "the dogss"),
+    (" [MASK]\n[MASK]  x", " s\ns  x"),
+    ("the dog\n [MASK]\u2028\t[MASK] \x0b", "the dog\n s\u2028\ts \x0b"),
+    ("[MASK]", "s"),
+]
+
 
 @pytest.fixture(params=["tokens", "masked"])
 def fill(tmp_path, request):
@@ -29,11 +38,12 @@ def test_a_mask_is_filled_by_the_most_probable_tokens(fill):
     assert answer.text == f"The {first} sat,  {second}."
 
 
-def test_what_goes_on_a_word_stands_behind_it(tmp_path):
+@pytest.mark.parametrize(("text", "expected"), CONTINUED)
+def test_what_goes_on_a_word_stands_behind_it(tmp_path, text, expected):
     toy = Toy(len(TOKENS))
     toy.W[:, TOKENIZER.id_of("##s")] = toy.hidden(TOKENIZER.analyze("[MASK]"))[1] * 100
     fill = load(tmp_path, "FillMask", toy.graph("tokens"))
-    assert fill("the dog [MASK] ran").text == "the dogs ran"
+    assert fill(text).text == expected
 
 
 @pytest.mark.parametrize(
@@ -45,6 +55,8 @@ def test_what_goes_on_a_word_stands_behind_it(tmp_path):
         ("a<mask>,<mask>", "\u0120cat", "a cat, cat"),
         ("the cat <mask> sat", "s", "the cats sat"),  # which goes on the word, as ##s does
         ("the cat <mask>", ".", "the cat."),
+        (" <mask>\n <mask> sat", "s", " s\n s sat"),
+        (" <mask>\n<mask> <mask>", "\u0120sat", " sat\nsat sat"),
     ],
 )
 def test_a_filler_has_the_space_that_robertas_mask_takes(tmp_path, text, filler, expected):
@@ -63,6 +75,13 @@ def test_a_filler_has_the_space_that_robertas_mask_takes(tmp_path, text, filler,
 def test_a_list_is_answered_in_its_order(fill):
     texts = ["the [MASK]", "the big dog [MASK] the [MASK] cat", "[MASK]"]
     assert fill(texts, token_budget=7) == [fill(text) for text in texts]
+
+
+def test_a_text_may_be_in_a_dictionary(fill):
+    text = "the [MASK]"
+    assert fill([{"text": text}]) == [fill(text)]
+    with pytest.raises(ValueError, match="^FillMask: text must be a tuple or a dictionary of text"):
+        fill({"texts": text})
 
 
 def test_texts_without_a_mask_and_wrong_options_are_refused(fill):

@@ -289,7 +289,6 @@ def refused(message):
             "truncate needs max_new_tokens, or a prompt would leave room for one.",
         ),
         ({"early_stopping": 1}, 'early_stopping must be "never", False or True; received int 1.'),
-        ({"cat": 1}, "unknown option cat; known: max_new_tokens, "),
         (
             {"forced_tokens": {0: "b"}, "banned_tokens": ["a", 5]},
             "forced_tokens must be none of banned_tokens; received 'b' as both.",
@@ -386,6 +385,11 @@ def test_the_end_of_a_template_is_left_out_and_that_of_a_text_is_not(of_bytes, t
     assert pipeline("the cat", echo=True).text.startswith("the cat")
     assert of_bytes.encode("<|endoftext|>") == [0]
     assert of_bytes.encode("a<|endoftext|>")[1:] == [0]
+
+
+def test_an_unknown_option_is_refused_as_python_refuses_it(generate):
+    with pytest.raises(TypeError, match="Generate: unknown option cat; known: max_new_tokens, "):
+        generate[0]("a", cat=1)
 
 
 def test_no_prompts_give_no_answers(generate):

@@ -1,8 +1,10 @@
+import json
+
 import numpy as np
 import pytest
 
 from serving.pipelines.pieces import Detokenizer, Growing, cut, pieces
-from serving.text import CharacterTable, SentencePieces, word_piece
+from serving.text import CharacterTable, SentencePieces, Subwords, word_piece
 from tests.serving.pipelines.test_translate import SOURCE as WITH_TEMPLATE
 from tests.serving.pipelines.test_translate import TARGET as BYTES
 
@@ -65,9 +67,10 @@ def test_a_text_that_grows_is_that_of_all_ids_at_every_step(name, monkeypatch):
         growing, lengths = Growing(detokenizer), []
         for length in range(1, len(token_ids) + 1):
             read.clear()
-            text = growing.text(token_ids[:length])
+            text = growing.read(token_ids[:length])
             lengths += map(len, read)
-            assert text == detokenizer.text(token_ids[:length])
+            whole = detokenizer.without_open_bytes(token_ids[:length])
+            assert text == detokenizer.text(whole).rstrip("\ufffd")
         assert max(lengths[-100:]) < 200  # not all of them
 
 
@@ -79,7 +82,13 @@ def test_what_follows_a_prompt_keeps_its_space():
 
 def test_words_of_word_pieces_are_sure_when_the_next_one_begins():
     token_ids = [WORD_PIECES.id_of(token) for token in ("hello", ",", "it", "'", "s", "world")]
-    assert streamed(WORD_PIECES, [], token_ids) == ["hello,", " it", "'s", " world"]
+    assert streamed(WORD_PIECES, [], token_ids) == ["hello,", " it's", " world"]
+
+
+@pytest.mark.parametrize("words", ["it do n ' t world", "n ' t", "' n ' s n '", "do n ' n ' t ."])
+def test_words_of_word_pieces_that_an_apostrophe_joins_are_held_back(words):
+    token_ids = [WORD_PIECES.id_of(token) for token in words.split()]
+    assert "".join(streamed(WORD_PIECES, [], token_ids)) == Detokenizer(WORD_PIECES).text(token_ids)
 
 
 def test_what_may_begin_a_stop_is_held_back():
@@ -87,6 +96,31 @@ def test_what_may_begin_a_stop_is_held_back():
     assert streamed(CHARACTERS, [], token_ids, ["ba", "b ac"]) == ["a", " "]
     assert streamed(CHARACTERS, [], token_ids, ["b ac"]) == ["a", " ", "ba"]
     assert streamed(CHARACTERS, [], token_ids, ["b acc"])[-1] == "b ac"
+
+
+def test_bytes_of_a_character_are_held_back_until_none_can_follow():
+    """Where one byte of a run fits no character, the decoder reads none of the run as one."""
+    tokens = ["<unk>", "a", "b", *(f"<0x{byte:02X}>" for byte in range(256))]
+    content = {
+        "model": {"type": "BPE", "vocab": {token: i for i, token in enumerate(tokens)}},
+        "decoder": {"type": "Sequence", "decoders": [{"type": "ByteFallback"}, {"type": "Fuse"}]},
+    }
+    content["model"] |= {"merges": [], "byte_fallback": True, "unk_token": "<unk>"}
+    tokenizer = Subwords(json.dumps(content))
+    euro = [tokenizer.id_of(f"<0x{byte:02X}>") for byte in "\u20ac".encode()]
+    a, b = tokenizer.id_of("a"), tokenizer.id_of("b")
+    assert streamed(tokenizer, [], [a, *euro, b]) == ["a", "\u20acb"]
+    assert streamed(tokenizer, [], [a, *euro, euro[0], b]) == ["a", "\ufffd\ufffd\ufffd\ufffdb"]
+    many = 40 * [a, *euro, *euro[:1]]
+    assert "".join(streamed(tokenizer, [], many)) == Detokenizer(tokenizer).text(many)
+
+
+def test_bytes_that_are_no_character_yet_stop_nothing():
+    token_ids = BYTES.encode("a\u20ac")
+    growing = Growing(Detokenizer(BYTES))
+    read = [growing.read(token_ids[:length]) for length in range(1, len(token_ids) + 1)]
+    assert read[-1] == "a\u20ac"
+    assert set(read[:-1]) == {"a"}
 
 
 def test_ids_behind_the_vocabulary_have_no_text():

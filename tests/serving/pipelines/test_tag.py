@@ -78,6 +78,14 @@ def test_words_may_be_given(tmp_path):
     assert [word.start for word in answer.words] == [0, 4, 10, 13]
 
 
+def test_a_text_or_its_words_may_be_in_a_dictionary(tmp_path):
+    tag = tagger(tmp_path)
+    for text in ("the dogs", ("the", "dogs")):
+        assert tag([{"text": text}]) == [tag(text)]
+    with pytest.raises(ValueError, match="^Tag: text must be a tuple or a dictionary of text; rec"):
+        tag({"texts": "the dogs"})
+
+
 def test_a_word_without_a_token_is_refused_and_one_that_is_cut_is_not(tmp_path):
     tag = tagger(tmp_path)
     for truncate in (False, True):
@@ -96,6 +104,11 @@ def test_a_word_without_a_token_is_refused_and_one_that_is_cut_is_not(tmp_path):
         ("model \n", ["model"]),
         ("  a  model\n\nor\ttwo ", ["a", "model", "or", "two"]),
         ("Zoe\u0308 e\u0301 \u0301x", ["Zoe\u0308", "e\u0301", "\u0301", "x"]),
+        ("Zu\u0308rich, e\u0301!", ["Zu\u0308rich", ",", "e\u0301", "!"]),
+        ("e\u0301te\u0301s1\u03012 a\u03013", ["e\u0301te\u0301s", "1\u03012", "a\u0301", "3"]),
+        ("\u0645\u06cc\u200c\u062e\u0648 नमस्ते", ["\u0645\u06cc\u200c\u062e\u0648", "नमस्ते"]),
+        ("น้ำใจ ok", ["น้ำใจ", "ok"]),
+        ("k👍🏿yes 🇨🇭a", ["k", "👍🏿", "yes", "🇨🇭", "a"]),
     ],
 )
 def test_what_byte_level_bpe_splits_off_is_no_word(tmp_path, text, words):
@@ -109,6 +122,22 @@ def test_what_byte_level_bpe_splits_off_is_no_word(tmp_path, text, words):
     settings["words"] = "spaces"
     answer = load(tmp_path / "b", "Tag", graph, settings, tokenizer=tokenizer)(text)
     assert [word.text for word in answer.words] == text.split()
+
+
+def test_a_word_that_marks_are_in_has_the_tag_of_its_first_token(tmp_path):
+    tokens = ["<|endoftext|>", *bytes_to_characters().values()]
+    tokenizer = byte_pairs({token: place for place, token in enumerate(tokens)}, [])
+    toy = Toy(2, vocab_size=len(tokens))
+    settings = {"labels": ["O", "B-X"], "scheme": None}
+    tag = load(tmp_path, "Tag", toy.graph("tokens"), settings, tokenizer=tokenizer)
+    text = "Zu\u0308rich e\u0301!"
+    expected = softmax_rows(toy.tokens(tokenizer.analyze(text))).max(axis=-1)
+    firsts = {word.text: word.score for word in tag(text).words}
+    assert firsts == pytest.approx(
+        # Z, u, two bytes of a mark, r, i, c, h, a space, e, two bytes of a mark
+        {"Zu\u0308rich": expected[0], "e\u0301": expected[8], "!": expected[12]},
+        rel=1e-5,
+    )
 
 
 def test_the_first_token_of_a_word_is_not_the_space_before_the_text(tmp_path):

@@ -1,5 +1,6 @@
 import re
 
+import numpy as np
 import pytest
 import tokenizers
 
@@ -26,6 +27,11 @@ def words(text):
         ("so 😀😀", ["so", "😀", "😀"]),
         ("👩🏽\u200d🚀 café", ["👩🏽\u200d🚀", "café"]),
         ("I ❤\ufe0f👍🏿a\u200d😀", ["I", "❤\ufe0f", "👍🏿", "a\u200d😀"]),
+        ("🇨🇭🇩🇪🇫 🇨a🇭", ["🇨🇭", "🇩🇪", "🇫", "🇨", "a", "🇭"]),
+        (
+            "🏴\U000e0067\U000e007f! 😀\u200c น้ำ ｶﾞ",
+            ["🏴\U000e0067\U000e007f", "!", "😀\u200c", "น้ำ", "ｶﾞ"],
+        ),
         ("\ue000\U0001fae8", ["\ue000", "\U0001fae8"]),  # of private use, and newer than some
     ],
 )
@@ -50,6 +56,16 @@ def test_english_is_split_as_by_the_library_of_tokenizers():
         ("👩🏽\u200d🚀👩", 0, 1, "👩🏽\u200d🚀"),
         ("x👩🏽\u200d🚀", 4, 5, "👩🏽\u200d🚀"),
         ("\u0301", 0, 1, "\u0301"),
+        ("x\u200cy", 0, 1, "x\u200c"),
+        ("x🏴\U000e0067\U000e007f!", 3, 4, "🏴\U000e0067\U000e007f"),
+        ("ｶﾞﾊﾟ", 0, 1, "ｶﾞ"),
+        ("ｶﾞﾊﾟ", 2, 4, "ﾊﾟ"),
+        ("🇨🇭🇩🇪", 1, 2, "🇨🇭"),
+        ("🇨🇭🇩🇪", 1, 3, "🇨🇭🇩🇪"),
+        ("🇨🇭🇩", 2, 3, "🇩"),
+        ("\u1112\u1161\u11ab\u1100\uac00\u11a8", 1, 2, "\u1112\u1161\u11ab"),
+        ("\u1112\u1161\u11ab\u1100\uac00\u11a8", 5, 6, "\u1100\uac00\u11a8"),
+        ("\uac01\u1161", 0, 1, "\uac01"),
         ("", 0, 0, ""),
         ("e\u0301", 0, 0, ""),
     ],
@@ -57,6 +73,29 @@ def test_english_is_split_as_by_the_library_of_tokenizers():
 def test_a_part_of_a_text_holds_whole_characters(text, start, end, expected):
     start, end = whole_characters(text, start, end)
     assert text[start:end] == expected
+
+
+CHARACTERS = [*"ae!\u0301\u093f\u200c\ufe0f", "न", "ｶ", "\uff9e", "น", "\u0e33", *"🇨🇭🇩🏽👩"]
+CHARACTERS += [
+    "👩\u200d🚀",
+    "❤\ufe0f\u200d🔥",
+    "\u200d🇨",
+    "\u200da",
+    "🏴",
+    "\U000e0067",
+    "\U000e007f",
+]
+CHARACTERS += ["\u1112", "\u1161", "\u11ab", "\uac00", "\uac01", "\ud7b0", "\ud7cb", "\ua960"]
+
+
+def test_whole_characters_are_those_of_the_library_regex():
+    regex = pytest.importorskip("regex")
+    random = np.random.default_rng(0)
+    for _ in range(3000):
+        text = "".join(random.choice(CHARACTERS, random.integers(1, 9)))
+        for found in regex.finditer(r"\X", text):
+            for place in range(*found.span()):
+                assert whole_characters(text, place, place + 1) == found.span()
 
 
 @pytest.mark.parametrize("text", [3, None, "a\ud800"])
