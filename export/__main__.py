@@ -20,15 +20,46 @@ class _Parser(argparse.ArgumentParser):
 def main(arguments=None):
     """Export a run; returns the exit status."""
     options = _parser().parse_args(arguments)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        return _export(options)
+        with _Interrupts() as interrupts:
+            return _export(options, interrupts)
     except KeyboardInterrupt:
         print(f"export: stopped; {options.bundle} was not made or changed", file=sys.stderr)
         return 130
     except BrokenPipeError:  # whoever read our output has gone
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
+
+
+class _Interrupts:
+    """Ctrl-C and SIGTERM end the export, even if they come while a library passes over errors."""
+
+    def __enter__(self):
+        self._came = False
+        taken = [signal.SIGTERM]
+        if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+            taken.append(signal.SIGINT)
+        self._before = {each: signal.signal(each, self._interrupt) for each in taken}
+        self._hook, sys.unraisablehook = sys.unraisablehook, self._report_others
+        return self
+
+    def __exit__(self, *_):
+        sys.unraisablehook = self._hook
+        for each, handler in self._before.items():
+            signal.signal(each, handler)
+
+    def check(self):
+        """Raise the KeyboardInterrupt that was passed over."""
+        if self._came:
+            raise KeyboardInterrupt
+
+    def _interrupt(self, *_):
+        self._came = True
+        raise KeyboardInterrupt
+
+    def _report_others(self, unraisable):
+        if not self._came:
+            self._hook(unraisable)
 
 
 def _parser():
@@ -65,6 +96,12 @@ def _parser():
         help="standard ONNX operators only, for runtimes other than onnxruntime",
     )
     parser.add_argument(
+        "--no-strings",
+        dest="strings",
+        action="store_false",
+        help="no SavedModel that takes strings, only that of token ids",
+    )
+    parser.add_argument(
         "--import",
         dest="modules",
         action="append",
@@ -80,13 +117,19 @@ def _names(text):
     return tuple(name for name in text.split(",") if name and name != "float32")
 
 
-def _export(options):
+def _export(options, interrupts):
     import_tensorflow()
+    interrupts.check()
     from tensorflow.errors import OpError
 
     from export.bundle import Options, export
 
     began = time.monotonic()
+
+    def say(line):
+        interrupts.check()
+        print(f"  {line}", flush=True)
+
     try:
         for module in options.modules:
             _import(module)
@@ -94,12 +137,13 @@ def _export(options):
             options.run,
             options.bundle,
             options.overwrite,
-            lambda line: print(f"  {line}", flush=True),
+            say,
             Options(
                 precisions=options.precision,
                 tolerance=options.tolerance,
                 portable=options.portable,
                 generate_in_graph=options.generate_in_graph,
+                strings=options.strings,
             ),
         )
     except BrokenPipeError:

@@ -45,6 +45,7 @@ class Options:
         portable: graphs of standard ONNX operators only, for runtimes other than onnxruntime.
         generate_in_graph: also one graph from token ids to token ids.
         saved_models: whether there are SavedModels beside the graphs.
+        strings: whether one of them takes strings.
 
     Raises:
         ValueError: if they can not be had of any model.
@@ -55,6 +56,7 @@ class Options:
     portable: bool = False
     generate_in_graph: bool = False
     saved_models: bool = True
+    strings: bool = True
 
     def __post_init__(self):
         for each in self.precisions:
@@ -94,6 +96,8 @@ def export(run, bundle, overwrite=False, say=lambda line: None, options=Options(
     place = bundle.resolve()  # a link to a bundle stays, what it points to is replaced
     with written_aside(place, lambda: _require_free(bundle, overwrite)) as folder:
         contents = read_contents(run)
+        if contents.trained_in:
+            say(f"the model was trained in {contents.trained_in}; it leaves in float32")
         making = _Bundle(contents, options, folder, place.name, say)
         making.require_fit(run)
         manifest = making.write()
@@ -147,6 +151,8 @@ class _Bundle:
             )
         if self.options.generate_in_graph and expected == "one go":
             raise ExportError(f"{pipeline} generates nothing; leave out --generate-in-graph.")
+        for each in self.options.precisions:
+            require_precision(each, self.parts.graphs)
         require_fit(run, self.contents, self.parts, self._about())
 
     def write(self):
@@ -283,7 +289,7 @@ class _Bundle:
 
     def _write_saved_models(self):
         saved_models = {"saved_model/1": self.parts.saved_model}
-        by_text = self._text_signatures()
+        by_text = self._text_signatures() if self.options.strings else {}
         if by_text:
             saved_models["saved_model_text/1"] = by_text
         self.say(f"SavedModel on token ids{', SavedModel on strings' * bool(by_text)}")

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import keras
 import numpy as np
 
-from export.families.calling import axes_of
+from export.families.calling import axes_of, reason_of
 from export.families.inputs import FEEDS
 from export.families.saved_models import most_tokens
 from export.families.single import INPUTS
@@ -21,7 +21,10 @@ from seqkeras.runs import RECORD, VALIDATION
 from serving.manifest import MANIFEST, BundleError, FileEntry, Graph, Manifest
 from serving.opening import Runtime
 from serving.pipelines import PIPELINES
+from serving.pipelines.answer import Settings
+from serving.pipelines.model import MASKED
 from serving.text import CharacterTable
+from serving.text.vocabularies import EOS
 
 DECODERS = {"Translate": "target", "Generate": "text"}  # the tokenizer of what is generated
 # Tokenizer -> the inputs that take its ids.
@@ -34,6 +37,8 @@ IDS = {
 }
 MOST_EXAMPLES = 3  # that a refusal tells of
 TOLERANCE = 1e-4
+MOST_TOKENS = 2048  # that a model is tried with
+LOGITS = ("output", "start", "end")  # the settings that name an output of logits
 
 
 class ExportError(ValueError):
@@ -50,17 +55,25 @@ def require_fit(run, contents, parts, about):
         about: the fields of the manifest that tell of no file.
     """
     reasons = [*_lengths(contents, parts), *_tokens(contents), *_inputs(contents, parts)]
-    reasons = [f"{RECORD}: {each}" for each in reasons]
+    reasons = [f"{RECORD}: {each}" for each in reasons] + [*_weights(contents.model)]
     try:
-        pipeline = _pipeline(run, parts, about)
+        pipeline = _pipeline(run, parts, about | {"decoding": _with_known_ids(contents)})
     except BundleError as error:
         reasons.append(_said(error, run, contents.record.pipeline))
     else:
         reasons += _examples(contents, pipeline)
     if not reasons:
-        reasons += _padding(contents, parts)
+        reasons += _behaviour(contents, parts)
     if reasons:
         raise ExportError(f"{run}: {'; '.join(dict.fromkeys(reasons))}. Save the run again.")
+
+
+def _weights(model):
+    """The first of a model's weights that hold what is not a number."""
+    for weight in model.weights:
+        if np.isnan(keras.ops.convert_to_numpy(weight)).any():
+            yield f"the model's weights are not numbers, {weight.path} among them: train again"
+            return
 
 
 def _lengths(contents, parts):
@@ -100,20 +113,41 @@ def _tokens(contents):
     role = DECODERS.get(contents.record.pipeline)
     if role is None:
         return
-    size = getattr(model, "target_vocab_size", None) or model.vocab_size
+    size = _decoder_size(model)
     if contents.decoding.beam_size > size:
         yield (
             f"decoding.beam_size must be at most the vocabulary's size, {size}; received "
             f"{contents.decoding.beam_size}"
         )
+    is_table = isinstance(tokenizers.get(role), CharacterTable)
     for name in ("start_id", "end_id"):
         given = getattr(contents.decoding, name)
-        if name not in contents.record.decoding and not isinstance(
-            tokenizers.get(role), CharacterTable
-        ):
+        if name not in contents.record.decoding and not is_table:
             yield f"decoding.{name} is missing, the id that {name[:-3]}s a text"
         elif not 0 <= given < size:
             yield f"decoding.{name} must be an id, from 0 to {size - 1}; received {given}"
+    if is_table and contents.decoding.end_id != EOS:
+        yield (
+            f"decoding.end_id must be {EOS}, <eos>, where a table of characters ends a text; "
+            f"received {contents.decoding.end_id}"
+        )
+
+
+def _decoder_size(model):
+    return getattr(model, "target_vocab_size", None) or model.vocab_size
+
+
+def _with_known_ids(contents):
+    """The decoding with ids that there are, so that a pipeline opens and finds what else is wrong.
+
+    What is wrong with these `_tokens` says.
+    """
+    decoding = contents.decoding
+    if contents.record.pipeline not in DECODERS:
+        return decoding
+    last = _decoder_size(contents.model) - 1
+    ids = {name: min(getattr(decoding, name), last) for name in ("start_id", "end_id")}
+    return dataclasses.replace(decoding, **ids)
 
 
 def _inputs(contents, parts):
@@ -197,27 +231,69 @@ def _examples(contents, pipeline):
     return found[:MOST_EXAMPLES] + ([f"{VALIDATION}: {more} more like these"] if more > 0 else [])
 
 
-def _padding(contents, parts):
-    """What is wrong with a model, none of ours, whose answers depend on the padding of a batch."""
-    if contents.record.pipeline not in FEEDS or isinstance(contents.model, tuple(INPUTS)):
+def _behaviour(contents, parts):
+    """What is wrong with what a model, none of ours, gives for tokens that are made up."""
+    pipeline, model, tokenizers = contents.record.pipeline, contents.model, contents.tokenizers
+    if pipeline not in FEEDS or isinstance(model, tuple(INPUTS)) or "text" not in tokenizers:
         return
-    graph, tokens = parts.graphs["model"], np.arange(1, 6)
-    outputs = []
-    for padding in (0, 3):
-        row = dict.fromkeys(FEEDS["Classify"], np.zeros(len(tokens) + padding, "int64"))
-        row["token_ids"] = np.pad(tokens, (0, padding))
-        row["lengths"] = np.array([len(tokens)])
-        feed = {
-            spec.name: row[spec.name].reshape((1,) * (len(spec.shape) - 1) + (-1,))
-            for spec in graph.inputs
-        }
-        found = graph.function(**feed)
-        outputs.append({name: keras.ops.convert_to_numpy(each) for name, each in found.items()})
-    for spec in graph.outputs:
-        alone, padded = (each[spec.name] for each in outputs)
-        own = tuple(slice(size) for size in alone.shape)
-        if not np.allclose(alone, padded[own], rtol=TOLERANCE, atol=TOLERANCE):
-            yield (
-                f"the model's {spec.name} changes with the padding behind a text: leave it out, by "
-                "lengths, or by Embedding(..., mask_zero=True)"
-            )
+    last, longest = len(tokenizers["text"]) - 1, contents.limits.source_length
+    if pipeline == "Answer":
+        longest = min(longest, contents.record.settings.get("window", Settings.window))
+    demands = {
+        f"every id of its tokenizer, from 0 to {last}": np.full(2, last),
+        f"rows of {longest} tokens": np.ones(min(longest, MOST_TOKENS), int),
+    }
+    for demand, tokens in demands.items():
+        try:
+            _called(parts, tokens)
+        except Exception as error:  # whatever the model's own code raises
+            yield f"the model must take {demand}; it says: {reason_of(error)}"
+            return
+    alone, padded = (_called(parts, np.arange(1, 6), padding) for padding in (0, 3))
+    for spec in parts.graphs["model"].outputs:
+        yield from _numbers(contents, spec.name, alone[spec.name], padded[spec.name])
+
+
+def _numbers(contents, name, alone, padded):
+    """What is wrong with an output for some tokens alone, and for the same with padding."""
+    record = contents.record
+    own = tuple(slice(size) for size in alone.shape)
+    if not np.allclose(alone, padded[own], rtol=TOLERANCE, atol=TOLERANCE):
+        yield (
+            f"the model's {name} changes with the padding behind a text: leave it out, by lengths, "
+            "by padding_mask, or by Embedding(..., mask_zero=True)"
+        )
+    no_logits = record.pipeline == "Embed" or (
+        record.pipeline == "Classify" and not record.settings.get("labels")
+    )
+    named = [record.settings[key] for key in LOGITS if key in record.settings]
+    if not no_logits and name in (named or [name]) and _are_probabilities(alone):
+        yield (
+            f"the model's {name} are probabilities, and {record.pipeline} makes them of logits: "
+            "leave out the softmax"
+        )
+
+
+def _are_probabilities(numbers):
+    """Whether they look like those of a softmax."""
+    return bool((numbers >= 0).all() and np.allclose(numbers.sum(-1), 1, rtol=0, atol=1e-5))
+
+
+def _called(parts, tokens, padding=0):
+    """What a model gives for a row of tokens, padded behind, or two such choices: name -> array."""
+    token_ids = np.pad(tokens, (0, padding))
+    real = np.arange(len(token_ids)) < len(tokens)
+    row = {
+        "token_ids": token_ids,
+        "lengths": np.array(len(tokens)),
+        "padding_mask": real,
+        "segment_ids": np.zeros_like(token_ids),
+        MASKED: np.zeros(1, int),
+    }
+    feed = {}
+    for spec in parts.graphs["model"].inputs:
+        shape = [2 if size == "choices" else 1 for size in spec.shape]
+        value = row[spec.name]
+        feed[spec.name] = np.tile(value, shape[: len(shape) - value.ndim] + [1] * value.ndim)
+    found = parts.graphs["model"].function(**feed)
+    return {name: keras.ops.convert_to_numpy(each) for name, each in found.items()}

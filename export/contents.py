@@ -10,7 +10,17 @@ import keras
 
 from export.families.calling import build
 from export.families.inputs import FEEDS, fed_specs
-from seqkeras.runs import MODEL, RECORD, SCORES, VALIDATION, RunError, RunRecord
+from export.policies import in_float32, set_float32
+from seqkeras.runs import (
+    EXAMPLES,
+    MODEL,
+    RECORD,
+    SCORES,
+    VALIDATION,
+    RunError,
+    RunRecord,
+    are_examples,
+)
 from seqkeras.tokenizers import read_tokenizer
 from serving.manifest import DecodingDefaults, Limits, TextPrefix
 
@@ -21,7 +31,8 @@ class Contents:
 
     Attributes:
         record: its `RunRecord`; limits, decoding and prefix are parts of it.
-        model: the Keras model.
+        model: the Keras model, in float32.
+        trained_in: names of the policies in which it was trained, in words; "" for float32.
         tokenizers: role -> tokenizer.
         limits, decoding, prefix: `serving.manifest`'s classes.
         takes: list of `TensorSpec`, what the model is called with; None where the run says nothing.
@@ -31,6 +42,7 @@ class Contents:
 
     record: RunRecord
     model: keras.Model
+    trained_in: str
     tokenizers: dict
     limits: Limits
     decoding: DecodingDefaults
@@ -56,6 +68,7 @@ def read_contents(run):
     """
     record = RunRecord.read(run)
     parsed = record.parse(run / RECORD)
+    model, policies = _load_model(run / MODEL, record.pipeline, parsed.inputs)
     return Contents(
         record=record,
         limits=parsed.limits,
@@ -65,25 +78,28 @@ def read_contents(run):
         examples=_read_examples(run / VALIDATION),
         scores=_read_json(run / SCORES),
         tokenizers={role: _read_tokenizer(run, path) for role, path in record.tokenizers.items()},
-        model=_load_model(run / MODEL, record.pipeline, parsed.inputs),
+        model=model,
+        trained_in=" and ".join(sorted(policies)),
     )
 
 
 def _load_model(path, pipeline, inputs):
-    """The model with its weights.
+    """The model with its weights, and the names of its policies that were not float32.
 
     A subclass of `keras.Model` whose `call` must have several arguments Keras loads without any
     weights, and only warns: such a model is called first.
     """
     try:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            model = keras.models.load_model(path)
-        if any("cannot be built automatically" in str(each.message) for each in caught):
-            build(model, inputs or fed_specs(model, FEEDS.get(pipeline, {})))
-            model.load_weights(path)
-        return model
-    except (ValueError, TypeError, OSError, zipfile.BadZipFile) as error:
+        with in_float32(path) as (archive, policies):
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                model = keras.models.load_model(archive)
+            policies |= set_float32(model)
+            if any("cannot be built automatically" in str(each.message) for each in caught):
+                build(model, inputs or fed_specs(model, FEEDS.get(pipeline, {})))
+                model.load_weights(archive)
+        return model, policies
+    except (ValueError, TypeError, OSError, KeyError, zipfile.BadZipFile) as error:
         reason = str(error).splitlines()[0].rstrip(".")
         raise RunError(
             f"{path}: not a model that Keras can load: {reason}; train again, or name the module "
@@ -101,19 +117,9 @@ def _read_tokenizer(run, path):
 def _read_examples(path):
     """The run's real inputs, with their targets if there are any."""
     examples = _read_json(path)
-    if not isinstance(examples, list) or not examples or not all(map(_is_example, examples)):
-        raise RunError(
-            f'{path}: must be a list of {{"input": ...}} or {{"text": ..., "target": ...}}, one at '
-            "least; train again."
-        )
+    if not are_examples(examples):
+        raise RunError(f"{path}: must be {EXAMPLES}; train again.")
     return [_with_tuples(each) for each in examples]
-
-
-def _is_example(value):
-    if not isinstance(value, dict):
-        return False
-    strings = [isinstance(value.get(key), str) and value[key] for key in ("text", "target")]
-    return all(strings) or "input" in value
 
 
 def _with_tuples(example):

@@ -209,7 +209,12 @@ def _infer_shapes(model):
     inference._preprocess(model)
     complete = False
     while inference.run_:
-        complete = inference._infer_impl()
+        try:
+            complete = inference._infer_impl()
+        except Exception as error:  # whatever it makes of sizes that it can not compare
+            named = [name for name in inference.known_vi_ if "/" in name]  # after their layers
+            place = f" behind {named[-1].partition(':')[0]}" if named else ""
+            raise ValueError(f"sizes{place} can not be inferred: {error}") from error
     inference._update_output_from_vi()
     if not complete:
         raise ValueError("symbolic shape inference does not come to an end")

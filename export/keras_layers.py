@@ -3,6 +3,9 @@
 Else LayerNormalization would leave as thirteen nodes, an approximated GELU as nine, and a GRU as a
 loop over its steps (tf2onnx itself knows the loop of an LSTM without a mask). What the composites
 do not have stays Keras's own: masks, which may have gaps, other activations, weights left out.
+
+A `SeedGenerator` keeps its state. Keras's recurrent layers draw masks of dropout whether they train
+or not: no output needs these, but the graph would have to write to a variable.
 """
 
 import contextlib
@@ -16,16 +19,22 @@ from seqkeras import composites
 @contextlib.contextmanager
 def as_composites():
     """Within this context Keras's layers call the composites."""
-    own = [(ops, "layer_normalization"), (ops, "gelu"), (backend, "gru")]
-    own = [(module, name, getattr(module, name)) for module, name in own]
+    seeds = keras.random.SeedGenerator
+    own = [(ops, "layer_normalization"), (ops, "gelu"), (backend, "gru"), (seeds, "next")]
+    own = [(owner, name, getattr(owner, name)) for owner, name in own]
     try:
         ops.layer_normalization = _layer_normalization(ops.layer_normalization)
         ops.gelu = _gelu(ops.gelu)
         backend.gru = _gru
+        seeds.next = _next_seed
         yield
     finally:
-        for module, name, function in own:
-            setattr(module, name, function)
+        for owner, name, function in own:
+            setattr(owner, name, function)
+
+
+def _next_seed(generator, ordered=True):
+    return generator.state.value
 
 
 def _layer_normalization(own):

@@ -3,6 +3,8 @@
 import json
 import shlex
 
+import onnx
+
 import serving
 from export.generation.card import about_generation
 from seqkeras.tokenizers import CharacterTable, WordTable, read_tokenizer
@@ -23,7 +25,7 @@ From the folder that holds this one:
 ```
 
 With NumPy and onnxruntime only{libraries}. In Python: `serving.load("{name}")({example})`.
-{saved_models}
+{saved_models}{operators}
 | input | answer |
 |---|---|
 {answers}
@@ -49,6 +51,17 @@ SCORES = """
 |---|---|
 {rows}
 """
+IDS = "SavedModel on token ids"
+COMPARED = {  # a figure of the manifest's `parity` -> in words
+    "onnx": "ONNX",
+    "onnx_log_prob": "ONNX, log-probabilities along texts",
+    "onnx_beam": "ONNX, scores by beams",
+    "onnx_generate": "`onnx/generate.onnx`, scores",
+    "saved_model": IDS,
+    "saved_model_log_prob": f"{IDS}, log-probabilities along texts",
+    "saved_model_beam": f"{IDS}, scores of `generate_beam`",
+    "saved_model_text": "SavedModel on strings",
+}
 WIDEST = 120  # characters of an input or an answer
 MOST_PASTED = 1000  # of an input in a command
 PRECISIONS = """
@@ -90,16 +103,13 @@ def write(folder, manifest):
         libraries=_libraries(folder, manifest),
         example=_in_python(examples[0]),
         saved_models=_saved_models(manifest),
+        operators=_operators(folder, manifest),
         answers=_rows((_cell(e), _cell(as_line(a, 1))) for e, a in zip(examples, answers)),
         input=_about_input(folder, manifest),
         generation=about_generation(manifest),
         scores=_scores(manifest),
         examples=manifest.parity["examples"],
-        parity=_rows(
-            (name.removesuffix("_difference").replace("_", " "), f"{value:.1e}")
-            for name, value in manifest.parity.items()
-            if name.endswith("_difference")
-        ),
+        parity=_rows(_parity(manifest.parity)),
         precisions=_precisions(manifest),
         files=_rows((path, f"{entry.bytes:,}") for path, entry in manifest.files.items()),
     )
@@ -184,6 +194,30 @@ def _saved_models(manifest):
         if path in takes
     ]
     return f"TensorFlow Serving takes {' and '.join(parts)}.\n" if parts else ""
+
+
+def _operators(folder, manifest):
+    """Whose operators the graphs have."""
+    domains = {
+        each.domain
+        for graph in manifest.graphs.values()
+        for each in onnx.load(folder / graph.file, load_external_data=False).opset_import
+    }
+    if domains == {""}:
+        return "\nThe graphs have standard ONNX operators only.\n"
+    return "\nThe graphs have operators of onnxruntime's own, which other runtimes lack.\n"
+
+
+def _parity(figures):
+    """Yield what was compared, and the largest difference."""
+    generates = "onnx_log_prob_difference" in figures
+    for name, value in figures.items():
+        if name.endswith("_difference"):
+            what = COMPARED[name.removesuffix("_difference")]
+            yield (
+                what + (", scores of `generate`" if generates and what == IDS else ""),
+                f"{value:.1e}",
+            )
 
 
 def _scores(manifest):

@@ -12,6 +12,7 @@ import warnings
 import numpy as np
 import onnx
 from keras.src.export.tf2onnx_lib import patch_tf2onnx
+from onnxruntime.tools import symbolic_shape_infer
 
 from export.composites import LOWERINGS, PORTABLE_LOWERINGS, op_handlers
 from export.folding import fold_constants
@@ -51,7 +52,8 @@ def convert(function, inputs, outputs, name, portable=False):
     _put_in_order(graph.model.graph.output, outputs)
     _limit_loops(graph)
     fold_constants(graph)
-    simplify(graph, portable)
+    with _not_running(name):
+        simplify(graph, portable)
     graph.declare_domains()
     check(graph, name)
     return graph
@@ -88,7 +90,8 @@ def _to_onnx(frozen, by_name, name, lowerings):
                 f"{name}: not every part has an ONNX operator: {_parts(errors)}{error}"
             ) from error
     if errors:
-        raise ValueError(f"{name}: not every part has an ONNX operator: {'; '.join(errors)}")
+        each_alone = [each for each in errors if not each.startswith("Unsupported ops: ")]
+        raise ValueError(f"{name}: not every part has an ONNX operator: {'; '.join(each_alone)}.")
     model.ir_version = IR_VERSION
     return model
 
@@ -184,10 +187,8 @@ def _put_in_order(values, specs):
 def check(graph, name):
     """Prove a graph: the checker, a session that opens, and a type for every tensor."""
     check_that_it_runs(graph, name)
-    try:
+    with _not_running(name):
         inferred = graph.infer().graph
-    except Exception as error:  # it has no exception of its own
-        raise ValueError(f"{name}: not a graph that can run: {error}") from error
     typed = {value.name for value in [*inferred.value_info, *inferred.input, *inferred.output]}
     untyped = [out for node in inferred.node for out in node.output if out and out not in typed]
     if untyped:
@@ -197,8 +198,16 @@ def check(graph, name):
 
 def check_that_it_runs(graph, name):
     """The checker, and a session that opens."""
-    try:
+    with _not_running(name):
         onnx.checker.check_model(graph.skeleton(), full_check=True)
         graph.session()
-    except Exception as error:  # onnx and onnxruntime have no exception in common
+
+
+@contextlib.contextmanager
+def _not_running(name):
+    """Whatever onnx, onnxruntime and its shape inference raise, as one ValueError."""
+    try:
+        with _logged_errors(symbolic_shape_infer.__name__):
+            yield
+    except Exception as error:  # they have no exception in common
         raise ValueError(f"{name}: not a graph that can run: {error}") from error

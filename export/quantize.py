@@ -40,11 +40,7 @@ def quantize(graphs, precision):
     Raises:
         ValueError: if there is no such precision, or it has nothing to win in these graphs.
     """
-    require_precision(precision)
-    if precision == "int4" and STEP not in graphs:
-        raise ValueError(
-            "quantize: int4 wins in decoder steps only, and this model has none; choose int8."
-        )
+    require_precision(precision, graphs)
     made = {role: PRECISIONS[precision](role, graph) for role, graph in graphs.items()}
     if all(made[role].weights.keys() == graph.weights.keys() for role, graph in graphs.items()):
         raise ValueError(
@@ -53,11 +49,15 @@ def quantize(graphs, precision):
     return made
 
 
-def require_precision(precision):
-    """Raise a ValueError unless graphs can be had in it."""
+def require_precision(precision, roles=(STEP,)):
+    """Raise a ValueError unless graphs of these roles can be had in it."""
     if precision not in PRECISIONS:
         known = ", ".join(PRECISIONS)
         raise ValueError(f"quantize: precision must be one of {known}; received {precision!r}.")
+    if precision == "int4" and STEP not in roles:
+        raise ValueError(
+            "quantize: int4 wins in decoder steps only, and this model has none; choose int8."
+        )
 
 
 def _int8(role, graph):

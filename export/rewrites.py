@@ -12,13 +12,14 @@
     heads of keys      Reshape, Transpose, into MultiHeadAttention      ->  what was reshaped
     self-attention     three products of one tensor into the same       ->  Attention, or with a
                                                                             past one product
+    padded heads       of keys that stay apart, in MultiHeadAttention   ->  a bias on the scores
 
 A rule matches exactly the nodes it replaces; whatever looks different stays as it is. Sizes are
 compared as symbols ("batch", "length"): equal symbols are equal sizes.
 """
 
 import numpy as np
-from onnx import helper
+from onnx import TensorProto, helper
 
 from export.composites import MICROSOFT
 from export.graph import attributes_of, become
@@ -39,6 +40,7 @@ def simplify(graph, portable=False):
         _ban_by_bias,
         _attend_by_rows,
         _attend_to_itself,
+        _pad_by_bias,
         _share_sizes,
         _join_reshapes,  # last: the others look for what stands between two
     )
@@ -218,6 +220,53 @@ def _attend_to_itself(graph, node):
         become(node, "Attention", inputs, MICROSOFT, **attributes_of(node))
     else:  # an Attention would want keys and values of the past in one tensor
         node.input[:3] = _projected_together(graph, node, *weights)
+
+
+def _pad_by_bias(graph, node):
+    """Keys (B, N, S, H) of which some are padding: before 1.21 onnxruntime attends to them too.
+
+    Nodes with the same padding and as many queries share the bias, (B, N, T, S).
+    """
+    padding = node.input[4] if len(node.input) > 4 else ""
+    if node.op_type != "MultiHeadAttention" or not padding:
+        return
+    query, keys = (graph.shape(name) for name in node.input[:2])
+    if keys and len(keys) == 3:
+        return
+    heads = attributes_of(node)["num_heads"]
+    bias = f"{padding}/{heads}/{query[1] if query else node.name}/bias"
+    if bias not in graph.makers:
+        _make_bias(graph, node, bias, heads)
+    del node.input[4:]
+    node.input.extend(["", bias])
+
+
+def _make_bias(graph, node, bias, heads):
+    """Add the nodes of a bias before the node that takes it."""
+    query, padding = node.input[0], node.input[4]
+    constants = {
+        "zero": np.float32(0),
+        "never": np.float32(NEVER),
+        "apart": np.array([0, 1, 1, -1]),
+        "one": np.array([1]),
+        "heads": np.array([1, heads]),
+    }
+    graph.constants |= {f"{bias}/{name}": value for name, value in constants.items()}
+    made = [
+        ("Cast", [padding], "real", {"to": TensorProto.BOOL}),
+        ("Where", [f"{bias}/real", f"{bias}/zero", f"{bias}/never"], "added", {}),
+        ("Reshape", [f"{bias}/added", f"{bias}/apart"], "row", {}),
+        ("Shape", [query], "length", {"start": 1, "end": 2}),
+        ("Concat", [f"{bias}/heads", f"{bias}/length", f"{bias}/one"], "sizes", {"axis": 0}),
+    ]
+    nodes = [
+        helper.make_node(op_type, inputs, [f"{bias}/{output}"], f"{bias}/{op_type}", **attributes)
+        for op_type, inputs, output, attributes in made
+    ]
+    expand = [f"{bias}/row", f"{bias}/sizes"]
+    nodes.append(helper.make_node("Expand", expand, [bias], f"{bias}/Expand"))
+    graph.insert(list(graph.nodes).index(node), *nodes)
+    graph.makers[bias] = nodes[-1]
 
 
 def _projected_together(graph, node, source, kernel, bias):

@@ -15,6 +15,8 @@ import json
 import shutil
 from pathlib import Path
 
+import numpy as np
+
 from seqkeras import files
 from serving.manifest import DecodingDefaults, Limits, TensorSpec, TextPrefix
 from serving.manifest.fields import parse_fields
@@ -37,6 +39,9 @@ PIPELINES = (
     "Forecast",
 )
 TOKENIZERS = {"source": "tokenizer/source.json", "target": "tokenizer/target.json"}
+
+
+EXAMPLES = 'a list of {"input": ...} or {"text": ..., "target": ...}, one at least'
 
 
 class RunError(ValueError):
@@ -146,6 +151,11 @@ class Parsed:
                 "decoding.length_penalty must be a number from -10 to 10; received "
                 f"{self.decoding.length_penalty}"
             )
+        for spec in self.inputs or ():
+            try:
+                np.dtype(spec.dtype)
+            except TypeError:
+                yield f"inputs.{spec.name} must have a type of NumPy's; received {spec.dtype!r}"
         prefix = self.text_prefix
         if prefix and not (prefix.separator and prefix.values):
             yield "text_prefix must have a separator and values"
@@ -197,6 +207,12 @@ def save_run(
             f"{folder}: the model must be built, or it would be saved without its weights; call it "
             "once, or load them first."
         )
+    for role, tokenizer in (tokenizers or {}).items():
+        if not hasattr(tokenizer, "to_file"):
+            raise RunError(
+                f"{folder}: tokenizers[{role!r}] must be a tokenizer of seqkeras.tokenizers; "
+                f"received a {type(tokenizer).__name__}."
+            )
     paths = {role: f"tokenizer/{role}.json" for role in tokenizers or {}}
     record = RunRecord(
         task,
@@ -210,6 +226,8 @@ def save_run(
     )
     record.parse(folder)
     validation = _plain(folder, "validation", list(validation))
+    if not are_examples(validation):
+        raise RunError(f"{folder}: validation must be {EXAMPLES}.")
     scores = _plain(folder, "scores", scores or {})
     aside = folder.with_name(f".{folder.name}.partial")
     shutil.rmtree(aside, ignore_errors=True)
@@ -224,6 +242,18 @@ def save_run(
         aside.replace(folder)
     finally:
         shutil.rmtree(aside, ignore_errors=True)
+
+
+def are_examples(validation):
+    """Whether it is what `EXAMPLES` says."""
+    return isinstance(validation, list) and bool(validation) and all(map(_is_example, validation))
+
+
+def _is_example(value):
+    if not isinstance(value, dict):
+        return False
+    strings = [isinstance(value.get(key), str) and value[key] for key in ("text", "target")]
+    return all(strings) or "input" in value
 
 
 def _plain(folder, name, value):

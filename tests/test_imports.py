@@ -75,7 +75,7 @@ TABLE = {
         NUMERIC,
     ),
     "seqkeras/analysis/": ({"seqkeras"}, {*NUMERIC, "matplotlib", "arabic_reshaper", "bidi"}),
-    "seqkeras/runs.py": ({"seqkeras.files", "serving.manifest"}, set()),
+    "seqkeras/runs.py": ({"seqkeras.files", "serving.manifest"}, {"numpy"}),
     "seqkeras/quiet.py": (set(), {"tensorflow"}),
     "seqkeras/losses.py": ({"seqkeras.values"}, NUMERIC),
     "seqkeras/": ({"seqkeras.shapes"}, NUMERIC),

@@ -29,8 +29,9 @@ def _lower_attention(builder, inputs, outputs, causal, scale):
             [mask, builder.constant(np.float32(0)), builder.constant(np.float32(NEVER))],
         )
         one, length = builder.integers(1), _length(builder, query)
-        shape = builder.add("Concat", [one, one, length, one], axis=0)
-        bias = builder.add("Expand", [bias, shape])  # (B, N, T, S), the first two maybe 1
+        # onnxruntime before 1.21 does not repeat a bias for every head.
+        shape = builder.add("Concat", [builder.integers(1, heads), length, one], axis=0)
+        bias = builder.add("Expand", [bias, shape])  # (B, N, T, S), the first maybe 1
     context = builder.add(
         "MultiHeadAttention",
         [

@@ -108,8 +108,8 @@ def by_name(outputs, prefix=""):
 
 
 def reason_of(error):
-    """What an exception says, in one line, without what Keras writes around it."""
-    text = re.sub(r"\x1b\[\d*m", "", str(error))
+    """What an exception says, in one line, without what Keras and TensorFlow write around it."""
+    text = re.sub(r"\x1b\[\d*m|\{\{.*?\}\} ?| ?\[Op:.*", "", str(error))
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     lines = [line for line in lines if not line.startswith("Exception encountered when calling")]
     reason = lines[0].rstrip(".") if lines else ""

@@ -13,7 +13,7 @@ from serving.manifest import TensorSpec
 
 TOKENS = {"token_ids": ("int64", ("batch", "length")), "lengths": ("int64", ("batch",))}
 SEGMENTS = {"segment_ids": ("int64", ("batch", "length"))}
-TEXTS = TOKENS | SEGMENTS
+TEXTS = TOKENS | SEGMENTS | {"padding_mask": ("bool", ("batch", "length"))}
 # Pipeline -> what it can feed to a model of any kind, of which that takes what it wants.
 FEEDS = dict.fromkeys(("Answer", "Classify", "Embed", "FillMask", "Tag"), TEXTS)
 FEEDS["Choose"] = {

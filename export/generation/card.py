@@ -51,8 +51,8 @@ def _given(manifest):
     first = f"begins with {start_id}" if manifest.settings.get("start") else "has a token at least"
     most = min(limits.source_length, limits.target_length - 1)
     return (
-        f"They are a prompt by `{file}`, which {first} (an empty one is {start_id}), has at most "
-        f"{most} tokens, and not the {manifest.decoding.end_id} of a text's end."
+        f"They are a prompt by `{file}`, which {first}, has at most {most} tokens, and not the "
+        f"{manifest.decoding.end_id} of a text's end; where there is no prompt, {start_id} alone."
     )
 
 

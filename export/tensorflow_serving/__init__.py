@@ -4,6 +4,7 @@ The server makes batches of several clients' requests, of a model on token ids. 
 strings, as one text over the limit would fail the requests of all.
 """
 
+import re
 from pathlib import Path
 
 import tensorflow as tf
@@ -59,7 +60,7 @@ def write_serving_files(folder, manifest, examples=()):
     folder, names, counts, batched = Path(folder), {}, {}, False
     inputs = Inputs(manifest, examples)
     for path, signatures in manifest.saved_models.items():
-        names[path] = manifest.name + Path(path).parent.name.removeprefix("saved_model")
+        names[path] = _plain(manifest.name) + Path(path).parent.name.removeprefix("saved_model")
         loaded = tf.saved_model.load(str(folder / path)).signatures
         rows = {key: inputs.common(each) for key, each in signatures.items()}
         counts[path] = write_requests(folder / path, loaded, names[path], rows)
@@ -72,6 +73,11 @@ def write_serving_files(folder, manifest, examples=()):
         for file, content in files.items():
             (folder / FOLDER / file).write_text(content, encoding="utf-8")
     return counts
+
+
+def _plain(name):
+    """A name that may stand in an address, in the settings and in the compose file as it is."""
+    return re.sub("[^A-Za-z0-9._-]+", "_", name)
 
 
 def _settings(names):

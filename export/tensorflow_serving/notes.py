@@ -8,6 +8,8 @@ import numpy as np
 
 from export.tensorflow_serving.batching import BATCH_SIZES, OF_ONE_MODEL
 from export.tensorflow_serving.inputs import WORD_LENGTH
+from export.text_graphs.merging import MOST_STEPS
+from export.text_graphs.reading import in_graph
 from seqkeras.tokenizers import CharacterTable, SentencePieces, Subwords, read_tokenizer
 from serving.printing import as_content
 
@@ -44,8 +46,8 @@ CHARACTERS = """\
 have no lengths of their own, and would be padded with the first of them. """
 STRINGS = """\
 Every request is answered alone, and refused if one of its texts is over the limit: nothing is
-truncated. Texts that are sent together are one batch. Strings become the tokens of `serving.text`,
-but for these:
+truncated. Texts that are sent together are one batch. Answers are those of `serving`, as it gives
+them without options, but for these:
 
 {exceptions}"""
 
@@ -118,25 +120,43 @@ def _about_ids(path, specs, batched, word_length):
 
 
 def _exceptions(folder, manifest):
-    """Yield the texts that the SavedModel on strings does not read as `serving` does."""
-    tokenizers = [read_tokenizer(folder / path) for path in manifest.tokenizers.values()]
-    if any(isinstance(each, CharacterTable) for each in tokenizers):
-        yield "- A text that is not composed (Unicode NFC) is refused."
-    if any(isinstance(each, Subwords | SentencePieces) for each in tokenizers):
-        yield "- A text that holds a code point from U+FDD0 to U+FDEF is refused."
-    for each in tokenizers:
-        refused = _taking_spaces(each) if isinstance(each, Subwords) else ()
-        if refused:
-            yield f"- A text that holds {', '.join(refused)} is refused: spaces belong to it."
-        if isinstance(each, SentencePieces) and each.vocabulary is not None:
-            yield (
-                "- Of characters that the pieces of its language lack, which are `<unk>`, "
-                "`serving.text` reads those that the vocabulary has from the other language."
-            )
+    """Yield what the SavedModel on strings does not read, or answer, as `serving` does."""
+    read = [manifest.tokenizers[role] for role in ("source", "text") if role in manifest.tokenizers]
+    for tokenizer in (read_tokenizer(folder / path) for path in read):
+        if isinstance(tokenizer, CharacterTable):
+            yield "- A text that is not composed (Unicode NFC) is refused."
+        else:
+            yield from _of_subwords(tokenizer)
+    if manifest.pipeline == "Classify" and manifest.settings.get("multi_label"):
+        yield (
+            "- `label` is the best label, even where its score is under the threshold: which "
+            "labels a text has, their `scores` say."
+        )
+
+
+def _of_subwords(tokenizer):
+    graph = in_graph(tokenizer)
+    yield "- A text that holds a code point from U+FDD0 to U+FDEF is refused."
+    yield (
+        f"- A text of more than {graph.most_characters} characters for every token that there may "
+        "be is refused, even if it has fewer tokens."
+    )
+    if graph.merges:
+        yield (
+            f"- A word that takes more than {MOST_STEPS} different merges, as thousands of random "
+            "letters do, is refused."
+        )
+    refused = _taking_spaces(tokenizer) if isinstance(tokenizer, Subwords) else ()
+    if refused:
+        yield f"- A text that holds {', '.join(refused)} is refused: spaces belong to it."
+    if isinstance(tokenizer, SentencePieces) and tokenizer.vocabulary is not None:
+        yield (
+            "- Of characters that the pieces of its language lack, which are `<unk>`, "
+            "`serving.text` reads those that the vocabulary has from the other language."
+        )
 
 
 def _taking_spaces(tokenizer):
-    """The special tokens of byte-level pairs that take the spaces behind them."""
-    content = json.loads(tokenizer.to_json())
-    added = content["added_tokens"] if content["model"]["type"] == "BPE" else ()
+    """The added tokens that take the spaces behind them."""
+    added = json.loads(tokenizer.to_json())["added_tokens"]
     return [each["content"] for each in added if each["rstrip"]]

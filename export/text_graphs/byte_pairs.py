@@ -5,116 +5,133 @@ import functools
 import numpy as np
 import tensorflow as tf
 
-from export.text_graphs.characters import (
-    characters,
-    every,
-    shifted,
-    special_place,
-    without_spaces_before,
-)
+from export.text_graphs.characters import added_place, characters, every, shifted
 from export.text_graphs.lookup import CODE_POINTS, CodePointTable, PairTable
 from export.text_graphs.merging import Parts, merged
-from export.text_graphs.tokens import Tokens
+from export.text_graphs.requirements import pairs_of, require_byte_pairs, trimming
+from export.text_graphs.tokens import TextGraph, Tokens
 from serving.text.subwords import require_library
 
-LETTER, NUMBER, OTHER, SPACE, SPECIAL = range(5)
+LETTER, NUMBER, OTHER, SPACE, ADDED = range(5)
 ENDINGS = ("s", "t", "re", "ve", "m", "ll", "d")  # of English, behind an apostrophe
 
 
-class BytePairs:
+class BytePairs(TextGraph):
     """The tokenizer of a `Subwords` of byte-level pairs, GPT-2's or RoBERTa's.
-
-    A special token that takes the space behind it is refused in a text.
 
     Args:
         content: its `tokenizer.json`, parsed.
 
     Raises:
-        ValueError: if it normalizes, or splits words in another way, or lacks a byte.
+        ValueError: if it normalizes, or splits words in another way, or lacks a byte, or has
+            options that a graph does not know.
     """
 
+    most_characters = 32
+    merges = True
+
     def __init__(self, content):
-        model, splits = content["model"], content["pre_tokenizer"] or {}
-        added = content["added_tokens"]
-        self.special_tokens = [each for each in added if not each["rstrip"]]
-        self.refused = [each["content"] for each in added if each["rstrip"]]
-        plain = splits.get("type") == "ByteLevel" and splits.get("use_regex", True)
-        if content["normalizer"] or not plain or splits.get("add_prefix_space"):
-            raise ValueError(
-                "BytePairs: in a graph words must be split as GPT-2's are, and nothing normalized."
-            )
-        self.vocabulary = vocabulary = model["vocab"]
-        missing = [each for each in byte_characters() if each not in vocabulary]
-        if missing:
-            raise ValueError(
-                f"BytePairs: the vocabulary must hold every byte; it lacks {len(missing)}."
-            )
+        require_byte_pairs(content, byte_characters())
+        self.added_tokens = content["added_tokens"]
+        self.vocabulary = vocabulary = content["model"]["vocab"]
         self._byte_ids = np.array([vocabulary[each] for each in byte_characters()], "int32")
-        pairs = [tuple(e.split(" ")) if isinstance(e, str) else tuple(e) for e in model["merges"]]
+        pairs = pairs_of(content["model"])
         ranks = {}
         for rank, (left, right) in enumerate(pairs):
             ranks[vocabulary[left], vocabulary[right]] = rank
         self._ranks = PairTable(ranks or {(0, 0): -1})
         self._results = [vocabulary[left + right] for left, right in pairs] or [0]
         self._classes = _classes()
+        self._trimming = trimming(content)
+        self._spaces = _Spaces(vocabulary, self.added_tokens)
 
-    def __call__(self, texts):
-        """(B,) strings to `Tokens`."""
-        for token in self.refused:
-            found = tf.strings.regex_full_match(texts, f"(?s).*{_quoted(token)}.*")
-            message = f"text: must not hold {token}, which is taken by token ids alone."
-            check = tf.debugging.Assert(~tf.reduce_any(found), [message])
-            with tf.control_dependencies([check]):
-                texts = tf.identity(texts)
-        source = self._characters(texts)
-        place = special_place(source.code_points)
-        special = place >= 0
-        classes = tf.where(special, SPECIAL, self._classes(source.code_points))
+    def split(self, texts):
+        source = characters(texts, self.added_tokens)
+        place = added_place(source.code_points)
+        added = place >= 0
+        classes = tf.where(added, ADDED, self._classes(source.code_points))
         words = tf.cumsum(tf.cast(_starts(source, classes), tf.int32)) - 1
-        owner, values = _utf_8(source.code_points, special)
+        owner, values = _utf_8(source.code_points, added)
         ids = tf.gather(self._byte_ids, values)
-        if self.special_tokens:
-            own = tf.gather([each["id"] for each in self.special_tokens], tf.maximum(place, 0))
-            ids = tf.where(tf.gather(special, owner), tf.gather(own, owner), ids)
+        if self.added_tokens:
+            own = tf.gather([each["id"] for each in self.added_tokens], tf.maximum(place, 0))
+            ids = tf.where(tf.gather(added, owner), tf.gather(own, owner), ids)
         parts = merged(
             Parts(ids, tf.gather(words, owner), owner, owner), self._ranks, self._results
         )
-        return Tokens.of_rows(
-            parts.ids,
-            tf.gather(source.starts, parts.starts),
-            tf.gather(source.ends, parts.ends),
-            tf.gather(source.rows, parts.starts),
-            source.batch_size,
-        )
+        starts, ends = tf.gather(source.starts, parts.starts), tf.gather(source.ends, parts.ends)
+        rows = tf.gather(source.rows, parts.starts)
+        if self._trimming:
+            place = tf.gather(place, parts.starts)
+            starts, ends = self._trimmed(parts.ids, place, rows, starts, ends)
+        return Tokens.of_rows(parts.ids, starts, ends, rows, source.batch_size)
 
-    def _characters(self, texts):
-        source = characters(texts, [each["content"] for each in self.special_tokens])
-        takes = [each["lstrip"] for each in self.special_tokens]  # as RoBERTa's <mask> does
-        if not any(takes):
-            return source
-        place = special_place(source.code_points)
-        special = place >= 0
-        spaces = ~special & (self._classes(source.code_points) == SPACE)
-        takes = special & tf.gather(takes, tf.maximum(place, 0))
-        return without_spaces_before(source, spaces, takes)
+    def _trimmed(self, ids, place, rows, starts, ends):
+        """The places of tokens without the spaces that they begin and end with.
+
+        Reference: https://github.com/huggingface/tokenizers (pre_tokenizers/byte_level.rs,
+        process_offsets)
+        """
+        before, behind = self._spaces(ids, place, ends - starts)
+        if self._trimming["add_prefix_space"]:  # a single space before a text may be no text's own
+            first = (rows != shifted(rows, -1, -1)) | (starts == 0)
+            before = tf.where(first & (before == 1), 0, before)
+        starts = tf.minimum(starts + before, ends)
+        ends = tf.where(ends >= behind, tf.maximum(ends - behind, starts), ends)
+        return starts, ends
 
     def decode(self, token_ids, kept):
-        """(B, T) ids to (B,) strings, of those that are kept; special tokens have no text."""
-        size = max([*self.vocabulary.values(), *(e["id"] for e in self.special_tokens)]) + 1
+        size = max([*self.vocabulary.values(), *(e["id"] for e in self.added_tokens)]) + 1
         values = {character: value for value, character in enumerate(byte_characters())}
         pieces = [b""] * size
-        for token, place in self.vocabulary.items():
-            if set(token) <= set(values):
-                pieces[place] = bytes(values[character] for character in token)
-        for each in self.special_tokens:
-            pieces[each["id"]] = b""
+        own = {each["content"]: each["id"] for each in self.added_tokens}
+        for token, place in (self.vocabulary | own).items():
+            is_bytes = set(token) <= set(values)
+            pieces[place] = bytes(map(values.get, token)) if is_bytes else token.encode()
+        for each in self.added_tokens:
+            if each["special"]:
+                pieces[each["id"]] = b""
         pieces = tf.where(kept, tf.gather(tf.constant(pieces), token_ids), "")
         joined = tf.strings.reduce_join(pieces, axis=-1)
         return tf.strings.unicode_transcode(joined, "UTF-8", "UTF-8", errors="replace")
 
 
-def _quoted(token):
-    return "".join(f"\\{each}" if not each.isalnum() else each for each in token)
+class _Spaces:
+    """How many spaces tokens begin and end with.
+
+    Args:
+        vocabulary: token -> id.
+        added_tokens: as in a `tokenizer.json`.
+    """
+
+    def __init__(self, vocabulary, added_tokens):
+        self._before, self._behind = np.zeros((2, max(vocabulary.values()) + 1), "int32")
+        for token, place in vocabulary.items():
+            self._before[place], self._behind[place] = _spaces_around(token, byte_characters()[32])
+        contents = [each["content"] for each in added_tokens] or [""]
+        self._around_added = np.array([_spaces_around(each) for each in contents], "int32")
+        self._widths = np.array(list(map(len, contents)), "int32")
+
+    def __call__(self, ids, place, widths):
+        """(N,) spaces before and behind.
+
+        Args:
+            ids: (N,) of tokens.
+            place: (N,) which added token each is, or -1.
+            widths: (N,) in characters, with the spaces that an added token takes before it.
+        """
+        added, place = place >= 0, tf.maximum(place, 0)
+        of_pair = tf.where(added, 0, ids)
+        around = tf.gather(self._around_added, place)
+        taken = widths - tf.gather(self._widths, place)
+        return (
+            tf.where(added, around[:, 0] + taken, tf.gather(self._before, of_pair)),
+            tf.where(added, around[:, 1], tf.gather(self._behind, of_pair)),
+        )
+
+
+def _spaces_around(token, space=None):
+    return len(token) - len(token.lstrip(space)), len(token) - len(token.rstrip(space))
 
 
 def _starts(source, classes):
@@ -126,14 +143,14 @@ def _starts(source, classes):
     """
     code_points, rows = source.code_points, source.rows
 
-    def apart(by):  # is the character so far on of another text or a special token, or none?
-        return (rows != shifted(rows, by, -1)) | (shifted(classes, by, SPECIAL) == SPECIAL)
+    def apart(by):  # is the character so far on of another text or a added token, or none?
+        return (rows != shifted(rows, by, -1)) | (shifted(classes, by, ADDED) == ADDED)
 
-    space, alone = code_points == ord(" "), classes == SPECIAL
+    space, alone = code_points == ord(" "), classes == ADDED
     begins = apart(-1) | alone
     after_space = shifted(space, -1, False) & ~begins
-    other = classes != shifted(classes, -1, SPECIAL)
-    last_space = ~apart(1) & (shifted(classes, 1, SPECIAL) != SPACE)
+    other = classes != shifted(classes, -1, ADDED)
+    last_space = ~apart(1) & (shifted(classes, 1, ADDED) != SPACE)
     starts = tf.where(
         classes == SPACE, begins | other | last_space, begins | (other & ~after_space)
     )

@@ -5,13 +5,23 @@ import re
 
 import tensorflow as tf
 
+from export.text_graphs.lookup import find
+
+BLANK = r"\s\v\x1c-\x1f\x{85}\pZ"  # what Python's str.strip() takes away
+VISIBLE = rf"[^{BLANK}]"
+ANYTHING = rf"(?s).*{VISIBLE}.*"
 FIRST_NONCHARACTER = 0xFDD0  # of 32 that Unicode keeps for uses such as this one
 NONCHARACTERS = r"[\x{FDD0}-\x{FDEF}]"
+MOST_ADDED_TOKENS = 31
+MARK = chr(FIRST_NONCHARACTER + MOST_ADDED_TOKENS)  # stands before an added token
+# Unicode's property White_Space: what an added token may take beside it.
+WHITE_SPACE = [*range(9, 14), 0x20, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029]
+WHITE_SPACE += [0x202F, 0x205F, 0x3000]
 
 
 @dataclasses.dataclass(frozen=True)
 class Characters:
-    """The code points of B texts; a special token is one, from `FIRST_NONCHARACTER` on.
+    """The code points of B texts; an added token is one, from `FIRST_NONCHARACTER` on.
 
     Attributes:
         code_points: (N,) int32.
@@ -27,11 +37,6 @@ class Characters:
     batch_size: tf.Tensor
 
 
-BLANK = r"\s\v\x1c-\x1f\x{85}\pZ"  # what Python's str.strip() takes away
-VISIBLE = rf"[^{BLANK}]"
-ANYTHING = rf"(?s).*{VISIBLE}.*"
-
-
 def checked(texts, name="text", accepted=ANYTHING, refusal="must not be empty or blank."):
     """(B,) texts, of which none is refused; else an InvalidArgumentError that names the input.
 
@@ -42,50 +47,100 @@ def checked(texts, name="text", accepted=ANYTHING, refusal="must not be empty or
         refusal: what is said of a text that does not match.
     """
     again = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", errors="replace")
-    checks = [tf.debugging.Assert(tf.size(texts) > 0, [f"{name}: must be one at least."])]
-    checks += [tf.debugging.Assert(tf.reduce_all(again == texts), [f"{name}: must be UTF-8."])]
     matched = tf.strings.regex_full_match(again, accepted)
-    checks.append(tf.debugging.Assert(tf.reduce_all(matched), [f"{name}: {refusal}"]))
+    return require(
+        texts,
+        (tf.size(texts) > 0, f"{name}: must be one at least."),
+        (again == texts, f"{name}: must be UTF-8."),
+        (matched, f"{name}: {refusal}"),
+    )
+
+
+def require(value, *conditions):
+    """The value, once everything in each condition is true; else an InvalidArgumentError.
+
+    Args:
+        value: a tensor.
+        conditions: (booleans, what is said where one of them is false).
+    """
+    checks = [tf.debugging.Assert(tf.reduce_all(each), [said]) for each, said in conditions]
     with tf.control_dependencies(checks):
-        return tf.identity(texts)
+        return tf.identity(value)
 
 
-def characters(texts, special_tokens=()):
+def characters(texts, added_tokens=()):
     """Split (B,) texts.
 
     Args:
         texts: (B,) strings, as `checked` lets them through.
-        special_tokens: strings that are one code point each, at most 32.
+        added_tokens: as in a `tokenizer.json`, `MOST_ADDED_TOKENS` at most: each that is found in a
+            text is one code point, of its place among them. It lies where the spaces begin that it
+            takes before it, as RoBERTa's <mask> does. One that takes those behind it is refused.
 
     Returns:
-        `Characters`; an InvalidArgumentError where a text holds what stands for special tokens.
+        `Characters`; an InvalidArgumentError where a text holds what is refused.
     """
-    used = tf.strings.regex_full_match(texts, f"(?s).*{NONCHARACTERS}.*")
-    message = "text: must hold no noncharacter, U+FDD0 to U+FDEF."
-    with tf.control_dependencies([tf.debugging.Assert(~tf.reduce_any(used), [message])]):
-        texts = tf.identity(texts)
-    for place, token in enumerate(special_tokens):
-        texts = tf.strings.regex_replace(texts, re.escape(token), chr(FIRST_NONCHARACTER + place))
-    ragged = tf.strings.unicode_decode(texts, "UTF-8", errors="strict")
+    texts = require(
+        texts,
+        (~_holds(texts, NONCHARACTERS), "text: must hold no noncharacter, U+FDD0 to U+FDEF."),
+        *(
+            (
+                ~_holds(texts, re.escape(each["content"])),
+                f"text: must not hold {each['content']}, which is taken by token ids alone.",
+            )
+            for each in added_tokens
+            if each["rstrip"]
+        ),
+    )
+    ragged = tf.strings.unicode_decode(_added(texts, added_tokens), "UTF-8", errors="strict")
     code_points, rows = ragged.values, ragged.value_rowids()
     widths = tf.ones_like(code_points)
-    if special_tokens:
-        place = special_place(code_points)
-        own = tf.gather([len(token) for token in special_tokens], tf.maximum(place, 0))
+    place = added_place(code_points)
+    if added_tokens:
+        own = tf.gather([len(each["content"]) for each in added_tokens], tf.maximum(place, 0))
         widths = tf.where(place >= 0, own, widths)
     ends = tf.cumsum(widths)
     before = tf.concat([[0], ends], axis=0)
     ends -= tf.gather(before, tf.gather(ragged.row_splits, rows))
-    return Characters(code_points, rows, ends - widths, ends, ragged.nrows())
+    source = Characters(code_points, rows, ends - widths, ends, ragged.nrows())
+    if not any(each["lstrip"] for each in added_tokens):
+        return source
+    takes = tf.gather([each["lstrip"] for each in added_tokens], tf.maximum(place, 0))
+    spaces = find(WHITE_SPACE, code_points)[0]
+    return _without_spaces_before(source, spaces, takes & (place >= 0))
 
 
-def without_spaces_before(source, spaces, takes):
-    """The characters without those spaces that a special token right behind them takes.
+def _added(texts, added_tokens):
+    """Texts with a code point for each added token: where two begin, for the longer.
+
+    As the library finds them: from the left, those that are not normalized before all others.
+    """
+    for normalized in (False, True):
+        own = {
+            each["content"]: chr(FIRST_NONCHARACTER + place)
+            for place, each in enumerate(added_tokens)
+            if each["normalized"] == normalized
+        }
+        longest_first = sorted(own, key=len, reverse=True)
+        if own:
+            one_of_them = "|".join(map(re.escape, longest_first))
+            texts = tf.strings.regex_replace(texts, f"({one_of_them})", rf"{MARK}\1")
+        for token in longest_first:
+            texts = tf.strings.regex_replace(texts, MARK + re.escape(token), own[token])
+    return texts
+
+
+def _holds(texts, pattern):
+    return tf.strings.regex_full_match(texts, f"(?s).*{pattern}.*")
+
+
+def _without_spaces_before(source, spaces, takes):
+    """The characters without those spaces that an added token right behind them takes.
 
     Args:
         source: `Characters`.
         spaces: (N,) which of them are spaces.
-        takes: (N,) which are special tokens that take the spaces before them.
+        takes: (N,) which are added tokens that take the spaces before them.
 
     Returns:
         `Characters`; such a token starts where its spaces did.
@@ -105,10 +160,10 @@ def without_spaces_before(source, spaces, takes):
     return Characters(*kept, source.batch_size)
 
 
-def special_place(code_points):
-    """Which special token each code point is, or -1."""
+def added_place(code_points):
+    """Which added token each code point is, or -1."""
     place = code_points - FIRST_NONCHARACTER
-    return tf.where((place >= 0) & (place < 32), place, -1)
+    return tf.where((place >= 0) & (place < MOST_ADDED_TOKENS), place, -1)
 
 
 def shifted(values, by, fill):

@@ -4,6 +4,8 @@ Reference: https://github.com/google/sentencepiece (src/normalizer.cc); Kanou an
 https://github.com/s-yata/darts-clone
 """
 
+import functools
+
 import numpy as np
 import tensorflow as tf
 
@@ -11,6 +13,7 @@ from export.text_graphs.characters import every, shifted
 from export.text_graphs.lookup import Trie
 
 SPACE, BAR = ord(" "), 0x2581  # a space, and what a model writes for it
+NOWHERE = 2**30  # a place behind all texts
 LABEL = 1 << 31 | 0xFF
 
 
@@ -46,6 +49,14 @@ def _offset(unit):
     return (unit >> 10) << ((unit & 1 << 9) >> 6)
 
 
+@functools.lru_cache(maxsize=2)
+def _tables(charsmap):
+    """The `Trie` of what is written otherwise, and as what, code points each."""
+    rules = rules_of(charsmap)
+    trie = Trie({(0, *map(ord, key)): place for place, key in enumerate(rules)})
+    return trie, [[ord(each) for each in value] for value in rules.values()] or [[]]
+
+
 class Normalizer:
     """Code points of texts to those of the model, and where each comes from.
 
@@ -60,10 +71,8 @@ class Normalizer:
         if not spec.escape_whitespaces:
             raise ValueError("text graph: a SentencePiece model must write ▁ for a space.")
         self.spec = spec
-        rules = rules_of(spec.precompiled_charsmap)
-        self._trie = Trie({(0, *map(ord, key)): place for place, key in enumerate(rules)})
+        self._trie, written = _tables(spec.precompiled_charsmap)
         self._longest = self._trie.longest
-        written = [[ord(each) for each in value] for value in rules.values()] or [[]]
         self._counts = np.array([len(each) for each in written], "int32")
         self._begins = np.cumsum([0, *self._counts[:-1]]).astype("int32")
         self._written = np.array([0, *(each for value in written for each in value)], "int32")
@@ -73,11 +82,12 @@ class Normalizer:
         code_points, index = source.code_points, tf.range(tf.size(source.code_points))
         state, rule = tf.zeros_like(index), tf.fill([tf.size(index)], -1)
         lengths = tf.ones_like(index)
+        trie = self._trie.held()
         for step in range(self._longest):
             same = source.rows == shifted(source.rows, step, -1) if step else index >= 0
             following = shifted(code_points, step, 0) if step else code_points
-            state = tf.where(same, self._trie.step(state, following), -1)
-            found = self._trie.value(state)
+            state = tf.where(same, trie.step(state, following), -1)
+            found = trie.value(state)
             rule = tf.where(found >= 0, found, rule)
             lengths = tf.where(found >= 0, step + 1, lengths)
         taken = self._taken(lengths)
@@ -101,7 +111,12 @@ class Normalizer:
             tf.gather(code_points, owner),
         )
         stops = tf.math.unsorted_segment_max(ends, rows, source.batch_size)
-        return self._spaced(became, tf.gather(rows, owner), tf.gather(starts, owner), stops)
+        single = tf.math.unsorted_segment_sum(became, owner, tf.size(rows)) == SPACE
+        skipped = single & (counts == 1) & self.spec.remove_extra_whitespaces
+        first = tf.where(skipped, NOWHERE, starts)
+        begins = tf.math.unsorted_segment_min(first, rows, source.batch_size)
+        rows, starts = tf.gather(rows, owner), tf.gather(starts, owner)
+        return self._spaced(became, rows, starts, begins, stops)
 
     def _taken(self, lengths):
         """Which characters begin a rule or stand for themselves: none that another rule took."""
@@ -122,8 +137,8 @@ class Normalizer:
         _, taken = tf.while_loop(unsettled, settle, (everything, ~covered(everything)))
         return taken
 
-    def _spaced(self, code_points, rows, starts, stops):
-        """Spaces beside spaces left out, and one set before each text."""
+    def _spaced(self, code_points, rows, starts, begins, stops):
+        """Spaces beside spaces left out, and one set before each text, where it begins."""
         batch_size = tf.size(stops)
         if self.spec.remove_extra_whitespaces:
             space = code_points == SPACE
@@ -136,16 +151,25 @@ class Normalizer:
             blank = (code_points == SPACE) | (code_points == BAR)
             last = tf.math.unsorted_segment_max(tf.where(blank, -1, index), rows, batch_size)
             inside = index <= tf.gather(last, rows)
-            cut = tf.math.unsorted_segment_min(tf.where(inside, 2**30, starts), rows, batch_size)
+            cut = tf.math.unsorted_segment_min(tf.where(inside, NOWHERE, starts), rows, batch_size)
             stops = tf.minimum(stops, cut)
             code_points, rows, starts = (
                 tf.boolean_mask(each, inside) for each in (code_points, rows, starts)
             )
         code_points = tf.where(code_points == SPACE, BAR, code_points)
         if self.spec.add_dummy_prefix:
-            first = tf.cast(rows != shifted(rows, -1, -1), tf.int32)
-            owner, copy = every(1 + first)
-            prefix = tf.gather(first, owner) * (1 - copy) > 0
-            code_points = tf.where(prefix, BAR, tf.gather(code_points, owner))
-            rows, starts = tf.gather(rows, owner), tf.gather(starts, owner)
+            size = tf.cast(batch_size, tf.int64)
+            ragged = tf.RaggedTensor.from_value_rowids(code_points, rows, size)
+            some = begins < NOWHERE
+            if self.spec.remove_extra_whitespaces:
+                some = ragged.row_lengths() > 0
+
+            def behind(prefix, values):
+                prefix = tf.boolean_mask(prefix, some)
+                prefix = tf.RaggedTensor.from_row_lengths(prefix, tf.cast(some, tf.int64))
+                return tf.concat([prefix, ragged.with_values(values)], axis=1)
+
+            starts = behind(begins, starts).values
+            ragged = behind(tf.fill([batch_size], BAR), code_points)
+            code_points, rows = ragged.values, ragged.value_rowids()
         return code_points, rows, starts, stops

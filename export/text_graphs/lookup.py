@@ -1,5 +1,7 @@
 """Tables in a graph, of core operators: no `tf.lookup`, whose tables are to be initialised."""
 
+import copy
+
 import numpy as np
 import tensorflow as tf
 
@@ -9,7 +11,7 @@ PAGE = 256
 
 def find(ordered, values):
     """Whether each value is in an ascending list, and where."""
-    ordered = tf.constant(ordered, values.dtype)
+    ordered = tf.convert_to_tensor(ordered, values.dtype)
     place = tf.searchsorted(ordered, tf.reshape(values, [-1]))
     place = tf.reshape(tf.minimum(place, tf.size(ordered) - 1), tf.shape(values))
     return tf.gather(ordered, place) == values, place
@@ -27,6 +29,12 @@ class PairTable:
         order = np.argsort(keys)
         self.keys = keys[order]
         self.values = np.fromiter(pairs.values(), "int32", len(pairs))[order]
+
+    def held(self):
+        """The table as constants of this graph, which holds them once for several calls."""
+        table = copy.copy(self)
+        table.keys, table.values = tf.constant(self.keys), tf.constant(self.values)
+        return table
 
     def __call__(self, a, b):
         key = tf.bitwise.left_shift(tf.cast(a, tf.int64), tf.constant(31, tf.int64))
@@ -74,6 +82,12 @@ class Trie:
             values[state] = value
         self._children = PairTable(children or {(0, 0): -1})
         self.values = np.array(values, "int32")
+
+    def held(self):
+        """The tree as constants of this graph, which holds them once for several calls."""
+        trie = copy.copy(self)
+        trie._children, trie.values = self._children.held(), tf.constant(self.values)
+        return trie
 
     def step(self, states, numbers):
         """The states behind a step."""

@@ -4,9 +4,11 @@ import dataclasses
 
 import tensorflow as tf
 
-from export.text_graphs.characters import shifted
+from export.text_graphs.characters import require, shifted
 
 NEVER = 2**30  # a rank after all ranks
+MOST_STEPS = 1000  # a word of random letters takes one for every two or three
+TOO_LONG = f"text: a word takes more than {MOST_STEPS} merges, one after the other: shorten it."
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,20 +38,22 @@ def merged(parts, ranks, results):
         ranks: `PairTable`, two ids -> their rank.
         results: (R,) the id that the pair of each rank becomes.
 
+    Returns:
+        `Parts`; an InvalidArgumentError where a word takes more than `MOST_STEPS` ranks.
+
     Reference: Sennrich et al. 2016, section 3.2, https://arxiv.org/abs/1508.07909
     """
-    results = tf.constant(results, tf.int32)
+    results, ranks = tf.constant(results, tf.int32), ranks.held()
     num_words = tf.reduce_max(tf.concat([[-1], parts.words], axis=0)) + 1
 
-    def ranks_of(ids, words):
-        rank = ranks(ids, shifted(ids, 1, -1))
-        neighbours = words == shifted(words, 1, -1)
-        return tf.where(neighbours & (rank >= 0), rank, NEVER)
+    def ranks_of(left, right, are_neighbours):
+        rank = ranks(left, right)
+        return tf.where(are_neighbours & (rank >= 0), rank, NEVER)
 
-    def goes_on(ids, words, starts, ends, rank):
-        return tf.reduce_any(rank < NEVER)
+    def goes_on(step, ids, words, starts, ends, rank):
+        return tf.reduce_any(rank < NEVER) & (step < MOST_STEPS)
 
-    def advance(ids, words, starts, ends, rank):
+    def advance(step, ids, words, starts, ends, rank):
         index = tf.range(tf.size(ids))
         best = tf.math.unsorted_segment_min(rank, words, num_words)  # (W,)
         is_best = (rank < NEVER) & (rank == tf.gather(best, words))
@@ -60,13 +64,24 @@ def merged(parts, ranks, results):
         left = is_best & ((index - begin) % 2 == 0)
         ids = tf.where(left, tf.gather(results, tf.where(left, rank, 0)), ids)
         ends = tf.where(left, shifted(ends, 1, 0), ends)
-        kept = ~shifted(left, -1, False)
-        ids, words, starts, ends = (tf.boolean_mask(e, kept) for e in (ids, words, starts, ends))
-        return ids, words, starts, ends, ranks_of(ids, words)
+        kept = tf.reshape(tf.where(~shifted(left, -1, False)), [-1])
+        ids, words, starts, ends, rank, made = (
+            tf.gather(each, kept) for each in (ids, words, starts, ends, rank, left)
+        )
+        # Only what was made has other neighbours, and is another one's.
+        changed = tf.reshape(tf.where(made | shifted(made, 1, False)), [-1])
+        right = tf.minimum(changed + 1, tf.size(ids, tf.int64) - 1)
+        own, following = tf.gather(ids, changed), tf.gather(ids, right)
+        same = (right > changed) & (tf.gather(words, changed) == tf.gather(words, right))
+        rank = tf.tensor_scatter_nd_update(rank, changed[:, None], ranks_of(own, following, same))
+        return step + 1, ids, words, starts, ends, rank
 
-    state = (parts.ids, parts.words, parts.starts, parts.ends)
-    invariants = (tf.TensorShape([None]),) * 5
-    *state, _ = tf.while_loop(
-        goes_on, advance, (*state, ranks_of(parts.ids, parts.words)), shape_invariants=invariants
+    same = parts.words == shifted(parts.words, 1, -1)
+    rank = ranks_of(parts.ids, shifted(parts.ids, 1, -1), same)
+    state = (0, parts.ids, parts.words, parts.starts, parts.ends, rank)
+    invariants = (tf.TensorShape([]), *(tf.TensorShape([None]),) * 5)
+    _, ids, words, starts, ends, rank = tf.while_loop(
+        goes_on, advance, state, shape_invariants=invariants
     )
-    return Parts(*state)
+    ids = require(ids, (rank == NEVER, TOO_LONG))
+    return Parts(ids, words, starts, ends)

@@ -7,6 +7,8 @@ import tensorflow as tf
 
 from export.text_graphs.byte_pairs import BytePairs
 from export.text_graphs.character_ids import CharacterIds
+from export.text_graphs.characters import require
+from export.text_graphs.requirements import require_decoder
 from export.text_graphs.sentence_pieces import Pieces
 from export.text_graphs.word_piece import WordPiece
 from serving.text import CharacterTable, SentencePieces, Subwords
@@ -32,6 +34,11 @@ class Read:
     ends: tf.Tensor
     masked_positions: tf.Tensor | None = None
 
+    @property
+    def padding_mask(self):
+        """(B, T) bool, which tokens are real."""
+        return tf.sequence_mask(self.lengths, tf.shape(self.token_ids)[-1])
+
     def inputs(self, names):
         """name -> tensor, of a model's inputs.
 
@@ -53,7 +60,17 @@ class Read:
         )
 
 
-MOST_CHARACTERS = 128  # of a text for every token that there may be: no text of words has more
+@dataclasses.dataclass(frozen=True)
+class _Template:
+    """The special tokens around texts.
+
+    Attributes:
+        around: before each text and behind the last, a list of (id, segment, -1, -1) each.
+        segments: of each text.
+    """
+
+    around: list
+    segments: list
 
 
 class Reader:
@@ -63,75 +80,90 @@ class Reader:
         tokenizer: `Subwords`, `SentencePieces` or `CharacterTable`.
         limit: the most tokens of an input, special ones too.
         end_id: None, or the id of a last special token that is left out, as of a prompt.
+        empty: let texts without a token through.
 
     Raises:
         ValueError: if it can not be put into a graph.
     """
 
-    def __init__(self, tokenizer, limit, end_id=None):
-        self._tokenizer, self.limit, self._end_id = tokenizer, limit, end_id
+    def __init__(self, tokenizer, limit, end_id=None, empty=False):
+        self._tokenizer, self.limit, self._end_id, self._empty = tokenizer, limit, end_id, empty
         self.tokenize = in_graph(tokenizer)
-        self._of_characters = isinstance(tokenizer, CharacterTable)
+        self.takes_pairs = isinstance(tokenizer, Subwords)
+        self._unit = "characters" if isinstance(tokenizer, CharacterTable) else "tokens"
 
-    def __call__(self, *texts):
-        """(B,) texts, or two of them, to `Read`; one over the limit is an InvalidArgumentError."""
-        parts = [self.tokenize(self._short_enough(each)) for each in texts]
-        around = self._around(pair=len(texts) == 2)
-        columns = []
-        batch = parts[0].token_ids.nrows()
-        for part in around:
-            if isinstance(part, int):
-                tokens = parts[part]
-                segments = tf.zeros_like(tokens.token_ids) + part * self._second_segment
-                columns.append((tokens.token_ids, segments, tokens.starts, tokens.ends))
-            elif part:
-                columns.append([_repeated(batch, each) for each in zip(*part, strict=True)])
+    def __call__(self, *texts, names=("text", "text")):
+        """(B,) texts, or two of them, to `Read`; what is refused is an InvalidArgumentError.
+
+        Args:
+            texts: as `checked` lets them through.
+            names: of the inputs, for errors.
+        """
+        names = names[: len(texts)]
+        if len(texts) == 2:
+            same = tf.size(texts[0]) == tf.size(texts[1])
+            texts = (
+                require(texts[0], (same, f"{names[1]}: must be as many as {names[0]}.")),
+                texts[1],
+            )
+        parts = [self._tokens(*each) for each in zip(texts, names)]
+        template, columns = self._template(len(parts) == 2), []
+        for number, part in enumerate([*parts, None]):
+            around = template.around[number]
+            if around:
+                batch = parts[0].token_ids.nrows()
+                columns.append([_repeated(batch, each) for each in zip(*around, strict=True)])
+            if part:
+                segments = tf.zeros_like(part.token_ids) + template.segments[number]
+                columns.append((part.token_ids, segments, part.starts, part.ends))
         ids, segments, starts, ends = (tf.concat(each, axis=1) for each in zip(*columns))
-        lengths = ids.row_lengths()
-        fits = tf.reduce_all(lengths <= self.limit)
-        unit = "characters" if self._of_characters else "tokens"
-        message = f"text: at most {self.limit} {unit}; nothing was truncated."
-        with tf.control_dependencies([tf.debugging.Assert(fits, [message])]):
-            lengths = tf.identity(lengths)
         return Read(
             tf.cast(ids.to_tensor(), tf.int64),
-            lengths,
+            self.fitting(ids.row_lengths(), " and ".join(dict.fromkeys(names))),
             tf.cast(segments.to_tensor(), tf.int64),
             starts.to_tensor(-1),
             ends.to_tensor(-1),
         )
 
-    def _short_enough(self, texts):
-        """The texts, none of which is hopelessly long, so that no time is spent on it."""
-        if self._of_characters:
-            return texts
-        most = MOST_CHARACTERS * self.limit
-        fits = tf.reduce_all(tf.strings.length(texts, unit="UTF8_CHAR") <= most)
-        message = f"text: at most {most} characters for {self.limit} tokens."
-        with tf.control_dependencies([tf.debugging.Assert(fits, [message])]):
-            return tf.identity(texts)
+    def fitting(self, lengths, name="text"):
+        """(B,) numbers of tokens, none of which is over the limit."""
+        message = f"{name}: at most {self.limit} {self._unit}; nothing was truncated."
+        return require(lengths, (lengths <= self.limit, message))
 
-    def _around(self, pair):
-        """The special tokens (id, segment, -1, -1) and, between them, which text is there."""
-        self._second_segment = 0
-        if self._of_characters:
-            return [[], 0, []]
+    def _tokens(self, texts, name):
+        """The `Tokens` of texts, none of which is hopelessly long, or has no token."""
+        if self.tokenize.most_characters is not None:
+            most = self.tokenize.most_characters * self.limit
+            fits = tf.strings.length(texts, unit="UTF8_CHAR") <= most
+            message = f"{name}: at most {most} characters for {self.limit} tokens."
+            texts = require(texts, (fits, message))
+        tokens = self.tokenize(texts)
+        if self._empty:
+            return tokens
+        some = tokens.token_ids.row_lengths() > 0
+        values = require(tokens.token_ids.values, (some, f"{name}: has no token."))
+        return dataclasses.replace(tokens, token_ids=tokens.token_ids.with_values(values))
+
+    def _template(self, pair):
+        if not isinstance(self._tokenizer, Subwords | SentencePieces):
+            return _Template([[], []], [0])
         encoding = self._tokenizer.analyze(*(["a", "a"] if pair else ["a"]))
-        around, text, inside = [[]], 0, False
+        size = len(self._tokenizer.encode("a"))  # tokens of a text
+        around, segments, count = [[]], [], 0
         for token_id, place, segment in zip(
             encoding.token_ids, encoding.offsets, encoding.segment_ids, strict=True
         ):
             if place is None:
                 around[-1].append((token_id, segment, -1, -1))
-                inside = False
-            elif not inside:
-                around += [text, []]
-                self._second_segment = segment
-                text, inside = text + 1, True
+                continue
+            if count % size == 0:
+                around.append([])
+                segments.append(segment)
+            count += 1
         last = around[-1]
         if last and last[-1][0] == self._end_id:
             last.pop()
-        return around
+        return _Template(around, segments)
 
 
 def _repeated(batch, values):
@@ -141,7 +173,7 @@ def _repeated(batch, values):
 
 
 def in_graph(tokenizer):
-    """The tokenizer in a graph: (B,) strings to `Tokens`, and `decode` back.
+    """The tokenizer in a graph, a `TextGraph`.
 
     Raises:
         ValueError: if it can not be put into a graph.
@@ -160,3 +192,15 @@ def in_graph(tokenizer):
     if kind not in ("WordPiece", "BPE"):
         raise ValueError(f"text graph: a tokenizer must be WordPiece or BPE; it is {kind}.")
     return WordPiece(content) if kind == "WordPiece" else BytePairs(content)
+
+
+def writer(tokenizer):
+    """The tokenizer in a graph, to join tokens to texts again.
+
+    Raises:
+        ValueError: if it can not be put into a graph.
+    """
+    graph = in_graph(tokenizer)
+    if isinstance(tokenizer, Subwords):
+        require_decoder(json.loads(tokenizer.to_json()))
+    return graph

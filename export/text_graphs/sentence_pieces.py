@@ -8,10 +8,10 @@ import tensorflow as tf
 from sentencepiece import sentencepiece_model_pb2
 
 from export.text_graphs.characters import characters, shifted
-from export.text_graphs.charsmap import Normalizer
+from export.text_graphs.charsmap import BAR, Normalizer
 from export.text_graphs.lookup import PairTable, Trie
 from export.text_graphs.merging import Parts, merged
-from export.text_graphs.tokens import Tokens
+from export.text_graphs.tokens import TextGraph, Tokens
 from serving.text.sentence_pieces import LANGUAGE_CODE, SPECIAL_TOKENS
 
 UNIGRAM, BPE = 1, 2  # sentencepiece_model.proto, TrainerSpec.ModelType
@@ -19,7 +19,7 @@ NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)  # ModelProto
 PENALTY = 10.0  # what an unknown character costs beyond the rarest piece
 
 
-class Pieces:
+class Pieces(TextGraph):
     """The tokenizer of a `SentencePieces`.
 
     Args:
@@ -32,6 +32,8 @@ class Pieces:
     section 3.2, https://arxiv.org/abs/1508.07909
     """
 
+    most_characters = 32
+
     def __init__(self, tokenizer):
         model = sentencepiece_model_pb2.ModelProto.FromString(tokenizer.model)
         _require(model)
@@ -39,14 +41,13 @@ class Pieces:
         self._pieces = [each.piece for each in model.pieces]
         [self._unknown] = [i for i, each in enumerate(model.pieces) if each.type == UNKNOWN]
         self._normal = {i: each for i, each in enumerate(model.pieces) if each.type == NORMAL}
-        is_bpe = model.trainer_spec.model_type == BPE
-        self._split = _Merges(self._normal) if is_bpe else _Unigrams(self._normal)
+        self.merges = model.trainer_spec.model_type == BPE
+        self._split = _Merges(self._normal) if self.merges else _Unigrams(self._normal)
         self._vocabulary = tokenizer.vocabulary
         self._decoded = _decoded(model, tokenizer)
         self._strip = "^▁+" if model.normalizer_spec.remove_extra_whitespaces else "^▁"
 
-    def __call__(self, texts):
-        """(B,) strings to `Tokens`."""
+    def split(self, texts):
         codes = tf.fill(tf.shape(texts), "")
         if self._vocabulary is not None:
             pattern = f"(?s)({LANGUAGE_CODE.pattern}).*"
@@ -73,7 +74,6 @@ class Pieces:
         return tokens if self._vocabulary is None else self._behind(codes, width, tokens)
 
     def decode(self, token_ids, kept):
-        """(B, T) ids to (B,) strings, of those that are kept; special tokens have no text."""
         pieces = tf.where(kept, tf.gather(tf.constant(self._decoded), token_ids), "")
         joined = tf.strings.reduce_join(pieces, axis=-1)
         joined = tf.strings.regex_replace(joined, self._strip, "")
@@ -118,6 +118,7 @@ class _Merges:
         }
         self._ranks = PairTable(ranks or {(0, 0): -1})
         self._results = [symbols[each.piece] for each in order]
+        self._ends_at_bars = not any(chr(BAR) in part[1:] for part in symbols)
         of_characters = {(0, ord(part)): place for part, place in symbols.items() if len(part) == 1}
         self._characters = PairTable(of_characters)
         ids = {each.piece: place for place, each in normal.items()}
@@ -128,9 +129,11 @@ class _Merges:
         size = tf.size(code_points)
         index = tf.range(size)
         symbols = self._characters(tf.zeros_like(code_points), code_points)
-        parts = merged(
-            Parts(symbols, tf.cast(rows, tf.int32), index, index), self._ranks, self._results
-        )
+        begins_word = rows != shifted(rows, -1, -1)
+        if self._ends_at_bars:
+            begins_word |= code_points == BAR
+        words = tf.cumsum(tf.cast(begins_word, tf.int32)) - 1
+        parts = merged(Parts(symbols, words, index, index), self._ranks, self._results)
         found = tf.where(parts.ids >= 0, tf.gather(self._ids, tf.maximum(parts.ids, 0)), -1)
         at = parts.starts[:, None]
         begins = tf.scatter_nd(at, tf.ones_like(parts.starts), [size]) > 0
@@ -151,12 +154,12 @@ class _Unigrams:
     def __call__(self, code_points, rows):
         """Where pieces begin, and the id of what begins at each code point, or -1."""
         size, longest = tf.size(code_points), self._trie.longest
-        state, found = tf.zeros_like(code_points), []
+        state, found, trie = tf.zeros_like(code_points), [], self._trie.held()
         for step in range(longest):
             same = rows == shifted(rows, step, -1) if step else rows >= 0
             following = shifted(code_points, step, 0) if step else code_points
-            state = tf.where(same, self._trie.step(state, following), -1)
-            found.append(self._trie.value(state))
+            state = tf.where(same, trie.step(state, following), -1)
+            found.append(trie.value(state))
         ids = tf.stack(found, axis=1)  # (N, M) of the piece of m + 1 characters that begins here
         scores = tf.where(ids >= 0, tf.gather(self._scores, tf.maximum(ids, 0)), -float("inf"))
         alone = tf.one_hot(0, longest, on_value=True, off_value=False)

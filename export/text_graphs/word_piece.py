@@ -5,39 +5,41 @@ one letter, which matters to nobody who takes the marks away. So a table of all 
 the tokenizer, says what becomes of each.
 """
 
+import dataclasses
 import functools
 import json
 
 import numpy as np
 import tensorflow as tf
 
-from export.text_graphs.characters import characters, every, shifted, special_place
+from export.text_graphs.characters import MARK, added_place, characters, every, shifted
 from export.text_graphs.lookup import CODE_POINTS, CodePointTable, Trie
-from export.text_graphs.tokens import Tokens
+from export.text_graphs.requirements import require_word_piece
+from export.text_graphs.tokens import TextGraph, Tokens
 from serving.text.subwords import CONTRACTIONS, require_library
 
 LETTER, ALONE, SPACE, NOTHING = range(4)  # what a character is, or else it is a list of others
 WORD, WITHIN = range(2)  # the roots of the trie
+BEYOND = 2**30  # a place behind all texts
 SEPARATOR = "\ua66e"  # a letter that stays itself, and that nothing else becomes
 
 
-class WordPiece:
+class WordPiece(TextGraph):
     """The tokenizer of a `Subwords` of WordPiece.
 
     Args:
         content: its `tokenizer.json`, parsed.
 
     Raises:
-        ValueError: if it is not BERT's, but one of another normalizer.
+        ValueError: if it is not BERT's, or has options that a graph does not know.
     """
 
+    most_characters = 128
+
     def __init__(self, content):
-        model, self.special_tokens = content["model"], content["added_tokens"]
-        for name, expected in (("normalizer", "BertNormalizer"), ("pre_tokenizer", "BertPre")):
-            kind = (content[name] or {}).get("type", "none")
-            if not kind.startswith(expected):
-                raise ValueError(f"WordPiece: the {name} must be BERT's in a graph; it is {kind}.")
-        self.most_characters = model["max_input_chars_per_word"]
+        require_word_piece(content)
+        model, self.added_tokens = content["model"], content["added_tokens"]
+        self._longest_word = model["max_input_chars_per_word"]
         self.unknown = model["vocab"][model["unk_token"]]
         self._kinds, self._expansions = _tables(
             json.dumps(content["normalizer"]), json.dumps(content["pre_tokenizer"])
@@ -52,28 +54,28 @@ class WordPiece:
             if token.startswith(prefix) and token != prefix
         }
         self._trie = Trie(sequences, roots=2)
-        special = {each["id"] for each in self.special_tokens}
-        pieces = {
-            place: token.removeprefix(prefix) if token.startswith(prefix) else f" {token}"
-            for token, place in model["vocab"].items()
-            if place not in special
-        }
-        self._pieces = [pieces.get(place, "") for place in range(max(model["vocab"].values()) + 1)]
+        own = {each["content"]: each["id"] for each in self.added_tokens}
+        special = {each["id"] for each in self.added_tokens if each["special"]}
+        self._pieces = [""] * (max([*model["vocab"].values(), *own.values()]) + 1)
+        for token, place in (model["vocab"] | own).items():
+            if place not in special:
+                goes_on = token.startswith(prefix)
+                self._pieces[place] = MARK + token[len(prefix) :] if goes_on else f" {token}"
+        self._prefix = prefix
 
-    def __call__(self, texts):
-        """(B,) strings to `Tokens`."""
-        source = characters(texts, [each["content"] for each in self.special_tokens])
+    def split(self, texts):
+        source = characters(texts, self.added_tokens)
         words = self._words(source)
         lengths, ids = self._longest(words)
-        begins = self._begins(words, lengths)
-        place = special_place(words.code_points)
-        special = place >= 0
-        own = tf.gather([each["id"] for each in self.special_tokens], tf.maximum(place, 0))
-        unknown = tf.gather(begins.failed, words.word) & ~special
-        taken = tf.where(unknown, words.starts_word, begins.taken | special)
+        taken, failed = self._begins(words, lengths)
+        place = added_place(words.code_points)
+        added = place >= 0
+        own = tf.gather([0, *(each["id"] for each in self.added_tokens)], place + 1)
+        unknown = tf.gather(failed, words.word) & ~added
+        taken = tf.where(unknown, words.starts_word, taken | added)
         last = tf.where(unknown, tf.gather(words.ends, words.word) - 1, words.index + lengths - 1)
-        last = tf.where(special, words.index, last)
-        ids = tf.where(special, own, tf.where(unknown, self.unknown, ids))
+        last = tf.where(added, words.index, last)
+        ids = tf.where(added, own, tf.where(unknown, self.unknown, ids))
         at = tf.boolean_mask(words.index, taken)
         first, last = (tf.gather(words.source, each) for each in (at, tf.gather(last, at)))
         return Tokens.of_rows(
@@ -85,10 +87,11 @@ class WordPiece:
         )
 
     def decode(self, token_ids, kept):
-        """(B, T) ids to (B,) strings, of those that are kept; special tokens have no text."""
         pieces = tf.where(kept, tf.gather(tf.constant(self._pieces), token_ids), "")
         joined = tf.strings.reduce_join(pieces, axis=-1)
         text = tf.strings.regex_replace(joined, "^ ", "")
+        text = tf.strings.regex_replace(text, f"^{MARK}", self._prefix)
+        text = tf.strings.regex_replace(text, MARK, "")
         for mark in ".?!,":  # as `serving.text.tidy`
             text = tf.strings.regex_replace(text, f" \\{mark}", mark)
         text = tf.strings.regex_replace(text, " ' ", "'")
@@ -99,8 +102,7 @@ class WordPiece:
     def _words(self, source):
         """What becomes of every character, word after word, spaces left out."""
         kinds = self._kinds(source.code_points)
-        special = special_place(source.code_points) >= 0
-        kinds = tf.where(special, ALONE, kinds)
+        kinds = tf.where(added_place(source.code_points) >= 0, ALONE, kinds)
         begins, counts, code_points, classes = self._expansions
         owner, copy = every(tf.gather(counts, kinds))
         kind = tf.gather(kinds, owner)
@@ -113,7 +115,7 @@ class WordPiece:
         starts = (before != LETTER) | (classes != LETTER) | (rows != shifted(rows, -1, -1))
         kept = classes != SPACE
         became, owner, starts = (tf.boolean_mask(each, kept) for each in (became, owner, starts))
-        return _Words(became, owner, starts)
+        return _Words.of(became, owner, starts)
 
     def _longest(self, words):
         """(N,) the length and the id of the longest token that begins at each character."""
@@ -139,7 +141,7 @@ class WordPiece:
         return lengths, ids
 
     def _begins(self, words, lengths):
-        """Where tokens begin, and which words are not made of tokens."""
+        """(N,) where tokens begin, and (W,) which words are not made of tokens."""
         index = words.index
 
         def goes_on(at, taken):
@@ -151,36 +153,47 @@ class WordPiece:
             step = tf.where(inside, tf.gather(lengths, here), 0)
             marks = tf.math.unsorted_segment_max(tf.cast(inside, tf.int32), here, tf.size(index))
             stuck = inside & (step == 0)
-            at = tf.where(stuck, NEVER, at + step)
+            at = tf.where(stuck, BEYOND, at + step)
             return at, taken | (marks > 0)
 
         starts = tf.boolean_mask(index, words.starts_word)
-        too_long = words.ends - starts > self.most_characters
+        too_long = words.ends - starts > self._longest_word
         at, taken = tf.while_loop(
             goes_on,
             advance,
-            (tf.where(too_long, NEVER, starts), tf.zeros_like(index, tf.bool)),
+            (tf.where(too_long, BEYOND, starts), tf.zeros_like(index, tf.bool)),
         )
-        return _Begins(taken, at >= NEVER)
+        return taken, at >= BEYOND
 
 
-NEVER = 2**30  # a place beyond all texts
-
-
+@dataclasses.dataclass(frozen=True)
 class _Words:
-    """Characters of words: what they became, of which of the source, which of them begin a word."""
+    """The N characters of W words, one after the other.
 
-    def __init__(self, code_points, source, starts_word):
-        self.code_points, self.source, self.starts_word = code_points, source, starts_word
-        self.index = tf.range(tf.size(code_points))
-        self.word = tf.cumsum(tf.cast(starts_word, tf.int32)) - 1  # (N,)
-        starts = tf.boolean_mask(self.index, starts_word)
-        self.ends = shifted(starts, 1, tf.size(code_points))  # (W,) behind each word
+    Attributes:
+        code_points: (N,) what they became.
+        source: (N,) of which character of the texts each is.
+        starts_word: (N,) which of them begin a word.
+        index: (N,) their places.
+        word: (N,) of which word each is.
+        ends: (W,) the place behind each word.
+    """
 
+    code_points: tf.Tensor
+    source: tf.Tensor
+    starts_word: tf.Tensor
+    index: tf.Tensor
+    word: tf.Tensor
+    ends: tf.Tensor
 
-class _Begins:
-    def __init__(self, taken, failed):
-        self.taken, self.failed = taken, failed
+    @classmethod
+    def of(cls, code_points, source, starts_word):
+        """Of characters, and which of them begin words."""
+        index = tf.range(tf.size(code_points))
+        starts = tf.boolean_mask(index, starts_word)
+        word = tf.cumsum(tf.cast(starts_word, tf.int32)) - 1
+        ends = shifted(starts, 1, tf.size(code_points))
+        return cls(code_points, source, starts_word, index, word, ends)
 
 
 @functools.lru_cache(maxsize=4)

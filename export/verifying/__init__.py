@@ -10,6 +10,7 @@ from export.verifying.encoder_decoder import verify_encoder_decoder
 from export.verifying.language_model import verify_language_model
 from export.verifying.one_go import verify_one_go
 from export.verifying.parity import ParityError
+from serving.manifest import BundleError
 
 __all__ = ["ParityError", "verify"]
 
@@ -34,6 +35,10 @@ def verify(contents, parts, folder, manifest):
         inputs of one example without the batch's axis.
 
     Raises:
-        ParityError: with every difference over the tolerance.
+        ParityError: with every difference over the tolerance, or with what a graph fails of.
     """
-    return VERIFY[parts.kind](contents, parts, folder, manifest)
+    try:
+        return VERIFY[parts.kind](contents, parts, folder, manifest)
+    except BundleError as error:
+        failure = str(error).replace(f"{folder}/", "").partition(" If ids are out of its bounds")[0]
+        raise ParityError(f"{failure.rstrip('.')}. Nothing was written.") from error

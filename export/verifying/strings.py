@@ -13,6 +13,7 @@ import tensorflow as tf
 from export.verifying.parity import MARGIN
 
 NAME = "saved_model_text"
+WAY_OUT = f"--no-strings leaves out {NAME}, the SavedModel on strings"
 BATCH = 64
 OPTIONS = {"Answer": {"n_best": 2}}  # of a pipeline, so that its answers show how sure they are
 
@@ -71,6 +72,7 @@ def compare_on_strings(comparison, answers, inputs, beside):
     """
     if answers is None:
         return
+    before = len(comparison.problems)
     rows = [row for row, outputs in enumerate(answers) if outputs is not None]
     found = [beside(row, answers[row]) for row in rows]
     comparison.figures[f"{NAME}_refused"] = len(inputs) - len(rows)
@@ -85,6 +87,8 @@ def compare_on_strings(comparison, answers, inputs, beside):
         [inputs[row] for row in rows],
         lambda place, _: found[place].is_tie,
     )
+    if len(comparison.problems) > before:
+        comparison.problems.append(WAY_OUT)
 
 
 def generated_text(outputs, expected, score, is_tie):
@@ -175,9 +179,14 @@ def _tagging(outputs, answer, settings):
 
     A tag can only be as probable as another if neither has more than half of it.
     """
-    words = answer.words
-    # Special tokens and padding end at -1, before every word.
-    tokens = [int(np.argmax(outputs["ends"] > word.start)) for word in words]
+    words, tokens = answer.words, []
+    for before, word in zip((None, *words), words):
+        # The first token that goes on behind a word's start, or one of the spaces before the word;
+        # special tokens and padding end at -1.
+        behind = outputs["ends"] > (before.end if before else -1)
+        spaces = np.flatnonzero(behind & (outputs["ends"] <= word.start))
+        first = [np.argmax(outputs["ends"] > word.start), *spaces]
+        tokens.append(min(first, key=lambda token: abs(outputs["scores"][token] - word.score)))
     return Beside(
         " ".join(outputs["tags"][token].decode() for token in tokens),
         " ".join(word.tag for word in words),

@@ -23,6 +23,7 @@ def run(tmp_path_factory):
     [
         (["--precision", "int3"], "precision must be one of int8, .*; received 'int3'."),
         (["--precision", "int8,"], None),
+        (["--precision", "int4"], "int4 wins in decoder steps only, .* has none; choose int8."),
         (["--precision", "int8", "--portable"], "int8: .* leave out --portable, or --precision."),
         (["--tolerance", "nan"], "--tolerance must be a number from 0 on; received nan."),
         (["--tolerance", "-1"], "--tolerance must be a number from 0 on; received -1."),

@@ -1,5 +1,6 @@
 """From a run to a bundle: what is in it, what is refused, what a full disk or a kill leaves."""
 
+import contextlib
 import json
 import resource
 import shutil
@@ -11,6 +12,7 @@ import time
 import onnx
 import pytest
 
+from export import __main__ as command_line
 from export.__main__ import main
 from export.bundle import ExportError, export
 from export.graph import Graph
@@ -195,6 +197,22 @@ def test_swapped_arguments_are_named(dates_run, dates_bundle, tmp_path, capsys):
     assert "is a bundle; the order is: python -m export RUN BUNDLE" in capsys.readouterr().err
     assert main([str(dates_bundle), str(dates_run), "--overwrite"]) == 1
     assert "is a run; the order is: python -m export RUN BUNDLE" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_that_a_library_passes_over_still_ends_the_export(
+    number, tmp_path, monkeypatch, capsys
+):
+    def import_tensorflow():
+        with contextlib.suppress(BaseException):
+            signal.raise_signal(number)
+
+    before = signal.getsignal(number), sys.unraisablehook
+    monkeypatch.setattr(command_line, "import_tensorflow", import_tensorflow)
+    bundle = tmp_path / "bundle"
+    assert command_line.main([str(tmp_path / "run"), str(bundle)]) == 130
+    assert capsys.readouterr().err == f"export: stopped; {bundle} was not made or changed\n"
+    assert (signal.getsignal(number), sys.unraisablehook) == before
 
 
 def test_a_kill_between_the_two_renames_loses_no_bundle(dates_bundle, tmp_path):

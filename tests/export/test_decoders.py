@@ -104,6 +104,22 @@ def test_a_prompt_then_tokens_give_the_logits_that_keras_gives_at_once(name):
     close(outputs["candidate_log_probs"][:, 0], expected, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("name", TRANSFORMERS)
+def test_padding_of_a_source_is_a_bias_for_every_head(name):
+    """Before 1.21 onnxruntime passes by the padding of keys (B, N, S, H), and repeats no bias."""
+    model, graphs = exported(name)
+    graph = graphs["decoder_step"]
+    graph.infer()
+    biases = set()
+    for node in graph.nodes:
+        if node.op_type == "MultiHeadAttention":
+            inputs = dict(enumerate(node.input))
+            assert not inputs.get(4)
+            biases |= {inputs[5]} if inputs.get(5) else set()
+    [bias] = biases  # all layers share one
+    assert graph.shape(bias)[1] == model.stack_options["num_heads"]
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_a_step_of_attention_is_a_handful_of_nodes(name):
     model, graphs = exported(name)

@@ -140,7 +140,7 @@ def generate(folder):
 def generate_by_characters(folder):
     tokenizer = CharacterTable.learn(TEXTS)
     model = RNNLanguageModel(len(tokenizer), 5, 7)
-    return _saved(folder, model, "Generate", tokenizer, TEXTS, target_length=LIMIT + 9)
+    return _saved(folder, model, "Generate", tokenizer, TEXTS, target_length=LIMIT + 9, end_id=3)
 
 
 def translate(folder):
@@ -160,7 +160,17 @@ def translate(folder):
     return TEXTS
 
 
-def _saved(folder, model, pipeline, tokenizer, inputs, target_length=1, settings=None, targets=()):
+def _saved(
+    folder,
+    model,
+    pipeline,
+    tokenizer,
+    inputs,
+    target_length=1,
+    settings=None,
+    targets=(),
+    end_id=1,
+):
     if not model.built:
         model.build({"token_ids": (None, None)})
     randomize(model)
@@ -178,7 +188,7 @@ def _saved(folder, model, pipeline, tokenizer, inputs, target_length=1, settings
         },
         tokenizer if isinstance(tokenizer, dict | None) else {"text": tokenizer},
         settings=settings,
-        decoding={"start_id": 0, "end_id": 1} if target_length > 1 else None,
+        decoding={"start_id": 0, "end_id": end_id} if target_length > 1 else None,
     )
     return inputs
 

@@ -46,6 +46,10 @@ def test_one_graph_generates_what_serving_answers_and_its_weights_lie_once(
     manifest = export(tmp_path / "run", tmp_path / "bundle", options=options)
     assert 0 < manifest.parity["onnx_generate_difference"] <= 1e-4
     assert 0 < manifest.parity["onnx_beam_difference"] <= 1e-4
+    card = (tmp_path / "bundle/README.md").read_text(encoding="utf-8")
+    assert ("standard ONNX operators only" in card) == (not precisions)
+    assert ("operators of onnxruntime's own" in card) == bool(precisions)
+    assert "| `onnx/generate.onnx`, scores | " in card and "difference |" in card
     pipeline = serving.load(tmp_path / "bundle")
     rows = [pipeline.encode(text) for text in inputs]
     rows = [getattr(row, "token_ids", row) for row in rows]

@@ -11,6 +11,7 @@ from tests.arrays import floats
 from tests.export.test_one_go import agree, exported
 
 X = floats(3, 5, 8)
+SEEDS = keras.random.SeedGenerator(1)
 
 
 def model_of(layer):
@@ -78,6 +79,29 @@ def test_what_the_native_node_does_not_have_stays_a_loop(options):
     assert counts_of(layers.GRU(5, **options))["Loop"] == 1
 
 
+@pytest.mark.parametrize("cell, node", [("LSTM", "LSTM"), ("GRU", "GRU"), ("SimpleRNN", "Loop")])
+def test_dropout_of_a_recurrent_layer_leaves_nothing(cell, node):
+    layer = getattr(layers, cell)
+    counts = counts_of(layer(5, dropout=0.3))
+    assert counts == counts_of(layer(5)) and counts[node] == 1
+    assert counts_of(layer(5, recurrent_dropout=0.3))["Loop"] == 1
+
+
+@pytest.mark.parametrize("cell", ["LSTM", "GRU"])
+def test_dropout_in_both_directions_leaves_behind_a_mask(cell):
+    token_ids = keras.Input((None,), dtype="int64", name="token_ids")
+    x = layers.Embedding(11, 8, mask_zero=True)(token_ids)
+    inner = getattr(layers, cell)(5, dropout=0.2, recurrent_dropout=0.3, seed=1)
+    graphs, signatures = exported(keras.Model(token_ids, layers.Bidirectional(inner)(x)))
+    agree(graphs, signatures, {"token_ids": np.array([[3, 1, 4, 1], [5, 9, 0, 0]])})
+
+
+def test_what_is_drawn_at_each_call_is_refused():
+    layer = layers.Lambda(lambda x: x + keras.random.normal((8,), seed=SEEDS))
+    with pytest.raises(ValueError, match="not every part has an ONNX operator"):
+        exported(model_of(layer))
+
+
 def test_in_half_precision_they_are_keras_own():
     layer = layers.LayerNormalization(dtype="float16")
     given = keras.Input((None, 8), dtype="float16", name="x")
@@ -87,7 +111,7 @@ def test_in_half_precision_they_are_keras_own():
 
 def test_outside_of_the_context_keras_is_as_it_was():
     def found():
-        return ops.layer_normalization, ops.gelu, backend.gru
+        return ops.layer_normalization, ops.gelu, backend.gru, keras.random.SeedGenerator.next
 
     before = found()
     with pytest.raises(ZeroDivisionError), as_composites():

@@ -32,8 +32,19 @@ Y = TensorSpec("y", "float32", ("batch", 7))
 )
 def test_what_has_no_onnx_operator_is_refused_by_name(operator, function):
     message = rf"^toy: not every part has an ONNX operator: .*\b{operator}\b"
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=message) as refusal:
         convert(lambda x: {"y": function(x)}, [X], [Y], name="toy")
+    assert "Counter" not in str(refusal.value)  # how tf2onnx sums up
+
+
+def test_sizes_that_can_not_be_followed_are_refused_by_their_layer(caplog):
+    layer = keras.layers.Conv1DTranspose(4, 3, name="my_layer")
+    inputs = [TensorSpec("x", "float32", ("batch", "length", 7))]
+    outputs = [TensorSpec("y", "float32", ("batch", "longer", 4))]
+    message = "^toy: not a graph that can run: sizes behind my_layer.* can not be inferred: "
+    with pytest.raises(ValueError, match=message):
+        convert(lambda x: {"y": layer(x)}, inputs, outputs, name="toy")
+    assert not caplog.records
 
 
 def test_what_can_be_converted_in_part_is_refused_by_its_layer():

@@ -108,17 +108,14 @@ def sequential():
 
 
 def save(folder, model, pipeline="Classify", **options):
-    randomize(model)
-    settings = {"labels": TAGS if pipeline == "Tag" else LABELS}
     save_run(
         folder,
-        model,
+        randomize(model),
         pipeline,
         [{"input": text} for text in TEXTS],
         {"source_length": 24},
         {"text": TOKENIZER},
-        settings=settings,
-        **options,
+        **{"settings": {"labels": TAGS if pipeline == "Tag" else LABELS}, **options},
     )
 
 
@@ -244,6 +241,108 @@ def test_a_model_whose_answers_change_with_padding_is_refused(tmp_path, capsys):
     assert "the model's output changes with the padding behind a text: leave it out" in (
         refusal(tmp_path, capsys)
     )
+
+
+def pooled(vocab_size=None, activation=None):
+    token_ids = keras.Input((None,), dtype="int64", name="token_ids")
+    x = layers.Embedding(vocab_size or len(TOKENIZER), 7, mask_zero=True)(token_ids)
+    x = layers.GlobalAveragePooling1D()(x)
+    return keras.Model(token_ids, layers.Dense(len(LABELS), activation)(x))
+
+
+@keras.saving.register_keras_serializable("tests")
+class OwnPositions(keras.Model):
+    """Of eleven tokens at most."""
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.embedding = layers.Embedding(len(TOKENIZER), 7)
+        self.positions = layers.Embedding(11, 7)
+        self.out = layers.Dense(len(LABELS))
+
+    def call(self, token_ids, padding_mask):
+        x = self.embedding(token_ids) + self.positions(ops.arange(ops.shape(token_ids)[1]))
+        return self.out(ops.sum(x * ops.cast(padding_mask, x.dtype)[..., None], axis=1))
+
+
+def positions():
+    model = OwnPositions()
+    model(IDS, IDS > 0)
+    return model
+
+
+def test_a_padding_mask_is_fed_as_booleans():
+    [signature] = parts_of(positions(), pipeline="Classify").graphs.values()
+    assert [(spec.name, spec.dtype) for spec in signature.inputs] == [
+        ("token_ids", "int64"),
+        ("padding_mask", "bool"),
+    ]
+
+
+LAST = len(TOKENIZER) - 1
+WRONG = [
+    (
+        lambda: pooled(LAST),
+        f"the model must take every id of its tokenizer, from 0 to {LAST}; it says: Invalid"
+        f"ArgumentError: indices[0,0] = {LAST} is not in [0, {LAST}).",
+    ),
+    (positions, "the model must take rows of 24 tokens; it says: InvalidArgument"),
+    (
+        lambda: pooled(activation="softmax"),
+        "the model's output are probabilities, and Classify makes them of logits: leave out the",
+    ),
+]
+
+
+@pytest.mark.parametrize("make, message", WRONG, ids=["vocabulary", "positions", "softmax"])
+def test_a_model_that_can_not_be_served_is_refused(make, message, tmp_path, capsys):
+    save(tmp_path / "run", make())
+    assert message in refusal(tmp_path, capsys)
+
+
+def test_probabilities_of_choices_are_refused_too(tmp_path, capsys):
+    token_ids = keras.Input((None, None), dtype="int64", name="token_ids")  # (B, C, T)
+    real = ops.cast(token_ids != 0, "float32")[..., None]
+    x = ops.sum(layers.Embedding(len(TOKENIZER), 7)(token_ids) * real, axis=2)
+    out = layers.Softmax()(layers.Dense(1)(x)[..., 0])
+    inputs = [{"text": TEXTS[0], "choices": ["small", "words", "said"]}]
+    save_run(
+        tmp_path / "run",
+        keras.Model(token_ids, out),
+        "Choose",
+        [{"input": each} for each in inputs],
+        {"source_length": 24},
+        {"text": TOKENIZER},
+    )
+    assert "the model's output are probabilities, and Choose makes them of logits" in (
+        refusal(tmp_path, capsys)
+    )
+
+
+def test_weights_that_are_no_numbers_are_refused(tmp_path, capsys):
+    model = pooled()
+    save(tmp_path / "run", model)
+    model.layers[1].embeddings.assign(model.layers[1].embeddings * np.nan)
+    model.save(tmp_path / "run/model.keras")
+    assert "the model's weights are not numbers, embedding" in refusal(tmp_path, capsys)
+
+
+def test_a_graph_that_can_not_run_is_refused_in_words_of_its_own(tmp_path, capsys):
+    model = keras.Sequential(
+        [
+            keras.Input((None,)),
+            layers.Embedding(len(TOKENIZER), 7, mask_zero=True),
+            layers.TimeDistributed(layers.Dense(5)),
+            layers.GlobalAveragePooling1D(),
+            layers.Dense(len(LABELS)),
+        ]
+    )
+    save(tmp_path / "run", model)
+    assert main([str(tmp_path / "run"), str(tmp_path / "bundle")]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("export: onnx/model.onnx: onnxruntime ")
+    assert "global_average_pooling1d" in error and error.endswith("Nothing was written.\n")
+    assert "partial" not in error and "token_budget" not in error
 
 
 def test_an_input_of_one_length_is_refused(tmp_path, capsys):

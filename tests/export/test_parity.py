@@ -33,3 +33,12 @@ def test_numbers_that_are_equal_where_they_may_be_pass():
     expected = np.float32([2, 1, NEVER])
     comparison.compare_numbers("onnx", np.float32([2, 1, NEVER * 1.1]), expected)
     assert comparison.finish()["onnx_difference"] == 0
+
+
+@pytest.mark.parametrize("compare", ["compare_numbers", "compare_log_probs"])
+def test_a_model_that_gives_no_numbers_is_said_to(compare):
+    comparison = Comparison(1)
+    given = np.float32([2, np.nan, 1])
+    getattr(comparison, compare)("onnx", given, given)
+    with pytest.raises(ParityError, match="not the trained one: Keras itself gives NaN: look at"):
+        comparison.finish()

@@ -167,6 +167,19 @@ def test_the_settings_name_both_models_where_the_image_finds_them(bundle):
     assert "--enable_per_model_batching_parameters=true" in compose
 
 
+def test_the_server_knows_a_model_by_a_name_that_needs_no_quotes(tmp_path):
+    signatures = {"saved_model/1": {"serving_default": (sums, [IDS, LENGTHS])}}
+    manifest = dataclasses.replace(write_toy(tmp_path, signatures), name='my model: "v1" #2')
+    write_serving_files(tmp_path, manifest, EXAMPLES)
+    place, name = tmp_path / "tensorflow_serving", "my_model_v1_2"
+    assert (
+        f'name: "{name}"\n    base_path: "/models/{name}"' in (place / "models.config").read_text()
+    )
+    assert f"- ../saved_model:/models/{name}:ro\n" in (place / "compose.yaml").read_text()
+    assert f"/v1/models/{name}:predict\n" in (place / "README.md").read_text()
+    assert {each.model_spec.name for each in logs(tmp_path, "saved_model/1")} == {name}
+
+
 def test_batches_are_padded_by_the_server(bundle):
     text = (bundle[0] / "tensorflow_serving" / "batching.config").read_text()
     file = descriptor_pb2.FileDescriptorProto(name="batching.proto", package="b", syntax="proto3")

@@ -3,19 +3,26 @@
 import functools
 import gzip
 import io
+import itertools
 import json
 import os
 import random
+import string
+import unicodedata
 from pathlib import Path
 
+import numpy as np
 import pytest
 import sentencepiece
 import tensorflow as tf
+import tokenizers
 
 from export.text_graphs.byte_pairs import byte_characters
+from export.text_graphs.character_ids import _changes
 from export.text_graphs.characters import checked
-from export.text_graphs.reading import Reader, in_graph
+from export.text_graphs.reading import in_graph
 from serving.text import (
+    CharacterTable,
     SentencePieces,
     Subwords,
     byte_pairs,
@@ -155,37 +162,6 @@ def test_a_long_word_is_split(name):
     assert ids[0].numpy().tolist() == tokenizer.encode(text)
 
 
-@pytest.mark.parametrize("name", ["WordPiece", "byte pairs", "unigrams"])
-def test_texts_over_the_limit_are_refused(name):
-    reader = Reader(TOKENIZERS[name](), limit=7)
-    assert reader(tf.constant(["the"])).lengths[0] <= 7
-    with pytest.raises(tf.errors.InvalidArgumentError, match="at most 7 tokens; nothing was trunc"):
-        reader(tf.constant(["the", "the cat sat on the mat and the cat"]))
-    with pytest.raises(tf.errors.InvalidArgumentError, match="text: at most 896 characters for 7 "):
-        reader(tf.constant(["the", "a" * 1_000_000]))
-
-
-@pytest.mark.parametrize("name", ["WordPiece", "byte pairs, RoBERTa", "Marian"])
-@pytest.mark.parametrize("pair", [False, True])
-def test_texts_stand_between_the_special_tokens_of_the_template(name, pair):
-    tokenizer = TOKENIZERS[name]()
-    if pair and name == "Marian":
-        pytest.skip("has no pairs")
-    texts = [["the cat", "sat on the mat"], ["hats", "!"]][: 1 + pair]
-    read = Reader(tokenizer, limit=40)(*map(tf.constant, texts))
-    for row, each in enumerate(zip(*texts, strict=True)):
-        encoding = tokenizer.analyze(*each)
-        size = len(encoding)
-        assert read.lengths[row] == size
-        assert read.token_ids[row, :size].numpy().tolist() == encoding.token_ids
-        assert read.segment_ids[row, :size].numpy().tolist() == encoding.segment_ids
-        places = [(-1, -1) if place is None else place for place in encoding.offsets]
-        starts, ends = (each[row].numpy().tolist() for each in (read.starts, read.ends))
-        assert list(zip(starts, ends, strict=True))[:size] == places
-        assert not read.token_ids[row, size:].numpy().any()
-        assert set(starts[size:]) <= {-1}
-
-
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
@@ -199,29 +175,154 @@ def test_what_a_graph_can_not_split_is_refused(name, text, message):
         compiled(TOKENIZERS[name]())(tf.constant(["the", text]))
 
 
-def changed(tokenizer, **fields):
-    return Subwords(json.dumps(json.loads(tokenizer.to_json()) | fields))
+def changed(tokenizer, model=None, **fields):
+    content = json.loads(tokenizer.to_json())
+    return Subwords(json.dumps(content | fields | {"model": content["model"] | (model or {})}))
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "<mask>",
-        " <mask>",
-        "the  \t<mask> sat",
-        "the<mask><mask> \u3000<mask>the <mask> ",
-        "  the </s> <mask>  a\n\n<mask>",
-    ],
-)
-def test_a_special_token_takes_the_spaces_before_it(text):
-    tokenizer = pairs("roberta")
-    read = Reader(tokenizer, limit=40)(tf.constant(["the <mask>", text, "at  "]))
-    encoding = tokenizer.analyze(text)
-    size = len(encoding)
-    assert read.token_ids[1, :size].numpy().tolist() == encoding.token_ids
-    places = zip(read.starts[1, :size].numpy(), read.ends[1, :size].numpy(), strict=True)
-    assert list(places) == [(-1, -1) if place is None else place for place in encoding.offsets]
-    assert read.lengths.numpy().tolist() == [4, size, len(tokenizer.analyze("at  "))]
+ADDED = {"single_word": False, "lstrip": False, "rstrip": False}
+ADDED |= {"normalized": False, "special": False}
+
+
+def added(tokenizer, *tokens):
+    """The tokenizer with more added tokens, by their contents or by fields."""
+    tokens = [each if isinstance(each, dict) else {"content": each} for each in tokens]
+    listed = json.loads(tokenizer.to_json())["added_tokens"]
+    listed += [ADDED | {"id": len(tokenizer) + place} | each for place, each in enumerate(tokens)]
+    return changed(tokenizer, added_tokens=listed)
+
+
+def trimming(form, add_prefix_space):
+    """Byte-level pairs that trim the places of tokens, with added tokens of all kinds."""
+    tokenizer = added(
+        pairs(form),
+        "<a>",
+        "<a><b>",
+        {"content": "b>the", "normalized": True},
+        {"content": "ab", "lstrip": True, "special": True},
+    )
+    processor = json.loads(tokenizer.to_json())["post_processor"]
+    processor |= {"trim_offsets": True, "add_prefix_space": add_prefix_space}
+    return changed(tokenizer, post_processor=processor)
+
+
+NASTY = {
+    "WordPiece": lambda: added(
+        wordpieces(),
+        "<a>",
+        {"content": "<a><b>", "special": True},
+        {"content": "ab", "lstrip": True},
+    ),
+    "byte pairs, spaces": lambda: added(pairs(), "<a>", " ", "  the", "the\n"),
+    "byte pairs, trimmed": lambda: trimming("gpt2", add_prefix_space=False),
+    "byte pairs, RoBERTa trimmed": lambda: trimming("roberta", add_prefix_space=False),
+    "byte pairs, RoBERTa prefix": lambda: trimming("roberta", add_prefix_space=True),
+    "unigrams": TOKENIZERS["unigrams"],
+    "merged pieces": TOKENIZERS["merged pieces"],
+    "Marian": TOKENIZERS["Marian"],
+}
+WORDS = "the cat ab aa <a> <b> <a><b> <mask> [MASK] <|endoftext|> 's x \u00e9 \u2581".split()
+SPACES = [" ", " ", "  ", "\t", "\n", "\u3000", "\x85", "\x1c", "\u2028"]
+MARKS = [*map(chr, (0x301, 0x308, 0x323, 0x345, 0x200D, 0x200B, 0xFEFF, 0xFE0F, 0x1F3FD, 0xE33))]
+BLOCKS = [(1, 0x2FF), (0x300, 0x2FFF), (0x3000, 0xD7FF), (0xE000, 0xFDCF), (0x10000, 0x1FFFF)]
+
+
+def nasty_texts(number, seed=0):
+    """Texts of added tokens, spaces, marks and characters of all blocks."""
+    generator = random.Random(seed)
+
+    def part():
+        some = generator.choice([WORDS, SPACES, MARKS, None])
+        return generator.choice(some) if some else chr(generator.randint(*generator.choice(BLOCKS)))
+
+    return ["".join(part() for _ in range(generator.randint(0, 12))) for _ in range(number)]
+
+
+@pytest.mark.parametrize("name", NASTY)
+def test_nasty_texts_are_split_and_joined_as_serving_does(name):
+    tokenizer = NASTY[name]()
+    texts = [*nasty_texts(500), "", "\x01", "\x01 a", " ab", "  <mask>", "<a><b>the"]
+    found = compiled(tokenizer)(tf.constant(texts))
+    ids, starts, ends = (each.to_list() for each in found[:3])
+    for row, text in enumerate(texts):
+        encoding = tokenizer.analyze(text)
+        own = [place for place, each in enumerate(encoding.offsets) if each is not None]
+        expected = [encoding.token_ids[place] for place in own]
+        assert ids[row] == expected, ascii(text)
+        places = list(zip(starts[row], ends[row], strict=True))
+        assert places == [encoding.offsets[place] for place in own], ascii(text)
+        assert found[3][row].numpy().decode() == tokenizer.decode(expected), ascii(text)
+
+
+@pytest.mark.parametrize("add_prefix_space", [False, True])
+def test_trimmed_places_are_those_of_the_library(add_prefix_space):
+    tokenizer = trimming("roberta", add_prefix_space)
+    library = tokenizers.Tokenizer.from_str(tokenizer.to_json())
+    for text in [
+        "the the  the",
+        " the",
+        "  the ",
+        " ",
+        "  ",
+        "a\n the <mask>  ab",
+        *nasty_texts(99),
+    ]:
+        expected = library.encode(text)
+        places = zip(expected.offsets, expected.special_tokens_mask, strict=True)
+        assert tokenizer.analyze(text).offsets == [None if s else place for place, s in places]
+
+
+@pytest.mark.parametrize("name", ["WordPiece", "WordPiece, accents"])
+def test_any_ids_are_joined_as_serving_does(name):
+    tokenizer = TOKENIZERS[name]()
+    generator = np.random.default_rng(0)
+    ids = generator.integers(len(tokenizer), size=(300, 5))
+    found = in_graph(tokenizer).decode(tf.constant(ids), tf.ones_like(ids, tf.bool))
+    assert [each.decode() for each in found.numpy()] == [tokenizer.decode(each) for each in ids]
+
+
+def test_every_text_that_nfc_changes_is_refused_and_no_other():
+    tokenize = in_graph(CharacterTable.learn(["a\u0301\u0327"]))
+    characters = [chr(each) for each in range(0xD800)]
+    decomposed = [unicodedata.normalize("NFD", each) for each in characters]
+    composed = [each for each, apart in zip(characters, decomposed) if apart != each]
+    pools = [
+        [each for each in characters if unicodedata.combining(each)],
+        sorted({apart[-1] for apart in decomposed if len(apart) > 1}),
+        sorted({apart[0] for apart in decomposed if len(apart) > 1}),
+        [each for each in composed if each < "\uac00"],
+        ["\uac00", "\uac01", "\u1100", "\u1161", "\u11a8", "a", "e", " "],
+    ]
+    generator = random.Random(0)
+    texts = ["a\u0327\u0301", "a\u0334\u0300", "\u1ea1\u0328", "\u1ecd\u0301", "q\u0307\u0323"]
+    for _ in range(20_000):
+        size = generator.randint(1, 4)
+        texts.append("".join(generator.choice(generator.choice(pools)) for _ in range(size)))
+    kept = [each for each in texts if unicodedata.normalize("NFC", each) == each]
+    assert tokenize(tf.constant(kept)).token_ids.nrows() == len(kept)
+    code_points = tf.strings.unicode_decode(texts, "UTF-8")
+    changes = tf.reduce_any(
+        code_points.with_values(_changes(code_points.values, code_points.value_rowids())), axis=1
+    )
+    assert [each for each, wrong in zip(texts, changes.numpy()) if not wrong] == kept
+    with pytest.raises(
+        tf.errors.InvalidArgumentError, match=r"text: must be composed \(Unicode NF"
+    ):
+        tokenize(tf.constant(["a", texts[0]]))
+
+
+def test_a_word_of_too_many_merges_is_refused():
+    generator = random.Random(0)
+    letters = [chr(each) for each in range(0x21, 0x7F)]
+    merges = [(a, b) for a in letters for b in letters]
+    tokens = ["<|endoftext|>", *byte_characters(), *map("".join, merges)]
+    tokenizer = byte_pairs({token: place for place, token in enumerate(tokens)}, merges)
+    function = compiled(tokenizer)
+    words = ["".join(generator.sample(string.ascii_letters, 40)) for _ in range(200)]
+    require_the_same(tokenizer, function, [" ".join(words)])
+    long = [*map("".join, itertools.product(string.ascii_letters, repeat=2))]
+    with pytest.raises(tf.errors.InvalidArgumentError, match="a word takes more than 1000 merges"):
+        function(tf.constant(["".join(long)]))
 
 
 def test_a_special_token_that_takes_the_spaces_behind_it_is_refused():
@@ -230,21 +331,6 @@ def test_a_special_token_that_takes_the_spaces_behind_it_is_refused():
     function = compiled(changed(pairs("roberta"), added_tokens=tokens))
     with pytest.raises(tf.errors.InvalidArgumentError, match="text: must not hold <mask>, which i"):
         function(tf.constant(["the", "the <mask>"]))
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: changed(wordpieces(), normalizer={"type": "NFC"}), "normalizer must be BERT's"),
-        (lambda: changed(pairs(), normalizer={"type": "NFC"}), "split as GPT-2's are, and nothing"),
-        (lambda: pieces("unigram", byte_fallback=True, size=400), "no pieces for bytes"),
-        (lambda: pieces("char"), "must be one of unigrams or byte pairs"),
-        (lambda: pieces("bpe", user_defined_symbols="cat"), "no pieces of the user's own"),
-    ],
-)
-def test_a_tokenizer_that_no_graph_can_be_is_refused(make, message):
-    with pytest.raises(ValueError, match=message):
-        in_graph(make())
 
 
 @functools.cache

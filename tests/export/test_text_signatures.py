@@ -1,6 +1,7 @@
 """Signatures on strings: tokens as in `serving.text`, answers as Keras gives to them."""
 
 import functools
+import itertools
 import json
 import re
 import tempfile
@@ -36,6 +37,7 @@ from tests.arrays import close, numbers, randomize
 from tests.conftest import run_python
 from tests.export.operators import require_core
 from tests.export.test_text_graphs import pairs, pieces, wordpieces
+from tests.serving.pipelines.test_fill_mask import CONTINUED
 
 SIZES = {"hidden_dim": 12, "num_layers": 1, "num_heads": 2, "feed_forward_dim": 14}
 LIMITS = Limits(source_length=19, target_length=23)
@@ -61,7 +63,12 @@ PIPELINES = {
     "Answer": lambda: (
         bert({"span": SpanHead()}),
         {"text": wordpieces()},
-        {"start": "span_start_logits", "end": "span_end_logits", "answer_length": 3},
+        {
+            "start": "span_start_logits",
+            "end": "span_end_logits",
+            "answer_length": 3,
+            "question_length": 9,
+        },
     ),
     "Choose": lambda: (
         bert({"choice": MultipleChoiceHead()}),
@@ -201,6 +208,47 @@ def test_an_answer_is_the_best_span_of_the_context():
         np.testing.assert_allclose(actual["null_score"][row], null, rtol=1e-4, atol=1e-4)
 
 
+def spans_around(first, last):
+    """A signature on ids whose best span is that from one place to another."""
+
+    def near(token_ids, place):
+        distances = -abs(tf.range(tf.shape(token_ids)[1]) - place)
+        return tf.broadcast_to(tf.cast(distances, tf.float32), tf.shape(token_ids))
+
+    def span(token_ids):
+        return {"start": near(token_ids, first), "end": near(token_ids, last)}
+
+    return Signature(span, [TensorSpec("token_ids", "int64", ("batch", "length"))], [])
+
+
+@pytest.mark.parametrize(("first", "last"), [(10, 11), (11, 12), (13, 13), (11, 17), (16, 14)])
+def test_an_answer_has_no_white_space_around_it_and_is_more_than_that(first, last):
+    tokenizer = pairs("roberta")
+    question = "the cat sat"  # longer than a context
+    contexts = [" \n\u3000a c  ", "  at\u0301 the  ", "a \u2003 \x1c b"]
+    by_text = text_signatures(
+        "Answer",
+        {"serving_default": spans_around(first, last)},
+        {"text": tokenizer},
+        Limits(source_length=29),
+        DecodingDefaults(),
+        {"start": "start", "end": "end"},
+    )["serving_default"]
+    found = numbers(by_text.function(tf.constant([question] * 3), tf.constant(contexts)))
+    _, encodings = read(tokenizer, [question] * 3, contexts)
+    size = len(tokenizer.encode(question))
+    for row, (context, encoding) in enumerate(zip(contexts, encodings, strict=True)):
+        own = [place for place, each in enumerate(encoding.offsets) if each][size:]
+        scores = {
+            -abs(i - first) - abs(j - last)
+            for i, j in itertools.combinations_with_replacement(own, 2)
+            if context[encoding.offsets[i][0] : encoding.offsets[j][1]].strip()
+        }
+        assert found["score"][row] == max(scores)
+        text = context[found["start"][row] : found["end"][row]]
+        assert found["answer"][row].decode() == text == text.strip() != ""
+
+
 @pytest.mark.parametrize("threshold", [-1e9, 1e9])
 def test_where_no_answer_is_better_there_is_none(threshold):
     model, by_ids, tokenizers, _ = saved("Answer")
@@ -246,7 +294,7 @@ def test_masks_are_filled_with_the_best_tokens():
             tokens = [tokenizer.token_of(int(each)) for each in best]
             assert [each.decode() for each in actual["tokens"][row, number]] == tokens
             close(actual["scores"][row, number], scores[row, place, best], rtol=1e-4, atol=1e-6)
-            mask = r"\s*\[MASK\]" if tokens[0].startswith("##") else r"\[MASK\]"
+            mask = r"(?:(?<=\S)\s*)?\[MASK\]" if tokens[0].startswith("##") else r"\[MASK\]"
             filled = re.sub(mask, tokens[0].removeprefix("##"), filled, count=1)
         assert actual["text"][row].decode() == filled
         assert not actual["scores"][row, len(places) :].any()
@@ -270,12 +318,20 @@ def test_word_pieces_that_go_on_a_word_join_it(texts, fillers, expected):
     assert [each.decode() for each in filled.numpy()] == expected
 
 
+@pytest.mark.parametrize(("text", "expected"), CONTINUED)
+def test_word_pieces_stand_where_serving_puts_them(text, expected):
+    tokenizer = wordpieces()
+    fillers = [tokenizer.id_of("##s")] * text.count("[MASK]")
+    [filled] = Masks(tokenizer, "[MASK]").filled([text], fillers)
+    assert filled.numpy().decode() == expected
+
+
 def test_byte_pairs_begin_with_a_space_or_join():
     tokenizer = pairs("roberta")
-    texts = ["at <mask> at", "at <mask>", "at<mask>", "<mask><mask>", " <mask>"]
-    fillers = ["\u0120the", "the", "\u0120the", "\u0120the", "\u0120the", "the"]
+    texts = ["at <mask> at", "at <mask>", "at<mask>", "<mask><mask>", " <mask>\n <mask>", " <mask>"]
+    fillers = ["\u0120the", "the", *["\u0120the"] * 3, "the", "the", "\u0120the"]
     filled = Masks(tokenizer, "<mask>").filled(texts, [tokenizer.id_of(each) for each in fillers])
-    expected = ["at the at", "atthe", "at the", "the the", "the"]
+    expected = ["at the at", "atthe", "at the", "the the", " the\n the", " the"]
     assert [each.decode() for each in filled.numpy()] == expected
 
 
@@ -367,12 +423,13 @@ def test_a_translation_is_what_is_generated_from_the_ids():
         ("Translate", {"text": "cat " * 30}, "text: at most 19 tokens; nothing was truncated"),
         ("Answer", {"question": " ", "context": "a"}, "question: must not be empty or blank"),
         ("Answer", {"question": "a", "context": ""}, "context: must not be empty or blank"),
-        ("Answer", {"question": "a", "context": "a " * 30}, "text: at most 19 tokens"),
+        ("Answer", {"question": "a", "context": "a " * 30}, "question and context: at most 19 tok"),
+        ("Answer", {"question": "a " * 10, "context": "a"}, "question: at most 9 tokens; nothing"),
         ("FillMask", {"text": "the cat"}, r"text: must hold a mask; write \[MASK\] for what"),
         ("FillMask", {"text": "a " * 30 + "[MASK]"}, "text: at most 19 tokens; nothing was trunc"),
         ("Choose", {"text": "a", "choices": ["a", ""]}, "choices: must not be empty or blank"),
         ("Choose", {"text": "", "choices": ["a", "a"]}, "text: must not be empty or blank"),
-        ("Choose", {"text": "a", "choices": ["a", "a " * 30]}, "text: at most 19 tokens"),
+        ("Choose", {"text": "a", "choices": ["a", "a " * 30]}, "text and choices: at m"),
     ],
 )
 def test_what_serving_refuses_is_refused_in_the_graph(pipeline, texts, message):

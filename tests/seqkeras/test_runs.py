@@ -94,6 +94,17 @@ def test_numbers_of_numpy_are_saved_as_they_are(tmp_path):
     "changes, reason",
     [
         ({"model": keras.Sequential([keras.layers.Dense(2)])}, "the model must be built, or it"),
+        ({"validation": []}, "validation must be a list of .*, one at least."),
+        ({"validation": ["a text"]}, "validation must be a list of .*, one at least."),
+        ({"validation": [{"text": "a text"}]}, "validation must be a list of .*, one at least."),
+        (
+            {"tokenizers": {"text": "tokenizer.json"}},
+            r"tokenizers\['text'\] must be a tokenizer of seqkeras.tokenizers; received a str.",
+        ),
+        (
+            {"inputs": {"window": ["float", ["batch"]], "known": ["flaot32", ["batch"]]}},
+            "inputs.known must have a type of NumPy's; received 'flaot32'",
+        ),
         ({"pipeline": "Forecasts"}, "pipeline must be Translate, .*; received 'Forecasts'"),
         ({"limits": {"length": 3}}, "limits.source_length is missing; limits.length is unknown"),
         ({"limits": {"source_length": "24"}}, "limits.source_length must be a whole number; rec"),

@@ -22,7 +22,8 @@ def choose(signatures, tokenizers, limits, decoding, settings):
         enough = tf.debugging.Assert(shape[1] > 1, ["choices: must be two at least."])
         with tf.control_dependencies([enough]):
             texts = tf.repeat(checked(text), shape[1])
-        read = reader(texts, checked(tf.reshape(choices, [-1]), "choices"))
+        each = checked(tf.reshape(choices, [-1]), "choices")
+        read = reader(texts, each, names=("text", "choices"))
         logits = outputs_of(model, read.grouped(shape))[output_name(model, settings)]
         best = tf.argmax(logits, axis=-1, output_type=tf.int32)
         return {

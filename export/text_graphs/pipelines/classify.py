@@ -12,11 +12,14 @@ from serving.manifest import TensorSpec
 def classify(signatures, tokenizers, limits, decoding, settings):
     """ "text", or "text" and "pair", to "scores" of all labels and the best "label".
 
-    Without labels "score" is the number of a regression.
+    Without labels "score" is the number of a regression. A tokenizer that takes no pairs has no
+    signature of them.
     """
     reader = Reader(tokenizers["text"], limits.source_length)
     model, labels = signatures["serving_default"], list(settings.get("labels", ()))
     pairs = settings.get("pairs")
+    if pairs and not reader.takes_pairs:
+        raise ValueError("text graph: settings.pairs need a tokenizer of pairs; this takes none.")
 
     def answer(read):
         logits = outputs_of(model, read)[output_name(model, settings)]
@@ -29,13 +32,13 @@ def classify(signatures, tokenizers, limits, decoding, settings):
         return answer(reader(checked(text)))
 
     def pair(text, pair):
-        return answer(reader(checked(text), checked(pair, "pair")))
+        return answer(reader(checked(text), checked(pair, "pair"), names=("text", "pair")))
 
     outputs = [score()]
     if labels:
         outputs = [TensorSpec("scores", "float32", ("batch", len(labels))), strings("label")]
     of_one = Signature(single, [strings("text")], outputs)
     of_two = Signature(pair, [strings("text"), strings("pair")], outputs)
-    if pairs is None:
+    if pairs is None and reader.takes_pairs:
         return {"serving_default": of_one, "pair": of_two}
     return {"serving_default": of_two if pairs else of_one}

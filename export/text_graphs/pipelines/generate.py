@@ -6,28 +6,45 @@ from export.families.saved_models import by_default
 from export.signatures import Signature
 from export.text_graphs.characters import behind, checked
 from export.text_graphs.pipelines.model import score, strings
-from export.text_graphs.reading import Reader
+from export.text_graphs.reading import Reader, writer
+
+ANY = "(?s).*"  # a text that may be empty
 
 
 def generate(signatures, tokenizers, limits, decoding, settings):
-    """ "text" to the "text" that follows it, and "score"; see `translate`."""
+    """ "text", which may be empty, to the "text" that follows it, and "score"; see `translate`."""
     model = signatures[by_default(signatures)]
     most = min(limits.source_length, limits.target_length - 1)
-    reader = Reader(tokenizers["text"], most, end_id=decoding.end_id)
+    reader = Reader(tokenizers["text"], most, end_id=decoding.end_id, empty=True)
+    tokenizer = writer(tokenizers["text"])
 
     def function(text):
-        read = reader(checked(text))
-        ids, lengths = read.token_ids, read.lengths
-        if settings.get("start"):
-            first = tf.fill([tf.shape(ids)[0], 1], tf.constant(decoding.start_id, ids.dtype))
-            ids, lengths = tf.concat([first, ids], axis=1), lengths + 1
+        read = reader(checked(text, accepted=ANY))
+        ids, lengths = _begun(read, decoding.start_id, settings.get("start"))
+        lengths = reader.fitting(lengths)
         found = model.function(token_ids=ids, lengths=lengths)
         ids = found["generated_ids"]
         size = tf.shape(ids)[1]
         kept = tf.sequence_mask(found["generated_lengths"], size)
         kept &= ids != tf.cast(decoding.end_id, ids.dtype)
-        whole = reader.tokenize.decode(ids, kept)
-        prompt = reader.tokenize.decode(ids, kept & tf.sequence_mask(lengths, size))
+        whole = tokenizer.decode(ids, kept)
+        prompt = tokenizer.decode(ids, kept & tf.sequence_mask(lengths, size))
         return {"text": behind(prompt, whole), "score": found["scores"]}
 
     return {"serving_default": Signature(function, [strings("text")], [strings("text"), score()])}
+
+
+def _begun(read, start_id, always):
+    """The ids of prompts and their numbers, behind the id that begins a text where one is missing.
+
+    It is where there is no token, and if `always`, where another one is the first.
+    """
+    start_id = tf.constant(start_id, read.token_ids.dtype)
+    missing = read.lengths == 0
+    if always:
+        first = tf.pad(read.token_ids, [[0, 0], [0, 1]])[:, 0]
+        missing |= first != start_id
+    count = tf.cast(missing, tf.int64)
+    ids = tf.RaggedTensor.from_tensor(read.token_ids, read.lengths)
+    begins = tf.RaggedTensor.from_row_lengths(tf.fill([tf.reduce_sum(count)], start_id), count)
+    return tf.concat([begins, ids], axis=1).to_tensor(), read.lengths + count

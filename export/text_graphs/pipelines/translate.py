@@ -8,7 +8,7 @@ from export.families.saved_models import by_default
 from export.signatures import Signature
 from export.text_graphs.characters import ANYTHING, VISIBLE, checked
 from export.text_graphs.pipelines.model import outputs_of, score, strings
-from export.text_graphs.reading import Reader
+from export.text_graphs.reading import Reader, writer
 
 
 def translate(signatures, tokenizers, limits, decoding, settings):
@@ -18,7 +18,7 @@ def translate(signatures, tokenizers, limits, decoding, settings):
     """
     model = signatures[by_default(signatures)]
     reader = Reader(tokenizers["source"], limits.source_length)
-    writer = Reader(tokenizers["target"], limits.target_length).tokenize
+    target = writer(tokenizers["target"])
     pattern, refusal = _accepted_text(settings["text_prefix"])
 
     def function(text):
@@ -27,7 +27,7 @@ def translate(signatures, tokenizers, limits, decoding, settings):
         ids = found["generated_ids"]
         kept = tf.sequence_mask(found["generated_lengths"], tf.shape(ids)[1])
         kept &= ids != tf.cast(decoding.end_id, ids.dtype)
-        return {"text": writer.decode(ids, kept), "score": found["scores"]}
+        return {"text": target.decode(ids, kept), "score": found["scores"]}
 
     return {"serving_default": Signature(function, [strings("text")], [strings("text"), score()])}
 

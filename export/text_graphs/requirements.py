@@ -1,0 +1,113 @@
+"""What a `tokenizer.json` must say of a tokenizer that becomes a graph.
+
+Whatever a graph would do otherwise than the library is refused, with every reason.
+"""
+
+from export.text_graphs.characters import MOST_ADDED_TOKENS
+
+BYTE_LEVEL = ("ByteLevel", "RobertaProcessing")  # post-processors that may trim places
+
+
+def require_word_piece(content):
+    """Raise a ValueError, with every reason, unless a graph splits as this WordPiece does.
+
+    Args:
+        content: a `tokenizer.json`, parsed.
+    """
+    kinds = {name: (content[name] or {}).get("type") for name in ("normalizer", "pre_tokenizer")}
+    problems = [
+        (kinds["normalizer"] != "BertNormalizer", "its normalizer must be BERT's"),
+        (kinds["pre_tokenizer"] != "BertPreTokenizer", "its pre_tokenizer must be BERT's"),
+        (trimming(content) is not None, "its post_processor must trim no places"),
+    ]
+    _require("WordPiece", [*problems, *_of_added_tokens(content), *_of_post_processor(content)])
+
+
+def require_byte_pairs(content, byte_characters):
+    """Raise a ValueError, with every reason, unless a graph splits as these byte-level pairs do.
+
+    Args:
+        content: a `tokenizer.json`, parsed.
+        byte_characters: what stands for the bytes.
+    """
+    model, splits = content["model"], content["pre_tokenizer"] or {}
+    plain = splits.get("type") == "ByteLevel" and splits.get("use_regex", True)
+    missing = sum(each not in model["vocab"] for each in byte_characters)
+    problems = [
+        (content["normalizer"], "nothing may be normalized"),
+        (not plain or splits.get("add_prefix_space"), "words must be split as GPT-2's are"),
+        (missing, f"the vocabulary must hold every byte; it lacks {missing}"),
+        (not _in_order(pairs_of(model)), "a pair must stand behind those that make its parts"),
+    ]
+    for option in ("dropout", "continuing_subword_prefix", "end_of_word_suffix", "ignore_merges"):
+        problems.append((model.get(option), f"{option} must not be set"))
+    _require("BytePairs", [*problems, *_of_added_tokens(content), *_of_post_processor(content)])
+
+
+def require_decoder(content):
+    """Raise a ValueError unless a graph joins tokens as this tokenizer does.
+
+    Args:
+        content: a `tokenizer.json`, parsed.
+    """
+    model, decoder = content["model"], content["decoder"] or {}
+    expected = {"type": "ByteLevel"}
+    if model["type"] == "WordPiece":
+        expected = {"type": "WordPiece", "prefix": model["continuing_subword_prefix"]}
+    wrong = any(decoder.get(name) != value for name, value in expected.items())
+    _require(model["type"], [(wrong, f"its decoder must be {expected}")])
+
+
+def pairs_of(model):
+    """The merges of a model as pairs of tokens."""
+    return [tuple(e.split(" ")) if isinstance(e, str) else tuple(e) for e in model["merges"]]
+
+
+def trimming(content):
+    """The post-processor that trims the places of tokens, or None."""
+    trims = [e for e in _processors(content) if e["type"] in BYTE_LEVEL and e["trim_offsets"]]
+    return trims[0] if trims else None
+
+
+def _processors(content):
+    processor = content["post_processor"]
+    if not processor:
+        return []
+    return processor["processors"] if processor["type"] == "Sequence" else [processor]
+
+
+def _of_post_processor(content):
+    known = ("TemplateProcessing", "BertProcessing", *BYTE_LEVEL)
+    kinds = [each["type"] for each in _processors(content)]
+    yield set(kinds) - {*known}, f"its post_processor must be one of {', '.join(known)}"
+    yield len(set(kinds) & {*BYTE_LEVEL}) > 1, "its post_processor must trim places once"
+
+
+def _of_added_tokens(content):
+    added = content["added_tokens"]
+    takes_spaces = any(each["lstrip"] or each["rstrip"] for each in added)
+    has_spaces = any(each["content"] != each["content"].strip() for each in added)
+    yield len(added) > MOST_ADDED_TOKENS, f"{MOST_ADDED_TOKENS} added tokens at most"
+    yield any(each["single_word"] for each in added), "no added token may be a single_word"
+    yield (
+        content["normalizer"] and any(each["normalized"] for each in added),
+        "no added token may be normalized",
+    )
+    yield (
+        takes_spaces and has_spaces,
+        "an added token may take the spaces beside it, or another one hold some, but not both",
+    )
+
+
+def _in_order(pairs):
+    """Whether what a merge makes is merged further by later ones only."""
+    made = {}
+    for rank, (left, right) in enumerate(pairs):
+        made[left + right] = rank
+    return all(made.get(part, -1) < rank for rank, pair in enumerate(pairs) for part in pair)
+
+
+def _require(who, problems):
+    reasons = [message for wrong, message in problems if wrong]
+    if reasons:
+        raise ValueError(f"{who} in a graph: {'; '.join(reasons)}.")

@@ -1,0 +1,171 @@
+"""Signatures on strings: what they let through, what they refuse, and what a bundle says of it."""
+
+from types import SimpleNamespace
+
+import pytest
+import tensorflow as tf
+
+from export.__main__ import main
+from export.bundle import Options, export
+from export.signatures import Signature
+from export.tensorflow_serving.notes import _exceptions
+from export.text_graphs.signatures import text_signatures
+from seqkeras.models import TaggingHead, WithHeads
+from seqkeras.runs import save_run
+from seqkeras.tokenizers import CharacterTable
+from serving.manifest import DecodingDefaults, Limits, TensorSpec, read_manifest
+from tests.arrays import randomize
+from tests.export.test_every_pipeline import classify, encoder
+from tests.export.test_text_graphs import added, pairs, pieces, trimming, wordpieces
+
+LIMITS = Limits(source_length=7, target_length=9)
+REFUSED = tf.errors.InvalidArgumentError
+
+
+def made(pipeline, tokenizer, function, settings=None, decoding=None, **specs):
+    """The signatures on strings around a function of token ids."""
+    inputs = [TensorSpec(name, "int64", ()) for name in ("token_ids", "lengths")]
+    outputs = [TensorSpec(name, "float32", shape) for name, shape in specs.items()]
+    return text_signatures(
+        pipeline,
+        dict.fromkeys(("serving_default", "generate"), Signature(function, inputs, outputs)),
+        {"text": tokenizer},
+        LIMITS,
+        decoding or DecodingDefaults(),
+        settings,
+    )
+
+
+def lengths_as_logits(token_ids, lengths):
+    return {"logits": tf.cast(tf.stack([lengths, -lengths], axis=1), tf.float32)}
+
+
+def classes(tokenizer, **settings):
+    settings |= {"labels": ["long", "short"]}
+    return made("Classify", tokenizer, lengths_as_logits, settings, logits=("batch", 2))
+
+
+def test_a_tokenizer_without_pairs_has_no_signature_of_them():
+    assert set(classes(wordpieces())) == {"serving_default", "pair"}
+    for settings in ({}, {"pairs": False}):
+        signatures = classes(pieces("unigram"), **settings)
+        assert set(signatures) == {"serving_default"}
+        answer = signatures["serving_default"].function(text=tf.constant(["the cat"]))
+        assert answer["label"].numpy() == b"long"
+    with pytest.raises(ValueError, match="settings.pairs need a tokenizer of pairs; this takes no"):
+        classes(pieces("unigram"), pairs=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "pair", "message"),
+    [
+        (["the", "a"], ["the"], "pair: must be as many as text"),
+        (["the"], ["the\u200b", "a"], "pair: must be as many as text"),
+        (["the"], ["\u200b"], "pair: has no token"),
+        (["\0\0"], ["the"], "text: has no token"),
+        (["the"], ["cat " * 9], "text and pair: at most 7 tokens; nothing was truncated"),
+    ],
+)
+def test_a_refused_pair_is_named(text, pair, message):
+    with pytest.raises(REFUSED, match=message):
+        classes(wordpieces())["pair"].function(text=tf.constant(text), pair=tf.constant(pair))
+
+
+def prompts(tokenizer, texts, **options):
+    """What token ids a language model is asked to go on from."""
+    asked = []
+
+    def generate(token_ids, lengths):
+        asked.extend(row[:size] for row, size in zip(token_ids.numpy().tolist(), lengths.numpy()))
+        scores = tf.zeros(tf.shape(lengths))
+        return {"generated_ids": token_ids, "generated_lengths": lengths, "scores": scores}
+
+    decoding = DecodingDefaults(start_id=options.pop("start_id", 0), end_id=3)
+    signature = made("Generate", tokenizer, generate, options, decoding)["serving_default"]
+    signature.function(text=tf.constant(texts))
+    return asked
+
+
+def test_a_prompt_may_be_empty():
+    the, space = pairs().encode("the"), pairs().encode(" ")
+    assert prompts(pairs(), ["", "the", " "]) == [[0], the, space]
+    assert prompts(pairs(), [""]) == [[0]]
+    assert prompts(wordpieces(), ["\u200b"]) == [wordpieces().encode("[CLS]")]
+    table = CharacterTable.learn(["ab"])
+    assert prompts(table, ["", "b"], start_id=2) == [[2], table.encode("b")]
+
+
+def test_a_prompt_begins_with_the_start_once():
+    the = pairs().encode("the")
+    texts = ["the", "", "<|endoftext|>the"]
+    assert prompts(pairs(), texts, start=True) == [[0, *the], [0], [0, *the]]
+    assert len(prompts(pairs(), ["x" * 6], start=True)[0]) == 7
+    with pytest.raises(REFUSED, match="text: at most 7 tokens; nothing was truncated"):
+        prompts(pairs(), ["x" * 7], start=True)
+
+
+def test_the_notes_list_what_is_refused_and_answered_otherwise(tmp_path):
+    tokens = [{"content": "covid", "rstrip": True}]
+    tokenizers = {
+        "characters": (CharacterTable.learn(["ab"]), ["composed"]),
+        "words": (added(wordpieces(), *tokens), ["U+FDD0", "more than 128 char", "holds covid"]),
+        "pairs": (pairs(), ["U+FDD0", "more than 32 char", "more than 1000 different merges"]),
+        "unigrams": (pieces("unigram"), ["U+FDD0", "more than 32 char"]),
+        "merged": (pieces("bpe"), ["U+FDD0", "more than 32 char", "more than 1000 different merg"]),
+        "Marian": (pieces("unigram", True), ["U+FDD0", "more than 32 char", "`<unk>`"]),
+    }
+    for name, (tokenizer, expected) in tokenizers.items():
+        tokenizer.to_file(tmp_path / name)
+        manifest = SimpleNamespace(tokenizers={"text": name}, pipeline="Classify", settings={})
+        lines = [*_exceptions(tmp_path, manifest)]
+        assert len(lines) == len(expected), name
+        assert all(part in line for part, line in zip(expected, lines)), name
+    manifest.settings["multi_label"] = True
+    assert (
+        "`label` is the best label, even where its score is under"
+        in [*_exceptions(tmp_path, manifest)].pop()
+    )
+    manifest.tokenizers = {"target": "Marian"}
+    assert len([*_exceptions(tmp_path, manifest)]) == 1  # a target is not read
+
+
+def test_strings_may_be_left_out(tmp_path, capsys):
+    classify(tmp_path / "run")
+    assert main([str(tmp_path / "run"), str(tmp_path / "bundle"), "--no-strings"]) == 0
+    assert "SavedModel on strings" not in capsys.readouterr().out
+    manifest = read_manifest(tmp_path / "bundle")
+    assert set(manifest.saved_models) == {"saved_model/1"}
+    assert not [each for each in manifest.parity if "text" in each]
+    assert "strings" not in (tmp_path / "bundle/tensorflow_serving/README.md").read_text()
+
+
+def test_a_tokenizer_that_no_graph_can_be_leaves_out_strings(tmp_path):
+    classify(tmp_path / "run")
+    [file] = (tmp_path / "run/tokenizer").glob("*")
+    content = file.read_text(encoding="utf-8")
+    assert '"single_word":false' in content
+    file.write_text(content.replace('"single_word":false', '"single_word":true'), "utf-8")
+    lines = []
+    manifest = export(tmp_path / "run", tmp_path / "bundle", say=lines.append, options=Options())
+    assert set(manifest.saved_models) == {"saved_model/1"}
+    reason = "no added token may be a single_word"
+    assert f"no SavedModel on strings: WordPiece in a graph: {reason}." in lines
+
+
+def test_tags_of_roberta_are_those_of_serving(tmp_path):
+    tokenizer = trimming("roberta", add_prefix_space=False)
+    model = WithHeads(encoder(len(tokenizer)), {"tags": TaggingHead(3)})
+    model.build({"token_ids": (None, None)})
+    randomize(model)
+    save_run(
+        tmp_path / "run",
+        model,
+        "Tag",
+        [{"input": each} for each in ("the cat aa", " a the ab", "aa  the the")],
+        {"source_length": 24},
+        {"text": tokenizer},
+        settings={"output": "tags", "labels": ["O", "B-X", "I-X"]},
+    )
+    parity = export(tmp_path / "run", tmp_path / "bundle", options=Options()).parity
+    assert parity["saved_model_text_refused"] == 0
+    assert parity["saved_model_text_difference"] < 1e-4
