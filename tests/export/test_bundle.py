@@ -207,12 +207,17 @@ def test_an_interrupt_that_a_library_passes_over_still_ends_the_export(
         with contextlib.suppress(BaseException):
             signal.raise_signal(number)
 
-    before = signal.getsignal(number), sys.unraisablehook
+    # What a shell runs in the background ignores SIGINT.
+    own, hook = signal.signal(number, signal.default_int_handler), sys.unraisablehook
     monkeypatch.setattr(command_line, "import_tensorflow", import_tensorflow)
     bundle = tmp_path / "bundle"
-    assert command_line.main([str(tmp_path / "run"), str(bundle)]) == 130
+    try:
+        assert command_line.main([str(tmp_path / "run"), str(bundle)]) == 130
+        assert signal.getsignal(number) is signal.default_int_handler
+    finally:
+        signal.signal(number, own)
     assert capsys.readouterr().err == f"export: stopped; {bundle} was not made or changed\n"
-    assert (signal.getsignal(number), sys.unraisablehook) == before
+    assert sys.unraisablehook is hook
 
 
 def test_a_kill_between_the_two_renames_loses_no_bundle(dates_bundle, tmp_path):
