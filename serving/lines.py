@@ -74,22 +74,10 @@ def answered(pipeline, batch, truncate=None, **options):
     try:
         answers = pipeline(values, **truncate, **options)
     except ValueError:
-        place, refusal = _first_refused(pipeline, batch, truncate)
-        if refusal is None:
-            raise
-        yield from zip(values, pipeline(values[:place], **truncate, **options))
-        raise refusal from None
-    yield from zip(values, answers)
-
-
-def _first_refused(pipeline, batch, options):
-    """Return the place of the first input that the pipeline refuses and why, or two Nones."""
-    for place, (name, value) in enumerate(batch):
-        try:
-            pipeline.encode(value, name, **options)
-        except ValueError as error:
-            return place, error
-    return None, None
+        for before in batches(taken(pipeline, batch, **truncate), len(batch)):
+            yield from zip(before, pipeline(before, **truncate, **options))
+    else:
+        yield from zip(values, answers)
 
 
 def batches(values, size):

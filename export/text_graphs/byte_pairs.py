@@ -143,7 +143,7 @@ def _starts(source, classes):
     """
     code_points, rows = source.code_points, source.rows
 
-    def apart(by):  # is the character so far on of another text or a added token, or none?
+    def apart(by):  # is the character so far on of another text or an added token, or none?
         return (rows != shifted(rows, by, -1)) | (shifted(classes, by, ADDED) == ADDED)
 
     space, alone = code_points == ord(" "), classes == ADDED

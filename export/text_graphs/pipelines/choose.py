@@ -3,7 +3,7 @@
 import tensorflow as tf
 
 from export.signatures import Signature
-from export.text_graphs.characters import checked
+from export.text_graphs.characters import checked, require
 from export.text_graphs.pipelines.model import output_name, outputs_of, strings
 from export.text_graphs.reading import Reader
 from serving.manifest import TensorSpec
@@ -19,9 +19,8 @@ def choose(signatures, tokenizers, limits, decoding, settings):
 
     def function(text, choices):
         shape = tf.shape(choices)
-        enough = tf.debugging.Assert(shape[1] > 1, ["choices: must be two at least."])
-        with tf.control_dependencies([enough]):
-            texts = tf.repeat(checked(text), shape[1])
+        choices = require(choices, (shape[1] > 1, "choices: must be two at least."))
+        texts = tf.repeat(checked(text), shape[1])
         each = checked(tf.reshape(choices, [-1]), "choices")
         read = reader(texts, each, names=("text", "choices"))
         logits = outputs_of(model, read.grouped(shape))[output_name(model, settings)]

@@ -6,7 +6,7 @@ import json
 import tensorflow as tf
 
 from export.signatures import Signature
-from export.text_graphs.characters import BLANK, checked
+from export.text_graphs.characters import BLANK, checked, require
 from export.text_graphs.pipelines.model import output_name, outputs_of, strings
 from export.text_graphs.reading import Reader
 from serving.manifest import TensorSpec
@@ -80,10 +80,9 @@ class Masks:
     def places(self, token_ids):
         """(B, T) ids to ragged (B, M) places of masks, at least one in each row."""
         found = token_ids == self._mask_id
-        some = tf.reduce_all(tf.reduce_any(found, axis=1))
         message = f"text: must hold a mask; write {self._mask_token} for what to fill in."
-        with tf.control_dependencies([tf.debugging.Assert(some, [message])]):
-            places = tf.range(tf.shape(token_ids, tf.int64)[1])
+        found = require(found, (tf.reduce_any(found, axis=1), message))
+        places = tf.range(tf.shape(token_ids, tf.int64)[1])
         return tf.ragged.boolean_mask(tf.broadcast_to(places, tf.shape(token_ids)), found)
 
     def tokens(self, token_ids):
