@@ -35,7 +35,7 @@ def verify_one_go(contents, parts, folder, manifest):
         comparison,
         answers_on_strings(folder, manifest, inputs, fields),
         inputs,
-        lambda row, outputs: BESIDE[manifest.pipeline](outputs, found[row], manifest.settings),
+        lambda row, outputs: BESIDE[manifest.pipeline](outputs, found[row], pipeline, inputs[row]),
     )
     return comparison.finish(), [
         {name: value[row] for name, value in feed.items()}

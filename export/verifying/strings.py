@@ -13,7 +13,6 @@ import tensorflow as tf
 from export.verifying.parity import MARGIN
 
 NAME = "saved_model_text"
-WAY_OUT = f"--no-strings leaves out {NAME}, the SavedModel on strings"
 BATCH = 64
 OPTIONS = {"Answer": {"n_best": 2}}  # of a pipeline, so that its answers show how sure they are
 
@@ -88,7 +87,7 @@ def compare_on_strings(comparison, answers, inputs, beside):
         lambda place, _: found[place].is_tie,
     )
     if len(comparison.problems) > before:
-        comparison.problems.append(WAY_OUT)
+        comparison.way_out = f" --no-strings leaves out {NAME}, the SavedModel on strings."
 
 
 def generated_text(outputs, expected, score, is_tie):
@@ -134,7 +133,7 @@ def _ask(function, rows):
     return [{name: each[row] for name, each in outputs.items()} for row in range(len(rows))]
 
 
-def _classification(outputs, answer, settings):
+def _classification(outputs, answer, pipeline, given):
     if "label" not in outputs:
         return Beside(numbers=outputs["score"], expected_numbers=answer.score)
     best, second, *_ = [*answer.scores.values(), -np.inf]
@@ -143,11 +142,11 @@ def _classification(outputs, answer, settings):
         next(iter(answer.scores)),
         best - second < MARGIN,
         outputs["scores"],
-        [answer.scores[label] for label in settings["labels"]],
+        [answer.scores[label] for label in pipeline.manifest.settings["labels"]],
     )
 
 
-def _choice(outputs, answer, settings):
+def _choice(outputs, answer, pipeline, given):
     second, best = sorted(answer.scores)[-2:]
     return Beside(
         f"{outputs['choice'].decode()} ({outputs['index']})",
@@ -158,7 +157,7 @@ def _choice(outputs, answer, settings):
     )
 
 
-def _filling(outputs, answer, settings):
+def _filling(outputs, answer, pipeline, given):
     """The text, and the scores of the best tokens, which may be of others that are as good."""
     scores = np.array([[each.score for each in mask] for mask in answer.masks])
     return Beside(
@@ -170,39 +169,44 @@ def _filling(outputs, answer, settings):
     )
 
 
-def _embedding(outputs, answer, settings):
+def _embedding(outputs, answer, pipeline, given):
     return Beside(numbers=outputs["embedding"], expected_numbers=answer.vector)
 
 
-def _tagging(outputs, answer, settings):
-    """The tags of the words' first tokens.
+def _tagging(outputs, answer, pipeline, given):
+    """The tags of the words' first tokens, with the tokens' places.
 
     A tag can only be as probable as another if neither has more than half of it.
     """
-    words, tokens = answer.words, []
-    for before, word in zip((None, *words), words):
-        # The first token that goes on behind a word's start, or one of the spaces before the word;
-        # special tokens and padding end at -1.
-        behind = outputs["ends"] > (before.end if before else -1)
-        spaces = np.flatnonzero(behind & (outputs["ends"] <= word.start))
-        first = [np.argmax(outputs["ends"] > word.start), *spaces]
-        tokens.append(min(first, key=lambda token: abs(outputs["scores"][token] - word.score)))
+    read = pipeline.encode(given)
+    [encoding], [(_, tokens)] = read.windows.rows, read.tokens
+    tags = [outputs["tags"][token].decode() for token in tokens]
+    actual = zip(tags, outputs["starts"][tokens], outputs["ends"][tokens], strict=True)
+    expected = [
+        (word.tag, *encoding.offsets[token])
+        for word, token in zip(answer.words, tokens, strict=True)
+    ]
     return Beside(
-        " ".join(outputs["tags"][token].decode() for token in tokens),
-        " ".join(word.tag for word in words),
-        any(word.score - 0.5 < MARGIN for word in words),
-        [outputs["scores"][token] for token in tokens],
-        [word.score for word in words],
+        _with_places(actual),
+        _with_places(expected),
+        any(word.score - 0.5 < MARGIN for word in answer.words),
+        outputs["scores"][tokens],
+        [word.score for word in answer.words],
     )
 
 
-def _span(outputs, answer, settings):
+def _with_places(tags):
+    return " ".join(f"{tag} ({start}-{end})" for tag, start, end in tags)
+
+
+def _span(outputs, answer, pipeline, given):
     """The answer with its place, and how much better it is than none, if there may be none."""
     margins, numbers = [], {}
     for other in answer.alternatives:
         margins.append(np.log(answer.score) - np.log(max(other.score, np.finfo(float).tiny)))
     if answer.margin is not None:
-        margins.append(abs(answer.margin - settings.get("no_answer_threshold", 0.0)))
+        threshold = pipeline.manifest.settings.get("no_answer_threshold", 0.0)
+        margins.append(abs(answer.margin - threshold))
         given = outputs["score"] - outputs["null_score"]
         numbers = {"numbers": given, "expected_numbers": answer.margin}
     return Beside(
@@ -213,7 +217,7 @@ def _span(outputs, answer, settings):
     )
 
 
-# Pipeline -> what is compared of its answers.
+# Pipeline -> (outputs, the pipeline's answer, the pipeline, what it was given) -> `Beside`.
 BESIDE = {
     "Answer": _span,
     "Choose": _choice,

@@ -1,6 +1,7 @@
 """A SavedModel on strings that answers otherwise than the pipeline is refused."""
 
 import dataclasses
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from export.verifying import ParityError
 from export.verifying.parity import Comparison
 from export.verifying.strings import (
     BESIDE,
+    Beside,
     answers_on_strings,
     compare_on_strings,
     generated_text,
@@ -29,10 +31,11 @@ def test_every_pipeline_that_has_signatures_on_strings_is_compared():
 SCORES = {"b": 0.5, "a": 0.3, "c": 0.2}
 CLASSIFIED = Classification(("b",), 0.5, SCORES)
 TAGGED = Tagging((Word("the", "O", 0, 3, 0.9), Word("cat", "B-X", 4, 7, 0.7)), ())
+OFFSETS = [None, (0, 3), (3, 6), (6, 7), None]  # a token may begin with a space
 TAGS = {
     "tags": np.array([b"", b"O", b"B-X", b"I-X", b""]),
     "scores": np.array([0, 0.9, 0.7, 0.6, 0]),
-    "starts": np.array([-1, 0, 3, 6, -1]),  # a token may begin with a space
+    "starts": np.array([-1, 0, 3, 6, -1]),
     "ends": np.array([-1, 3, 6, 7, -1]),
 }
 OTHER = Span("cat", 4, 7, 0.2)
@@ -63,16 +66,6 @@ CASES = {
     "tags": ("Tag", TAGS, TAGGED, {"tags": np.array([b"", b"O", b"I-X", b"I-X", b""])}),
     "scores of tags": ("Tag", TAGS, TAGGED, {"scores": np.array([0, 0.9, 0.71, 0.6, 0])}),
     "places of tokens": ("Tag", TAGS, TAGGED, {"ends": np.array([-1, 6, 7, 9, -1])}),
-    "a token of spaces": (
-        "Tag",
-        {
-            "tags": np.array([b"O", b"B-X", b"O", b"I-X"]),
-            "scores": np.array([0.9, 0.7, 0.8, 0.6]),
-            "ends": np.array([3, 4, 5, 7]),
-        },
-        TAGGED,
-        {"tags": np.array([b"O", b"O", b"B-X", b"I-X"])},
-    ),
     "an answer": ("Answer", SPAN, FOUND, {"answer": b"th"}),
     "its place": ("Answer", SPAN, FOUND, {"start": 4}),
     "no answer": ("Answer", NO_SPAN, NONE, {"answer": b"cat", "start": 4}),
@@ -80,12 +73,24 @@ CASES = {
 }
 
 
-def compare(pipeline, answers, found, inputs=("a text",)):
-    comparison = Comparison(len(inputs))
-    settings = {"labels": ["a", "b", "c"]}
-    beside = BESIDE[pipeline]
+class Asked:
+    """A pipeline that has answered: of five tokens the second and third begin words."""
+
+    manifest = SimpleNamespace(settings={"labels": ["a", "b", "c"]})
+
+    @staticmethod
+    def encode(text):
+        windows = SimpleNamespace(rows=[SimpleNamespace(offsets=OFFSETS)])
+        return SimpleNamespace(windows=windows, tokens=[([0, 1], [1, 2])])
+
+
+def compare(pipeline, outputs, answer):
+    comparison = Comparison(1)
     compare_on_strings(
-        comparison, answers, inputs, lambda row, outputs: beside(outputs, found[row], settings)
+        comparison,
+        [outputs],
+        ["a text"],
+        lambda row, outputs: BESIDE[pipeline](outputs, answer, Asked, "a text"),
     )
     return comparison.finish()
 
@@ -93,12 +98,14 @@ def compare(pipeline, answers, found, inputs=("a text",)):
 @pytest.mark.parametrize("case", CASES)
 def test_an_answer_that_differs_is_refused(case):
     pipeline, outputs, answer, change = CASES[case]
-    figures = compare(pipeline, [outputs], [answer])
+    figures = compare(pipeline, outputs, answer)
     assert figures["saved_model_text_refused"] == figures["saved_model_text_ties"] == 0
     assert figures.get("saved_model_text_difference", 0) < 1e-6
-    message = "saved_model_text (answers '|numbers differ by 0.0).*; --no-strings leaves out saved"
+    message = (
+        "saved_model_text (answers '|numbers differ by 0.0).* Nothing was written. --no-strings"
+    )
     with pytest.raises(ParityError, match=message):
-        compare(pipeline, [outputs | change], [answer])
+        compare(pipeline, outputs | change, answer)
 
 
 @pytest.mark.parametrize(
@@ -124,7 +131,7 @@ def test_an_answer_that_differs_is_refused(case):
     ids=["classes", "tags", "spans", "none"],
 )
 def test_what_is_as_good_is_counted(pipeline, outputs, answer):
-    assert compare(pipeline, [outputs], [answer])["saved_model_text_ties"] == 1
+    assert compare(pipeline, outputs, answer)["saved_model_text_ties"] == 1
 
 
 def test_a_text_that_is_generated_is_compared_unless_another_is_as_good():
@@ -178,9 +185,9 @@ def test_what_is_refused_is_left_out_and_counted(tmp_path):
         None,
     ]
     assert answers[2] is answers[4] is None
-    found = [Embedding(np.zeros(1))] * len(inputs)
-    answers = [each and {"embedding": np.zeros(1)} for each in answers]
-    assert compare("Embed", answers, found, inputs)["saved_model_text_refused"] == 3
+    comparison = Comparison(len(inputs))
+    compare_on_strings(comparison, answers, inputs, lambda row, outputs: Beside())
+    assert comparison.finish()["saved_model_text_refused"] == 3
     assert answers_on_strings(tmp_path, OfSavedModels(()), inputs) is None
 
 

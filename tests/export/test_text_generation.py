@@ -1,0 +1,130 @@
+"""Texts that are generated in a graph: what is generated from their ids, as a text."""
+
+import pytest
+import tensorflow as tf
+
+from export.families import parts_of
+from export.signatures import Signature
+from export.text_graphs.signatures import text_signatures
+from seqkeras.models import RNNLanguageModel
+from serving.manifest import DecodingDefaults, Limits, TensorSpec, TextPrefix
+from serving.pipelines.pieces import Detokenizer
+from serving.text import CharacterTable, pad
+from tests.arrays import close, numbers, randomize
+from tests.export.test_text_graphs import pieces, wordpieces
+from tests.export.text_models import DECODING, LIMITS, PIPELINES, TEXTS, ask, saved
+
+
+def test_characters_are_generated_one_by_one():
+    table = CharacterTable.learn(TEXTS)
+    model = RNNLanguageModel(len(table), 5, 7)
+    model.build(None)
+    randomize(model)
+    defaults = DecodingDefaults()
+    by_ids = parts_of(model, max_length=40, decoding=defaults, pipeline="Generate").saved_model
+    limits = Limits(source_length=30, target_length=40)
+    by_text = text_signatures("Generate", by_ids, {"text": table}, limits, defaults)
+    token_ids, lengths = pad([table.encode(text) for text in TEXTS])
+    expected = numbers(by_ids["generate"].function(tf.constant(token_ids), tf.constant(lengths)))
+    actual = by_text["serving_default"].function(tf.constant(TEXTS))
+    close(actual["score"], expected["scores"], rtol=1e-4, atol=1e-4)
+    for row, length in enumerate(lengths):
+        ids = expected["generated_ids"][row, length : expected["generated_lengths"][row]]
+        assert actual["text"][row].numpy().decode() == table.decode(ids)
+
+
+def test_what_follows_a_prompt_is_what_is_generated_from_its_ids():
+    _, by_ids, tokenizers, _ = saved("Generate")
+    tokenizer, texts = tokenizers["text"], TEXTS[:2]
+    token_ids, lengths = pad([tokenizer.encode(text) for text in texts])
+    expected = numbers(by_ids["generate"].function(tf.constant(token_ids), tf.constant(lengths)))
+    actual = ask("Generate", text=texts)
+    close(actual["score"], expected["scores"], rtol=1e-4, atol=1e-4)
+    for row, length in enumerate(lengths):
+        ids = expected["generated_ids"][row, length : expected["generated_lengths"][row]]
+        assert len(ids)
+        assert actual["text"][row].decode() == tokenizer.decode(ids[ids != 0])
+
+
+@pytest.mark.parametrize(
+    ("tokenizer", "end_id"),
+    [(pieces("unigram"), 2), (wordpieces(), 3)],
+    ids=["pieces", "words"],
+)
+def test_what_follows_a_prompt_may_begin_with_a_space(tokenizer, end_id):
+    texts, whole = ["the cat", "the cat sat"], "the cat sat, on"
+    prompts = [without(end_id, tokenizer.analyze(text).token_ids) for text in texts]
+    ids = tokenizer.analyze(whole).token_ids
+
+    def generate(token_ids, lengths):
+        assert lengths.numpy().tolist() == [len(each) for each in prompts]
+        return {
+            "generated_ids": tf.constant([ids] * len(texts)),
+            "generated_lengths": tf.fill([len(texts)], len(ids)),
+            "scores": tf.zeros(len(texts)),
+        }
+
+    made = text_signatures(
+        "Generate",
+        {"generate": Signature(generate, [], [])},
+        {"text": tokenizer},
+        LIMITS,
+        DecodingDefaults(end_id=end_id),
+    )["serving_default"]
+    found = [each.decode() for each in made.function(tf.constant(texts))["text"].numpy()]
+    assert found == [whole.removeprefix(text) for text in texts]
+    assert found == [
+        Detokenizer(tokenizer, each).text(without(end_id, ids[len(each) :])) for each in prompts
+    ]
+
+
+def without(end_id, token_ids):
+    return [each for each in token_ids if each != end_id]
+
+
+def test_a_translation_is_what_is_generated_from_the_ids():
+    _, by_ids, tokenizers, _ = saved("Translate")
+    token_ids, lengths = pad([tokenizers["source"].encode(text) for text in TEXTS])
+    expected = numbers(by_ids["generate"].function(tf.constant(token_ids), tf.constant(lengths)))
+    actual = ask("Translate", text=TEXTS)
+    close(actual["score"], expected["scores"], rtol=1e-4, atol=1e-4)
+    for row in range(len(TEXTS)):
+        ids = expected["generated_ids"][row, : expected["generated_lengths"][row]]
+        assert actual["text"][row].decode() == tokenizers["target"].decode(ids[ids != 2])
+
+
+def of_text(score):
+    """A signature on ids that says by its score who was asked."""
+
+    def generate(token_ids, lengths):
+        rows = tf.shape(token_ids)[0]
+        ids = tf.concat([tf.cast(token_ids, tf.int32), tf.fill([rows, 1], 2)], axis=1)
+        found = {"generated_lengths": tf.cast(lengths, tf.int32) + 1}
+        return found | {"generated_ids": ids, "scores": tf.fill([rows], score)}
+
+    specs = [TensorSpec(name, "int64", ()) for name in ("token_ids", "lengths")]
+    return Signature(generate, specs, [])
+
+
+@pytest.mark.parametrize("pipeline", ["Generate", "Translate", "Translate of characters"])
+def test_texts_are_generated_by_the_beams_that_are_the_default(pipeline):
+    both = {"generate": of_text(-1.0), "generate_beam": of_text(-2.0)}
+    pipeline, _, of_characters = pipeline.partition(" of ")
+    tokenizers = PIPELINES[pipeline]()[1]
+    if of_characters:
+        tokenizers = dict.fromkeys(tokenizers, CharacterTable.learn(TEXTS))
+    for signatures, score in ((both, -2), ({"generate": both["generate"]}, -1)):
+        made = text_signatures(pipeline, signatures, tokenizers, LIMITS, DECODING[pipeline])
+        found = made["serving_default"].function(text=tf.constant(["the cat"]))
+        assert found["score"].numpy() == score
+
+
+def test_a_text_without_its_prefix_is_refused():
+    _, by_ids, tokenizers, _ = saved("Translate")
+    prefix = TextPrefix("language", ":", ("de", "fr"))
+    made = text_signatures(
+        "Translate", by_ids, tokenizers, LIMITS, DECODING["Translate"], None, prefix
+    )["serving_default"]
+    assert made.function(text=tf.constant(["de:the cat"]))["text"].shape == (1,)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="text: must be a language, then : "):
+        made.function(text=tf.constant(["it:the cat"]))

@@ -1,0 +1,71 @@
+"""Masks that are filled in a graph: the best tokens by Keras, joined as `serving` joins them."""
+
+import re
+
+import keras
+import numpy as np
+import pytest
+
+from export.text_graphs.pipelines.fill_mask import Masks
+from tests.arrays import close, numbers
+from tests.export.test_text_graphs import pairs, wordpieces
+from tests.export.text_models import ask, read, saved
+from tests.serving.pipelines.test_fill_mask import CONTINUED
+
+
+def test_masks_are_filled_with_the_best_tokens():
+    model, _, tokenizers, _ = saved("FillMask")
+    tokenizer = tokenizers["text"]
+    texts = ["the [MASK] sat on the [MASK]", "[MASK], and tabs!", "a line [MASK]"]
+    inputs, encodings = read(tokenizer, texts)
+    logits = numbers(model(inputs | {"masked_positions": np.tile(np.arange(8), (3, 1))})["token"])
+    scores = numbers(keras.ops.softmax(logits))
+    actual = ask("FillMask", text=texts)
+    assert actual["tokens"].shape == actual["scores"].shape == (3, 2, 5)
+    for row, encoding in enumerate(encodings):
+        places = [p for p, each in enumerate(encoding.tokens) if each == "[MASK]"]
+        filled = texts[row]
+        for number, place in enumerate(places):
+            best = np.argsort(-scores[row, place])[:5]
+            tokens = [tokenizer.token_of(int(each)) for each in best]
+            assert [each.decode() for each in actual["tokens"][row, number]] == tokens
+            close(actual["scores"][row, number], scores[row, place, best], rtol=1e-4, atol=1e-6)
+            mask = r"(?:(?<=\S)\s*)?\[MASK\]" if tokens[0].startswith("##") else r"\[MASK\]"
+            filled = re.sub(mask, tokens[0].removeprefix("##"), filled, count=1)
+        assert actual["text"][row].decode() == filled
+        assert not actual["scores"][row, len(places) :].any()
+        assert set(actual["tokens"][row, len(places) :].ravel()) <= {b""}
+
+
+@pytest.mark.parametrize(
+    ("texts", "fillers", "expected"),
+    [
+        (
+            ["the [MASK] [MASK].", "[MASK]", "a \u3000[MASK]"],
+            ["cat", "##s", "##s", "##ing"],
+            ["the cats.", "s", "aing"],
+        ),
+        (["[MASK][MASK] "], ["the", "cat"], ["thecat "]),
+    ],
+)
+def test_word_pieces_that_go_on_a_word_join_it(texts, fillers, expected):
+    tokenizer = wordpieces()
+    filled = Masks(tokenizer, "[MASK]").filled(texts, [tokenizer.id_of(each) for each in fillers])
+    assert [each.decode() for each in filled.numpy()] == expected
+
+
+@pytest.mark.parametrize(("text", "expected"), CONTINUED)
+def test_word_pieces_stand_where_serving_puts_them(text, expected):
+    tokenizer = wordpieces()
+    fillers = [tokenizer.id_of("##s")] * text.count("[MASK]")
+    [filled] = Masks(tokenizer, "[MASK]").filled([text], fillers)
+    assert filled.numpy().decode() == expected
+
+
+def test_byte_pairs_begin_with_a_space_or_join():
+    tokenizer = pairs("roberta")
+    texts = ["at <mask> at", "at <mask>", "at<mask>", "<mask><mask>", " <mask>\n <mask>", " <mask>"]
+    fillers = ["\u0120the", "the", *["\u0120the"] * 3, "the", "the", "\u0120the"]
+    filled = Masks(tokenizer, "<mask>").filled(texts, [tokenizer.id_of(each) for each in fillers])
+    expected = ["at the at", "atthe", "at the", "the the", " the\n the", " the"]
+    assert [each.decode() for each in filled.numpy()] == expected
