@@ -186,6 +186,12 @@ class Graph:
             [opsets.get(domain) or helper.make_opsetid(domain, 1) for domain in sorted(used)],
         )
 
+    def pass_identities(self):
+        """Let nodes read a tensor itself and not an Identity of it, or two Transposes that undo."""
+        for node in _every_node(self.model.graph):
+            for place, name in enumerate(node.input):
+                node.input[place] = self.unmoved(name)[-1]
+
     def remove_unused(self):
         """Remove nodes and constants that no output needs."""
         graph = self.model.graph

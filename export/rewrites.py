@@ -15,7 +15,8 @@
     padded heads       of keys that stay apart, in MultiHeadAttention   ->  a bias on the scores
 
 A rule matches exactly the nodes it replaces; whatever looks different stays as it is. Sizes are
-compared as symbols ("batch", "length"): equal symbols are equal sizes.
+compared as symbols ("batch", "length"): equal symbols are equal sizes. Those around recurrent nodes
+lie in `export.recurrent_rewrites`.
 """
 
 import numpy as np
@@ -23,6 +24,7 @@ from onnx import TensorProto, helper
 
 from export.composites import MICROSOFT
 from export.graph import attributes_of, become
+from export.recurrent_rewrites import begin_at_zeros, end_at_zeros, trust_lengths
 from seqkeras.values import NEVER
 
 WHOLE = 10**9  # tf2onnx's end of a slice that has no end
@@ -41,12 +43,16 @@ def simplify(graph, portable=False):
         _attend_by_rows,
         _attend_to_itself,
         _pad_by_bias,
+        trust_lengths,
+        *(() if portable else (end_at_zeros,)),
+        begin_at_zeros,
         _share_sizes,
         _join_reshapes,  # last: the others look for what stands between two
     )
     for rewrite in rewrites:
         for node in list(graph.nodes):
             rewrite(graph, node)
+    graph.pass_identities()
     graph.remove_unused()
 
 

@@ -1,0 +1,113 @@
+"""Recurrent layers as graphs: the nodes left around the native one, and the numbers of Keras."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from export.onnx_graphs import convert
+from seqkeras.attention.masks import padding_mask
+from seqkeras.recurrent import GRU, LSTM, Bidirectional, SimpleRNN
+from serving.manifest import TensorSpec
+from tests.arrays import close, floats, randomize
+from tests.export.running import run
+
+B, T, D, U = 3, 4, 5, 6
+SEQUENCE = TensorSpec("sequence", "float32", ("batch", "length", D))
+LENGTHS = TensorSpec("lengths", "int64", ("batch",))
+MASK = TensorSpec("mask", "bool", ("batch", "length"))
+STATE = TensorSpec("state", "float32", ("batch", U))
+LAYERS = {
+    "simple": lambda: SimpleRNN(U, return_sequences=True, return_state=True),
+    "lstm": lambda: LSTM(U, return_sequences=True, return_state=True),
+    "gru": lambda: GRU(U, return_sequences=True, return_state=True),
+    "bidirectional": lambda: Bidirectional(LSTM(U, return_sequences=True, return_state=True)),
+}
+
+
+def built(layer):
+    layer.build((None, None, D))
+    randomize(layer)
+    return layer
+
+
+def named(results):
+    return {f"y{number}": each for number, each in enumerate(results)}
+
+
+def exported(layer, function, inputs, **options):
+    """The graph of a function that gives what a layer does: outputs, and states (batch, U)."""
+    outputs = [
+        TensorSpec(name, "float32", ("batch", *["length"] * (len(each.shape) - 2), each.shape[-1]))
+        for name, each in named(layer(floats(1, 1, D))).items()
+    ]
+    return convert(function, inputs, outputs, name="toy", **options)
+
+
+@pytest.mark.parametrize("portable", [False, True], ids=["onnxruntime", "portable"])
+@pytest.mark.parametrize("kind", LAYERS)
+def test_lengths_go_to_the_native_node_and_zeros_do_not(kind, portable):
+    layer = built(LAYERS[kind]())
+
+    def function(sequence, lengths):
+        return named(layer(sequence, mask=padding_mask(lengths, ops.shape(sequence)[1])))
+
+    graph = exported(layer, function, [SEQUENCE, LENGTHS], portable=portable)
+    counts = graph.node_counts()
+    around = counts.keys() & {"Expand", "Where", "LessOrEqual", "Greater"}
+    # A row without a step: other runtimes may not give zeros.
+    assert around == ({"Expand", "Where"} if portable else set())
+    [node] = [each for each in graph.nodes if each.op_type in ("GRU", "LSTM")]
+    assert len(node.input) == 5
+    sequence, lengths = floats(B, T, D), np.array([T, 0, 2])
+    found = run(graph, {"sequence": sequence, "lengths": lengths})
+    for name, expected in function(sequence, lengths).items():
+        close(found[name], expected, rtol=1e-5, atol=1e-6)
+
+
+def test_what_is_given_stays():
+    layer = built(LAYERS["gru"]())
+
+    def function(sequence, mask, state):
+        return named(layer(sequence, mask=mask, initial_state=[state]))
+
+    graph = exported(layer, function, [SEQUENCE, MASK, STATE])
+    assert graph.node_counts()["Where"] == 2  # of lengths, and of rows without a step
+    given = {"sequence": floats(B, T, D), "state": floats(B, U, seed=1)}
+    mask = np.arange(T) < np.array([[T], [0], [2]])
+    found = run(graph, given | {"mask": mask})
+    for name, expected in function(mask=mask, **given).items():
+        close(found[name], expected, rtol=1e-5, atol=1e-6)
+    with pytest.raises(Exception, match="Invalid value/s in sequence_lens"):
+        run(graph, given | {"mask": mask[:, ::-1]})
+
+
+def test_a_mask_that_no_length_makes_is_asked_whether_it_is_right_padded():
+    layer = built(LAYERS["lstm"]())
+
+    def behind(sequence, lengths):
+        steps = ops.arange(ops.shape(sequence)[1], dtype="int64")
+        return named(layer(sequence, mask=lengths[:, None] <= steps[None]))
+
+    def beside(sequence, lengths):
+        steps = 1 + ops.arange(ops.shape(sequence)[1], dtype="int64")
+        return named(layer(sequence, mask=steps[:, None] < lengths[None]))
+
+    for function in (behind, beside):
+        graph = exported(layer, function, [SEQUENCE, LENGTHS])
+        assert graph.node_counts()["Where"] == 1
+
+
+def test_keras_layers_begin_at_zeros_too():
+    inputs = keras.Input((None, D), name="sequence")
+    model = keras.Model(inputs, keras.layers.LSTM(U)(inputs))
+    randomize(model)
+    graph = convert(
+        lambda sequence: {"y": model(sequence)},
+        [SEQUENCE],
+        [TensorSpec("y", "float32", ("batch", U))],
+        name="toy",
+    )
+    assert "Expand" not in graph.node_counts()
+    sequence = floats(B, T, D)
+    close(run(graph, {"sequence": sequence})["y"], model(sequence), rtol=1e-5, atol=1e-6)
