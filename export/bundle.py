@@ -1,26 +1,30 @@
 """A run becomes a bundle: written aside, verified, then renamed into place."""
 
+import contextlib
 import dataclasses
 import datetime
 import importlib.metadata
 import math
 from pathlib import Path
 
+import tensorflow as tf
+
 import seqkeras
 from export import generation, measuring, model_card, onnx_files, onnx_graphs, saved_model
 from export.checking import ExportError, require_fit
 from export.contents import read_contents
 from export.families import parts_of
+from export.families.calling import reason_of
 from export.families.saved_models import source_limits
+from export.keras_layers import steps_as_rows
+from export.place import require_free
 from export.quantize import quantize, require_precision
 from export.replacing import written_aside
 from export.scores import score_of
 from export.tensorflow_serving import write_serving_files
 from export.text_graphs.signatures import text_signatures
 from export.verifying import verify
-from seqkeras.runs import RECORD
 from serving.manifest import (
-    MANIFEST,
     SCHEMA_VERSION,
     Graph,
     Manifest,
@@ -94,7 +98,8 @@ def export(run, bundle, overwrite=False, say=lambda line: None, options=Options(
     """
     run, bundle = Path(run), Path(bundle)
     place = bundle.resolve()  # a link to a bundle stays, what it points to is replaced
-    with written_aside(place, lambda: _require_free(bundle, overwrite)) as folder:
+    aside = written_aside(place, lambda: require_free(bundle, overwrite, run))
+    with aside as folder, steps_as_rows():
         contents = read_contents(run)
         if contents.trained_in:
             say(f"the model was trained in {contents.trained_in}; it leaves in float32")
@@ -108,18 +113,18 @@ def export(run, bundle, overwrite=False, say=lambda line: None, options=Options(
     return manifest
 
 
-def _require_free(bundle, overwrite):
-    if not bundle.exists():
-        return
-    if (bundle / RECORD).is_file():
-        raise ExportError(f"{bundle}: is a run; the order is: python -m export RUN BUNDLE.")
-    if not (bundle / MANIFEST).is_file():
+@contextlib.contextmanager
+def _leaving(what):
+    """Tell of whatever a model's own code raises while it is traced."""
+    try:
+        yield
+    except (ValueError, OSError, tf.errors.OpError):  # these tell of themselves
+        raise
+    except Exception as error:
         raise ExportError(
-            f"{bundle}: exists, and is no bundle ({MANIFEST} is missing), so it is never replaced; "
-            "choose another folder."
-        )
-    if not overwrite:
-        raise ExportError(f"{bundle}: exists already; replace it with --overwrite.")
+            f"{what}: the model can not be traced with open sizes and with weights of its layers "
+            f"alone: {reason_of(error)}."
+        ) from error
 
 
 class _Bundle:
@@ -160,7 +165,6 @@ class _Bundle:
         self._write_tokenizers()
         graphs = self._convert()
         quantized = {name: self._quantize(graphs, name) for name in self.options.precisions}
-        (self.folder / "onnx").mkdir()
         written = {onnx_files.FLOAT32: graphs | self._generate_in_graph(graphs)} | quantized
         needs = onnx_files.save_precisions(written, self.folder / "onnx")
         described = {name: self._describe(name, needs[name]) for name in needs}
@@ -221,9 +225,10 @@ class _Bundle:
         graphs = {}
         for role, each in self.parts.graphs.items():
             self.say(f"ONNX graph {role}: tracing, converting, checking")
-            graphs[role] = onnx_graphs.convert(
-                each.function, each.inputs, each.outputs, role, self.options.portable
-            )
+            with _leaving(f"ONNX graph {role}"):
+                graphs[role] = onnx_graphs.convert(
+                    each.function, each.inputs, each.outputs, role, self.options.portable
+                )
         return graphs
 
     def _quantize(self, graphs, precision):
@@ -294,7 +299,8 @@ class _Bundle:
             saved_models["saved_model_text/1"] = by_text
         self.say(f"SavedModel on token ids{', SavedModel on strings' * bool(by_text)}")
         for path, each in saved_models.items():
-            saved_model.write(self.contents.model, each, self.folder / path)
+            with _leaving(path):
+                saved_model.write(self.contents.model, each, self.folder / path)
         return {
             path: {
                 key: Signature(tuple(each.inputs), tuple(each.outputs))

@@ -11,12 +11,14 @@ from types import SimpleNamespace
 
 import keras
 import numpy as np
+import tensorflow as tf
 
 from export.families.calling import axes_of, reason_of
 from export.families.inputs import FEEDS
 from export.families.saved_models import most_tokens
 from export.families.single import INPUTS
 from export.scores import wrong_target
+from export.signatures import tensorflow_specs
 from seqkeras.runs import RECORD, VALIDATION
 from serving.manifest import MANIFEST, BundleError, FileEntry, Graph, Manifest
 from serving.opening import Runtime
@@ -38,7 +40,10 @@ IDS = {
 MOST_EXAMPLES = 3  # that a refusal tells of
 TOLERANCE = 1e-4
 MOST_TOKENS = 2048  # that a model is tried with
+MOST_PADDED = 64  # that it is tried with, with padding and without
 LOGITS = ("output", "start", "end")  # the settings that name an output of logits
+PROBABILITIES = {"Softmax": "softmax", "Sigmoid": "sigmoid"}  # TensorFlow's operators, in words
+HANDED_ON = ("Identity", "Reshape", "Cast", "Squeeze", "ExpandDims")
 
 
 class ExportError(ValueError):
@@ -54,7 +59,8 @@ def require_fit(run, contents, parts, about):
         parts: its model's `Parts`.
         about: the fields of the manifest that tell of no file.
     """
-    reasons = [*_lengths(contents, parts), *_tokens(contents), *_inputs(contents, parts)]
+    reasons = [*_lengths(contents, parts), *_tokens(contents), *_labels(contents.record)]
+    reasons += _inputs(contents, parts)
     reasons = [f"{RECORD}: {each}" for each in reasons] + [*_weights(contents.model)]
     try:
         pipeline = _pipeline(run, parts, about | {"decoding": _with_known_ids(contents)})
@@ -69,10 +75,10 @@ def require_fit(run, contents, parts, about):
 
 
 def _weights(model):
-    """The first of a model's weights that hold what is not a number."""
+    """The first of a model's weights that hold what is no number, or infinite."""
     for weight in model.weights:
-        if np.isnan(keras.ops.convert_to_numpy(weight)).any():
-            yield f"the model's weights are not numbers, {weight.path} among them: train again"
+        if not np.isfinite(keras.ops.convert_to_numpy(weight)).all():
+            yield f"the model's weights are not finite, {weight.path} among them: train again"
             return
 
 
@@ -148,6 +154,13 @@ def _with_known_ids(contents):
     last = _decoder_size(contents.model) - 1
     ids = {name: min(getattr(decoding, name), last) for name in ("start_id", "end_id")}
     return dataclasses.replace(decoding, **ids)
+
+
+def _labels(record):
+    """Where a class is always sure: softmax of one number is 1."""
+    labels, several = record.settings.get("labels"), record.settings.get("multi_label")
+    if record.pipeline == "Classify" and labels and len(labels) < 2 and not several:
+        yield "settings.labels must be two at least, or settings.multi_label true"
 
 
 def _inputs(contents, parts):
@@ -239,43 +252,72 @@ def _behaviour(contents, parts):
     last, longest = len(tokenizers["text"]) - 1, contents.limits.source_length
     if pipeline == "Answer":
         longest = min(longest, contents.record.settings.get("window", Settings.window))
+    graph, most = parts.graphs["model"], min(longest, MOST_TOKENS)
+    whole = min(most, MOST_PADDED)
+    some = 1 + np.arange((whole + 1) // 2) % last
     demands = {
-        f"every id of its tokenizer, from 0 to {last}": np.full(2, last),
-        f"rows of {longest} tokens": np.ones(min(longest, MOST_TOKENS), int),
+        f"rows of {longest} tokens": lambda: _called(parts, np.ones(most, int)),
+        f"every id of its tokenizer, from 0 to {last}": lambda: _called(parts, np.full(most, last)),
+        "rows of any size in a graph": lambda: _activations(graph),
+        f"rows of {len(some)} tokens": lambda: _called(parts, some),
+        "rows with padding": lambda: _called(parts, some, whole - len(some)),
     }
-    for demand, tokens in demands.items():
+    answers = []
+    for demand, use in demands.items():
         try:
-            _called(parts, tokens)
+            answers.append(use())
         except Exception as error:  # whatever the model's own code raises
             yield f"the model must take {demand}; it says: {reason_of(error)}"
             return
-    alone, padded = (_called(parts, np.arange(1, 6), padding) for padding in (0, 3))
-    for spec in parts.graphs["model"].outputs:
-        yield from _numbers(contents, spec.name, alone[spec.name], padded[spec.name])
+    _, _, activations, alone, padded = answers
+    for name in (spec.name for spec in graph.outputs):
+        if not _same_rows(alone[name], padded[name]):
+            yield (
+                f"the model's {name} changes with the padding behind a text: leave it out, by "
+                "lengths, by padding_mask, or by Embedding(..., mask_zero=True)"
+            )
+        if _is_of_logits(contents.record, name) and (
+            activations[name] in PROBABILITIES or _are_probabilities(alone[name])
+        ):
+            yield (
+                f"the model's {name} are probabilities, and {pipeline} makes them of logits: leave "
+                f"out the {PROBABILITIES.get(activations[name], 'softmax')}"
+            )
 
 
-def _numbers(contents, name, alone, padded):
-    """What is wrong with an output for some tokens alone, and for the same with padding."""
-    record = contents.record
+def _same_rows(alone, padded):
+    """Whether an output for some tokens is the same where there is padding behind them."""
     own = tuple(slice(size) for size in alone.shape)
-    if not np.allclose(alone, padded[own], rtol=TOLERANCE, atol=TOLERANCE):
-        yield (
-            f"the model's {name} changes with the padding behind a text: leave it out, by lengths, "
-            "by padding_mask, or by Embedding(..., mask_zero=True)"
-        )
-    no_logits = record.pipeline == "Embed" or (
-        record.pipeline == "Classify" and not record.settings.get("labels")
-    )
+    return np.allclose(alone, padded[own], rtol=TOLERANCE, atol=TOLERANCE)
+
+
+def _is_of_logits(record, name):
+    """Whether the pipeline makes probabilities of that output."""
+    regression = record.pipeline == "Classify" and not record.settings.get("labels")
     named = [record.settings[key] for key in LOGITS if key in record.settings]
-    if not no_logits and name in (named or [name]) and _are_probabilities(alone):
-        yield (
-            f"the model's {name} are probabilities, and {record.pipeline} makes them of logits: "
-            "leave out the softmax"
-        )
+    return record.pipeline != "Embed" and not regression and name in (named or [name])
+
+
+def _activations(graph):
+    """The TensorFlow operator that each output of a `Signature` comes from: name -> its type."""
+
+    @tf.function(input_signature=tensorflow_specs(graph.inputs), autograph=False)
+    def traced(*tensors):
+        names = [spec.name for spec in graph.inputs]
+        return graph.function(**dict(zip(names, tensors, strict=True)))
+
+    outputs = traced.get_concrete_function().structured_outputs
+    return {name: _made_by(tensor.op) for name, tensor in outputs.items()}
+
+
+def _made_by(operation):
+    while operation.type in HANDED_ON:
+        operation = operation.inputs[0].op
+    return operation.type
 
 
 def _are_probabilities(numbers):
-    """Whether they look like those of a softmax."""
+    """Whether rows of numbers look like those of a softmax."""
     return bool((numbers >= 0).all() and np.allclose(numbers.sum(-1), 1, rtol=0, atol=1e-5))
 
 

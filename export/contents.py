@@ -3,12 +3,11 @@
 import dataclasses
 import json
 import warnings
-import zipfile
 from pathlib import Path
 
 import keras
 
-from export.families.calling import build
+from export.families.calling import build, reason_of
 from export.families.inputs import FEEDS, fed_specs
 from export.policies import in_float32, set_float32
 from seqkeras.runs import (
@@ -99,8 +98,8 @@ def _load_model(path, pipeline, inputs):
                 build(model, inputs or fed_specs(model, FEEDS.get(pipeline, {})))
                 model.load_weights(archive)
         return model, policies
-    except (ValueError, TypeError, OSError, KeyError, zipfile.BadZipFile) as error:
-        reason = str(error).splitlines()[0].rstrip(".")
+    except Exception as error:  # whatever a model's own code raises
+        reason = reason_of(error)
         raise RunError(
             f"{path}: not a model that Keras can load: {reason}; train again, or name the module "
             "of its classes by --import."

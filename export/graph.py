@@ -5,8 +5,8 @@ import collections
 import numpy as np
 import onnx
 from onnx import helper, numpy_helper
-from onnxruntime.tools.symbolic_shape_infer import SymbolicShapeInference
 
+from export.symbolic_shapes import infer_shapes, without_contradicted
 from serving.opening import Runtime
 
 LARGE = 1024  # bytes: a constant as large is a weight, and not a shape or an axis
@@ -39,7 +39,7 @@ class Graph:
     def infer(self):
         """Learn anew who makes each tensor and what sizes it has; returns a model that says so."""
         self.makers = {output: node for node in self.nodes for output in node.output}
-        inferred = _infer_shapes(self.skeleton())
+        inferred = infer_shapes(self.skeleton())
         values = [*inferred.graph.input, *inferred.graph.value_info, *inferred.graph.output]
         self.shapes = {
             value.name: _sizes(value)
@@ -55,7 +55,8 @@ class Graph:
 
     def remember_shapes(self, inferred):
         """Keep what inference found out: ONNX Runtime fuses more where it knows the sizes."""
-        _replace(self.model.graph.value_info, inferred.value_info)
+        kept = without_contradicted(inferred.value_info, self.skeleton())
+        _replace(self.model.graph.value_info, kept)
 
     def skeleton(self):
         """The model with its small constants; the weights are inputs."""
@@ -204,27 +205,6 @@ class Graph:
         _replace(graph.node, kept[::-1])
         _replace(graph.value_info, [each for each in graph.value_info if each.name in needed])
         self.constants = {name: value for name, value in self.constants.items() if name in needed}
-
-
-def _infer_shapes(model):
-    """A copy of a model that knows the types and the symbolic shapes of its tensors."""
-    inference = SymbolicShapeInference(
-        int_max=2**31 - 1, auto_merge=True, guess_output_rank=False, verbose=0
-    )
-    # What its `infer_shapes` does, which leaves a file in the working directory where it fails.
-    inference._preprocess(model)
-    complete = False
-    while inference.run_:
-        try:
-            complete = inference._infer_impl()
-        except Exception as error:  # whatever it makes of sizes that it can not compare
-            named = [name for name in inference.known_vi_ if "/" in name]  # after their layers
-            place = f" behind {named[-1].partition(':')[0]}" if named else ""
-            raise ValueError(f"sizes{place} can not be inferred: {error}") from error
-    inference._update_output_from_vi()
-    if not complete:
-        raise ValueError("symbolic shape inference does not come to an end")
-    return inference.out_mp_
 
 
 def become(node, op_type, inputs, domain="", **attributes):

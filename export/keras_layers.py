@@ -27,14 +27,45 @@ def as_composites():
         ops.gelu = _gelu(ops.gelu)
         backend.gru = _gru
         seeds.next = _next_seed
-        yield
+        with steps_as_rows():
+            yield
     finally:
         for owner, name, function in own:
             setattr(owner, name, function)
 
 
+@contextlib.contextmanager
+def steps_as_rows():
+    """Within this context a `TimeDistributed` applies its layer once, to all steps as rows.
+
+    Keras's own (3.15) maps over as many steps as the batch has rows where both sizes are open.
+    """
+    own = keras.layers.TimeDistributed.call
+    try:
+        keras.layers.TimeDistributed.call = _call_on_rows
+        yield
+    finally:
+        keras.layers.TimeDistributed.call = own
+
+
 def _next_seed(generator, ordered=True):
     return generator.state.value
+
+
+def _call_on_rows(layer, inputs, training=None, mask=None):
+    """(B, T, ...) through the layer of a `TimeDistributed` as (B T, ...)."""
+    batch, length = ops.shape(inputs)[:2]
+    options = {}
+    if layer.layer._call_has_mask_arg and mask is not None:
+        options["mask"] = _rows(mask)
+    if layer.layer._call_has_training_arg:
+        options["training"] = training
+    outputs = layer.layer.call(_rows(inputs), **options)
+    return ops.reshape(outputs, (batch, length, *ops.shape(outputs)[1:]))
+
+
+def _rows(x):
+    return ops.reshape(x, (-1, *ops.shape(x)[2:]))
 
 
 def _layer_normalization(own):

@@ -25,6 +25,8 @@ From the folder that holds this one:
 ```
 
 With NumPy and onnxruntime only{libraries}. In Python: `serving.load("{name}")({example})`.
+To replace the folder while it is served, rename another into its place: weights are mapped, so that
+writing into an open file changes answers, or ends the process.
 {saved_models}{operators}
 | input | answer |
 |---|---|
@@ -103,7 +105,7 @@ def write(folder, manifest):
         libraries=_libraries(folder, manifest),
         example=_in_python(examples[0]),
         saved_models=_saved_models(manifest),
-        operators=_operators(folder, manifest),
+        operators=about_operators(folder, manifest),
         answers=_rows((_cell(e), _cell(as_line(a, 1))) for e, a in zip(examples, answers)),
         input=_about_input(folder, manifest),
         generation=about_generation(manifest),
@@ -196,16 +198,30 @@ def _saved_models(manifest):
     return f"TensorFlow Serving takes {' and '.join(parts)}.\n" if parts else ""
 
 
-def _operators(folder, manifest):
-    """Whose operators the graphs have."""
-    domains = {
+def about_operators(folder, manifest):
+    """Whose operators the graphs of each precision have."""
+    graphs = {"float32": manifest.graphs}
+    graphs |= {name: each.graphs for name, each in manifest.precisions.items()}
+    standard = [name for name, roles in graphs.items() if _domains(folder, roles) == {""}]
+    others = [name for name in graphs if name not in standard]
+    lines = []
+    if standard:
+        lines.append(f"The graphs in {', '.join(standard)} have standard ONNX operators only.")
+    if others:
+        lines.append(
+            f"The graphs in {', '.join(others)} have operators of onnxruntime's own, which other "
+            "runtimes lack."
+        )
+    return "".join(f"\n{line}\n" for line in lines)
+
+
+def _domains(folder, graphs):
+    """The operator sets of graphs by role."""
+    return {
         each.domain
-        for graph in manifest.graphs.values()
+        for graph in graphs.values()
         for each in onnx.load(folder / graph.file, load_external_data=False).opset_import
     }
-    if domains == {""}:
-        return "\nThe graphs have standard ONNX operators only.\n"
-    return "\nThe graphs have operators of onnxruntime's own, which other runtimes lack.\n"
 
 
 def _parity(figures):

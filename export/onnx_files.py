@@ -29,7 +29,7 @@ def save(graphs, folder):
 
     Args:
         graphs: role -> `export.graph.Graph`.
-        folder: where to write; it exists.
+        folder: where to write; it is made if it is missing.
 
     Returns:
         role -> the names of the files that the graph needs beside its own: none, or `WEIGHTS`.
@@ -45,7 +45,7 @@ def save_precisions(precisions, folder, most_in_a_graph=MOST_IN_A_GRAPH):
 
     Args:
         precisions: name -> role -> `export.graph.Graph`; "float32" is one of the names.
-        folder: where to write; it exists.
+        folder: where to write; it is made if it is missing.
         most_in_a_graph: the most bytes of weights that lie in the file of a graph that is alone.
 
     Returns:
@@ -56,17 +56,19 @@ def save_precisions(precisions, folder, most_in_a_graph=MOST_IN_A_GRAPH):
         for precision, by_role in precisions.items()
         for role, graph in by_role.items()
     }
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
     weights = sum(value.nbytes for graph in graphs.values() for value in graph.constants.values())
     if len(graphs) == 1 and weights <= most_in_a_graph:
         [((precision, role), graph)] = graphs.items()
-        onnx.save(graph.whole(), Path(folder) / graph_file(role, precision))
+        onnx.save(graph.whole(), folder / graph_file(role, precision))
         return {precision: {role: ()}}
     store = _Store(graphs)
-    store.write(Path(folder))
+    store.write(folder)
     needs = {precision: {} for precision in precisions}
     for (precision, role), graph in graphs.items():
         model, needs[precision][role] = store.model(graph)
-        onnx.save(model, Path(folder) / graph_file(role, precision))
+        onnx.save(model, folder / graph_file(role, precision))
     return needs
 
 

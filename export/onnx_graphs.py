@@ -15,6 +15,7 @@ from keras.src.export.tf2onnx_lib import patch_tf2onnx
 from onnxruntime.tools import symbolic_shape_infer
 
 from export.composites import LOWERINGS, PORTABLE_LOWERINGS, op_handlers
+from export.dilations import dilations_of
 from export.folding import fold_constants
 from export.freezing import freeze
 from export.graph import Graph
@@ -80,7 +81,7 @@ def _to_onnx(frozen, by_name, name, lowerings):
                 custom_op_handlers=op_handlers(
                     frozen.graph.as_graph_def(), frozen.weights, lowerings
                 ),
-                custom_rewriter=[_compare_zeros],
+                custom_rewriter=[_compare_zeros, dilations_of(frozen.graph)],
             )
             # Each of its passes would else work on a copy of the graph, against errors that none
             # has.

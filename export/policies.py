@@ -55,7 +55,7 @@ def set_float32(model):
 def _config_in_float32(content):
     """The configuration with float32 everywhere, and the names of the policies that were others.
 
-    Tensors between layers have types too, which tell of a policy only where none is named.
+    Tensors between layers have types too, which tell of no policy.
     """
     found = {"name": set(), "dtype": set()}
 
@@ -65,7 +65,8 @@ def _config_in_float32(content):
             part[key] = "float32"
 
     def read(part):
-        rename(part, "dtype")
+        if "keras_history" not in part:  # a tensor's
+            rename(part, "dtype")
         if part.get("class_name") == "DTypePolicy":
             rename(part["config"], "name")
         return part

@@ -157,6 +157,8 @@ class _Rewriter:
         attributes = {"alpha": 1, "beta": 1, "transA": 0, "transB": 0} | attributes_of(node)
         turned = attributes.pop("transB")
         source, kernel, bias = [*node.input, ""][:3]
+        if not bias:  # which is all that beta multiplies
+            attributes["beta"] = 1
         if not self._is_kernel(kernel, axis=0 if turned else 1):
             return
         columns = self.constants[kernel].shape[0 if turned else 1]

@@ -225,7 +225,7 @@ def save_run(
         _plain(folder, "inputs", inputs),
     )
     record.parse(folder)
-    validation = _plain(folder, "validation", list(validation))
+    validation = _plain(folder, "validation", validation)
     if not are_examples(validation):
         raise RunError(f"{folder}: validation must be {EXAMPLES}.")
     scores = _plain(folder, "scores", scores or {})

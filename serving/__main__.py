@@ -36,7 +36,7 @@ def main(argv=None):
         status = INTERRUPTED
     except BrokenPipeError:
         status = PIPE_CLOSED
-    except (OSError, ValueError) as error:
+    except (ImportError, OSError, ValueError) as error:
         print(f"{PROGRAM}: {_message(error)}", file=sys.stderr)
         status = 1
     _flush_or_drop_output()
@@ -79,6 +79,8 @@ def bench(options):
             values = list(_taken(pipeline, options, inputs(pipeline, texts, options.json_input)))
     if not values:
         raise ValueError("bench: there is nothing to answer; name a file of texts with --input.")
+    if options.json:
+        open(options.json, "ab").close()  # refuses before anything is measured
     rows = [
         measure(pipeline, values, size, options.seconds, options.repeats, **chosen)
         for size in options.batch_sizes
@@ -96,7 +98,7 @@ def bench(options):
             f"{options.threads or 'default'} thread{'' if options.threads == 1 else 's'}",
         ]
     )
-    measured = f"{measured}; {machine()}"
+    measured += f"; {machine()}"
     print(f"measured: {measured}")
     if options.json:
         content = json.dumps({"measured": measured, "rows": rows}, indent=2)
@@ -329,6 +331,8 @@ def _print(text, **options):
 def _message(error):
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename or 'output'}: {error.strerror}"
+    if isinstance(error, ImportError):
+        return f"{error}: pip install -r {Path(__file__).with_name('requirements.txt')}"
     return str(error)
 
 

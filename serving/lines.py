@@ -116,7 +116,7 @@ def _from_json(text, name):
 
 def _columns(text, fields, name):
     """Return the columns of a text as the parts of an input; choices are all further columns."""
-    first, *others = text.split("\t") if fields else [text]
+    first, *others = text.split("\t") if fields[1:] else [text]
     if fields[1:] == ("choices",):
         return first, others
     if not others and fields[1:] in ((), ("pair",)):

@@ -54,6 +54,8 @@ class EncoderDecoder:
         BundleError: if a graph is missing, can not be opened, or is not what the manifest says.
     """
 
+    roles = ("encoder", "decoder_step")
+
     def __init__(self, folder, manifest, runtime=None):
         runtime = runtime or Runtime()
         self._decoder = _Decoder(folder, manifest, runtime)
@@ -93,6 +95,8 @@ class LanguageModel:
     Raises:
         BundleError: if the graph is missing, can not be opened, or is not what the manifest says.
     """
+
+    roles = ("decoder_step",)
 
     def __init__(self, folder, manifest, runtime=None):
         self._decoder = _Decoder(folder, manifest, runtime or Runtime())

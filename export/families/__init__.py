@@ -1,7 +1,7 @@
 """What leaves of a model, by the way it answers: in one go, or token by token.
 
-A model that has `encode` and `step` is an encoder-decoder, one that has `read_beams` a language
-model (`seqkeras.decoding` says what these are); any other answers in one go.
+A model that has all of `ENCODER_DECODER` is one, one that has all of `LANGUAGE_MODEL` is one
+(`seqkeras.decoding` says what these are); any other answers in one go.
 """
 
 import dataclasses
@@ -9,6 +9,9 @@ import dataclasses
 from export.families import decoders, saved_models, single
 from export.signatures import Signature
 from serving.manifest import StateEntry
+
+ENCODER_DECODER = ("encode", "step", "state_entries", "target_vocab_size")
+LANGUAGE_MODEL = ("read_beams", "state_entries", "vocab_size")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,14 +46,14 @@ def parts_of(model, inputs=None, max_length=None, decoding=None, pipeline=None):
     Raises:
         ValueError: if it is not known what the model is called with, or it can not be called so.
     """
-    if hasattr(model, "encode") and hasattr(model, "step"):
+    if _has_all(model, ENCODER_DECODER):
         return Parts(
             "encoder-decoder",
             decoders.encoder_decoder_graphs(model),
             saved_models.encoder_decoder(model, max_length, decoding),
             decoders.state_entries(model),
         )
-    if hasattr(model, "read_beams"):
+    if _has_all(model, LANGUAGE_MODEL):
         return Parts(
             "language model",
             decoders.language_model_graphs(model),
@@ -59,3 +62,7 @@ def parts_of(model, inputs=None, max_length=None, decoding=None, pipeline=None):
         )
     graphs = single.graphs(model, inputs, pipeline)
     return Parts("one go", graphs, saved_models.single(model, graphs))
+
+
+def _has_all(model, names):
+    return all(hasattr(model, name) for name in names)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import keras
 import numpy as np
 
-from export.families.shapes import infer_outputs
+from export.families.shapes import at_some_size, infer_outputs
 
 
 def called(model, inputs):
@@ -45,13 +45,17 @@ def build(model, inputs):
     Raises:
         ValueError: if the model can not be called so.
     """
-    ones = {
-        spec.name: np.ones(
-            [2 if isinstance(size, str) else size for size in spec.shape], spec.dtype
-        )
-        for spec in inputs
-    }
-    _by_a_way(model, inputs, lambda way: way(ones))
+
+    def ones(sizes):
+        return {
+            spec.name: np.ones([sizes.get(size, size) for size in spec.shape], spec.dtype)
+            for spec in inputs
+        }
+
+    def call(way):
+        at_some_size(inputs, lambda sizes, _: way(ones(sizes)))
+
+    _by_a_way(model, inputs, call)
 
 
 def _by_a_way(model, inputs, use):

@@ -26,13 +26,15 @@ def encoder_decoder(model, max_length, decoding=None):
         decoding: the manifest's `DecodingDefaults`.
     """
     decoding = decoding or DecodingDefaults()
+    scored = (*SOURCE, TensorSpec("target_ids", "int64", ("batch", "target_length")))
 
     def score(token_ids, lengths, target_ids):
         inputs = {"token_ids": token_ids, "lengths": lengths, "target_ids": target_ids}
-        return {"log_probs": ops.log_softmax(model(_checked(model, inputs)))}
+        return {"log_probs": ops.log_softmax(model(_checked(model, scored, inputs)))}
 
     def generate(defaults, token_ids, lengths):
-        state = model.encode(**_checked(model, {"token_ids": token_ids, "lengths": lengths}))
+        given = {"token_ids": token_ids, "lengths": lengths}
+        state = model.encode(**_checked(model, SOURCE, given))
         found = decode(
             model.step,
             state,
@@ -44,9 +46,8 @@ def encoder_decoder(model, max_length, decoding=None):
 
     vocab_size = model.target_vocab_size
     log_probs = TensorSpec("log_probs", "float32", ("batch", "target_length", vocab_size))
-    target_ids = TensorSpec("target_ids", "int64", ("batch", "target_length"))
     return {
-        "serving_default": Signature(score, [*SOURCE, target_ids], [log_probs]),
+        "serving_default": Signature(score, scored, [log_probs]),
         **_generating(generate, SOURCE, max_length, decoding),
     }
 
@@ -68,12 +69,12 @@ def language_model(model, max_length, decoding=None):
     )
 
     def score(token_ids):
-        inputs = _checked(model, {"token_ids": token_ids})
+        inputs = _checked(model, tokens[:1], {"token_ids": token_ids})
         return {"log_probs": ops.log_softmax(model(inputs))}
 
     def generate(defaults, token_ids, lengths):
         given = {"token_ids": token_ids, "lengths": lengths}
-        prompts = _checked(model, given, room=max_length - 1)
+        prompts = _checked(model, tokens, given, room=max_length - 1)
         search = search_of(defaults, max_length - 1)
         found = search_behind(model, search, **prompts, max_length=max_length - 1)
         return with_first(**prompts, results=best_of(found))
@@ -104,52 +105,78 @@ def _generating(generate, inputs, max_length, decoding):
 def single(model, graphs):
     """The signatures of the ONNX graphs, "model" being `serving_default`."""
 
-    def checked(function):
-        return lambda **tensors: function(**_checked(model, tensors))
+    def checked(signature):
+        return lambda **tensors: signature.function(**_checked(model, signature.inputs, tensors))
 
     return {
         "serving_default" if role == "model" else role: Signature(
-            checked(each.function), each.inputs, each.outputs
+            checked(each), each.inputs, each.outputs
         )
         for role, each in graphs.items()
     }
 
 
-def _checked(model, inputs, room=None):
-    """The inputs, behind assertions that ids are in their vocabularies and lengths fit.
+def _checked(model, specs, inputs, room=None):
+    """The inputs, behind assertions that sizes agree, ids are in their vocabularies, lengths fit.
 
     Args:
         model: that takes them.
+        specs: their `TensorSpec`s: axes of one name have one size.
         inputs: name -> tensor.
         room: the most tokens of a prompt, so that something can follow; None for no prompts.
     """
-    name, first = next(iter(inputs.items()))
-    some = tf.shape(first)[0] > 0
-    checks = [tf.debugging.Assert(some, [f"{name}: must have a row at least."])]
-    for name, (_, size) in getattr(model, "id_limits", {}).items():
-        if name in inputs:
-            ids = inputs[name]
-            message = f"{name}: each must be from 0 to {size - 1}."
-            checks.append(tf.debugging.Assert(tf.reduce_all((ids >= 0) & (ids < size)), [message]))
+    demands = [*_sizes(specs, inputs), *_ids(model, inputs), *_lengths(inputs, room)]
+    checks = [tf.debugging.Assert(tf.reduce_all(held), [demand]) for held, demand in demands]
+    with tf.control_dependencies(checks):
+        return {name: tf.identity(each) for name, each in inputs.items()}
+
+
+def _sizes(specs, inputs):
+    """Yield what must hold of the sizes of inputs, and how it is said."""
+    places = {}
+    for spec in specs:
+        for place, axis in enumerate(spec.shape):
+            if isinstance(axis, str):
+                places.setdefault(axis, []).append((spec.name, place))
+    for axis, own in places.items():
+        first, *others = (tf.shape(inputs[name])[place] for name, place in own)
+        if others:
+            names = ", ".join(dict.fromkeys(name for name, _ in own))
+            yield tf.stack(others) == first, f"{names}: must have the same size along {axis}."
+        if own[0] == (specs[0].name, 0):
+            yield first > 0, f"{specs[0].name}: must have a row at least."
+
+
+def _ids(model, inputs):
+    """Yield what must hold of ids; of a model that says nothing of them, that none is below 0."""
     most = most_tokens(model)
     for name in ("token_ids", "target_ids"):
         if most is not None and name in inputs:
-            fit = tf.shape(inputs[name])[-1] <= most
-            checks.append(tf.debugging.Assert(fit, [f"{name}: at most {most} in a row."]))
+            yield tf.shape(inputs[name])[-1] <= most, f"{name}: at most {most} in a row."
+    if "token_ids" in inputs and inputs["token_ids"].shape.rank > 1:
+        some = tf.shape(inputs["token_ids"])[-1] > 0
+        yield some, "token_ids: must have a column at least."
+    limits = {"token_ids": (None, None)} | getattr(model, "id_limits", {})
+    for name, (_, size) in limits.items():
+        if name in inputs and size is None:
+            yield inputs[name] >= 0, f"{name}: each must be from 0 on."
+        elif name in inputs:
+            held = (inputs[name] >= 0) & (inputs[name] < size)
+            yield held, f"{name}: each must be from 0 to {size - 1}."
+
+
+def _lengths(inputs, room):
+    """Yield what must hold of numbers of tokens and of places among them."""
     for name, least in (("lengths", 1), ("masked_positions", 0)):
         if name in inputs and "token_ids" in inputs:
-            within = inputs[name] - least
+            within = tf.cast(inputs[name], tf.int64) - least
             longest = tf.shape(inputs["token_ids"], tf.int64)[-1]
-            fit = tf.reduce_all((within >= 0) & (within < longest))
             beyond = "" if least else " less one"
-            message = f"{name}: each must be from {least} to the length of token_ids{beyond}."
-            checks.append(tf.debugging.Assert(fit, [message]))
+            demand = f"{name}: each must be from {least} to the length of token_ids{beyond}."
+            yield (within >= 0) & (within < longest), demand
     if room is not None:
-        fit = tf.reduce_all(inputs["lengths"] <= room)
-        message = f"lengths: at most {room}, so that something can follow a prompt."
-        checks.append(tf.debugging.Assert(fit, [message]))
-    with tf.control_dependencies(checks):
-        return {name: tf.identity(each) for name, each in inputs.items()}
+        demand = f"lengths: at most {room}, so that something can follow a prompt."
+        yield inputs["lengths"] <= room, demand
 
 
 def source_limits(model):

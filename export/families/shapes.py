@@ -6,14 +6,41 @@ import tensorflow as tf
 
 from serving.manifest import TensorSpec
 
-SIZES = ((2, 3, 5, 7, 11, 13), (3, 5, 7, 11, 13, 17))  # of the symbols, in two traces
+# The sizes of symbols in two traces. A batch falls, so that nothing made of a length is taken for
+# it; lengths rise, by primes, so that none is taken for one that is made of another.
+BATCH = 5, 2
+LENGTHS = (3, 5), (4, 7), (6, 13), (8, 19), (10, 27), (12, 41)
+LONGER = 0, 8, 32, 128, 512  # steps more, for models that take no short sequence
+
+
+def at_some_size(inputs, use):
+    """What `use` returns at the first sizes at which it raises nothing.
+
+    Args:
+        inputs: list of `TensorSpec`, whose first symbol is the batch.
+        use: takes two dictionaries, of sizes by symbol.
+
+    Raises:
+        Exception: what it raises at the first sizes, if it does so at all.
+    """
+    symbols = dict.fromkeys(size for spec in inputs for size in spec.shape if isinstance(size, str))
+    errors = []
+    for steps in LONGER:
+        lengths = ((one + steps, other + steps) for one, other in itertools.cycle(LENGTHS))
+        pairs = dict(zip(symbols, itertools.chain([BATCH], lengths)))
+        try:
+            return use(*({name: pair[trace] for name, pair in pairs.items()} for trace in (0, 1)))
+        except Exception as error:  # whatever the model's own code raises
+            errors.append(error)
+    raise errors[0]
 
 
 def infer_outputs(function, inputs):
     """The `TensorSpec`s of a function's results.
 
-    The function is traced with two sizes for each symbol. An axis that has one size in both is a
-    number; one that has a symbol's sizes is that symbol; any other gets a name of its own.
+    The function is traced with two sizes for each symbol, the shortest that it takes. An axis that
+    has one size in both is a number; one that has a symbol's sizes is that symbol; any other gets a
+    name of its own.
 
     Args:
         function: takes tensors by keyword, returns a dictionary of tensors.
@@ -22,18 +49,19 @@ def infer_outputs(function, inputs):
     Returns:
         A list of `TensorSpec`, in the order of the function's results.
     """
-    symbols = dict.fromkeys(size for spec in inputs for size in spec.shape if isinstance(size, str))
-    traces = [
-        _trace(function, inputs, dict(zip(symbols, itertools.cycle(sizes)))) for sizes in SIZES
-    ]
-    names = {tuple(sizes[place] for sizes in SIZES): symbol for place, symbol in enumerate(symbols)}
+    return at_some_size(inputs, lambda *pair: _outputs(function, inputs, pair))
+
+
+def _outputs(function, inputs, pair):
+    traces = [_trace(function, inputs, sizes) for sizes in pair]
+    names = {(size, pair[1][symbol]): symbol for symbol, size in pair[0].items()}
     return [
         TensorSpec(
             name,
             first.dtype.name,
             tuple(
-                _name(f"{name}_axis_{axis}", pair, names)
-                for axis, pair in enumerate(zip(first.shape, second.shape, strict=True))
+                _name(f"{name}_axis_{axis}", sizes, names)
+                for axis, sizes in enumerate(zip(first.shape, second.shape, strict=True))
             ),
         )
         for (name, first), second in zip(traces[0].items(), traces[1].values(), strict=True)

@@ -51,6 +51,19 @@ them without options, but for these:
 
 {exceptions}"""
 
+ANSWERS = {  # pipeline -> what it answers otherwise
+    "Answer": """\
+- `score` is the sum of two logits, of where the answer begins and where it ends, and no
+  probability; `null_score` is that of no answer.""",
+    "Tag": """\
+- Each token of a text has a tag, a score and its place: a word has those of its first token. They
+  are not joined to words and entities. Special tokens and padding have the tag "", at -1.""",
+    "Generate": "- Why a text ends, `finish` of `serving`, is not said.",
+}
+NO_ANSWER = """\
+- Where there is no answer, `answer` is "", `start` and `end` are -1, and `score` is still that of
+  the best one: `margin` of `serving` is `score` less `null_score`."""
+
 
 def notes(folder, manifest, names, inputs, batched):
     """The files: name -> text.
@@ -127,6 +140,10 @@ def _exceptions(folder, manifest):
             yield "- A text that is not composed (Unicode NFC) is refused."
         else:
             yield from _of_subwords(tokenizer)
+    if manifest.pipeline in ANSWERS:
+        yield ANSWERS[manifest.pipeline]
+    if manifest.pipeline == "Answer" and manifest.settings.get("no_answer"):
+        yield NO_ANSWER
     if manifest.pipeline == "Classify" and manifest.settings.get("multi_label"):
         yield (
             "- `label` is the best label, even where its score is under the threshold: which "

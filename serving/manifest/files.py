@@ -73,8 +73,8 @@ def read_bundle(folder, read):
 
     An exporter that replaces a bundle renames the old folder aside, as its sibling
     `.NAME.replaced-…`, then the new one in. A reader that meets the gap between the two, or files
-    of both, tries again, for up to a second. A bundle that is plainly missing or damaged is
-    refused at once.
+    of both, or one that was written meanwhile, tries again, for up to a second. A bundle that is
+    plainly missing or damaged is refused at once.
 
     Raises:
         BundleError: if the bundle can not be read, or still changes after a second.
@@ -83,10 +83,12 @@ def read_bundle(folder, read):
     for pause in (*PAUSES, None):
         before = _seen(folder)
         try:
-            result = read(read_manifest(folder))
-            if _seen(folder) == before:
+            manifest = read_manifest(folder)
+            files = _states(folder, manifest)
+            result = read(manifest)
+            if _seen(folder) == before and _states(folder, manifest) == files:
                 return result
-            failure = BundleError(f"{folder}: it was replaced while it was read. Try again.")
+            failure = BundleError(f"{folder}: it changed while it was read. Try again.")
         except (OSError, ValueError) as error:
             if pause is None or not _is_being_replaced(folder, before):
                 raise
@@ -115,6 +117,18 @@ def _seen(folder):
             return stream.read(), status.st_ino, status.st_mtime_ns
     except (OSError, ValueError):  # a path that holds NUL is a ValueError
         return None
+
+
+def _states(folder, manifest):
+    """Return of each file how large it is, which one and how old; None where it is not there."""
+    states = []
+    for name in manifest.files:
+        try:
+            status = os.stat(folder / name)
+            states.append((status.st_size, status.st_ino, status.st_mtime_ns))
+        except OSError:
+            states.append(None)
+    return states
 
 
 def _missing(folder, error):

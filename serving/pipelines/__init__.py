@@ -58,6 +58,7 @@ from pathlib import Path
 from ..checks import shown
 from ..manifest import BundleError, read_bundle, verify_files
 from ..opening import Runtime
+from ..session import EncoderDecoder, LanguageModel
 from .answer import Answer
 from .choose import Choose
 from .classify import Classify
@@ -65,6 +66,7 @@ from .embed import Embed
 from .fill_mask import FillMask
 from .forecast import Forecast
 from .generate import Generate
+from .model import Model
 from .tag import Tag
 from .translate import Translate
 
@@ -72,6 +74,8 @@ PIPELINES = {
     each.__name__: each
     for each in (Translate, Generate, Classify, Tag, Answer, Choose, Embed, FillMask, Forecast)
 }
+# Whose graphs a pipeline opens: a bundle may hold others, for hosts that are not Python.
+_OPENS = {"Translate": EncoderDecoder, "Generate": LanguageModel}  # all others a Model
 
 
 def open_bundle(path, precision=None, threads=None, providers=None):
@@ -92,7 +96,9 @@ def open_bundle(path, precision=None, threads=None, providers=None):
                 f"seqkeras-serving has {', '.join(PIPELINES)}: "
                 "upgrade seqkeras-serving."
             )
-        files = [file for graph in runtime.graphs_of(manifest).values() for file in graph.files]
+        roles = _OPENS.get(manifest.pipeline, Model).roles
+        graphs = runtime.graphs_of(manifest)
+        files = [file for role in roles if role in graphs for file in graphs[role].files]
         verify_files(folder, manifest, dict.fromkeys([*files, *manifest.tokenizers.values()]))
         return PIPELINES[manifest.pipeline](folder, manifest, runtime)
 

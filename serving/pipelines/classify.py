@@ -11,6 +11,8 @@ from .model import TOKENS, Model, sigmoid, softmax
 from .settings import read_settings, wrong_output
 from .trees import TreeReader
 
+PAIR = ("text", "pair")
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -45,10 +47,11 @@ class _Texts:
     """Texts, or pairs of texts, to `Encoding`s."""
 
     packing = TOKENS
-    fields = ("text", "pair")
 
     def __init__(self, folder, manifest, pairs):
         self._reader, self._pairs = TextReader(folder, manifest), pairs
+        takes_pairs = pairs is not False and self._reader.takes_pairs
+        self.fields = PAIR if takes_pairs else PAIR[:1]
 
     def read(self, text, name, truncate):
         if isinstance(text, Mapping) and set(text) == {"text"}:
@@ -59,8 +62,8 @@ class _Texts:
             raise ValueError(f"{name} must be {expected}.")
         if not is_pair:
             return self._reader.read(text, name, truncate)
-        names = [f"{name}, {field}" for field in self.fields]
-        return self._reader.read_pair(*parts_of(text, self.fields, name), names, truncate)
+        names = [f"{name}, {field}" for field in PAIR]
+        return self._reader.read_pair(*parts_of(text, PAIR, name), names, truncate)
 
 
 class Classify:
@@ -76,13 +79,14 @@ class Classify:
         manifest: its `Manifest`.
         runtime: a `Runtime`, how its graph is run.
 
+    Attributes:
+        fields: the names of an input's parts: of a text, of a pair or of a tree.
+
     Raises:
         BundleError: if the graph, the tokenizer or the settings are not what the pipeline needs.
 
     Reference: of trees, Tai et al. 2015, section 4.1, https://arxiv.org/abs/1503.00075
     """
-
-    fields = _Texts.fields
 
     def __init__(self, folder, manifest, runtime=None):
         self.manifest = manifest
@@ -93,6 +97,7 @@ class Classify:
             self._reader = TreeReader(folder, manifest)
         else:
             self._reader = _Texts(folder, manifest, self._settings.pairs)
+        self.fields = self._reader.fields
         outputs = [self._settings.output]
         self._model = Model(folder, manifest, runtime, outputs, self._reader.packing)
 

@@ -82,15 +82,15 @@ class Embed:
         text = text_of(text, name)
         return self._reader.read(text, name, truncate)
 
-    def similarity(self, texts, others, **options):
+    def similarity(self, texts, others, truncate=False, token_budget=TOKEN_BUDGET):
         """Return the cosines of the vectors of two lists of texts, (texts, others) float32.
 
         Args:
             texts, others: lists of texts, or anything else that yields them.
-            options: as `Embed` takes them when it is called.
+            truncate, token_budget: as `Embed` takes them when it is called.
 
         Raises:
-            ValueError: if a text is refused.
+            ValueError: if a text or an option is refused.
         """
         for name, given in (("texts", texts), ("others", others)):
             if isinstance(given, (str, Mapping)) or not isinstance(given, Iterable):
@@ -98,7 +98,7 @@ class Embed:
                     f"Embed: {name} must be a list of strings; received {shown(given)}."
                 )
         texts, others = [*texts], [*others]
-        vectors = self([*texts, *others], **options | {"normalize": True})
+        vectors = self([*texts, *others], True, truncate, token_budget)
         rows, columns = vectors[: len(texts)], vectors[len(texts) :]
         cosines = np.array(
             [[row.vector @ column.vector for column in columns] for row in rows], "float32"

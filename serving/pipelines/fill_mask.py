@@ -140,6 +140,7 @@ class FillMask:
 
     def _answer(self, row, logits, top_k):
         masks, pieces, done = [], [], 0
+        takes_spaces = self._settings.mask_token in self._tokenizer.left_stripped
         for at, scores in zip(row.masks, softmax(logits)):
             best = np.argsort(-scores, kind="stable")[:top_k]
             tokens = [self._tokenizer.decode([index], special_tokens=True) for index in best]
@@ -147,15 +148,14 @@ class FillMask:
                 tuple(Filler(token.strip(), float(scores[i])) for token, i in zip(tokens, best))
             )
             start, end = row.encoding.offsets[at]
-            mask = row.text[start:end].lstrip()
-            before = row.text[done : end - len(mask)]
-            takes_spaces = len(mask) < end - start
+            mask = row.text[start:end]  # with the white space that it takes, or trimmed
+            before = row.text[done : end - len(mask.lstrip())]
             joins, spaced = how_it_stands(self._tokenizer, int(best[0]), takes_spaces)
             filler = masks[-1][0].token
             if self._tokenizer.is_word_piece:
                 filler = filler.removeprefix(CONTINUES)
             pieces += [_before_filler(before, joins, spaced, is_first=done == 0), filler]
-            done = end
+            done = start + len(mask.rstrip())
         return Filling("".join([*pieces, row.text[done:]]), tuple(masks))
 
 

@@ -33,11 +33,13 @@ class _Row:
         text: as it was given.
         token_ids: its ids.
         room: how many tokens may follow.
+        samples: which of its samples are drawn; a single one where nothing is.
     """
 
     text: str
     token_ids: list
     room: int
+    samples: range = range(1)
 
 
 class Generate:
@@ -72,7 +74,8 @@ class Generate:
 
         Args:
             prompts: a string, which may be empty, or a list of strings.
-            token_budget: the most tokens of a batch, each once for every beam or sample.
+            token_budget: the most tokens of a batch, each once for every beam or sample. Samples of
+                a prompt may be of several batches.
             options: those of `serving.pipelines.options.Options`, by name: max_new_tokens,
                 min_new_tokens, beam_size, n_best, length_penalty, early_stopping, sample,
                 temperature, top_k, top_p, seed, repetition_penalty, banned_tokens, forced_tokens,
@@ -89,11 +92,14 @@ class Generate:
         require_count("Generate: token_budget", token_budget)
         texts, names = each_of(prompts, "Generate: prompt")
         rows = [self._row(text, name, options) for text, name in zip(texts, names)]
-        answers = [None] * len(rows)
+        shares = [_shares(row, options, token_budget) for row in rows]
+        rows = [row for share in shares for row in share]
+        found = [None] * len(rows)
         for batch in _batches(rows, options, token_budget):
             for place, each in zip(batch, self._generate([rows[i] for i in batch], options)):
-                answers[place] = each
-        return one_or_all(prompts, answers)
+                found[place] = each
+        found = iter(found)
+        return one_or_all(prompts, [_joined([next(found) for _ in share]) for share in shares])
 
     def stream(self, prompt, **options):
         """Return an iterator over the pieces of the answer, each as soon as it is sure.
@@ -175,25 +181,24 @@ class Generate:
         return _Row(text, token_ids, room)
 
     def _generate(self, rows, options):
-        """Return the `Generation` of each row."""
+        """Return the list of `Generation`s of each row."""
         found, common = self._found(rows, options)
         for _ in self._steps(rows, options, found, common):
             pass
-        samples = len(found.limits) // len(rows)
-        hypotheses = found.finished()
+        hypotheses = iter(found.finished())
         return [
-            self._answer(
-                [each for own in hypotheses[n * samples : (n + 1) * samples] for each in own],
+            self._answers(
+                [each for _ in row.samples for each in next(hypotheses)],
                 row,
                 len(row.token_ids) - common,
                 options,
             )
-            for n, row in enumerate(rows)
+            for row in rows
         ]
 
     def _stream(self, row, options):
         found, common = self._found([row], options)
-        if options.echo:
+        if options.echo and row.text:
             yield row.text
         detokenizer = Detokenizer(self._tokenizer, row.token_ids)
         yield from pieces(self._steps([row], options, found, common), detokenizer, options.stop)
@@ -201,7 +206,7 @@ class Generate:
     def _found(self, rows, options):
         """Return what the steps extend, and how many tokens of the prompts are read at once."""
         common = min(len(row.token_ids) for row in rows)
-        rows = [row for row in rows for _ in range(options.n_best if options.sample else 1)]
+        rows = [row for row in rows for _ in row.samples]
         prompts = Prompts([row.token_ids[common:] for row in rows])
         limits = prompts.lengths + np.array([row.room for row in rows])
         end_id, alpha = self.manifest.decoding.end_id, options.length_penalty
@@ -218,8 +223,7 @@ class Generate:
 
     def _steps(self, rows, options, found, common):
         """Yield `found` after each step, see `serving.decoding.steps`."""
-        samples = len(found.limits) // len(rows)
-        of_row = np.repeat(np.arange(len(rows)), samples)
+        of_row = np.repeat(np.arange(len(rows)), [len(row.samples) for row in rows])
         start = np.array([row.token_ids[:common] for row in rows])  # (B, T)
         step, state = self._graphs.step, self._graphs.begin(len(rows))
         processors = processors_of(options, self.manifest.decoding.end_id)
@@ -231,25 +235,46 @@ class Generate:
             )
             choose = _sample(rows, options) if options.sample else most_probable
             step = Chosen(self._graphs.step_to_logits, prefix, processors, choose)
-        if samples > 1 and common > 1:  # all samples go on from the same state
+        if len(of_row) > len(rows) and common > 1:  # all samples go on from the same state
             state = self._graphs.read(start[:, :-1], state)
             start = start[:, -1:]
         if isinstance(step, Chosen):
             state = step.initial(state)
         return steps(step, state, start[of_row, np.newaxis], found, of_row[:, np.newaxis])
 
-    def _answer(self, hypotheses, row, forced, options):
-        """Return the `Generation` of hypotheses, the first tokens of which are the prompt's."""
-        if not hypotheses:
-            raise BundleError("Generate: the graph gave no finite log-probability.")
+    def _answers(self, hypotheses, row, forced, options):
+        """Return the `Generation`s of hypotheses, the first tokens of which are the prompt's."""
         detokenizer = Detokenizer(self._tokenizer, row.token_ids)
         answers = []
         for each in hypotheses:
             text, stopped = cut(detokenizer.text(each.token_ids[forced:]), options.stop)
             finish = "stop" if stopped else "end" if each.ended else "length"
             answers.append(Generation(row.text * options.echo + text, each.score, finish))
-        best, *others = answers
-        return dataclasses.replace(best, alternatives=tuple(others))
+        return answers
+
+
+def _shares(row, options, token_budget):
+    """Return a prompt's rows: each of as many of its samples as one batch may have."""
+    if not options.sample:
+        return [row]
+    most = max(token_budget // (len(row.token_ids) + row.room), 1)
+    samples = range(options.n_best)
+    return [
+        dataclasses.replace(row, samples=samples[first : first + most]) for first in samples[::most]
+    ]
+
+
+def _joined(shares):
+    """Return the `Generation` of a prompt, of lists of those of its rows.
+
+    Raises:
+        BundleError: if there is none.
+    """
+    answers = [answer for share in shares for answer in share]
+    if not answers:
+        raise BundleError("Generate: the graph gave no finite log-probability.")
+    best, *others = answers
+    return dataclasses.replace(best, alternatives=tuple(others))
 
 
 def _batches(rows, options, token_budget):
@@ -258,8 +283,9 @@ def _batches(rows, options, token_budget):
     The prompts of a batch differ by fewer tokens than are generated: else the steps that read what
     is longer, one for each token, would cost more than a batch of their own.
     """
-    width = max(options.beam_size, options.n_best)
-    lengths = [width * (len(row.token_ids) + row.room) for row in rows]
+    lengths = [
+        options.beam_size * len(row.samples) * (len(row.token_ids) + row.room) for row in rows
+    ]
     for places in batches(lengths, token_budget):
         batch = []
         for place in sorted(places, key=lambda place: len(rows[place].token_ids)):
@@ -273,9 +299,9 @@ def _batches(rows, options, token_budget):
 
 def _sample(rows, options):
     """Return the `Sample` of all samples of the rows, each from a generator of its own."""
-    uniform = np.zeros((len(rows) * options.n_best, max(row.room for row in rows)))
-    for source, drawn in enumerate(uniform):
-        row, number = rows[source // options.n_best], source % options.n_best
+    sources = [(row, number) for row in rows for number in row.samples]
+    uniform = np.zeros((len(sources), max(row.room for row in rows)))
+    for (row, number), drawn in zip(sources, uniform):
         seed = None
         if options.seed is not None:  # of the prompt, so that no other one changes the answer
             seed = [options.seed, number, len(row.token_ids), *row.token_ids]

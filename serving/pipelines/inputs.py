@@ -140,6 +140,10 @@ class TextReader:
         folder: the bundle.
         manifest: its `Manifest`.
 
+    Attributes:
+        tokenizer, limit: the tokenizer "text", and the most tokens of a text or a pair.
+        takes_pairs: whether the tokenizer does.
+
     Raises:
         BundleError: if the bundle has no tokenizer of subwords.
     """
@@ -152,6 +156,7 @@ class TextReader:
                 "Export the bundle again."
             )
         self.limit = manifest.limits.source_length
+        self.takes_pairs = isinstance(self.tokenizer, Subwords)
 
     def read(self, text, name, truncate=False):
         """Return the `Encoding` of a text.
@@ -175,7 +180,7 @@ class TextReader:
         """
         for each, name in zip((text, pair), names, strict=True):
             require_words(each, name)
-        if not isinstance(self.tokenizer, Subwords):
+        if not self.takes_pairs:
             raise ValueError(f"{names[1]} is one too many: the bundle's tokenizer takes no pairs.")
         return self._fitted(names, truncate, text, pair)
 

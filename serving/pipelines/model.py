@@ -70,6 +70,8 @@ class Model:
         BundleError: if the graph is missing, can not be opened, or is not what the manifest says.
     """
 
+    roles = (ROLE,)
+
     def __init__(self, folder, manifest, runtime, outputs, packing=TOKENS):
         runtime = runtime or Runtime()
         self._session = open_session(

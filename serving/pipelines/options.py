@@ -16,7 +16,8 @@ from ..decoding import (
 )
 from ..manifest.format import MOST_PENALTY
 
-SMALLEST, LARGEST = 1e-30, 1e30  # of a divisor of logits, which are float32
+SMALLEST, LARGEST = 1e-15, 1e15  # of a divisor of logits: by two of them float32 can hold these
+MOST_SAMPLES = 10_000  # of a prompt in one call: all their answers lie in memory at its end
 
 
 def require_beams(who, beam_size, n_best, vocab_size):
@@ -60,7 +61,7 @@ class Options:
             for in the bundle's limit.
         min_new_tokens: the fewest, <eos> among them.
         beam_size: how many hypotheses to follow; 1: one; None: the manifest's default.
-        n_best: how many answers to give; with `sample`, how many are drawn.
+        n_best: how many answers to give; with `sample`, how many are drawn: 10,000 at most.
         length_penalty: alpha of GNMT's length penalty; None: the manifest's default.
         early_stopping: of beam search: "never", False or True, see `serving.decoding.search`.
         sample: draw each token, instead of taking the most probable one.
@@ -170,7 +171,8 @@ def complete(options, decoding, vocab_size, tokenizer):
     beam_size, alpha = options.beam_size, options.length_penalty
     if beam_size is None:
         beam_size = 1 if options.sample or options.stop else decoding.beam_size
-    n_best = require_count("Generate: n_best", options.n_best)
+    most = MOST_SAMPLES if options.sample else None
+    n_best = require_count("Generate: n_best", options.n_best, most)
     beam_size, _ = require_beams("Generate", beam_size, 1 if options.sample else n_best, vocab_size)
     for name in ("sample", "stop"):
         if getattr(options, name) and beam_size > 1:

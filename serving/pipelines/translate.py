@@ -193,7 +193,7 @@ def require_vocabulary(folder, manifest, tokenizer, role, vocab_size):
     """Raise a BundleError unless a decoder's vocabulary is that of a tokenizer.
 
     Behind subwords there may be more ids, which no text has; the ids that begin and end a text are
-    among all of them.
+    among all of them, and as many beams may be followed.
     """
     characters = isinstance(tokenizer, CharacterTable)
     if len(tokenizer) > vocab_size or (characters and len(tokenizer) < vocab_size):
@@ -202,11 +202,16 @@ def require_vocabulary(folder, manifest, tokenizer, role, vocab_size):
             f"{folder}: the {role} {kind} has {len(tokenizer)} {unit}, the decoder "
             f"{vocab_size}. Export the bundle again."
         )
-    for name in ("start_id", "end_id"):
-        if getattr(manifest.decoding, name) >= vocab_size:
+    decoding = manifest.decoding
+    for name, most in (
+        ("start_id", vocab_size - 1),
+        ("end_id", vocab_size - 1),
+        ("beam_size", vocab_size),
+    ):
+        if getattr(decoding, name) > most:
             raise BundleError(
-                f"{folder}: manifest.json: decoding.{name} must be under {vocab_size}, the "
-                f"decoder's vocabulary; received {getattr(manifest.decoding, name)}. "
+                f"{folder}: manifest.json: decoding.{name} must be at most {most}, by the "
+                f"decoder's vocabulary; received {getattr(decoding, name)}. "
                 "Export the bundle again."
             )
 

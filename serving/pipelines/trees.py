@@ -40,6 +40,8 @@ class TreeReader:
         BundleError: if there is no table of words.
     """
 
+    fields = ("text",)
+
     def __init__(self, folder, manifest):
         self._words = open_tokenizer(folder, manifest, "words", WordTable)
         self._limit = manifest.limits.source_length

@@ -8,6 +8,7 @@ import base64
 import binascii
 import json
 import re
+from inspect import signature
 from pathlib import Path
 
 from .encoding import Encoding, fit, require_text
@@ -30,7 +31,7 @@ class SentencePieces:
     Raises:
         ValueError: if the bytes are no such model, the vocabulary lacks <unk>, or a token of
             prefix or suffix is unknown.
-        ImportError: if `sentencepiece` is not installed.
+        ImportError: if `sentencepiece` is not installed, or older than 0.2.2.
 
     Reference: Kudo and Richardson 2018, https://arxiv.org/abs/1808.06226
     """
@@ -236,12 +237,16 @@ def require_library():
     """Return the module `sentencepiece`, which is imported where it is used alone.
 
     Raises:
-        ImportError: if it is not installed.
+        ImportError: if it is not installed, or older than 0.2.2.
     """
+    needs = "SentencePiece models need the library sentencepiece"
     try:
         import sentencepiece
     except ImportError as error:
+        raise ImportError(f"{needs}: pip install sentencepiece.") from error
+    if "return_type" not in signature(sentencepiece.SentencePieceProcessor.encode).parameters:
         raise ImportError(
-            "SentencePiece models need the library sentencepiece: pip install sentencepiece."
-        ) from error
+            f"{needs} from 0.2.2 on; this is {sentencepiece.__version__}: "
+            "pip install --upgrade sentencepiece."
+        )
     return sentencepiece

@@ -25,6 +25,7 @@ class Subwords:
     Attributes:
         is_word_piece: whether tokens are joined to words by spaces.
         byte_ids: the ids of tokens that are one byte of a character.
+        left_stripped: the special tokens that take the white space before them, as RoBERTa's mask.
 
     Raises:
         ValueError: if the content is not that of a tokenizer.
@@ -46,6 +47,8 @@ class Subwords:
         parsed = json.loads(content)
         self.is_word_piece = parsed["model"].get("type") == "WordPiece"
         self.byte_ids = _byte_ids(parsed, self._library.get_vocab())
+        added = parsed.get("added_tokens") or []
+        self.left_stripped = frozenset(each["content"] for each in added if each.get("lstrip"))
 
     def __len__(self):
         return self._library.get_vocab_size()
@@ -159,8 +162,7 @@ class Subwords:
         """
         token_ids = [int(each) for each in token_ids]
         for each in token_ids:
-            if each < 0 or self._library.id_to_token(each) is None:
-                raise ValueError(f"Subwords: ids must be under {len(self)}; received {each}.")
+            self.token_of(each)
         text = self._library.decode(token_ids, skip_special_tokens=not special_tokens)
         return tidy(text) if self.is_word_piece else text
 

@@ -87,14 +87,29 @@ def test_a_folder_that_is_no_bundle_is_never_replaced(dates_run, tmp_path, capsy
     assert (tmp_path / "letters.txt").read_text() == "mine"
 
 
+def test_what_is_not_the_bundles_is_never_replaced(dates_run, dates_bundle, tmp_path, capsys):
+    old = shutil.copytree(dates_bundle, tmp_path / "dates")
+    (old / "notes").mkdir()
+    (old / "notes/mine.txt").write_text("mine")
+    assert main([str(dates_run), str(old), "--overwrite"]) == 1
+    message = "would be replaced as a whole, and notes/mine.txt is none of its files; move that aw"
+    assert message in capsys.readouterr().err
+    assert (old / "notes/mine.txt").read_text() == "mine"
+    run = shutil.copytree(dates_run, old / "run")
+    assert main([str(run), str(old), "--overwrite"]) == 1
+    assert f"the run {run} lies in it; choose another folder" in capsys.readouterr().err
+    assert (run / "model.keras").exists()
+
+
 def test_overwrite_replaces_a_bundle_and_leaves_nothing_beside_it(
     dates_run, dates_bundle, tmp_path, capsys
 ):
     old = shutil.copytree(dates_bundle, tmp_path / "dates")
-    (old / "stray.txt").write_text("old")
+    created = read_manifest(old).created
+    (old / ".hidden").write_text("of the system")
     assert main([str(dates_run), str(old), "--overwrite"]) == 0
     assert leftovers(tmp_path) == ["dates"]
-    assert not (old / "stray.txt").exists()
+    assert read_manifest(old).created > created
     lines = capsys.readouterr().out.splitlines()
     assert "the same strings, on 512 real inputs" in lines[-2]
     assert lines[-1].startswith("next: python -m serving predict")

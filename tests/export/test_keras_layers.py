@@ -3,11 +3,12 @@
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from keras import layers
 from keras.src import backend, ops
 
-from export.keras_layers import as_composites
-from tests.arrays import floats
+from export.keras_layers import as_composites, steps_as_rows
+from tests.arrays import close, floats
 from tests.export.test_one_go import agree, exported
 
 X = floats(3, 5, 8)
@@ -118,3 +119,27 @@ def test_outside_of_the_context_keras_is_as_it_was():
         assert not set(found()) & set(before)
         raise ZeroDivisionError
     assert found() == before
+
+
+@pytest.mark.parametrize(
+    "layer, operator",
+    [(layers.Dense(5), "MatMul"), (layers.LayerNormalization(), "LayerNormalization")],
+)
+def test_a_layer_over_all_steps_is_applied_once(layer, operator):
+    assert counts_of(layers.TimeDistributed(layer))[operator] == 1
+
+
+def test_more_steps_than_rows_are_right_in_a_function_of_open_sizes():
+    model = model_of(layers.TimeDistributed(layers.Dense(5)))
+    expected = model(X)
+    with steps_as_rows():
+        function = tf.function(model, input_signature=[tf.TensorSpec([None, None, 8])])
+        close(function(X), expected, rtol=1e-5)
+
+
+def test_a_recurrent_layer_over_all_steps_has_the_mask_of_each():
+    given = keras.Input((None, None), dtype="int64", name="x")  # (B, T, W)
+    x = layers.TimeDistributed(layers.Embedding(9, 4, mask_zero=True))(given)
+    model = keras.Model(given, layers.TimeDistributed(layers.LSTM(3))(x))
+    graphs, signatures = exported(model)
+    agree(graphs, signatures, {"x": np.array([[[1, 2, 3], [4, 5, 0]], [[6, 0, 0], [7, 8, 0]]])})

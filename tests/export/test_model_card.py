@@ -4,12 +4,15 @@ import json
 import shlex
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
-from export.model_card import command
+from export.model_card import about_operators, command
+from export.onnx_files import save
 from serving.lines import from_json
-from serving.manifest import MANIFEST
+from serving.manifest import MANIFEST, Graph, Precision
+from tests.export.written import graph
 
 
 @pytest.mark.parametrize(
@@ -38,3 +41,17 @@ def test_a_long_input_is_read_from_the_manifest(tmp_path):
     assert (bar, bundle, flag) == ("|", str(tmp_path), "--json-input")
     found = subprocess.run([sys.executable, *first[1:]], capture_output=True, check=True)
     assert from_json(json.loads(found.stdout)) == tuple(example)
+
+
+def test_whose_operators_there_are_is_said_of_each_precision(tmp_path):
+    for name, operator in (("own", "Gelu"), ("standard", "Tanh")):
+        made = graph([(operator, ["x"], ["y"], {})], {"x": ["length"]}, {"y": ["length"]}, {})
+        made.declare_domains()
+        save({name: made}, tmp_path)
+    own, standard = ({"model": Graph(f"{name}.onnx", (), ())} for name in ("own", "standard"))
+    mixed = SimpleNamespace(graphs=standard, precisions={"int8": Precision(own, {})})
+    said = about_operators(tmp_path, mixed)
+    assert "The graphs in float32 have standard ONNX operators only." in said
+    assert "The graphs in int8 have operators of onnxruntime's own" in said
+    alike = SimpleNamespace(graphs=own, precisions={"int8": Precision(own, {})})
+    assert about_operators(tmp_path, alike).startswith("\nThe graphs in float32, int8 have operat")

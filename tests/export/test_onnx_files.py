@@ -48,9 +48,10 @@ def answer(graph):
 
 
 def test_a_graph_alone_is_one_file(tmp_path):
-    assert save({"step": one("step")}, tmp_path) == {"step": ()}
-    assert [each.name for each in tmp_path.iterdir()] == ["step.onnx"]
-    close(opened(tmp_path, "step.onnx"), answer(one("step")))
+    folder = tmp_path / "a/new/folder"
+    assert save({"step": one("step")}, folder) == {"step": ()}
+    assert [each.name for each in folder.iterdir()] == ["step.onnx"]
+    close(opened(folder, "step.onnx"), answer(one("step")))
 
 
 def test_many_weights_lie_beside_their_graph(tmp_path):

@@ -2,6 +2,7 @@
 
 import functools
 
+import keras
 import numpy as np
 import onnx
 import onnxruntime
@@ -156,15 +157,21 @@ def test_a_gemm_with_factors_and_a_small_product_stay():
     written = graph(
         [
             ("Gemm", ["x", "kernel"], ["h"], {"alpha": 2.0}),
+            ("Gemm", ["x", "kernel", "bias"], ["b"], {"beta": 0.5}),
             ("MatMul", ["h", "small"], ["s"], {}),
             ("MatMul", ["h", "large"], ["y"], {}),
         ],
         {"x": ["batch", 37]},
-        {"y": ["batch", 31], "s": ["batch", 2]},
-        {"kernel": floats(37, 29), "small": floats(29, 2), "large": floats(29, 31)},
+        {"y": ["batch", 31], "s": ["batch", 2], "b": ["batch", 29]},
+        {
+            "kernel": floats(37, 29),
+            "bias": floats(29),
+            "small": floats(29, 2),
+            "large": floats(29, 31),
+        },
     )
     counts = quantize({"model": written}, "int8")["model"].node_counts()
-    assert counts == {"Gemm": 1, "MatMul": 1, "DynamicQuantizeMatMul": 1}
+    assert counts == {"Gemm": 2, "MatMul": 1, "DynamicQuantizeMatMul": 1}
 
 
 def test_products_inside_a_branch_are_made_whole_too():
@@ -287,6 +294,19 @@ def test_every_graph_answers_nearly_as_in_float32_and_is_smaller(name, precision
                 np.testing.assert_array_equal(actual[output] > NEVER / 2, allowed)
         sizes = [sum(v.nbytes for v in g.constants.values()) for g in (made[role], each)]
         assert sizes[0] < (0.6 if precision in ("int8", "float16") else 0.5) * sizes[1]
+
+
+def test_the_projections_of_keras_attention_become_whole():
+    x = keras.Input((None, 24), name="x")
+    model = randomize(keras.Model(x, keras.layers.MultiHeadAttention(3, 8)(x, x)))
+    [signature] = one_go_graphs(model).values()
+    written = convert(signature.function, signature.inputs, signature.outputs, "model")
+    assert written.node_counts()["Gemm"] == 4  # without a bias, and beta of 0
+    made = quantize({"model": written}, "int8")["model"]
+    counts = made.node_counts()
+    assert counts["DynamicQuantizeMatMul"] == 4 and "Gemm" not in counts
+    inputs = {"x": floats(B, S, 24)}
+    assert relative(run(made, inputs)["output"], run(written, inputs)["output"]) < LIMITS["int8"]
 
 
 @pytest.mark.parametrize("precision", ["int8", "int8-embedding", "int4"])

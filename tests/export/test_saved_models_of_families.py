@@ -214,15 +214,6 @@ def test_a_batch_without_a_row_is_refused(name, signature, first):
         signatures(name)[signature](**inputs)
 
 
-@pytest.mark.parametrize("name", ["bert", "sentences", "gpt"])
-def test_more_tokens_than_positions_are_refused(name):
-    inputs = tensors(name, "serving_default", saved(name)[1])
-    for key in {"token_ids", "segment_ids"} & set(inputs):
-        inputs[key] = tf.ones((2, 14), inputs[key].dtype)
-    with pytest.raises(tf.errors.InvalidArgumentError, match="token_ids: at most 13 in a row"):
-        signatures(name)["serving_default"](**inputs)
-
-
 @pytest.mark.parametrize("name", LANGUAGE_MODELS)
 def test_a_prompt_that_leaves_no_room_is_refused(name):
     token_ids, generate = np.ones((2, LENGTH + 1), int), signatures(name)["generate"]

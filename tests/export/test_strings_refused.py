@@ -129,6 +129,24 @@ def test_the_notes_list_what_is_refused_and_answered_otherwise(tmp_path):
     assert len([*_exceptions(tmp_path, manifest)]) == 1  # a target is not read
 
 
+@pytest.mark.parametrize(
+    ("pipeline", "settings", "expected"),
+    [
+        ("Answer", {}, ["`score` is the sum of two logits"]),
+        ("Answer", {"no_answer": True}, ["`score` is the sum", "`margin` of `serving` is"]),
+        ("Tag", {}, ["Each token of a text has a tag"]),
+        ("Generate", {}, ["`finish` of `serving`, is not said"]),
+        ("Embed", {}, []),
+    ],
+)
+def test_the_notes_tell_what_a_pipeline_answers_otherwise(tmp_path, pipeline, settings, expected):
+    manifest = SimpleNamespace(tokenizers={}, pipeline=pipeline, settings=settings)
+    lines = [*_exceptions(tmp_path, manifest)]
+    assert len(lines) == len(expected)
+    assert all(line.startswith("- ") for line in lines)
+    assert all(part in line for part, line in zip(expected, lines))
+
+
 def test_strings_may_be_left_out(tmp_path, capsys):
     classify(tmp_path / "run")
     assert main([str(tmp_path / "run"), str(tmp_path / "bundle"), "--no-strings"]) == 0

@@ -10,7 +10,7 @@ from export.text_graphs.pipelines.fill_mask import Masks
 from tests.arrays import close, numbers
 from tests.export.test_text_graphs import pairs, wordpieces
 from tests.export.text_models import ask, read, saved
-from tests.serving.pipelines.test_fill_mask import CONTINUED
+from tests.serving.pipelines.test_fill_mask import CONTINUED, SPACED, roberta
 
 
 def test_masks_are_filled_with_the_best_tokens():
@@ -69,3 +69,12 @@ def test_byte_pairs_begin_with_a_space_or_join():
     filled = Masks(tokenizer, "<mask>").filled(texts, [tokenizer.id_of(each) for each in fillers])
     expected = ["at the at", "atthe", "at the", "the the", " the\n the", " the"]
     assert [each.decode() for each in filled.numpy()] == expected
+
+
+@pytest.mark.parametrize("trim_offsets", [False, True])
+@pytest.mark.parametrize(("text", "filler", "expected"), SPACED)
+def test_byte_pairs_stand_where_serving_puts_them(text, filler, expected, trim_offsets):
+    tokenizer = roberta(trim_offsets)
+    fillers = [tokenizer.id_of(filler)] * text.count("<mask>")
+    [filled] = Masks(tokenizer, "<mask>").filled([text], fillers)
+    assert filled.numpy().decode() == expected

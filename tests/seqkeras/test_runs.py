@@ -95,6 +95,7 @@ def test_numbers_of_numpy_are_saved_as_they_are(tmp_path):
     [
         ({"model": keras.Sequential([keras.layers.Dense(2)])}, "the model must be built, or it"),
         ({"validation": []}, "validation must be a list of .*, one at least."),
+        ({"validation": None}, "validation must be a list of .*, one at least."),
         ({"validation": ["a text"]}, "validation must be a list of .*, one at least."),
         ({"validation": [{"text": "a text"}]}, "validation must be a list of .*, one at least."),
         (

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+PYPROJECT = ROOT / "serving" / "pyproject.toml"
 REQUIREMENTS = ROOT / "serving" / "requirements.txt"
 LOADED = """
 import json
@@ -27,6 +29,12 @@ BLOCKED = """
 import sys
 for name in ("tensorflow", "keras", "seqkeras", "onnx", "tf2onnx", "google.protobuf"):
     sys.modules[name] = None  # importing it fails
+from serving.__main__ import main
+sys.exit(main(["predict", sys.argv[1], "up|bad"]))
+"""
+WITHOUT = """
+import sys
+sys.modules["onnxruntime"] = None
 from serving.__main__ import main
 sys.exit(main(["predict", sys.argv[1], "up|bad"]))
 """
@@ -50,8 +58,35 @@ def test_serving_runs_where_the_training_side_can_not_be_imported(shared_bundle)
     assert python(BLOCKED, shared_bundle) == "cbe\n"
 
 
+def test_what_is_not_installed_is_one_line_with_the_way_to_install_it(shared_bundle):
+    command = [sys.executable, "-c", WITHOUT, str(shared_bundle)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (1, "")
+    message = r"seqkeras-serving: .*onnxruntime.*: pip install -r (.*requirements\.txt)\n"
+    assert Path(re.fullmatch(message, done.stderr)[1]) == REQUIREMENTS
+
+
+def test_what_is_pinned_is_what_the_wheel_takes():
+    project = tomllib.loads(PYPROJECT.read_text(encoding="utf-8"))["project"]
+    taken = [*project["dependencies"], *project["optional-dependencies"]["tokenizers"]]
+    least = dict(each.split(">=") for each in taken)
+    lines = [
+        line
+        for file in (REQUIREMENTS, REQUIREMENTS.with_name("requirements-tokenizers.txt"))
+        for line in file.read_text(encoding="utf-8").splitlines()
+    ]
+    pinned = dict(line.split("==") for line in lines if not line.startswith("#"))
+    assert pinned.keys() == least.keys()
+    for name, version in pinned.items():
+        assert parts(version) >= parts(least[name])
+
+
+def parts(version):
+    return [*map(int, version.split("."))]
+
+
 def test_the_wheel_holds_every_package():
-    content = tomllib.loads((ROOT / "serving" / "pyproject.toml").read_text(encoding="utf-8"))
+    content = tomllib.loads(PYPROJECT.read_text(encoding="utf-8"))
     packages = {
         ".".join(["seqkeras_serving", *file.parent.relative_to(ROOT / "serving").parts])
         for file in (ROOT / "serving").rglob("__init__.py")

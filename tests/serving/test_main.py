@@ -323,11 +323,13 @@ def test_bench_refuses_to_measure_nothing(run, bundle):
     )
 
 
-def test_a_missing_file_of_texts_is_one_line(run, tmp_path):
-    status, _, error = run("bench", "--input", str(tmp_path / "none"))
-    assert (status, error) == (
+@pytest.mark.parametrize("option", ["--input", "--json"])
+def test_a_missing_file_is_one_line_before_anything_is_measured(run, tmp_path, option):
+    file = tmp_path / "none/x"
+    assert run("bench", option, str(file)) == (
         1,
-        f"seqkeras-serving: {tmp_path / 'none'}: No such file or directory\n",
+        "",
+        f"seqkeras-serving: {file}: No such file or directory\n",
     )
 
 

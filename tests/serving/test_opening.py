@@ -58,6 +58,20 @@ def test_only_the_files_of_the_precision_are_needed(embed):
         serving.load(embed, precision="int8")
 
 
+@pytest.mark.parametrize("precision", [None, "int8"])
+def test_graphs_that_the_pipeline_does_not_open_are_not_needed(embed, precision):
+    manifest = read_manifest(embed)
+    for file in ("generate.onnx", "weights.bin"):
+        (embed / "onnx" / file).write_bytes(b"for hosts that are not Python")
+    generate = Graph("onnx/generate.onnx", (), (), ("onnx/weights.bin",))
+    graphs = manifest.graphs | {"generate": generate}
+    manifest = dataclasses.replace(manifest, graphs=graphs, files=describe_files(embed))
+    write_manifest(embed, manifest)
+    for file in ("generate.onnx", "weights.bin"):
+        (embed / "onnx" / file).unlink()
+    assert serving.load(embed, precision)("the cat").vector.any()
+
+
 @pytest.mark.parametrize(
     "providers, message",
     [
@@ -172,6 +186,14 @@ def test_threads_go_to_onnxruntime(embed):
         optional={"segment_ids"},
     )
     assert session.get_session_options().intra_op_num_threads == 3
+
+
+@pytest.mark.parametrize(
+    "version, plans", [("1.17.0", False), ("1.18.1", False), ("1.19.0", True), ("2.0.0rc1", True)]
+)
+def test_memory_is_planned_where_a_second_run_gives_the_same(monkeypatch, version, plans):
+    monkeypatch.setattr(onnxruntime, "__version__", version)
+    assert Runtime().session_options().enable_mem_pattern == plans
 
 
 @pytest.mark.parametrize("threads", [0, -1, 1.5, "2", 1025])

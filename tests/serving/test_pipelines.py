@@ -234,12 +234,12 @@ def test_a_table_of_another_size_than_the_decoders_is_refused(bundle):
         serving.load(bundle)
 
 
-@pytest.mark.parametrize("name", ["start_id", "end_id"])
-def test_ids_that_the_decoder_has_not_are_refused(bundle, name):
+@pytest.mark.parametrize("name, most", [("start_id", 10), ("end_id", 10), ("beam_size", 11)])
+def test_decoding_beyond_the_vocabulary_is_refused(bundle, name, most):
     manifest = read_manifest(bundle)
-    decoding = dataclasses.replace(manifest.decoding, **{name: 11})
+    decoding = dataclasses.replace(manifest.decoding, **{name: most + 1})
     write_manifest(bundle, dataclasses.replace(manifest, decoding=decoding))
-    message = f"decoding.{name} must be under 11, the decoder's vocabulary; received 11. Export"
+    message = f"decoding.{name} must be at most {most}, by the decoder's vocabulary; received "
     with pytest.raises(serving.BundleError, match=message):
         serving.load(bundle)
 

@@ -1,7 +1,6 @@
 """What may stand where a text has masks."""
 
 import dataclasses
-import json
 
 import tensorflow as tf
 
@@ -71,8 +70,7 @@ class Masks:
         self._fillers = self._tokens
         if tokenizer.is_word_piece:
             self._fillers = [each.removeprefix(CONTINUES) for each in self._tokens]
-        added = json.loads(tokenizer.to_json())["added_tokens"]
-        takes_spaces = any(each["lstrip"] for each in added if each["content"] == mask_token)
+        takes_spaces = mask_token in tokenizer.left_stripped
         self._joins, self._spaced = zip(
             *(how_it_stands(tokenizer, each, takes_spaces) for each in ids)
         )

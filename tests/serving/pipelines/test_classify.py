@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from serving import BundleError
+from serving.lines import inputs
 from tests.serving.pipelines.toys import TOKENIZER, Toy, load, texts_of_many_lengths
 
 LABELS = ["good", "bad", "neither"]
@@ -76,6 +77,18 @@ def test_a_pair_where_there_should_be_none_is_refused(tmp_path, pairs, given, me
     classify = load(tmp_path, "Classify", Toy(3).graph("pooled"), settings)
     with pytest.raises(ValueError, match=f"^Classify: {re.escape(message)}"):
         classify(given)
+
+
+@pytest.mark.parametrize(
+    "pairs, given",
+    [(False, "the cat\tsat"), (True, ("the cat", "sat")), (None, ("the cat", "sat"))],
+)
+def test_a_tab_parts_the_texts_of_a_line_where_pairs_are_taken(tmp_path, pairs, given):
+    settings = {"labels": LABELS, "pairs": pairs}
+    classify = load(tmp_path, "Classify", Toy(3).graph("pooled"), settings)
+    [(_, value)] = inputs(classify, [("line 1", "the cat\tsat")])
+    assert value == given
+    assert classify(value) == classify([given])[0]
 
 
 @pytest.mark.parametrize(

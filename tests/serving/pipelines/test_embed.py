@@ -42,6 +42,15 @@ def test_similarity_is_the_cosine(embed, normalize):
     assert embed.similarity([], second).shape == (0, 2)
 
 
+def test_similarity_has_the_options_that_it_heeds(embed):
+    with pytest.raises(TypeError, match="normalize"):
+        embed.similarity(["the cat"], ["he ran"], normalize=False)
+    with pytest.raises(ValueError, match="^Embed: token_budget must be a whole number"):
+        embed.similarity(["the cat"], ["he ran"], token_budget=0)
+    long = "the " * 40
+    assert embed.similarity([long], [long], truncate=True).shape == (1, 1)
+
+
 def test_a_cosine_is_at_most_1(embed):
     texts = texts_of_many_lengths(97)
     assert np.abs(embed.similarity(texts, texts)).max() == 1

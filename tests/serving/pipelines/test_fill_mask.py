@@ -1,8 +1,10 @@
+import json
+
 import numpy as np
 import pytest
 
 from serving import BundleError
-from serving.text import byte_pairs
+from serving.text import Subwords, byte_pairs
 from serving.text.byte_pairs import SPECIAL_TOKENS
 from tests.serving.pipelines.toys import TOKENIZER, TOKENS, Toy, load
 
@@ -13,6 +15,24 @@ CONTINUED = [
     (" [MASK]\n[MASK]  x", " s\ns  x"),
     ("the dog\n [MASK]\u2028\t[MASK] \x0b", "the dog\n s\u2028\ts \x0b"),
     ("[MASK]", "s"),
+]
+# Texts, what stands for each of their masks, and what is made of them: RoBERTa's mask takes the
+# white space before it.
+SPACED = [
+    ("a cat <mask> here.", "\u0120sat", "a cat sat here."),
+    ("a cat\n <mask> here.", "\u0120sat", "a cat\n sat here."),
+    ("<mask> sat", "\u0120cat", "cat sat"),
+    ("a<mask>,<mask>", "\u0120cat", "a cat, cat"),
+    ("the cat <mask> sat", "s", "the cats sat"),  # which goes on the word, as ##s does
+    ("the cat \t <mask>\tsat", "s", "the cats\tsat"),
+    ("the cat\t<mask> sat", "\u0120sat", "the cat\tsat sat"),
+    ("the cat\u3000<mask>  sat  <mask><mask>", "s", "the cats  satss"),
+    ("the cat <mask>", ".", "the cat."),
+    ("the cat<mask>", ".", "the cat."),
+    ("the cat\x1f<mask>", "s", "the cats"),
+    (" <mask>\n <mask> sat", "s", " s\n s sat"),
+    ("  <mask> <mask> sat", "s", "  ss sat"),
+    (" <mask>\n<mask> <mask>", "\u0120sat", " sat\nsat sat"),
 ]
 
 
@@ -46,26 +66,25 @@ def test_what_goes_on_a_word_stands_behind_it(tmp_path, text, expected):
     assert fill(text).text == expected
 
 
-@pytest.mark.parametrize(
-    "text, filler, expected",
-    [
-        ("a cat <mask> here.", "\u0120sat", "a cat sat here."),
-        ("a cat\n <mask> here.", "\u0120sat", "a cat\n sat here."),
-        ("<mask> sat", "\u0120cat", "cat sat"),
-        ("a<mask>,<mask>", "\u0120cat", "a cat, cat"),
-        ("the cat <mask> sat", "s", "the cats sat"),  # which goes on the word, as ##s does
-        ("the cat <mask>", ".", "the cat."),
-        (" <mask>\n <mask> sat", "s", " s\n s sat"),
-        (" <mask>\n<mask> <mask>", "\u0120sat", " sat\nsat sat"),
-    ],
-)
-def test_a_filler_has_the_space_that_robertas_mask_takes(tmp_path, text, filler, expected):
+def roberta(trim_offsets):
+    """Byte pairs whose <mask> takes the white space before it, and has it in its place or not."""
     letters = [*sorted(set("acehinrst.,")), "\u0120", "\u010a"]
     merges = [("s", "a"), ("sa", "t"), ("\u0120", "sat")]
     merges += [("c", "a"), ("ca", "t"), ("\u0120", "cat")]
     tokens = [*SPECIAL_TOKENS["roberta"], *letters, *map("".join, merges)]
     tokenizer = byte_pairs({each: place for place, each in enumerate(tokens)}, merges, "roberta")
-    toy = Toy(len(tokens), vocab_size=len(tokens))
+    content = json.loads(tokenizer.to_json())
+    content["post_processor"]["trim_offsets"] = trim_offsets
+    return Subwords(json.dumps(content))
+
+
+@pytest.mark.parametrize("trim_offsets", [False, True])
+@pytest.mark.parametrize(("text", "filler", "expected"), SPACED)
+def test_a_filler_has_the_space_that_robertas_mask_takes(
+    tmp_path, text, filler, expected, trim_offsets
+):
+    tokenizer = roberta(trim_offsets)
+    toy = Toy(len(tokenizer), vocab_size=len(tokenizer))
     toy.W[:, tokenizer.id_of(filler)] = (toy.E + toy.S[0])[tokenizer.id_of("<mask>")] * 100
     settings = {"mask_token": "<mask>"}
     fill = load(tmp_path, "FillMask", toy.graph("tokens"), settings, tokenizer=tokenizer)

@@ -99,40 +99,6 @@ def test_a_prompt_is_answered_as_it_is_alone(generate, options, new):
         ]
 
 
-def test_samples_follow_the_distribution_behind_the_prompt(generate):
-    pipeline, model = generate
-    answer = pipeline("bad", sample=True, n_best=4000, max_new_tokens=1, seed=0)
-    texts = [answer.text, *(each.text for each in answer.alternatives)]
-    probabilities = np.exp(model.log_probs(ids_of("bad")))
-    for character in "abcdefg":
-        probability = probabilities[TABLE.id_of(character)]
-        spread = np.sqrt(4000 * probability * (1 - probability))
-        assert abs(texts.count(character) - 4000 * probability) < 5 * spread + 1
-    scores = {each.text: each.score for each in (answer, *answer.alternatives)}
-    assert scores["e"] == pytest.approx(np.log(probabilities[TABLE.id_of("e")]), rel=1e-4)
-
-
-def test_a_seed_gives_one_answer_and_none_another_each_time(generate):
-    pipeline, _ = generate
-    options = {"sample": True, "n_best": 7}
-    first, again, other = (
-        [each.text for each in (answer, *answer.alternatives)]
-        for answer in (pipeline("a", seed=seed, **options) for seed in (5, 5, 6))
-    )
-    assert first == again != other
-    assert len(set(first)) > 1
-    assert len({pipeline("a", **options).alternatives[0].text for _ in range(7)}) > 1
-    fewer = pipeline("a", seed=5, sample=True, n_best=2)
-    assert [fewer.text, fewer.alternatives[0].text] == first[:2]
-
-
-@pytest.mark.parametrize("cold", [{"top_k": 1}, {"top_p": 1e-6}, {"temperature": 1e-4}], ids=str)
-def test_the_coldest_sample_is_greedy(generate, cold):
-    pipeline, _ = generate
-    greedy = [each.text for each in pipeline(PROMPTS)]
-    assert [each.text for each in pipeline(PROMPTS, sample=True, seed=1, **cold)] == greedy
-
-
 def test_tokens_are_banned_and_forced_behind_the_prompt(generate):
     pipeline, _ = generate
     options = {"banned_tokens": ["a", TABLE.id_of("b"), EOS], "forced_tokens": {0: "g", 2: "f"}}
@@ -165,7 +131,9 @@ def test_the_prompt_may_be_echoed(generate):
     pipeline, _ = generate
     for prompt, answer in zip(PROMPTS, pipeline(PROMPTS)):
         assert pipeline(prompt, echo=True).text == prompt + answer.text
-        assert "".join(pipeline.stream(prompt, echo=True)) == prompt + answer.text
+        pieces = list(pipeline.stream(prompt, echo=True))
+        assert all(pieces)
+        assert "".join(pieces) == prompt + answer.text
 
 
 @pytest.mark.parametrize(
@@ -263,23 +231,27 @@ def refused(message):
         ({"min_new_tokens": 3, "max_new_tokens": 2}, "min_new_tokens must be at most max_new"),
         ({"beam_size": 12}, "beam_size must be a whole number from 1 to 11; received int 12."),
         ({"n_best": 2}, "n_best must be at most beam_size; received 2 and 1."),
+        (
+            {"n_best": 10**8, "sample": True},
+            "n_best must be a whole number from 1 to 10000; received int 100000000.",
+        ),
         ({"beam_size": 2, "sample": True}, "sample needs beam_size=1; received 2."),
         ({"beam_size": 2, "stop": "a"}, "stop needs beam_size=1; received 2."),
         ({"length_penalty": "1"}, "length_penalty must be a number from -10 to 10; received '1'."),
         ({"early_stopping": "ever"}, 'early_stopping must be "never", False or True; received'),
         (
             {"sample": True, "temperature": 0},
-            "temperature must be a number from 1e-30 to 1e[+]30; rec",
+            "temperature must be a number from 1e-15 to 1e[+]15; rec",
         ),
-        ({"sample": True, "temperature": 1e-300}, "temperature must be a number from 1e-30 to 1e"),
+        ({"sample": True, "temperature": 1e-300}, "temperature must be a number from 1e-15 to 1e"),
         ({"sample": True, "temperature": float("nan")}, "temperature must be .*; received float"),
         ({"sample": True, "top_k": 0}, "top_k must be a whole number of at least 1; received"),
-        ({"sample": True, "top_p": 1.5}, "top_p must be a number from 1e-30 to 1; received"),
+        ({"sample": True, "top_p": 1.5}, "top_p must be a number from 1e-15 to 1; received"),
         ({"sample": True, "seed": "x"}, "seed must be a whole number of at least 0; received 'x'."),
         ({"temperature": 0.5}, "temperature needs sample=True."),
         (
             {"repetition_penalty": 0},
-            "repetition_penalty must be a number from 1e-30 to 1e[+]30; rec",
+            "repetition_penalty must be a number from 1e-15 to 1e[+]15; rec",
         ),
         ({"sample": "yes"}, "sample must be True or False; received 'yes'."),
         ({"echo": 1}, "echo must be True or False; received int 1."),
@@ -354,19 +326,6 @@ def test_a_stream_of_several_answers_is_refused(generate, name):
         generate[0].stream("a", **options, **{name: 3})
 
 
-def test_a_prompt_is_read_once_for_all_its_samples(generate, monkeypatch):
-    pipeline, _ = generate
-    read = []
-    run = pipeline._graphs._decoder._run
-    monkeypatch.setattr(
-        pipeline._graphs._decoder,
-        "_run",
-        lambda token_ids, *others: read.append(token_ids.shape) or run(token_ids, *others),
-    )
-    pipeline("deadbeef", sample=True, n_best=5, max_new_tokens=1)
-    assert read == [(1, 1, 7), (5, 1, 1)]
-
-
 def test_the_end_of_a_template_is_left_out_and_that_of_a_text_is_not(of_bytes, tmp_path):
     written = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
@@ -396,11 +355,15 @@ def test_no_prompts_give_no_answers(generate):
     assert generate[0]([]) == []
 
 
-def test_a_tokenizer_of_more_tokens_than_the_decoder_is_refused(tmp_path):
+def test_a_tokenizer_of_more_tokens_or_more_beams_than_the_decoder_has_are_refused(tmp_path):
     table = CharacterTable.learn(["abcdefgh"])
     folder = write_bundle(tmp_path / "toy", MODEL, table, decoding=DECODING)
     message = "the text table has 12 characters, the decoder 11. Export the bundle again."
     with pytest.raises(serving.BundleError, match=message):
+        serving.load(folder)
+    decoding = DecodingDefaults(12, start_id=BOS, end_id=EOS)
+    folder = write_bundle(tmp_path / "wide", MODEL, TABLE, decoding=decoding)
+    with pytest.raises(serving.BundleError, match="decoding.beam_size must be at most 11, by the"):
         serving.load(folder)
 
 

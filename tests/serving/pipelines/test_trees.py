@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from serving import BundleError
+from serving.lines import inputs
 from serving.printing import as_line
 from serving.text import CharacterTable, WordTable
 from tests.serving.pipelines.toys import Toy, load
@@ -40,6 +41,12 @@ def graph(n=2):
 def classifier(folder, n=2, tokenizers=None, **settings):
     settings = {"labels": LABELS} | settings
     return load(folder, "Classify", graph(n)[1], settings, tokenizer=tokenizers or {"words": WORDS})
+
+
+def test_a_tab_within_a_tree_is_white_space_on_a_line_too(tmp_path):
+    classify, line = classifier(tmp_path), TREE.replace(" ", "\t")
+    [(_, value)] = inputs(classify, [("line 1", line)])
+    assert classify(value) == classify(TREE)
 
 
 def test_a_tree_has_the_classes_of_its_root_and_on_request_those_of_its_nodes(tmp_path):

@@ -160,3 +160,17 @@ def test_a_library_that_is_not_installed_is_named(model, monkeypatch):
     monkeypatch.setitem(sys.modules, "sentencepiece", None)
     with pytest.raises(ImportError, match="need the library sentencepiece: pip install sentencepi"):
         SentencePieces(model)
+
+
+def test_a_library_that_is_too_old_is_named_with_the_version_needed(model, monkeypatch):
+    class Old:
+        def encode(self, input, out_type=None):
+            raise AssertionError("it is asked for nothing")
+
+    monkeypatch.setattr(sentencepiece, "SentencePieceProcessor", Old)
+    monkeypatch.setattr(sentencepiece, "__version__", "0.2.1")
+    message = (
+        r"sentencepiece from 0\.2\.2 on; this is 0\.2\.1: pip install --upgrade sentencepiece\.$"
+    )
+    with pytest.raises(ImportError, match=message):
+        SentencePieces(model)

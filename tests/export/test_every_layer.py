@@ -1,0 +1,89 @@
+"""Every public layer leaves as a part of a user's own model, in both profiles, and agrees."""
+
+import re
+
+import keras
+import numpy as np
+import onnx
+import pytest
+from keras import tree
+
+from export.composites import MICROSOFT
+from export.families.calling import by_name
+from export.families.shapes import infer_outputs
+from export.onnx_graphs import convert
+from serving.manifest import TensorSpec
+from tests.arrays import close, numbers
+from tests.catalogue import CASES, call
+from tests.catalogue.case import T
+from tests.export.running import require_true_sizes, run
+
+
+def is_model(case):
+    return isinstance(case.make(), keras.Model)
+
+
+# Behind a comma stands what an option makes of a layer that is there without it.
+LAYERS = [
+    case for case in CASES if "," not in re.sub(r"\(.*\)", "", case.name) and not is_model(case)
+]
+
+
+def spec(name, array, open_sizes):
+    """The first axis is open, and axes of those sizes, but for the width of what is no mask."""
+    last = array.ndim - 1 if array.dtype.kind == "f" else None
+    sizes = [
+        f"length_{size}" if axis != last and size in open_sizes else size
+        for axis, size in enumerate(array.shape)
+    ]
+    return TensorSpec(name, array.dtype.name, ("batch", *sizes[1:]))
+
+
+def signature(case):
+    """A layer as a function of tensors by keyword, and its inputs."""
+    layer, inputs = case.built(), case.inputs()
+    sizes = {inputs[name].shape[axis] for name, axis in case.lengths.items()}
+    if "query" in inputs:
+        sizes.add(T)
+    names = list(feed(inputs))
+
+    def function(**tensors):
+        given = tree.pack_sequence_as(inputs, [tensors[name] for name in names])
+        return by_name(call(layer, given))
+
+    return function, [spec(name, each, sizes) for name, each in feed(inputs).items()]
+
+
+def feed(inputs):
+    """Name -> array, whatever structure the inputs have."""
+    return {f"input_{n}": np.asarray(each) for n, each in enumerate(tree.flatten(inputs))}
+
+
+def exported(function, inputs):
+    """The graph of a function in the default profile, and one where that is not portable."""
+    outputs = infer_outputs(function, inputs)
+    graph = convert(function, inputs, outputs, "layer")
+    yield graph
+    if any(node.domain == MICROSOFT for node in graph.nodes):
+        graph = convert(function, inputs, outputs, "layer", portable=True)
+        assert {node.domain for node in graph.nodes} == {""}
+        yield graph
+
+
+def test_no_public_layer_is_left_out():
+    made = {type(case.make()) for case in CASES if not is_model(case)}
+    assert made == {type(case.make()) for case in LAYERS}
+
+
+@pytest.mark.parametrize("case", LAYERS, ids=lambda case: case.name)
+def test_a_layer_leaves_as_graphs_that_agree(case):
+    function, inputs = signature(case)
+    longer = feed(case.padded(case.inputs(), 2))
+    expected = numbers(function(**longer))
+    for graph in exported(function, inputs):
+        onnx.checker.check_model(graph.whole(), full_check=True)
+        actual = run(graph, longer)
+        assert {*actual} == {*expected}
+        for name, each in expected.items():
+            close(actual[name], each, rtol=1e-4, atol=1e-4)
+        require_true_sizes(graph, longer)
