@@ -221,7 +221,7 @@ def _said(error, run, pipeline):
     )
     if taken and (feeds := FEEDS.get(pipeline)):
         text += f"; {pipeline} feeds {', '.join(feeds)}: name the model's inputs so"
-    text = text.replace(MANIFEST, RECORD)
+    text = text.replace(MANIFEST, RECORD).rstrip(".")
     return text if RECORD in text else f"{RECORD}: {text}"
 
 

@@ -41,6 +41,7 @@ PIPELINES = (
 TOKENIZERS = {"source": "tokenizer/source.json", "target": "tokenizer/target.json"}
 
 
+ROLES = ("text", "source", "target", "words", "characters")  # of tokenizers
 EXAMPLES = 'a list of {"input": ...} or {"text": ..., "target": ...}, one at least'
 
 
@@ -208,6 +209,10 @@ def save_run(
             "once, or load them first."
         )
     for role, tokenizer in (tokenizers or {}).items():
+        if role not in ROLES:
+            raise RunError(
+                f"{folder}: tokenizers must be named {', '.join(ROLES)}; received {role!r}."
+            )
         if not hasattr(tokenizer, "to_file"):
             raise RunError(
                 f"{folder}: tokenizers[{role!r}] must be a tokenizer of seqkeras.tokenizers; "

@@ -103,6 +103,10 @@ def test_numbers_of_numpy_are_saved_as_they_are(tmp_path):
             r"tokenizers\['text'\] must be a tokenizer of seqkeras.tokenizers; received a str.",
         ),
         (
+            {"tokenizers": {"../text": "tokenizer.json"}},
+            "tokenizers must be named text, source, .*; received '../text'.",
+        ),
+        (
             {"inputs": {"window": ["float", ["batch"]], "known": ["flaot32", ["batch"]]}},
             "inputs.known must have a type of NumPy's; received 'flaot32'",
         ),
