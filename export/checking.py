@@ -144,16 +144,16 @@ def _decoder_size(model):
 
 
 def _with_known_ids(contents):
-    """The decoding with ids that there are, so that a pipeline opens and finds what else is wrong.
+    """The decoding with ids and beams that there can be, so that a pipeline opens.
 
-    What is wrong with these `_tokens` says.
+    It finds what else is wrong; what is wrong with these `_tokens` says.
     """
     decoding = contents.decoding
     if contents.record.pipeline not in DECODERS:
         return decoding
-    last = _decoder_size(contents.model) - 1
-    ids = {name: min(getattr(decoding, name), last) for name in ("start_id", "end_id")}
-    return dataclasses.replace(decoding, **ids)
+    size = _decoder_size(contents.model)
+    ids = {name: min(getattr(decoding, name), size - 1) for name in ("start_id", "end_id")}
+    return dataclasses.replace(decoding, **ids, beam_size=min(decoding.beam_size, size))
 
 
 def _labels(record):
