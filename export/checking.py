@@ -11,14 +11,13 @@ from types import SimpleNamespace
 
 import keras
 import numpy as np
-import tensorflow as tf
 
 from export.families.calling import axes_of, reason_of
 from export.families.inputs import FEEDS
 from export.families.saved_models import most_tokens
 from export.families.single import INPUTS
 from export.scores import wrong_target
-from export.signatures import tensorflow_specs
+from export.signatures import to_trace
 from seqkeras.runs import RECORD, VALIDATION
 from serving.manifest import MANIFEST, BundleError, FileEntry, Graph, Manifest
 from serving.opening import Runtime
@@ -300,13 +299,7 @@ def _is_of_logits(record, name):
 
 def _activations(graph):
     """The TensorFlow operator that each output of a `Signature` comes from: name -> its type."""
-
-    @tf.function(input_signature=tensorflow_specs(graph.inputs), autograph=False)
-    def traced(*tensors):
-        names = [spec.name for spec in graph.inputs]
-        return graph.function(**dict(zip(names, tensors, strict=True)))
-
-    outputs = traced.get_concrete_function().structured_outputs
+    outputs = to_trace(graph.function, graph.inputs).get_concrete_function().structured_outputs
     return {name: _made_by(tensor.op) for name, tensor in outputs.items()}
 
 

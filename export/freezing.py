@@ -12,7 +12,7 @@ from tensorflow.python.eager.wrap_function import function_from_graph_def
 from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 
 from export.keras_layers import as_composites
-from export.signatures import tensorflow_specs
+from export.signatures import to_trace
 from seqkeras import composites
 
 
@@ -48,13 +48,11 @@ def freeze(function, inputs, lowered):
         ValueError: if the function reads what is neither given nor a variable, as a lookup table.
     """
 
-    @tf.function(input_signature=tensorflow_specs(inputs), autograph=False)
-    def traced(*tensors):
+    def in_nodes(**tensors):
         with composites.as_nodes(lowered), as_composites():
-            named = {spec.name: tensor for spec, tensor in zip(inputs, tensors, strict=True)}
-            return {key: tf.identity(value) for key, value in function(**named).items()}
+            return {key: tf.identity(value) for key, value in function(**tensors).items()}
 
-    concrete = traced.get_concrete_function()
+    concrete = to_trace(in_nodes, inputs).get_concrete_function()
     reads = _reads(concrete)
     if reads is None:
         constant = convert_variables_to_constants_v2(concrete, lower_control_flow=False)

@@ -6,7 +6,7 @@ only, and load without our code.
 
 import tensorflow as tf
 
-from export.signatures import tensorflow_specs
+from export.signatures import to_trace
 from seqkeras import composites
 
 
@@ -25,11 +25,8 @@ def write(model, signatures, folder):
 
 
 def _traced(signature):
-    names = [spec.name for spec in signature.inputs]
-
-    @tf.function(input_signature=tensorflow_specs(signature.inputs), autograph=False)
-    def function(*tensors):
+    def function(**tensors):
         with composites.as_nodes(()):  # a graph to keep: no operator of the GPU that traces it
-            return signature.function(**dict(zip(names, tensors, strict=True)))
+            return signature.function(**tensors)
 
-    return function
+    return to_trace(function, signature.inputs)

@@ -17,7 +17,18 @@ class Signature:
     outputs: Sequence[TensorSpec]
 
 
-def tensorflow_specs(specs):
+def to_trace(function, inputs):
+    """A `tf.function` of tensors in the order of their `TensorSpec`s, of a function by keyword."""
+    names = [spec.name for spec in inputs]
+
+    @tf.function(input_signature=_tensorflow_specs(inputs), autograph=False)
+    def traced(*tensors):
+        return function(**dict(zip(names, tensors, strict=True)))
+
+    return traced
+
+
+def _tensorflow_specs(specs):
     """`TensorSpec`s as TensorFlow writes them; a symbolic size is None there."""
     return [
         tf.TensorSpec(
