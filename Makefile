@@ -1,4 +1,5 @@
 # Two commands: `make quickstart` (data, training, export, answers) and `make test` (lint, tests).
+# `make test-all` runs the long tests too: the journeys of a user's file, and whatever is marked `long`.
 # Each first makes .venv with what it needs; PYTHON chooses the interpreter (3.11 to 3.13).
 # `make test` proves the properties of every layer on JAX too; `make test BACKEND=torch`
 # (or jax) tests the whole library on that backend; `make parity` compares it with other libraries, live;
@@ -10,6 +11,7 @@ BIN := .venv/bin
 RUN := runs/dates
 BUNDLE := bundles/dates
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup
+SHORT := -m "not long"
 UV := $(shell command -v uv)
 ifdef UV
 INSTALL := uv pip install --quiet --python $(BIN)/python
@@ -17,7 +19,7 @@ else
 INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check
 endif
 
-.PHONY: quickstart test lint parity vectors
+.PHONY: quickstart test test-all lint parity vectors
 
 quickstart: .venv/requirements.done
 	$(BIN)/python -m training dates --out $(RUN)
@@ -27,12 +29,15 @@ quickstart: .venv/requirements.done
 
 ifdef BACKEND
 test: lint $(if $(filter torch,$(BACKEND)),.venv/requirements-parity.done)
-	KERAS_BACKEND=$(BACKEND) $(PYTEST)
+	KERAS_BACKEND=$(BACKEND) $(PYTEST) $(SHORT)
 else
 test: lint
-	KERAS_BACKEND=tensorflow $(PYTEST)
-	KERAS_BACKEND=jax $(PYTEST) tests/properties
+	KERAS_BACKEND=tensorflow $(PYTEST) $(SHORT)
+	KERAS_BACKEND=jax $(PYTEST) $(SHORT) tests/properties
 endif
+
+test-all: SHORT :=
+test-all: test
 
 parity: .venv/requirements-parity.done .venv/requirements-minilm.done
 	$(BIN)/python -m pytest tests/parity
