@@ -85,6 +85,9 @@ def read_contents(run):
 def _load_model(path, pipeline, inputs):
     """The model with its weights, and the names of its policies that were not float32.
 
+    Optimizer, losses and metrics stay behind: export needs none of them, and their classes may be
+    known to the training script alone.
+
     A subclass of `keras.Model` whose `call` must have several arguments Keras loads without any
     weights, and only warns: such a model is called first.
     """
@@ -92,7 +95,7 @@ def _load_model(path, pipeline, inputs):
         with in_float32(path) as (archive, policies):
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
-                model = keras.models.load_model(archive)
+                model = keras.models.load_model(archive, compile=False)
             policies |= set_float32(model)
             if any("cannot be built automatically" in str(each.message) for each in caught):
                 build(model, inputs or fed_specs(model, FEEDS.get(pipeline, {})))

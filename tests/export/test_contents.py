@@ -1,0 +1,120 @@
+"""A run is read whatever its model was compiled with."""
+
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+from keras import layers, ops
+
+from seqkeras import losses
+from seqkeras.learning_rates import Noam
+from seqkeras.runs import save_run
+from seqkeras.schedules import Constant, InverseSigmoidDecay, LinearDecay
+from tests.conftest import CHECKOUT
+
+READ = """
+import sys
+from pathlib import Path
+import numpy as np
+from export.contents import read_contents
+
+for run in sys.argv[1:]:
+    model = read_contents(Path(run)).model
+    inputs = dict(np.load(Path(run) / "inputs.npz"))
+    expected = np.load(Path(run) / "outputs.npy")
+    np.testing.assert_allclose(model.predict(inputs, verbose=0), expected, rtol=1e-6)
+    print(model.compiled)
+"""
+
+
+@keras.saving.register_keras_serializable("tests")
+class OwnMetric(keras.metrics.Mean):
+    """Known to the training script alone."""
+
+    def update_state(self, y_true, y_pred, sample_weight=None):
+        return super().update_state(ops.abs(y_pred), sample_weight)
+
+
+class OwnSchedule(keras.optimizers.schedules.LearningRateSchedule):
+    """Not even registered."""
+
+    def __call__(self, step):
+        return 1e-3 / (ops.cast(step, "float32") + 1)
+
+    def get_config(self):
+        return {}
+
+
+def own_loss(y_true, y_pred):
+    return ops.mean(ops.square(y_true - y_pred), axis=-1)
+
+
+def adam(learning_rate):
+    return lambda: {"optimizer": keras.optimizers.Adam(learning_rate), "loss": "mse"}
+
+
+WITH = {
+    "span_loss": lambda: {"loss": losses.span_loss},
+    "PinballLoss": lambda: {"loss": losses.PinballLoss([0.1, 0.3, 0.5, 0.7, 0.9])},
+    "SmoothedCrossEntropy": lambda: {"loss": losses.SmoothedCrossEntropy(ignore_class=0)},
+    "SoftTargetLoss": lambda: {"loss": losses.SoftTargetLoss(3.0)},
+    "HiddenStateLoss": lambda: {"loss": losses.HiddenStateLoss("cosine")},
+    "Noam": adam(Noam(16)),
+    "a schedule of one's own": adam(OwnSchedule()),
+    "a metric of one's own": lambda: {"loss": "mse", "metrics": [OwnMetric()]},
+    "a loss of one's own": lambda: {"loss": own_loss},
+}
+
+
+def every_loss():
+    return {name for name in vars(losses) if "loss" in name.lower() or "Entropy" in name}
+
+
+def test_every_loss_is_among_these():
+    assert every_loss() <= set(WITH)
+
+
+def functional(arguments):
+    token_ids = keras.Input((None,), dtype="int64", name="token_ids")
+    x = layers.GlobalAveragePooling1D()(layers.Embedding(11, 7)(token_ids))
+    model = keras.Model({"token_ids": token_ids}, layers.Dense(5)(x))
+    model.compile(**arguments)
+    return model, {"token_ids": np.array([[1, 2, 3], [4, 5, 6]])}
+
+
+def forced(schedule):
+    from seqkeras.models import RNNSeq2Seq
+
+    model = RNNSeq2Seq(11, 13, 3, 5, 7, teacher_forcing=schedule)
+    inputs = {
+        "token_ids": np.array([[1, 2, 3], [4, 5, 0]]),
+        "lengths": np.array([3, 2]),
+        "target_ids": np.array([[2, 4], [2, 5]]),
+    }
+    model.compile("adam", losses.SmoothedCrossEntropy(ignore_class=0))
+    model.train_on_batch(inputs, np.array([[4, 3], [5, 3]]))
+    return model, inputs
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """A run for each loss and schedule."""
+    made = {name: functional(arguments()) for name, arguments in WITH.items()}
+    for schedule in (Constant(0.5), LinearDecay(1.0, 0.1), InverseSigmoidDecay(7.0)):
+        made[type(schedule).__name__] = forced(schedule)
+    folder = tmp_path_factory.mktemp("runs")
+    for name, (model, inputs) in made.items():
+        save_run(folder / name, model, "Classify", [{"input": "a"}], {"source_length": 3})
+        np.savez(folder / name / "inputs.npz", **inputs)
+        np.save(folder / name / "outputs.npy", model.predict(inputs, verbose=0))
+    return [folder / name for name in made]
+
+
+def test_a_run_is_read_whatever_its_model_was_compiled_with(runs):
+    finished = subprocess.run(
+        [sys.executable, "-c", READ, *runs], cwd=CHECKOUT, capture_output=True, text=True
+    )
+    assert finished.returncode == 0, finished.stderr
+    assert finished.stdout.split() == ["False"] * len(runs)
