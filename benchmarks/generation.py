@@ -38,7 +38,7 @@ QUICK = {"hidden_dim": 16, "num_layers": 1, "num_heads": 2, "feed_forward_dim": 
 RNN_SIZES = {"embedding_dim": 512, "units": 512, "decoder_units": 512}
 RNN_QUICK = {"embedding_dim": 8, "units": 8, "decoder_units": 8}
 VOCAB_SIZE, QUICK_VOCAB_SIZE = 32_000, 100
-BATCH_SIZES, BEAM_SIZES = (1, 16, 64), (1, 4)
+BATCH_SIZES, NUM_BEAMS = (1, 16, 64), (1, 4)
 KERAS_BATCH_SIZES = (1, 16)  # the largest would take minutes, and they are reported only
 SHORT = 64  # hypotheses of a batch that takes about a second, so that it is timed more often
 SAME = 0.9  # of the answers in float32, at least
@@ -186,7 +186,7 @@ def export_model(model, table, texts, precisions, folder, saved_models=False):
         [{"text": text, "target": text} for text in texts[:2]],
         {"source_length": SOURCE, "target_length": TARGET},
         {"source": table, "target": table},
-        decoding={"beam_size": max(BEAM_SIZES)},
+        decoding={"num_beams": max(NUM_BEAMS)},
     )
     others = tuple(name for name in precisions if name != "float32")
     options = Options(precisions=others, tolerance=1.0, saved_models=saved_models)
@@ -198,7 +198,7 @@ def _compare_all(family, folder, precision, rivals, table, texts, options):
 
     ours = serving.load(folder / "bundle", precision=precision, threads=THREADS)
     rows = []
-    for beam_size in BEAM_SIZES:
+    for num_beams in NUM_BEAMS:
         for batch_size in BATCH_SIZES[: 1 if options.quick else None]:
             others = {
                 name: rival
@@ -206,21 +206,21 @@ def _compare_all(family, folder, precision, rivals, table, texts, options):
                 if batch_size in KERAS_BATCH_SIZES or not name.startswith("keras")
             }
             if others:
-                label = f"{family} {precision} beam {beam_size} b{batch_size}"
+                label = f"{family} {precision} beam {num_beams} b{batch_size}"
                 given = texts[:batch_size]
-                rows += _compare(label, ours, others, table, given, beam_size, options)
+                rows += _compare(label, ours, others, table, given, num_beams, options)
     return rows
 
 
-def _compare(label, ours, rivals, table, texts, beam_size, options):
+def _compare(label, ours, rivals, table, texts, num_beams, options):
     token_ids = [list(map(int, table.encode(text))) for text in texts]
-    contenders = {"ours": lambda _: [each.text for each in ours(texts, beam_size=beam_size)]}
+    contenders = {"ours": lambda _: [each.text for each in ours(texts, num_beams=num_beams)]}
     for name, rival in rivals.items():
-        contenders[name] = lambda _, rival=rival: rival(token_ids, beam_size)
+        contenders[name] = lambda _, rival=rival: rival(token_ids, num_beams)
     found = [list(map(int, table.encode(text))) for text in contenders["ours"](0)]
     for name in rivals:
         _check(label, name, found, contenders[name](0))
-    short = len(texts) * beam_size <= SHORT
+    short = len(texts) * num_beams <= SHORT
     times = harness.times_in_turn(contenders, harness.rounds_of(options, short), warm_up=1)
     return [
         harness.compare_times(

@@ -25,10 +25,10 @@ def ctranslate2(model, folder, precision):
         ctranslate2_model.write(model, folder)
     translator = package.Translator(str(folder), compute_type=precision, intra_threads=THREADS)
 
-    def answer(token_ids, beam_size):
+    def answer(token_ids, num_beams):
         results = translator.translate_batch(
             [list(map(str, row)) for row in token_ids],
-            beam_size=beam_size,
+            beam_size=num_beams,
             max_decoding_length=TARGET,
             min_decoding_length=TARGET,
             length_penalty=0,
@@ -66,8 +66,8 @@ def hugging_face(model, folder, python=sys.executable):
         encoding="utf-8",
     )
 
-    def ask(name, token_ids, beam_size):
-        process.stdin.write(json.dumps([name, token_ids, beam_size]) + "\n")
+    def ask(name, token_ids, num_beams):
+        process.stdin.write(json.dumps([name, token_ids, num_beams]) + "\n")
         process.stdin.flush()
         return _read(process)
 
@@ -75,7 +75,7 @@ def hugging_face(model, folder, python=sys.executable):
         try:
             names = _read(process)
             yield {
-                name: lambda token_ids, beam_size, name=name: ask(name, token_ids, beam_size)
+                name: lambda token_ids, num_beams, name=name: ask(name, token_ids, num_beams)
                 for name in names
             }
         finally:
@@ -109,13 +109,13 @@ def keras(model):
     """Our own generation in Keras, a `tf.function`."""
     from seqkeras.decoding import beam, greedy
 
-    def generate(token_ids, lengths, beam_size):
+    def generate(token_ids, lengths, num_beams):
         state = model.encode(token_ids, lengths)
         options = {"start_id": BEGIN, "end_id": END, "max_length": TARGET}
-        if beam_size == 1:
+        if num_beams == 1:
             return greedy(model.step, state, **options)[0]
         entries = model.state_entries
-        found = beam(model.step, state, num_beams=beam_size, state_entries=entries, **options)
+        found = beam(model.step, state, num_beams=num_beams, state_entries=entries, **options)
         return found[0][:, 0]
 
     return _as_function(generate)
@@ -126,12 +126,12 @@ def keras_nlp(model):
     samplers = training_steps.import_keras_nlp().samplers
     from keras import ops
 
-    def generate(token_ids, lengths, beam_size):
+    def generate(token_ids, lengths, num_beams):
         def following(prompt, cache, index):
             (logits, *_), cache = model.step(prompt[:, index - 1, None], cache)
             return logits[:, 0], None, cache
 
-        sampler = samplers.BeamSampler(beam_size) if beam_size > 1 else samplers.GreedySampler()
+        sampler = samplers.BeamSampler(num_beams) if num_beams > 1 else samplers.GreedySampler()
         prompt = ops.full((ops.shape(token_ids)[0], 1 + TARGET), BEGIN, "int32")
         return sampler(following, prompt, model.encode(token_ids, lengths), index=1)[:, 1:]
 
@@ -144,8 +144,8 @@ def saved_model(folder):
 
     loaded = tf.saved_model.load(folder)
 
-    def answer(token_ids, beam_size):
-        generate = loaded.signatures["generate" if beam_size == 1 else "generate_beam"]
+    def answer(token_ids, num_beams):
+        generate = loaded.signatures["generate" if num_beams == 1 else "generate_beam"]
         token_ids = tf.constant(token_ids, tf.int64)
         lengths = tf.fill([len(token_ids)], tf.constant(SOURCE, tf.int64))
         return generate(token_ids=token_ids, lengths=lengths)["generated_ids"].numpy().tolist()
@@ -158,8 +158,8 @@ def _as_function(generate):
 
     compiled = tf.function(generate, autograph=False)
 
-    def answer(token_ids, beam_size):
+    def answer(token_ids, num_beams):
         lengths = np.full(len(token_ids), SOURCE)
-        return compiled(tf.constant(token_ids), tf.constant(lengths), beam_size).numpy().tolist()
+        return compiled(tf.constant(token_ids), tf.constant(lengths), num_beams).numpy().tolist()
 
     return answer

@@ -41,12 +41,12 @@ def main(folder):
 
     print(json.dumps([*models]), flush=True)
     for line in sys.stdin:
-        name, token_ids, beam_size = json.loads(line)
+        name, token_ids, num_beams = json.loads(line)
         with torch.inference_mode():
             made = models[name].generate(
                 input_ids=torch.tensor(token_ids),
                 attention_mask=torch.ones((len(token_ids), len(token_ids[0])), dtype=torch.int64),
-                num_beams=beam_size,
+                num_beams=num_beams,
                 do_sample=False,
                 max_new_tokens=TARGET,
                 min_new_tokens=TARGET,

@@ -117,26 +117,26 @@ def _generation_cases(folder, quick):
     lengths = generation.SOURCE, generation.TARGET
     del model
     for precision in PRECISIONS:
-        for beam_size in generation.BEAM_SIZES:
+        for num_beams in generation.NUM_BEAMS:
             for batch_size in generation.BATCH_SIZES[: 1 if quick else None]:
                 yield Case(
-                    f"transformer {precision} beam {beam_size} b{batch_size}",
+                    f"transformer {precision} beam {num_beams} b{batch_size}",
                     precision,
                     roofline.generation(
-                        sizes, len(table), batch_size, beam_size, *lengths, precision
+                        sizes, len(table), batch_size, num_beams, *lengths, precision
                     ),
-                    lambda runtime, some=texts[:batch_size], beam_size=beam_size: _generation_run(
-                        folder / "bundle", runtime, some, beam_size
+                    lambda runtime, some=texts[:batch_size], num_beams=num_beams: _generation_run(
+                        folder / "bundle", runtime, some, num_beams
                     ),
                 )
 
 
-def _generation_run(bundle, runtime, texts, beam_size):
+def _generation_run(bundle, runtime, texts, num_beams):
     from serving.manifest import read_manifest
     from serving.pipelines import Translate
 
     translate = Translate(bundle, read_manifest(bundle), runtime)
-    return lambda _: translate(texts, beam_size=beam_size)
+    return lambda _: translate(texts, num_beams=num_beams)
 
 
 def _row(case, multipliers, rounds):

@@ -59,7 +59,7 @@ def encoder(sizes, batch_size, length, dtype):
     ]
 
 
-def generation(sizes, vocab_size, batch_size, beam_size, source, target, dtype):
+def generation(sizes, vocab_size, batch_size, num_beams, source, target, dtype):
     """The passes in which an encoder-decoder reads `source` tokens, and writes `target` of them.
 
     The matrix that makes logits stays in float32, as the precision int8 has it.
@@ -68,7 +68,7 @@ def generation(sizes, vocab_size, batch_size, beam_size, source, target, dtype):
     cross = product(layers, batch_size * source, hidden_dim, 2 * hidden_dim, dtype)
     passes = [[*encoder(sizes, batch_size, source, dtype), cross]]
     for step in range(target):
-        rows = batch_size * (beam_size if step else 1)
+        rows = batch_size * (num_beams if step else 1)
         passes.append(
             [
                 attention(layers, rows, step + 1, rows, hidden_dim),

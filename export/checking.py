@@ -119,10 +119,10 @@ def _tokens(contents):
     if role is None:
         return
     size = _decoder_size(model)
-    if contents.decoding.beam_size > size:
+    if contents.decoding.num_beams > size:
         yield (
-            f"decoding.beam_size must be at most the vocabulary's size, {size}; received "
-            f"{contents.decoding.beam_size}"
+            f"decoding.num_beams must be at most the vocabulary's size, {size}; received "
+            f"{contents.decoding.num_beams}"
         )
     is_table = isinstance(tokenizers.get(role), CharacterTable)
     for name in ("start_id", "end_id"):
@@ -152,7 +152,7 @@ def _with_known_ids(contents):
         return decoding
     size = _decoder_size(contents.model)
     ids = {name: min(getattr(decoding, name), size - 1) for name in ("start_id", "end_id")}
-    return dataclasses.replace(decoding, **ids, beam_size=min(decoding.beam_size, size))
+    return dataclasses.replace(decoding, **ids, num_beams=min(decoding.num_beams, size))
 
 
 def _labels(record):

@@ -142,10 +142,10 @@ class Parsed:
 
     def problems(self):
         """Yield what is wrong."""
-        values = dataclasses.asdict(self.limits) | {"beam_size": self.decoding.beam_size}
+        values = dataclasses.asdict(self.limits) | {"num_beams": self.decoding.num_beams}
         for name, value in values.items():
             if value < 1:
-                part = "decoding" if name == "beam_size" else "limits"
+                part = "decoding" if name == "num_beams" else "limits"
                 yield f"{part}.{name} must be at least 1; received {value}"
         if not -10 <= self.decoding.length_penalty <= 10:
             yield (

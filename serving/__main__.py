@@ -86,13 +86,13 @@ def bench(options):
         for size in options.batch_sizes
     ]
     print(table([list(rows[0]), *([f"{value:g}" for value in row.values()] for row in rows)]))
-    if "beam_size" in _options_of(pipeline):
-        chosen = {"beam_size": pipeline.manifest.decoding.beam_size} | chosen
+    if "num_beams" in _options_of(pipeline):
+        chosen = {"num_beams": pipeline.manifest.decoding.num_beams} | chosen
     measured = ", ".join(
         [
             pipeline.manifest.name,
             options.precision or "float32",
-            *(f"{name.replace('_', ' ')} {value}" for name, value in chosen.items()),
+            *(f"{name} {value}" for name, value in chosen.items()),
             f"{len(values)} different inputs in turn",
             "text in to text out",
             f"{options.threads or 'default'} thread{'' if options.threads == 1 else 's'}",
@@ -226,7 +226,7 @@ def _seconds(text):
 
 
 _PIPELINE_OPTIONS = {
-    "beam_size": (_count, "1: greedy; the bundle's"),
+    "num_beams": (_count, "1: greedy; the bundle's"),
     "n_best": (_count, "answers to an input; 1"),
     "length_penalty": (float, "GNMT's; the bundle's"),
     "attention": (bool, "attention weights too, as JSON"),

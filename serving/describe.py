@@ -37,8 +37,8 @@ def _rows(manifest):
         yield "example", f"and {len(manifest.examples) - 3} more, with --json"
     if manifest.state:
         yield "limits", f"source {limits.source_length} tokens, target {limits.target_length}"
-        penalty = f"length penalty {defaults.length_penalty:g}"
-        yield "decoding", f"beam size {defaults.beam_size}, {penalty}"
+        penalty = f"length_penalty {defaults.length_penalty:g}"
+        yield "decoding", f"num_beams {defaults.num_beams}, {penalty}"
         yield "state", ", ".join(f"{entry.name} per {entry.per}" for entry in manifest.state)
     else:
         yield "limits", f"{limits.source_length} tokens"

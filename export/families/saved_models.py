@@ -93,8 +93,8 @@ def by_default(signatures):
 
 def _generating(generate, inputs, max_length, decoding):
     """`generate` with one beam, and `generate_beam` with more if those are the default."""
-    defaults = {"generate": dataclasses.replace(decoding, beam_size=1)}
-    if decoding.beam_size > 1:
+    defaults = {"generate": dataclasses.replace(decoding, num_beams=1)}
+    if decoding.num_beams > 1:
         defaults["generate_beam"] = decoding
     return {
         name: Signature(functools.partial(generate, each), inputs, result_specs(max_length))

@@ -24,7 +24,7 @@ def about_generation(manifest):
     if ROLE not in manifest.graphs:
         return ""
     graph, decoding = manifest.graphs[ROLE], manifest.decoding
-    beams, alpha = decoding.beam_size, decoding.length_penalty
+    beams, alpha = decoding.num_beams, decoding.length_penalty
     names = " and ".join(f"`{file}`" for file in graph.weights)
     rows = [("takes", each) for each in graph.inputs] + [("gives", each) for each in graph.outputs]
     return CARD.format(

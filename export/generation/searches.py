@@ -13,10 +13,10 @@ from serving.manifest import TensorSpec
 
 def search_of(decoding, max_length):
     """The `seqkeras.decoding.Search` that the manifest's `DecodingDefaults` ask for."""
-    if decoding.beam_size == 1:
+    if decoding.num_beams == 1:
         return OneSequence(_most_probable, decoding.end_id)
     return beam_search(
-        num_beams=decoding.beam_size,
+        num_beams=decoding.num_beams,
         n_best=1,
         max_length=max_length,
         end_id=decoding.end_id,
@@ -56,7 +56,7 @@ class Search:
         self.decoding, self.max_length = decoding, max_length
         [logits] = [spec for spec in step.outputs if spec.name == "logits"]
         self.vocab_size = logits.shape[-1]
-        self.beams = decoding.beam_size
+        self.beams = decoding.num_beams
         self.search = search_of(decoding, max_length)
         self.found = [
             TensorSpec(f"found_{name}", each.dtype.name, ("batch", *each.shape[1:]))

@@ -63,7 +63,7 @@ def verify_encoder_decoder(contents, parts, folder, manifest):
         return bool(margins[row, : 1 + max(same, default=0)].min() < MARGIN)
 
     greedy = Found(inputs, texts_of(keras_ids), found["scores"], is_tie)
-    answers = [each.text for each in pipeline(inputs, beam_size=1)]
+    answers = [each.text for each in pipeline(inputs, num_beams=1)]
     comparison.compare_texts("onnx", answers, greedy.texts, inputs, is_tie)
     whole = range(len(inputs))
     compare_searches(comparison, parts, pipeline, folder, by_ids, given, greedy, texts_of, whole)

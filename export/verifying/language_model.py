@@ -48,7 +48,7 @@ def verify_language_model(contents, parts, folder, manifest):
     def is_tie(row, answer, score=None):
         return bool(best[row].min() < MARGIN)
 
-    answers = pipeline(inputs, beam_size=1, max_new_tokens=new_tokens, truncate=True)
+    answers = pipeline(inputs, num_beams=1, max_new_tokens=new_tokens, truncate=True)
     expected = texts_of(found["generated_ids"], new_tokens)
     comparison.compare_texts("onnx", [each.text for each in answers], expected, inputs, is_tie)
     # The pipeline by its defaults, and the signature on strings, read texts whole that were

@@ -31,7 +31,7 @@ from .processors import (
     TopK,
     TopP,
 )
-from .results import Candidates, Hypothesis, Prompts, length_penalty
+from .results import Candidates, Hypothesis, Prompts, length_divisor
 
 __all__ = [
     "BannedTokens",
@@ -49,7 +49,7 @@ __all__ = [
     "Temperature",
     "TopK",
     "TopP",
-    "length_penalty",
+    "length_divisor",
     "most_probable",
     "search",
     "steps",

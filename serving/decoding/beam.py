@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .results import Hypothesis, length_penalty
+from .results import Hypothesis, length_divisor
 
 
 class Beams:
@@ -15,39 +15,50 @@ class Beams:
     which is how "never" stopping early knows that no beam can still enter the n best.
 
     Args:
-        end_id, limits, alpha, beam_size, n_best, early_stopping: as for `serving.decoding.search`.
+        end_id, max_lengths, length_penalty, num_beams, n_best, early_stopping: as for
+            `serving.decoding.search`.
         prompts: `Prompts`.
 
     Attributes:
         sources: (B,) who is still in the batch.
     """
 
-    def __init__(self, end_id, limits, prompts, alpha, beam_size, n_best, early_stopping="never"):
-        self.end_id, self.limits, self.prompts, self.alpha = end_id, limits, prompts, alpha
-        self.beam_size, self.n_best, self.early_stopping = beam_size, n_best, early_stopping
-        self.num_candidates = beam_size + 1  # so that K go on when one ends
-        kept = n_best if early_stopping == "never" else beam_size
-        self.ends = _Finished(len(limits), kept, end_id)
+    def __init__(
+        self,
+        end_id,
+        max_lengths,
+        prompts,
+        length_penalty,
+        num_beams,
+        n_best,
+        early_stopping="never",
+    ):
+        self.end_id, self.max_lengths, self.prompts = end_id, max_lengths, prompts
+        self.alpha = length_penalty
+        self.num_beams, self.n_best, self.early_stopping = num_beams, n_best, early_stopping
+        self.num_candidates = num_beams + 1  # so that K go on when one ends
+        kept = n_best if early_stopping == "never" else num_beams
+        self.ends = _Finished(len(max_lengths), kept, end_id)
         self.history = []
-        self.sources = np.arange(len(limits))
-        self.totals = np.zeros((len(limits), 1))  # (B, K) log-probability so far
+        self.sources = np.arange(len(max_lengths))
+        self.totals = np.zeros((len(max_lengths), 1))  # (B, K) log-probability so far
 
     def extend(self, candidates, length):
         """Extend the beams by a token; return the (B, K) tokens and rows of those that go on."""
         candidates = self.prompts.force(candidates, self.sources, length)
         totals, token_ids, beam_index = _best_continuations(
-            self.totals, candidates, 2 * self.beam_size
+            self.totals, candidates, 2 * self.num_beams
         )
         generated = length - self.prompts.lengths[self.sources]  # (B,)
         ended = (token_ids == self.end_id) & (generated > 0)[:, np.newaxis]
-        ended |= (length == self.limits[self.sources])[:, np.newaxis]
+        ended |= (length == self.max_lengths[self.sources])[:, np.newaxis]
         if ended.any():
             scores = np.where(ended, totals, -np.inf)
-            scores /= length_penalty(np.maximum(generated, 0), self.alpha)[:, np.newaxis]
-            best = np.s_[:, : self.beam_size]
+            scores /= length_divisor(np.maximum(generated, 0), self.alpha)[:, np.newaxis]
+            best = np.s_[:, : self.num_beams]
             self.ends.add(self.sources, length, scores[best], token_ids[best], beam_index[best])
             totals = np.where(ended, -np.inf, totals)
-        going = np.argsort(ended, axis=1, kind="stable")[:, : self.beam_size]  # the best K
+        going = np.argsort(ended, axis=1, kind="stable")[:, : self.num_beams]  # the best K
         totals = np.take_along_axis(totals, going, axis=1)
         stay = self._bound(totals[:, 0], generated) > self.ends.scores[self.sources, -1]
         self.sources, self.totals, going = self.sources[stay], totals[stay], going[stay]
@@ -60,14 +71,14 @@ class Beams:
         """Return (B,) what a source's worst finished hypothesis must reach for it to be done."""
         generated = np.maximum(generated, 0)
         if self.early_stopping == "never":
-            longest = self.limits[self.sources] - self.prompts.lengths[self.sources]
+            longest = self.max_lengths[self.sources] - self.prompts.lengths[self.sources]
             return totals / np.maximum(
-                length_penalty(generated + 1, self.alpha), length_penalty(longest, self.alpha)
+                length_divisor(generated + 1, self.alpha), length_divisor(longest, self.alpha)
             )
         if self.early_stopping:
             done = self.ends.scores[self.sources, -1] > -np.inf
             return np.where(done, -np.inf, totals)
-        return totals / length_penalty(generated, self.alpha)
+        return totals / length_divisor(generated, self.alpha)
 
     def finished(self):
         """Return for each source the list of its `Hypothesis`, the best first."""

@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from .results import Hypothesis, length_penalty
+from .results import Hypothesis, length_divisor
 
 
 class Greedy:
     """One beam a source, extended by its best candidate.
 
     Args:
-        end_id, limits, alpha: as for `serving.decoding.search`.
+        end_id, max_lengths, length_penalty: as for `serving.decoding.search`.
         prompts: `Prompts`.
         stops: (source, ids generated) -> whether it ends there all the same; None: never.
 
@@ -19,20 +19,20 @@ class Greedy:
 
     num_candidates = 1
 
-    def __init__(self, end_id, limits, prompts, alpha=0.0, stops=None):
-        self.end_id, self.limits, self.prompts = end_id, limits, prompts
-        self.alpha, self.stops = alpha, stops
-        self.token_ids = np.zeros((len(limits), limits.max(initial=0)), dtype=np.int64)
-        self.lengths = np.zeros(len(limits), dtype=np.int64)  # of those that have left the batch
-        self.totals = np.zeros(len(limits))  # log-probability so far
-        self.ended = np.zeros(len(limits), dtype=bool)  # by <eos>
+    def __init__(self, end_id, max_lengths, prompts, length_penalty=0.0, stops=None):
+        self.end_id, self.max_lengths, self.prompts = end_id, max_lengths, prompts
+        self.alpha, self.stops = length_penalty, stops
+        self.token_ids = np.zeros((len(max_lengths), max_lengths.max(initial=0)), dtype=np.int64)
+        self.lengths = np.zeros(len(max_lengths), dtype=np.int64)  # of those out of the batch
+        self.totals = np.zeros(len(max_lengths))  # log-probability so far
+        self.ended = np.zeros(len(max_lengths), dtype=bool)  # by <eos>
         self.attention_weights = []  # for each step the sources and their weights, or None
         self.length = 0
-        self._follow(np.arange(len(limits)))
+        self._follow(np.arange(len(max_lengths)))
 
     def _follow(self, sources):
-        self.sources, self._limits = sources, self.limits[sources]
-        self._first_limit = self._limits.min(initial=self.token_ids.shape[1])
+        self.sources, self._max_lengths = sources, self.max_lengths[sources]
+        self._shortest = self._max_lengths.min(initial=self.token_ids.shape[1])
         self._rows = np.arange(len(sources))[:, np.newaxis]
 
     def extend(self, candidates, length):
@@ -47,8 +47,8 @@ class Greedy:
         if length <= self.prompts.longest:
             ended &= length > self.prompts.lengths[sources]
         leaves = ended
-        if length >= self._first_limit:
-            leaves = ended | (self._limits <= length)
+        if length >= self._shortest:
+            leaves = ended | (self._max_lengths <= length)
         if self.stops:
             leaves = leaves | [self._stops(source) for source in sources]
         if not np.count_nonzero(leaves):
@@ -71,7 +71,7 @@ class Greedy:
     def finished(self):
         """Return for each source the list of its one `Hypothesis`."""
         generated = self.lengths - self.prompts.lengths
-        scores = self.totals / length_penalty(generated, self.alpha)
+        scores = self.totals / length_divisor(generated, self.alpha)
         weights = self._weights()
         kept = self.lengths - self.ended
         return [

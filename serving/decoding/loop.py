@@ -14,11 +14,11 @@ def search(
     state,
     start,
     end_id,
-    limits,
+    max_lengths,
     *,
-    beam_size=1,
+    num_beams=1,
     n_best=1,
-    alpha=0.0,
+    length_penalty=0.0,
     early_stopping="never",
     prompts=None,
 ):
@@ -30,18 +30,18 @@ def search(
     finished, and the best K others go on. A hypothesis also ends at its source's limit. A source
     leaves the batch when it is done, which `early_stopping` says.
 
-    With beam_size 1 a source ends with its first <eos>: greedy search, which needs none of this.
+    With num_beams 1 a source ends with its first <eos>: greedy search, which needs none of this.
 
     Args:
         step: see `serving.decoding`.
         state: of the first step.
         start: (B, 1) what the first step reads, such as <bos>; or (B, 1, T).
         end_id: the id of <eos>.
-        limits: (B,) the most tokens behind the start that a target may have, <eos> among them; more
-            than its prompt has.
-        beam_size: K, how many unfinished hypotheses of a source are followed.
+        max_lengths: (B,) the most tokens behind the start that a target may have, <eos> among
+            them; more than its prompt has.
+        num_beams: K, how many unfinished hypotheses of a source are followed.
         n_best: how many hypotheses of a source to return.
-        alpha: of the length penalty; 0: none.
+        length_penalty: alpha of GNMT's; 0: none.
         early_stopping: when a source is done. "never": as soon as no beam can still enter its n
             best; False: as soon as K are finished and the best beam, if it ended now, would not be
             among them; True: as soon as K are finished.
@@ -54,10 +54,12 @@ def search(
     Reference: Sutskever et al. 2014, section 3.2, https://arxiv.org/abs/1409.3215
     """
     prompts = prompts or Prompts(len(start) * [()])
-    if beam_size == 1:
-        found = Greedy(end_id, limits, prompts, alpha)
+    if num_beams == 1:
+        found = Greedy(end_id, max_lengths, prompts, length_penalty)
     else:
-        found = Beams(end_id, limits, prompts, alpha, beam_size, n_best, early_stopping)
+        found = Beams(
+            end_id, max_lengths, prompts, length_penalty, num_beams, n_best, early_stopping
+        )
     for _ in steps(step, state, start, found):
         pass
     return found.finished()

@@ -37,7 +37,7 @@ class Hypothesis:
     ended: bool
 
 
-def length_penalty(length, alpha):
+def length_divisor(length, alpha):
     """GNMT's divisor of a log-probability, which makes up for the length of the target.
 
         lp(Y) = ((5 + |Y|) / 6)^alpha

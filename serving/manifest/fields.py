@@ -11,7 +11,8 @@ def parse_fields(kind, value, where, problems):
     Args:
         kind: a dataclass whose fields are strings, numbers, booleans, dataclasses, or tuples and
             dictionaries of these; or None where it may be.
-        value: what JSON held.
+        value: what JSON held; a field may stand there by the name that it had in an older schema,
+            its metadata's "formerly".
         where: the name of the value in what it is a part of; "" for the whole.
         problems: a list, to which every reason is appended why the value is no `kind`.
     """
@@ -20,6 +21,10 @@ def parse_fields(kind, value, where, problems):
         return {}
     inside = f"{where}." if where else ""
     declared = {each.name: each for each in dataclasses.fields(kind)}
+    for name, each in declared.items():
+        former = each.metadata.get("formerly")
+        if former in value and name not in value:
+            value = {name if key == former else key: inner for key, inner in value.items()}
     for name, each in declared.items():
         if name not in value and _is_required(each):
             problems.append(f"{inside}{name} is missing")

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from .fields import parse_fields
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 MANIFEST = "manifest.json"
 STATE_IS_PER = ("beam", "source")
 HEX_DIGITS = "0123456789abcdef"
@@ -81,7 +81,7 @@ class Limits:
 class DecodingDefaults:
     """What a pipeline does unless told otherwise, and the ids that begin and end a text."""
 
-    beam_size: int = 1
+    num_beams: int = field(default=1, metadata={"formerly": "beam_size"})  # in schema 1 and 2
     length_penalty: float = 0.0
     start_id: int = 2
     end_id: int = 3
@@ -214,7 +214,7 @@ class Manifest:
         for name, value, least in (
             ("limits.source_length", self.limits.source_length, 1),
             ("limits.target_length", self.limits.target_length, 1),
-            ("decoding.beam_size", self.decoding.beam_size, 1),
+            ("decoding.num_beams", self.decoding.num_beams, 1),
             ("decoding.start_id", self.decoding.start_id, 0),
             ("decoding.end_id", self.decoding.end_id, 0),
         ):

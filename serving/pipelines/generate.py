@@ -77,7 +77,7 @@ class Generate:
             token_budget: the most tokens of a batch, each once for every beam or sample. Samples of
                 a prompt may be of several batches.
             options: those of `serving.pipelines.options.Options`, by name: max_new_tokens,
-                min_new_tokens, beam_size, n_best, length_penalty, early_stopping, sample,
+                min_new_tokens, num_beams, n_best, length_penalty, early_stopping, sample,
                 temperature, top_k, top_p, seed, repetition_penalty, banned_tokens, forced_tokens,
                 stop, echo, truncate.
 
@@ -109,10 +109,10 @@ class Generate:
         Raises:
             ValueError: if the prompt or an option is refused, or several answers would be followed.
         """
-        if options.get("beam_size") is None:
-            options["beam_size"] = 1
+        if options.get("num_beams") is None:
+            options["num_beams"] = 1
         options = self._options(options)
-        for name in ("beam_size", "n_best"):
+        for name in ("num_beams", "n_best"):
             if getattr(options, name) > 1:
                 raise ValueError(
                     f"Generate: a stream needs {name}=1; received {getattr(options, name)}."
@@ -208,13 +208,13 @@ class Generate:
         common = min(len(row.token_ids) for row in rows)
         rows = [row for row in rows for _ in row.samples]
         prompts = Prompts([row.token_ids[common:] for row in rows])
-        limits = prompts.lengths + np.array([row.room for row in rows])
+        max_lengths = prompts.lengths + np.array([row.room for row in rows])
         end_id, alpha = self.manifest.decoding.end_id, options.length_penalty
-        if options.beam_size > 1:
-            beams = options.beam_size, options.n_best, options.early_stopping
-            return Beams(end_id, limits, prompts, alpha, *beams), common
+        if options.num_beams > 1:
+            beams = options.num_beams, options.n_best, options.early_stopping
+            return Beams(end_id, max_lengths, prompts, alpha, *beams), common
         stops = self._stops(rows, options.stop) if options.stop else None
-        return Greedy(end_id, limits, prompts, alpha, stops), common
+        return Greedy(end_id, max_lengths, prompts, alpha, stops), common
 
     def _stops(self, rows, stop):
         """Return the function that says whether what a source has generated holds a `stop`."""
@@ -284,7 +284,7 @@ def _batches(rows, options, token_budget):
     is longer, one for each token, would cost more than a batch of their own.
     """
     lengths = [
-        options.beam_size * len(row.samples) * (len(row.token_ids) + row.room) for row in rows
+        options.num_beams * len(row.samples) * (len(row.token_ids) + row.room) for row in rows
     ]
     for places in batches(lengths, token_budget):
         batch = []

@@ -20,19 +20,19 @@ SMALLEST, LARGEST = 1e-15, 1e15  # of a divisor of logits: by two of them float3
 MOST_SAMPLES = 10_000  # of a prompt in one call: all their answers lie in memory at its end
 
 
-def require_beams(who, beam_size, n_best, vocab_size):
+def require_beams(who, num_beams, n_best, vocab_size):
     """Return the two counts.
 
     Raises:
-        ValueError: unless they are from 1 to the vocabulary's size, and n_best at most beam_size.
+        ValueError: unless they are from 1 to the vocabulary's size, and n_best at most num_beams.
     """
-    beam_size = require_count(f"{who}: beam_size", beam_size, most=vocab_size)
+    num_beams = require_count(f"{who}: num_beams", num_beams, most=vocab_size)
     n_best = require_count(f"{who}: n_best", n_best)
-    if n_best > beam_size:
+    if n_best > num_beams:
         raise ValueError(
-            f"{who}: n_best must be at most beam_size; received {n_best} and {beam_size}."
+            f"{who}: n_best must be at most num_beams; received {n_best} and {num_beams}."
         )
-    return beam_size, n_best
+    return num_beams, n_best
 
 
 def require_penalty(who, alpha):
@@ -60,7 +60,7 @@ class Options:
         max_new_tokens: the most tokens generated, <eos> among them; None: as many as there is room
             for in the bundle's limit.
         min_new_tokens: the fewest, <eos> among them.
-        beam_size: how many hypotheses to follow; 1: one; None: the manifest's default.
+        num_beams: how many hypotheses to follow; 1: one; None: the manifest's default.
         n_best: how many answers to give; with `sample`, how many are drawn: 10,000 at most.
         length_penalty: alpha of GNMT's length penalty; None: the manifest's default.
         early_stopping: of beam search: "never", False or True, see `serving.decoding.search`.
@@ -84,7 +84,7 @@ class Options:
 
     max_new_tokens: int | None = None
     min_new_tokens: int = 0
-    beam_size: int | None = None
+    num_beams: int | None = None
     n_best: int = 1
     length_penalty: float | None = None
     early_stopping: object = "never"
@@ -168,15 +168,15 @@ def complete(options, decoding, vocab_size, tokenizer):
     Raises:
         ValueError: if they do not fit the model or each other.
     """
-    beam_size, alpha = options.beam_size, options.length_penalty
-    if beam_size is None:
-        beam_size = 1 if options.sample or options.stop else decoding.beam_size
+    num_beams, alpha = options.num_beams, options.length_penalty
+    if num_beams is None:
+        num_beams = 1 if options.sample or options.stop else decoding.num_beams
     most = MOST_SAMPLES if options.sample else None
     n_best = require_count("Generate: n_best", options.n_best, most)
-    beam_size, _ = require_beams("Generate", beam_size, 1 if options.sample else n_best, vocab_size)
+    num_beams, _ = require_beams("Generate", num_beams, 1 if options.sample else n_best, vocab_size)
     for name in ("sample", "stop"):
-        if getattr(options, name) and beam_size > 1:
-            raise ValueError(f"Generate: {name} needs beam_size=1; received {beam_size}.")
+        if getattr(options, name) and num_beams > 1:
+            raise ValueError(f"Generate: {name} needs num_beams=1; received {num_beams}.")
     banned = tuple(
         _id("banned_tokens", each, vocab_size, tokenizer) for each in options.banned_tokens
     )
@@ -194,7 +194,7 @@ def complete(options, decoding, vocab_size, tokenizer):
             )
     return replace(
         options,
-        beam_size=beam_size,
+        num_beams=num_beams,
         n_best=n_best,
         length_penalty=require_penalty(
             "Generate", decoding.length_penalty if alpha is None else alpha

@@ -45,7 +45,7 @@ class Translate:
     def __call__(
         self,
         texts,
-        beam_size=None,
+        num_beams=None,
         n_best=1,
         length_penalty=None,
         attention=False,
@@ -57,8 +57,8 @@ class Translate:
 
         Args:
             texts: a string, or a list of strings.
-            beam_size: how many hypotheses to follow; 1: greedy; None: the manifest's default.
-            n_best: how many answers to give to each text, at most `beam_size`.
+            num_beams: how many hypotheses to follow; 1: greedy; None: the manifest's default.
+            n_best: how many answers to give to each text, at most `num_beams`.
             length_penalty: alpha of GNMT's length penalty; None: the manifest's default.
             attention: whether to return attention weights, and the tokens that they join, too.
             early_stopping: "never", False or True, see `serving.decoding.search`.
@@ -71,9 +71,9 @@ class Translate:
         Raises:
             ValueError: if a text or an option is refused; nothing is answered then.
         """
-        decode = self._search(beam_size, n_best, length_penalty, attention, early_stopping)
+        decode = self._search(num_beams, n_best, length_penalty, attention, early_stopping)
         rows = encoded(texts, "Translate: text", self.encode, truncate, token_budget)
-        beams = decode.keywords["beam_size"]
+        beams = decode.keywords["num_beams"]
         lengths = [beams * max(len(row), SHORTEST) for row in rows]
         answer = functools.partial(self._translate, decode)
         answers = answer_in_batches(rows, lengths, answer, token_budget)
@@ -82,15 +82,15 @@ class Translate:
     def stream(self, text, truncate=False):
         """Return an iterator over the pieces of the greedy answer, each as soon as it is sure.
 
-        Joined they are the text of the answer with `beam_size=1`.
+        Joined they are the text of the answer with `num_beams=1`.
 
         Raises:
             ValueError: if the text is refused.
         """
         require_flag("Translate: truncate", truncate)
         row = self.encode(text, truncate=truncate)
-        limits = np.array([self.manifest.limits.target_length])
-        greedy = Greedy(self.manifest.decoding.end_id, limits, Prompts([()]))
+        max_lengths = np.array([self.manifest.limits.target_length])
+        greedy = Greedy(self.manifest.decoding.end_id, max_lengths, Prompts([()]))
         return self._stream(row, greedy)
 
     def encode(self, text, name="Translate: text", truncate=False):
@@ -134,12 +134,12 @@ class Translate:
     def _example(self):
         return f"; write e.g. {self.manifest.examples[0]!r}" if self.manifest.examples else ""
 
-    def _search(self, beam_size, n_best, length_penalty, attention, early_stopping):
+    def _search(self, num_beams, n_best, length_penalty, attention, early_stopping):
         """Return `search` with all its options, checked."""
         defaults = self.manifest.decoding
-        beam_size = defaults.beam_size if beam_size is None else beam_size
+        num_beams = defaults.num_beams if num_beams is None else num_beams
         alpha = defaults.length_penalty if length_penalty is None else length_penalty
-        beam_size, n_best = require_beams("Translate", beam_size, n_best, self._graphs.vocab_size)
+        num_beams, n_best = require_beams("Translate", num_beams, n_best, self._graphs.vocab_size)
         if require_flag("Translate: attention", attention) and not self._graphs.attends:
             raise ValueError("Translate: attention must be False; this model does not attend.")
         require_early_stopping("Translate", early_stopping)
@@ -147,9 +147,9 @@ class Translate:
             search,
             functools.partial(self._graphs.step, attention=attention),
             end_id=defaults.end_id,
-            beam_size=beam_size,
+            num_beams=num_beams,
             n_best=n_best,
-            alpha=require_penalty("Translate", alpha),
+            length_penalty=require_penalty("Translate", alpha),
             early_stopping=early_stopping,
         )
 
@@ -161,8 +161,8 @@ class Translate:
 
     def _translate(self, decode, rows):
         state, start = self._begin(rows)
-        limits = np.full(len(rows), self.manifest.limits.target_length)
-        found = decode(state, start, limits=limits)
+        max_lengths = np.full(len(rows), self.manifest.limits.target_length)
+        found = decode(state, start, max_lengths=max_lengths)
         return [self._answer(hypotheses, row) for hypotheses, row in zip(found, rows)]
 
     def _stream(self, row, greedy):
@@ -206,7 +206,7 @@ def require_vocabulary(folder, manifest, tokenizer, role, vocab_size):
     for name, most in (
         ("start_id", vocab_size - 1),
         ("end_id", vocab_size - 1),
-        ("beam_size", vocab_size),
+        ("num_beams", vocab_size),
     ):
         if getattr(decoding, name) > most:
             raise BundleError(

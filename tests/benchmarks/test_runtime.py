@@ -164,7 +164,7 @@ def test_the_work_of_an_encoder_is_that_of_its_products():
 
 def test_generation_reads_the_weights_in_every_step():
     passes = roofline.generation(
-        SIZES, vocab_size=13, batch_size=2, beam_size=4, source=3, target=2, dtype="float32"
+        SIZES, vocab_size=13, batch_size=2, num_beams=4, source=3, target=2, dtype="float32"
     )
     assert len(passes) == 3  # the encoder's, then two steps
     weights = 3 * (25 * (3 + 1 + 1 + 1) + 35 + 35) + 5 * 13

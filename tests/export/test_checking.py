@@ -128,8 +128,8 @@ CASES = [
         "id is missing, the id that ends a text",
     ),
     (
-        lambda run: translate(run, decoding={"beam_size": 99}),
-        f"run.json: decoding.beam_size must be at most the vocabulary's size, {len(TABLE)}; receiv",
+        lambda run: translate(run, decoding={"num_beams": 99}),
+        f"run.json: decoding.num_beams must be at most the vocabulary's size, {len(TABLE)}; receiv",
     ),
     (
         lambda run: translate(
@@ -165,11 +165,11 @@ def test_all_reasons_come_in_one_error(tmp_path, capsys):
         tmp_path / "run",
         validation=examples(LONG, "small", *[LONG] * 4),
         limits={"source_length": LIMIT, "target_length": 90},
-        decoding={"start_id": 0, "end_id": 9999, "beam_size": 999},
+        decoding={"start_id": 0, "end_id": 9999, "num_beams": 999},
     )
     assert main([str(tmp_path / "run"), str(tmp_path / "bundle")]) == 1
     error = capsys.readouterr().err
-    for part in ("target_length", "end_id", "beam_size", r"json\[0\]", r"json\[3\]", "2 more like"):
+    for part in ("target_length", "end_id", "num_beams", r"json\[0\]", r"json\[3\]", "2 more like"):
         assert re.search(part, error), part
 
 

@@ -155,7 +155,7 @@ def translate(folder):
         [{"text": text, "target": text[::-1][:8]} for text in TEXTS],
         {"source_length": 40, "target_length": 11},
         {"source": table, "target": table},
-        decoding={"beam_size": 2},
+        decoding={"num_beams": 2},
     )
     return TEXTS
 

@@ -21,7 +21,7 @@ def run_of(make, folder):
     """A run that asks for beams; returns its inputs."""
     inputs = make(folder)
     record = json.loads((folder / "run.json").read_text())
-    record["decoding"] |= {"beam_size": 3, "length_penalty": 0.6}
+    record["decoding"] |= {"num_beams": 3, "length_penalty": 0.6}
     (folder / "run.json").write_text(json.dumps(record))
     return inputs
 
@@ -85,7 +85,7 @@ def test_answers_on_strings_and_of_one_graph_are_those_of_the_defaults(tmp_path,
         return whole(pipeline, signatures, *arguments, **options)
 
     def greedy_graph(graphs, signatures, decoding, *arguments, **options):
-        decoding = dataclasses.replace(decoding, beam_size=1)
+        decoding = dataclasses.replace(decoding, num_beams=1)
         return make(graphs, signatures, decoding, *arguments, **options)
 
     monkeypatch.setattr(bundle, "text_signatures", greedy_text)

@@ -62,10 +62,10 @@ def keras_results(name, model, decoding):
         options |= {"start_id": token_ids[:, 0], "max_length": LONGEST - 1}
         rest = np.pad(token_ids[:, 1:], [(0, 0), (0, 1)])
         options["prompt"] = rest, lengths - 1
-    if decoding.beam_size == 1:
+    if decoding.num_beams == 1:
         ids, lengths, scores = numbers(greedy(model.step, state, **options))
     else:
-        options |= {"num_beams": decoding.beam_size, "length_penalty": decoding.length_penalty}
+        options |= {"num_beams": decoding.num_beams, "length_penalty": decoding.length_penalty}
         results = numbers(beam(model.step, state, **options))
         ids, lengths, scores = (each[:, 0] for each in results)
     if name in ENCODER_DECODERS:
@@ -82,12 +82,12 @@ def often_in_the_middle(rows):
     return max(firsts, key=lambda token: len(firsts[token]))
 
 
-@pytest.mark.parametrize("beam_size", [1, 3])
+@pytest.mark.parametrize("num_beams", [1, 3])
 @pytest.mark.parametrize("name", MODELS)
-def test_the_graph_generates_what_keras_generates(name, beam_size):
+def test_the_graph_generates_what_keras_generates(name, num_beams):
     model, signatures, graphs = exported(name)
     end_id = often_in_the_middle(keras_results(name, model, DecodingDefaults(end_id=-1))[0])
-    decoding = DecodingDefaults(beam_size, length_penalty=0.6, end_id=end_id)
+    decoding = DecodingDefaults(num_beams, length_penalty=0.6, end_id=end_id)
     make = generation.encoder_decoder if name in ENCODER_DECODERS else generation.language_model
     graph = make(graphs, signatures, decoding, LONGEST)
     assert graph.node_counts()["Loop"] == 1

@@ -228,7 +228,7 @@ def test_a_prompt_that_leaves_no_room_is_refused(name):
 @pytest.mark.parametrize("name", ["gru", "transformer"])
 def test_beams_find_what_is_at_least_as_probable(name, tmp_path):
     model, inputs, parts, _ = saved(name)
-    beams = DecodingDefaults(beam_size=4, length_penalty=0.7, start_id=2, end_id=3)
+    beams = DecodingDefaults(num_beams=4, length_penalty=0.7, start_id=2, end_id=3)
     signatures_on_ids = parts_of(model, max_length=LENGTH, decoding=beams).saved_model
     assert "generate_beam" not in parts.saved_model  # with one beam
     saved_model.write(model, {"generate_beam": signatures_on_ids["generate_beam"]}, tmp_path)

@@ -15,7 +15,7 @@ from export.families import parts_of
 from serving.manifest import DecodingDefaults, TensorSpec
 from tests.export.test_saved_models_of_families import ALL, CALLED_WITH, LENGTH
 
-BEAMS = DecodingDefaults(beam_size=2, start_id=2, end_id=3)
+BEAMS = DecodingDefaults(num_beams=2, start_id=2, end_id=3)
 TARGET = {"target_ids": np.array([[2, 5, 7], [2, 9, 4]])}
 
 

@@ -38,7 +38,7 @@ def generate(name, road, folder, table, inputs, decoding, max_length):
     model = MODELS[name](table)
     parts = parts_of(model, max_length=max_length, decoding=decoding)
     if road == "saved model":
-        key = "generate" if decoding.beam_size == 1 else "generate_beam"
+        key = "generate" if decoding.num_beams == 1 else "generate_beam"
         saved_model.write(model, {key: parts.saved_model[key]}, folder / "1")
         function = tf.saved_model.load(str(folder / "1")).signatures[key]
         return numbers(dict(function(**{n: tf.constant(each) for n, each in inputs.items()})))
@@ -76,7 +76,7 @@ def test_searches_are_those_of_hugging_face(name, road, search, tmp_path):
         tmp_path,
         STORED["table"],
         {"token_ids": prompts, "lengths": np.full(len(prompts), prompts.shape[1])},
-        DecodingDefaults(beam_size=SEARCHES[search], start_id=START, end_id=EOS),
+        DecodingDefaults(num_beams=SEARCHES[search], start_id=START, end_id=EOS),
         expected.shape[1],
     )
     rows = [np.trim_zeros(row, "b").tolist() for row in expected]  # its last token is not 0

@@ -11,7 +11,7 @@ FIELDS = {
     "task": "dates",
     "pipeline": "Translate",
     "limits": {"source_length": 53, "target_length": 11},
-    "decoding": {"beam_size": 3},
+    "decoding": {"num_beams": 3},
     "text_prefix": None,
 }
 
@@ -115,7 +115,7 @@ def test_numbers_of_numpy_are_saved_as_they_are(tmp_path):
         ({"limits": {"source_length": "24"}}, "limits.source_length must be a whole number; rec"),
         ({"limits": {"source_length": 0}}, "limits.source_length must be at least 1; received 0"),
         ({"decoding": {"length_penalty": "x"}}, "decoding.length_penalty must be a number; rec"),
-        ({"decoding": {"beam_size": 0}}, "decoding.beam_size must be at least 1; received 0"),
+        ({"decoding": {"num_beams": 0}}, "decoding.num_beams must be at least 1; received 0"),
         ({"text_prefix": {"name": "x"}}, "text_prefix.separator is missing"),
         ({"settings": {"labels": object()}}, "settings must be what JSON can hold: received a ob"),
         ({"scores": {"loss": float("nan")}}, "scores must be what JSON can hold"),

@@ -32,7 +32,7 @@ def greedy(log_probs, target_length):
     return ids, total
 
 
-def beam_search(log_probs, beam_size, target_length, alpha=0.0):
+def beam_search(log_probs, num_beams, target_length, alpha=0.0):
     """All hypotheses that a beam search finishes when it runs to the very end, the best first."""
     beams, finished = [(0.0, ())], []
     for length in range(1, target_length + 1):
@@ -43,8 +43,8 @@ def beam_search(log_probs, beam_size, target_length, alpha=0.0):
             if log_prob > -float("inf")
         ]
         continued.sort(key=lambda item: -item[0])
-        for total, ids in continued[:beam_size]:
+        for total, ids in continued[:num_beams]:
             if ids[-1] == EOS or length == target_length:
                 finished.append((penalised(total, length, alpha), ids))
-        beams = [(total, ids) for total, ids in continued if ids[-1] != EOS][:beam_size]
+        beams = [(total, ids) for total, ids in continued if ids[-1] != EOS][:num_beams]
     return sorted(finished, key=lambda item: -item[0])

@@ -3,7 +3,7 @@ import functools
 import numpy as np
 import pytest
 
-from serving.decoding import Candidates, Prompts, length_penalty, search
+from serving.decoding import Candidates, Prompts, length_divisor, search
 from serving.text import BOS, EOS
 from tests.references import decoding as loops
 from tests.serving import references
@@ -61,8 +61,8 @@ class PrefixModel:
 
 
 def searched(step, state, batch_size, **options):
-    start, limits = np.full((batch_size, 1), BOS), np.full(batch_size, TARGET_LENGTH)
-    return search(step, state, start, EOS, limits, **options)
+    start, max_lengths = np.full((batch_size, 1), BOS), np.full(batch_size, TARGET_LENGTH)
+    return search(step, state, start, EOS, max_lengths, **options)
 
 
 def without_eos(ids):
@@ -70,17 +70,17 @@ def without_eos(ids):
 
 
 def test_the_length_penalty_is_gnmts():
-    assert length_penalty(1, alpha=0.6) == 1
-    assert length_penalty(7, alpha=1.0) == 2
-    assert length_penalty(19, alpha=0.5) == 2
-    assert length_penalty(11, alpha=0.0) == 1
+    assert length_divisor(1, alpha=0.6) == 1
+    assert length_divisor(7, alpha=1.0) == 2
+    assert length_divisor(19, alpha=0.5) == 2
+    assert length_divisor(11, alpha=0.0) == 1
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.7])
 @pytest.mark.parametrize("seed", range(5))
 def test_a_beam_that_holds_everything_finds_the_best_targets_there_are(seed, alpha):
     model = PrefixModel(seed)
-    [found] = model.search([0], beam_size=3**TARGET_LENGTH, n_best=11, alpha=alpha)
+    [found] = model.search([0], num_beams=3**TARGET_LENGTH, n_best=11, length_penalty=alpha)
     expected = references.all_targets(model.of(0), VOCAB_SIZE, TARGET_LENGTH, alpha)[:11]
     assert [h.token_ids for h in found] == [without_eos(ids) for _, ids in expected]
     np.testing.assert_allclose([h.score for h in found], [score for score, _ in expected])
@@ -89,37 +89,37 @@ def test_a_beam_that_holds_everything_finds_the_best_targets_there_are(seed, alp
 @pytest.mark.parametrize("seed", range(11))
 def test_a_beam_of_one_takes_the_most_probable_token_until_eos(seed):
     model = PrefixModel(seed)
-    for source, [found] in enumerate(model.search(range(13), alpha=0.9)):
+    for source, [found] in enumerate(model.search(range(13), length_penalty=0.9)):
         ids, total = references.greedy(model.of(source), TARGET_LENGTH)
         assert found.token_ids == without_eos(ids)
-        assert found.score == pytest.approx(total / length_penalty(len(ids), 0.9))
+        assert found.score == pytest.approx(total / length_divisor(len(ids), 0.9))
 
 
 @pytest.mark.parametrize("alpha", [-1.0, 0.0, 0.6, 3.0])
-@pytest.mark.parametrize("beam_size, n_best", [(1, 1), (2, 1), (3, 3), (5, 2)])
-def test_stopping_early_changes_nothing(beam_size, n_best, alpha):
+@pytest.mark.parametrize("num_beams, n_best", [(1, 1), (2, 1), (3, 3), (5, 2)])
+def test_stopping_early_changes_nothing(num_beams, n_best, alpha):
     for seed, eos in ((0, -1), (1, 0), (2, 1), (3, 2), (4, 3)):
         model = PrefixModel(seed, eos)
-        answers = model.search(range(7), beam_size=beam_size, n_best=n_best, alpha=alpha)
+        answers = model.search(range(7), num_beams=num_beams, n_best=n_best, length_penalty=alpha)
         for source, found in enumerate(answers):
-            if beam_size == 1:
+            if num_beams == 1:
                 expected = [references.greedy(model.of(source), TARGET_LENGTH)[0]]
             else:
-                best = references.beam_search(model.of(source), beam_size, TARGET_LENGTH, alpha)
+                best = references.beam_search(model.of(source), num_beams, TARGET_LENGTH, alpha)
                 expected = [ids for _, ids in best[:n_best]]
             assert [h.token_ids for h in found] == [without_eos(ids) for ids in expected]
 
 
 def test_a_source_leaves_the_batch_when_no_beam_can_become_better():
     model = PrefixModel(seed=1, eos=1)
-    together = model.search(range(17), beam_size=3)
+    together = model.search(range(17), num_beams=3)
     assert model.batch_sizes[0] == 17
     assert model.batch_sizes == sorted(model.batch_sizes, reverse=True)
     assert 0 < model.batch_sizes[-1] < 17
     steps = 0
     for source, found in enumerate(together):
         alone = PrefixModel(seed=1, eos=1)
-        [expected] = alone.search([source], beam_size=3)
+        [expected] = alone.search([source], num_beams=3)
         assert [h.token_ids for h in found] == [h.token_ids for h in expected]
         steps += len(alone.batch_sizes)
     assert sum(model.batch_sizes) == steps
@@ -127,14 +127,14 @@ def test_a_source_leaves_the_batch_when_no_beam_can_become_better():
 
 def test_a_target_ends_at_the_target_length_without_eos():
     model = PrefixModel(seed=3, eos=-99)
-    for [found] in model.search(range(5), beam_size=2):
+    for [found] in model.search(range(5), num_beams=2):
         assert len(found.token_ids) == TARGET_LENGTH
 
 
-@pytest.mark.parametrize("beam_size, n_best", [(1, 1), (5, 3)])
-def test_attention_follows_the_ancestry_of_each_hypothesis(beam_size, n_best):
+@pytest.mark.parametrize("num_beams, n_best", [(1, 1), (5, 3)])
+def test_attention_follows_the_ancestry_of_each_hypothesis(num_beams, n_best):
     model = PrefixModel(seed=5, eos=1)
-    for source, found in enumerate(model.search(range(11), beam_size=beam_size, n_best=n_best)):
+    for source, found in enumerate(model.search(range(11), num_beams=num_beams, n_best=n_best)):
         for hypothesis in found:
             ids = hypothesis.token_ids
             expected = [model.attention(source, ids[:t]) for t in range(len(ids))]
@@ -146,7 +146,7 @@ def test_attention_follows_the_ancestry_of_each_hypothesis(beam_size, n_best):
 
 def test_the_best_hypothesis_comes_first():
     model = PrefixModel(seed=2)
-    for found in model.search(range(7), beam_size=5, n_best=5, alpha=0.6):
+    for found in model.search(range(7), num_beams=5, n_best=5, length_penalty=0.6):
         scores = [h.score for h in found]
         assert len(scores) == 5
         assert scores == sorted(scores, reverse=True)
@@ -159,7 +159,7 @@ def test_fewer_are_returned_when_the_model_allows_fewer():
         ids = np.broadcast_to([EOS, 0, 1, 2][:k], log_probs.shape)
         return Candidates(log_probs, ids), state
 
-    [found] = searched(only_eos, None, 1, beam_size=3, n_best=3)
+    [found] = searched(only_eos, None, 1, num_beams=3, n_best=3)
     assert [(h.token_ids, h.score, h.attention_weights) for h in found] == [([], 0.0, None)]
 
 
@@ -168,7 +168,7 @@ def test_a_model_that_gives_no_number_gives_no_hypothesis():
         shape = (*token_ids.shape, k)
         return Candidates(np.full(shape, np.nan), np.full(shape, 5)), state
 
-    assert searched(broken, None, 2, beam_size=3) == [[], []]
+    assert searched(broken, None, 2, num_beams=3) == [[], []]
 
 
 def test_no_sources_give_no_answers():
@@ -186,9 +186,9 @@ def test_beams_go_on_from_a_prompt_of_each_source(early_stopping, n_best, alpha)
     sources = [(source, prompt) for _ in range(3) for source, prompt in enumerate(PROMPTS)]
     found = model.search(
         [source for source, _ in sources],
-        beam_size=3,
+        num_beams=3,
         n_best=n_best,
-        alpha=alpha,
+        length_penalty=alpha,
         early_stopping=early_stopping,
         prompts=Prompts([prompt for _, prompt in sources]),
     )
@@ -226,10 +226,10 @@ def test_greedy_search_goes_on_from_a_prompt_of_each_source():
 
 
 def test_each_source_has_its_own_limit():
-    limits = np.array([1, 4, 2])
-    for beam_size in (1, 3):
+    max_lengths = np.array([1, 4, 2])
+    for num_beams in (1, 3):
         model = PrefixModel(seed=3, eos=-99)
         state, start = [(source, ()) for source in range(3)], np.full((3, 1), BOS)
-        found = search(model, state, start, EOS, limits, beam_size=beam_size)
+        found = search(model, state, start, EOS, max_lengths, num_beams=num_beams)
         assert [len(best.token_ids) for best, *_ in found] == [1, 4, 2]
         assert not any(best.ended for best, *_ in found)

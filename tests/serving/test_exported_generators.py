@@ -64,11 +64,11 @@ def expected(name, model, texts, num_beams=1, length_penalty=0.0, processors=())
     return answers
 
 
-@pytest.mark.parametrize("beam_size, length_penalty", [(1, 0.0), (3, 0.7)])
-def test_answers_are_those_of_the_keras_model(served, beam_size, length_penalty):
+@pytest.mark.parametrize("num_beams, length_penalty", [(1, 0.0), (3, 0.7)])
+def test_answers_are_those_of_the_keras_model(served, num_beams, length_penalty):
     name, model, pipeline = served
-    answers = pipeline(TEXTS, beam_size=beam_size, length_penalty=length_penalty)
-    found = expected(name, model, TEXTS, beam_size, length_penalty)
+    answers = pipeline(TEXTS, num_beams=num_beams, length_penalty=length_penalty)
+    found = expected(name, model, TEXTS, num_beams, length_penalty)
     for answer, (text, score) in zip(answers, found, strict=True):
         assert answer.text == text
         assert answer.score == pytest.approx(score, rel=1e-4)
@@ -77,7 +77,7 @@ def test_answers_are_those_of_the_keras_model(served, beam_size, length_penalty)
 def test_pieces_of_a_stream_are_the_answer(served):
     _, _, pipeline = served
     for text in TEXTS:
-        assert "".join(pipeline.stream(text)) == pipeline(text, beam_size=1).text
+        assert "".join(pipeline.stream(text)) == pipeline(text, num_beams=1).text
 
 
 def test_attention_is_that_of_the_keras_model(served):
@@ -85,7 +85,7 @@ def test_attention_is_that_of_the_keras_model(served):
     if name != "transformer":
         pytest.skip("a language model attends to no source")
     text = "hijkl"
-    answer = pipeline(text, beam_size=3, attention=True)
+    answer = pipeline(text, num_beams=3, attention=True)
     assert answer.source_tokens == tuple(text)
     state = model.encode(*pad([TABLE.encode(text)]), max_length=LIMIT)
     last = BOS

@@ -32,10 +32,10 @@ PROCESSORS = {
 }
 SEARCHES = {
     "greedy": {},
-    "prompt": {"beam_size": 3, "n_best": 3},
-    "never": {"beam_size": 3, "n_best": 3},
-    "true": {"beam_size": 3, "n_best": 3, "early_stopping": True},
-    "min_length": {"beam_size": 3, "n_best": 3},
+    "prompt": {"num_beams": 3, "n_best": 3},
+    "never": {"num_beams": 3, "n_best": 3},
+    "true": {"num_beams": 3, "n_best": 3, "early_stopping": True},
+    "min_length": {"num_beams": 3, "n_best": 3},
 }
 STORED = vectors.load("decoding")
 
@@ -76,9 +76,9 @@ def test_searches_are_those_of_hugging_face(name, from_logits):
         processors = [MinLength(5, EOS)] if name == "min_length" else []
         step = Chosen(table_step, prefix, processors, most_probable)
         state = step.initial(state)
-    limits = np.full(len(prompts), expected_ids.shape[-1])
+    max_lengths = np.full(len(prompts), expected_ids.shape[-1])
     options = {"prompts": Prompts(rest.tolist()), **SEARCHES[name]}
-    found = search(step, state, start, EOS, limits, **options)
+    found = search(step, state, start, EOS, max_lengths, **options)
     expected_scores = STORED[f"beam/{name}/scores"]
     for hypotheses, all_ids, scores in zip(found, expected_ids, expected_scores, strict=True):
         for hypothesis, ids in zip(hypotheses, all_ids, strict=True):

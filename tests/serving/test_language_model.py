@@ -93,9 +93,9 @@ def test_finished_texts_leave_the_batch(graphs):
 def test_several_threads_share_a_pipeline(folder):
     pipeline = serving.load(folder)
     prompts = ["a", "bad", "cab", "deadbeef", ""]
-    expected = [each.text for each in pipeline(prompts, beam_size=3)]
+    expected = [each.text for each in pipeline(prompts, num_beams=3)]
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
-        for answers in pool.map(lambda _: pipeline(prompts, beam_size=3), range(17)):
+        for answers in pool.map(lambda _: pipeline(prompts, num_beams=3), range(17)):
             assert [each.text for each in answers] == expected
 
 

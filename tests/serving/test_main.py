@@ -54,12 +54,12 @@ def test_predict_prints_one_line_an_answer(run):
 
 
 def test_options_may_stand_between_the_texts(run):
-    expected = run("predict", "up|bad", "down|cab", "--beam-size", "3")
-    assert run("predict", "up|bad", "--beam-size", "3", "down|cab") == expected
+    expected = run("predict", "up|bad", "down|cab", "--num-beams", "3")
+    assert run("predict", "up|bad", "--num-beams", "3", "down|cab") == expected
 
 
 def test_n_best_prints_text_and_score_and_an_empty_line_after_each_input(run):
-    status, output, _ = run("predict", "up|bad", "up|a", "--beam-size", "3", "--n-best", "2")
+    status, output, _ = run("predict", "up|bad", "up|a", "--num-beams", "3", "--n-best", "2")
     assert status == 0
     answer = r"[a-g]*\t-\d\.\d{4}\n"
     assert re.fullmatch(f"({answer}{answer}\n)" + "{2}", output)
@@ -76,10 +76,10 @@ def test_json_prints_one_object_a_line_in_order(run, pipeline):
 
 
 def test_json_holds_alternatives_and_attention_on_request(run, pipeline):
-    options = ["--beam-size", "3", "--n-best", "3", "--length-penalty", "0.5", "--attention"]
+    options = ["--num-beams", "3", "--n-best", "3", "--length-penalty", "0.5", "--attention"]
     _, output, _ = run("predict", "up|bad", *options)
     content = json.loads(output)
-    answer = pipeline("up|bad", beam_size=3, n_best=3, length_penalty=0.5, attention=True)
+    answer = pipeline("up|bad", num_beams=3, n_best=3, length_penalty=0.5, attention=True)
     assert content["score"] == answer.score
     assert [other["text"] for other in content["alternatives"]] == [
         other.text for other in answer.alternatives
@@ -95,10 +95,10 @@ def test_streamed_text_is_the_answer(run):
 
 
 def test_an_option_that_streaming_has_not_is_refused(run):
-    assert run("predict", "up|bad", "--stream", "--beam-size", "2") == (
+    assert run("predict", "up|bad", "--stream", "--num-beams", "2") == (
         1,
         "",
-        "seqkeras-serving: Translate has no option --beam-size where it streams.\n",
+        "seqkeras-serving: Translate has no option --num-beams where it streams.\n",
     )
 
 
@@ -160,7 +160,7 @@ def test_wrong_options_are_refused_before_input_is_read(run):
     status, output, error = run("predict", "--n-best", "2", stdin=b"\xff")
     assert (status, output) == (1, "")
     assert error == (
-        "seqkeras-serving: Translate: n_best must be at most beam_size; received 2 and 1.\n"
+        "seqkeras-serving: Translate: n_best must be at most num_beams; received 2 and 1.\n"
     )
 
 
@@ -179,8 +179,8 @@ def test_wrong_options_are_refused_before_input_is_read(run):
             "unrecognized arguments: --wrong; an input that begins with - stands behind --; see ",
         ),
         (
-            ["predict", "b", "--beam-size", "0"],
-            "argument --beam-size: expected a whole number from 1; received '0'; see ",
+            ["predict", "b", "--num-beams", "0"],
+            "argument --num-beams: expected a whole number from 1; received '0'; see ",
         ),
         (
             ["bench", "b", "--batch-sizes", "1,x"],
@@ -277,7 +277,7 @@ def test_a_full_disk_is_one_line(shared_bundle):
 
 
 def test_bench_prints_a_table_and_says_what_it_measured(run, tmp_path):
-    options = ["--batch-sizes", "1,3", "--repeats", "5", "--beam-size", "2", "--threads", "1"]
+    options = ["--batch-sizes", "1,3", "--repeats", "5", "--num-beams", "2", "--threads", "1"]
     status, output, error = run("bench", *options, "--json", str(tmp_path / "bench.json"))
     assert (status, error) == (0, "")
     header, *rows, last = output.splitlines()
@@ -287,7 +287,7 @@ def test_bench_prints_a_table_and_says_what_it_measured(run, tmp_path):
     assert [row.split()[:2] for row in rows] == [["1", "5"], ["3", "5"]]
     assert len({len(line) for line in (header, *rows)}) == 1
     assert last.startswith(
-        "measured: toy, float32, beam size 2, 3 different inputs in turn, text in to text out, "
+        "measured: toy, float32, num_beams 2, 3 different inputs in turn, text in to text out, "
         "1 thread; onnxruntime "
     )
     content = json.loads((tmp_path / "bench.json").read_text())
@@ -306,7 +306,7 @@ def test_bench_measures_for_the_seconds_given(run):
 def test_bench_takes_its_texts_from_a_file(run, tmp_path):
     (tmp_path / "texts").write_bytes(b"up|bad\r\nup|a\n")
     options = ["--input", str(tmp_path / "texts"), "--repeats", "1", "--batch-sizes", "1"]
-    assert ", beam size 1, 2 different inputs in turn" in run("bench", *options)[1]
+    assert ", num_beams 1, 2 different inputs in turn" in run("bench", *options)[1]
     (tmp_path / "texts").write_bytes(b"up|bad\nbad\n")
     status, _, error = run("bench", *options)
     assert status == 1
@@ -341,7 +341,7 @@ def test_inspect_says_what_the_bundle_is_and_verifies_it(run):
         "task              letters, by the pipeline Translate",
         "input             a direction, '|', then the text; known: down up",
         "limits            source 13 tokens, target 7",
-        "decoding          beam size 1, length penalty 0",
+        "decoding          num_beams 1, length_penalty 0",
         "                  takes token_ids int64 (batch, source_length)",
         "scores            exact_match 0.9875",
         "                  by_direction.down 0.975",

@@ -45,7 +45,7 @@ def test_a_missing_prefix_and_a_whole_length_penalty_can_be_read(bundle):
     change(bundle, lambda m: m.update(text_prefix=None, decoding={"length_penalty": 1}))
     manifest = read_manifest(bundle)
     assert manifest.text_prefix is None
-    assert (manifest.decoding.beam_size, manifest.decoding.length_penalty) == (1, 1.0)
+    assert (manifest.decoding.num_beams, manifest.decoding.length_penalty) == (1, 1.0)
 
 
 def test_every_file_but_the_manifest_is_described(bundle):
@@ -82,10 +82,10 @@ def test_a_manifest_that_is_not_json_is_refused(bundle, content):
 
 
 def test_a_newer_schema_is_refused_with_the_way_to_upgrade(bundle):
-    change(bundle, lambda m: m.update(schema_version=3, unheard_of={}))
+    change(bundle, lambda m: m.update(schema_version=4, unheard_of={}))
     with refused(
         bundle,
-        "manifest.json has schema 3; this seqkeras-serving reads up to 2: upgrade seqkeras-serving",
+        "manifest.json has schema 4; this seqkeras-serving reads up to 3: upgrade seqkeras-serving",
     ):
         read_manifest(bundle)
 
@@ -95,7 +95,7 @@ def test_a_newer_schema_is_refused_with_the_way_to_upgrade(bundle):
     [
         (lambda m: m.pop("graphs"), "graphs is missing"),
         (lambda m: m.pop("schema_version"), "schema_version is missing"),
-        (lambda m: m.update(schema_version=0), "schema_version must be from 1 to 2; received 0"),
+        (lambda m: m.update(schema_version=0), "schema_version must be from 1 to 3; received 0"),
         (lambda m: m.update(extra=1), "extra is unknown"),
         (lambda m: m.update(name=7), "name must be a string; received 7"),
         (lambda m: m.update(limits=[]), r"limits must be an object; received \[\]"),
@@ -151,6 +151,23 @@ def test_a_newer_schema_is_refused_with_the_way_to_upgrade(bundle):
 def test_a_wrong_field_is_refused_by_name(bundle, edit, message):
     change(bundle, edit)
     with refused(bundle, f"manifest.json: .*{message}"):
+        read_manifest(bundle)
+
+
+@pytest.mark.parametrize("schema", [1, 2])
+def test_a_bundle_of_an_older_schema_is_read_by_the_names_of_its_time(bundle, schema):
+    def as_then(manifest):
+        manifest.update(schema_version=schema)
+        manifest["decoding"]["beam_size"] = 5
+        del manifest["decoding"]["num_beams"]
+
+    change(bundle, as_then)
+    assert read_manifest(bundle).decoding.num_beams == 5
+
+
+def test_a_field_by_its_old_and_its_new_name_at_once_is_refused(bundle):
+    change(bundle, lambda m: m["decoding"].update(beam_size=5, num_beams=2))
+    with refused(bundle, "manifest.json: decoding.beam_size is unknown"):
         read_manifest(bundle)
 
 

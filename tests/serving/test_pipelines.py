@@ -60,7 +60,7 @@ def test_greedy_answers_are_those_of_the_model_itself(pipeline):
 @pytest.mark.parametrize("alpha", [0.0, 0.8])
 def test_beam_answers_are_those_of_the_model_itself(pipeline, alpha):
     texts = texts_of_many_lengths(11)
-    answers = pipeline(texts, beam_size=5, n_best=3, length_penalty=alpha)
+    answers = pipeline(texts, num_beams=5, n_best=3, length_penalty=alpha)
     for text, answer in zip(texts, answers):
         expected = references.beam_search(of(text), 5, TARGET_LENGTH, alpha)[:3]
         found = [answer, *answer.alternatives]
@@ -69,10 +69,10 @@ def test_beam_answers_are_those_of_the_model_itself(pipeline, alpha):
         np.testing.assert_allclose([a.score for a in found], scores, rtol=1e-5)
 
 
-@pytest.mark.parametrize("beam_size", [1, 3])
-def test_a_batch_of_mixed_lengths_gives_the_strings_of_single_texts(pipeline, beam_size):
+@pytest.mark.parametrize("num_beams", [1, 3])
+def test_a_batch_of_mixed_lengths_gives_the_strings_of_single_texts(pipeline, num_beams):
     texts = texts_of_many_lengths(131, seed=1)  # three batches
-    options = {"beam_size": beam_size, "n_best": beam_size, "attention": True}
+    options = {"num_beams": num_beams, "n_best": num_beams, "attention": True}
     for text, together in zip(texts, pipeline(texts, **options)):
         alone = pipeline(text, **options)
         for a, b in zip((together, *together.alternatives), (alone, *alone.alternatives)):
@@ -83,7 +83,7 @@ def test_a_batch_of_mixed_lengths_gives_the_strings_of_single_texts(pipeline, be
 
 def test_attention_has_a_row_for_each_target_token_and_a_column_for_each_source_token(pipeline):
     text = "down|gab"
-    answer, _ = pipeline([text, "down|abcdefg"], beam_size=3, n_best=2, attention=True)
+    answer, _ = pipeline([text, "down|abcdefg"], num_beams=3, n_best=2, attention=True)
     for found in (answer, *answer.alternatives):
         source = SOURCE.encode(text)
         expected = [ToyModel().attention(source, t) for t in range(len(found.text))]
@@ -94,7 +94,7 @@ def test_attention_has_a_row_for_each_target_token_and_a_column_for_each_source_
 def test_the_manifest_holds_the_defaults(tmp_path):
     folder = write_bundle(tmp_path / "toy", decoding=DecodingDefaults(5, 0.7))
     text = "up|feed"
-    expected = serving.load(folder)(text, beam_size=5, length_penalty=0.7)
+    expected = serving.load(folder)(text, num_beams=5, length_penalty=0.7)
     assert serving.load(folder)(text).score == expected.score
 
 
@@ -104,9 +104,9 @@ def test_characters_that_no_table_holds_do_not_stop_an_answer(pipeline):
 
 def test_several_threads_share_a_pipeline(pipeline):
     texts = texts_of_many_lengths(29)
-    expected = [answer.text for answer in pipeline(texts, beam_size=3)]
+    expected = [answer.text for answer in pipeline(texts, num_beams=3)]
     with concurrent.futures.ThreadPoolExecutor(5) as pool:
-        for answers in pool.map(lambda _: pipeline(texts, beam_size=3), range(11)):
+        for answers in pool.map(lambda _: pipeline(texts, num_beams=3), range(11)):
             assert [answer.text for answer in answers] == expected
 
 
@@ -160,12 +160,12 @@ def test_the_longest_text_is_answered(pipeline):
 @pytest.mark.parametrize(
     "options, message",
     [
-        ({"beam_size": 0}, "beam_size must be a whole number from 1 to 11; received int 0."),
-        ({"beam_size": 12}, "beam_size must be a whole number from 1 to 11; received int 12."),
-        ({"beam_size": 2.0}, "beam_size must be .*; received float 2.0."),
-        ({"beam_size": True}, "beam_size must be .*; received bool True."),
+        ({"num_beams": 0}, "num_beams must be a whole number from 1 to 11; received int 0."),
+        ({"num_beams": 12}, "num_beams must be a whole number from 1 to 11; received int 12."),
+        ({"num_beams": 2.0}, "num_beams must be .*; received float 2.0."),
+        ({"num_beams": True}, "num_beams must be .*; received bool True."),
         ({"n_best": 0}, "n_best must be a whole number of at least 1; received int 0."),
-        ({"n_best": 2}, "n_best must be at most beam_size; received 2 and 1."),
+        ({"n_best": 2}, "n_best must be at most num_beams; received 2 and 1."),
         (
             {"length_penalty": float("nan")},
             "length_penalty must be a number from -10 to 10; .*nan.",
@@ -180,7 +180,7 @@ def test_a_wrong_option_is_refused_even_with_nothing_to_answer(pipeline, options
 
 def test_numbers_of_numpy_are_options_too(pipeline):
     answer = pipeline(
-        "up|bad", beam_size=np.int64(3), n_best=np.int32(2), length_penalty=np.float32(1)
+        "up|bad", num_beams=np.int64(3), n_best=np.int32(2), length_penalty=np.float32(1)
     )
     assert len(answer.alternatives) == 1
 
@@ -234,7 +234,7 @@ def test_a_table_of_another_size_than_the_decoders_is_refused(bundle):
         serving.load(bundle)
 
 
-@pytest.mark.parametrize("name, most", [("start_id", 10), ("end_id", 10), ("beam_size", 11)])
+@pytest.mark.parametrize("name, most", [("start_id", 10), ("end_id", 10), ("num_beams", 11)])
 def test_decoding_beyond_the_vocabulary_is_refused(bundle, name, most):
     manifest = read_manifest(bundle)
     decoding = dataclasses.replace(manifest.decoding, **{name: most + 1})

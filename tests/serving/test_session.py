@@ -59,7 +59,7 @@ def test_searching_does_not_change_the_first_state(graphs):
     state = encode(graphs, "up|bad", "down|cab")
     entries = state.beam | state.source
     before = {name: value.copy() for name, value in entries.items()}
-    search(graphs.step, state, np.full((2, 1), BOS), EOS, np.full(2, 7), beam_size=3)
+    search(graphs.step, state, np.full((2, 1), BOS), EOS, np.full(2, 7), num_beams=3)
     for name, value in entries.items():
         np.testing.assert_array_equal(value, before[name])
 

@@ -276,6 +276,6 @@ def _record(options):
         task="dates",
         pipeline="Translate",
         limits={"source_length": SOURCE_LENGTH, "target_length": TARGET_LENGTH},
-        decoding={"beam_size": 1, "length_penalty": 0.0},
+        decoding={"num_beams": 1, "length_penalty": 0.0},
         text_prefix={"name": "locale", "separator": "|", "values": sorted(options.locales)},
     )

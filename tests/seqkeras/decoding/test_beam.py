@@ -105,9 +105,9 @@ def test_it_gives_the_answers_of_the_runtime(toy, num_beams, n_best, alpha):
         np.full((decoder.sources, 1), BOS),
         EOS,
         np.full(decoder.sources, MAX_LENGTH),
-        beam_size=num_beams,
+        num_beams=num_beams,
         n_best=n_best,
-        alpha=alpha,
+        length_penalty=alpha,
     )
     answers = searched(decoder, num_beams=num_beams, n_best=n_best, length_penalty=alpha)
     for found, hypotheses in zip(answers, expected, strict=True):

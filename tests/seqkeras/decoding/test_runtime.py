@@ -1,5 +1,8 @@
 """What chooses tokens in `serving.decoding` does as its namesake in `seqkeras.decoding` does."""
 
+import dataclasses
+from inspect import signature
+
 import numpy as np
 import pytest
 from keras import ops
@@ -10,6 +13,9 @@ from seqkeras.decoding.sampling import inverse_cdf
 from serving.decoding.choosing import inverse_cdf as serving_inverse_cdf
 from serving.decoding.choosing import log_softmax
 from serving.decoding.processors import MOST_OF_A_NUCLEUS
+from serving.manifest import DecodingDefaults
+from serving.pipelines import Translate
+from serving.pipelines.options import Options
 from tests.arrays import close, floats, numbers
 from tests.seqkeras.decoding.toys import process
 
@@ -61,6 +67,21 @@ def test_a_nucleus_of_a_large_vocabulary_is_the_same(scale):
 def test_no_processor_is_left_out():
     names = {name for name in serving.decoding.__all__ if hasattr(seqkeras.decoding, name)}
     assert names - {"Prefix"} == {name for name, _ in PROCESSORS}
+
+
+def test_an_option_of_beam_search_has_one_name_from_library_to_manifest():
+    beam = {*signature(seqkeras.decoding.beam).parameters}
+    options = {"num_beams", "n_best", "length_penalty", "early_stopping"}
+    for function in (serving.decoding.search, Translate.__call__, Options):
+        assert options == beam & {*signature(function).parameters} - {"step", "state", "end_id"}
+    fields = {field.name for field in dataclasses.fields(DecodingDefaults)}
+    assert fields <= beam
+
+
+def test_an_option_of_sampling_has_one_name():
+    sample = {*signature(seqkeras.decoding.sample).parameters}
+    options = {"temperature", "top_k", "top_p", "seed"}
+    assert options == sample & {*signature(Options).parameters}
 
 
 def test_the_same_numbers_draw_the_same_tokens():

@@ -202,7 +202,7 @@ def test_n_best_prints_a_line_for_each_and_an_empty_one(bundle, run):
             ["the " * 40],
             "argument 1: text has 42 tokens; the limit is 31. Nothing ",
         ),
-        ("Embed", ["cat", "--beam-size", "2"], "Embed has no option --beam-size."),
+        ("Embed", ["cat", "--num-beams", "2"], "Embed has no option --num-beams."),
         ("Embed", ["cat", "--stream"], "Embed has no option --stream."),
         (
             "Embed",

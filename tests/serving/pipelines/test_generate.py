@@ -67,7 +67,7 @@ def test_greedy_answers_are_those_of_the_model_itself(generate):
 @pytest.mark.parametrize("alpha", [0.0, 0.8])
 def test_beam_answers_are_those_of_the_model_itself(generate, alpha):
     pipeline, model = generate
-    answers = pipeline(PROMPTS, beam_size=5, n_best=3, length_penalty=alpha, max_new_tokens=7)
+    answers = pipeline(PROMPTS, num_beams=5, n_best=3, length_penalty=alpha, max_new_tokens=7)
     for prompt, answer in zip(PROMPTS, answers):
         behind = model.behind(ids_of(prompt))
         expected = references.beam_search(behind, 5, 7, alpha)[:3]
@@ -81,7 +81,7 @@ def test_beam_answers_are_those_of_the_model_itself(generate, alpha):
     "options",
     [
         {},
-        {"beam_size": 3, "n_best": 2},
+        {"num_beams": 3, "n_best": 2},
         {"repetition_penalty": 1.5, "min_new_tokens": 3},
         {"sample": True, "n_best": 3, "seed": 4, "top_p": 0.9},
     ],
@@ -229,14 +229,14 @@ def refused(message):
         ),
         ({"min_new_tokens": -1}, "min_new_tokens must be a whole number of at least 0; received"),
         ({"min_new_tokens": 3, "max_new_tokens": 2}, "min_new_tokens must be at most max_new"),
-        ({"beam_size": 12}, "beam_size must be a whole number from 1 to 11; received int 12."),
-        ({"n_best": 2}, "n_best must be at most beam_size; received 2 and 1."),
+        ({"num_beams": 12}, "num_beams must be a whole number from 1 to 11; received int 12."),
+        ({"n_best": 2}, "n_best must be at most num_beams; received 2 and 1."),
         (
             {"n_best": 10**8, "sample": True},
             "n_best must be a whole number from 1 to 10000; received int 100000000.",
         ),
-        ({"beam_size": 2, "sample": True}, "sample needs beam_size=1; received 2."),
-        ({"beam_size": 2, "stop": "a"}, "stop needs beam_size=1; received 2."),
+        ({"num_beams": 2, "sample": True}, "sample needs num_beams=1; received 2."),
+        ({"num_beams": 2, "stop": "a"}, "stop needs num_beams=1; received 2."),
         ({"length_penalty": "1"}, "length_penalty must be a number from -10 to 10; received '1'."),
         ({"early_stopping": "ever"}, 'early_stopping must be "never", False or True; received'),
         (
@@ -319,7 +319,7 @@ def test_a_lone_surrogate_is_refused_where_text_is_bytes(generate, of_bytes):
     assert generate[0]("a\ud800").finish
 
 
-@pytest.mark.parametrize("name", ["beam_size", "n_best"])
+@pytest.mark.parametrize("name", ["num_beams", "n_best"])
 def test_a_stream_of_several_answers_is_refused(generate, name):
     options = {"sample": True} if name == "n_best" else {}
     with refused(f"a stream needs {name}=1; received 3."):
@@ -363,7 +363,7 @@ def test_a_tokenizer_of_more_tokens_or_more_beams_than_the_decoder_has_are_refus
         serving.load(folder)
     decoding = DecodingDefaults(12, start_id=BOS, end_id=EOS)
     folder = write_bundle(tmp_path / "wide", MODEL, TABLE, decoding=decoding)
-    with pytest.raises(serving.BundleError, match="decoding.beam_size must be at most 11, by the"):
+    with pytest.raises(serving.BundleError, match="decoding.num_beams must be at most 11, by the"):
         serving.load(folder)
 
 
@@ -371,7 +371,7 @@ def test_a_model_that_gives_no_number_is_refused(tmp_path):
     model = ToyLanguageModel(len(TABLE), LIMIT)
     model.W[:] = np.nan
     pipeline = serving.load(write_bundle(tmp_path / "toy", model, TABLE, decoding=DECODING))
-    for options in ({}, {"beam_size": 3}, {"sample": True}):
+    for options in ({}, {"num_beams": 3}, {"sample": True}):
         with pytest.raises(serving.BundleError, match="gave no finite log-probability"):
             pipeline("a", **options)
 
@@ -381,8 +381,8 @@ def test_the_manifest_holds_the_defaults(tmp_path, generate):
     limits = Limits(5, 9)
     folder = write_bundle(tmp_path / "toy", MODEL, TABLE, decoding=decoding, limits=limits)
     pipeline = serving.load(folder)
-    expected = pipeline("fad", beam_size=3, length_penalty=0.7, max_new_tokens=6)
+    expected = pipeline("fad", num_beams=3, length_penalty=0.7, max_new_tokens=6)
     assert pipeline("fad").score == expected.score
-    assert "".join(pipeline.stream("fad")) == pipeline("fad", beam_size=1).text
+    assert "".join(pipeline.stream("fad")) == pipeline("fad", num_beams=1).text
     with refused("prompt has 6 tokens; with 1 new ones the limit is 5."):
         pipeline("facade")

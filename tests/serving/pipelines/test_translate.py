@@ -132,10 +132,10 @@ def meaning(text):
     return TARGET.decode(MEANINGS[SOURCE.encode(text)])
 
 
-@pytest.mark.parametrize("beam_size", [1, 3])
-def test_subwords_become_subwords(translate, beam_size):
+@pytest.mark.parametrize("num_beams", [1, 3])
+def test_subwords_become_subwords(translate, num_beams):
     texts = ["the cat", "a", "the cat sat on", "a dog and"]
-    answers = translate(texts, beam_size=beam_size)
+    answers = translate(texts, num_beams=num_beams)
     assert [each.text for each in answers] == [meaning(text) for text in texts]
 
 
@@ -154,7 +154,7 @@ def test_alignments_join_the_tokens_of_both_sides(translate):
 def test_the_pieces_of_a_stream_are_the_answer(translate):
     for text in ("the cat", "a dog", "cat the log"):
         pieces = list(translate.stream(text))
-        assert "".join(pieces) == translate(text, beam_size=1).text
+        assert "".join(pieces) == translate(text, num_beams=1).text
         assert not any(each.endswith("\ufffd") for each in pieces[:-1])
 
 
