@@ -5,11 +5,16 @@
     translate = serving.load("bundles/dates")
     translate("de|Samstag, 3. Mai 2014").text  # "2014-05-03"
 
-Importing this package loads neither NumPy nor onnxruntime; `load` does.
+Importing this package loads neither NumPy nor onnxruntime; `load` does. onnxruntime's telemetry,
+which tells its makers of each process and graph, stays off unless ORT_DISABLE_TELEMETRY is set.
 """
+
+import os
 
 from .manifest import BundleError
 from .results import Translation
+
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # read once, when onnxruntime is imported
 
 __all__ = ["BundleError", "Translation", "load"]
 __version__ = "0.1.0"

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+import serving  # noqa: F401 (turns onnxruntime's telemetry off)
+
 CHECKOUT = Path(__file__).resolve().parents[1]
 BACKEND = os.environ.get("KERAS_BACKEND", "tensorflow")
 if BACKEND != "tensorflow":  # the library alone: the rest is TensorFlow's and ONNX Runtime's

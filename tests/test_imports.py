@@ -79,7 +79,7 @@ TABLE = {
     "seqkeras/quiet.py": (set(), {"tensorflow"}),
     "seqkeras/losses.py": ({"seqkeras.values"}, NUMERIC),
     "seqkeras/": ({"seqkeras.shapes"}, NUMERIC),
-    "training/": ({"training", "seqkeras"}, {*NUMERIC, "click", "rich"}),
+    "training/": ({"training", "seqkeras", "serving"}, {*NUMERIC, "click", "rich"}),
     "export/text_graphs/sentence_pieces.py": (
         {"export", "serving"},
         {*NUMERIC, "sentencepiece"},
