@@ -62,6 +62,7 @@ TABLE = {
         {"seqkeras.pretrained", "seqkeras.files"},
         {*NUMERIC, "safetensors"},
     ),
+    "seqkeras/pretrained/tokenizer_files.py": ({"serving.text"}, set()),
     "seqkeras/pretrained/": ({"seqkeras.pretrained", "seqkeras.models"}, NUMERIC),
     "seqkeras/transformer/": (
         {

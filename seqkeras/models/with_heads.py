@@ -169,11 +169,15 @@ def serialize(layer):
 
 def require_encoder(model, encoder):
     """Raise a ValueError unless it is an encoder as `Bert`."""
-    missing = [name for name in ("hidden_dim", "pooler") if not hasattr(encoder, name)]
+    needed = ("hidden_dim", "pooler")
+    missing = [name for name in needed if not hasattr(encoder, name)]
     if missing:
+        own = getattr(encoder, "encoder", None)
+        is_below = all(hasattr(own, name) for name in needed)
         raise ValueError(
             f"{type(model).__name__}: the encoder must be a model with hidden_dim and pooler, as "
             f"Bert; received a {type(encoder).__name__} without {missing}."
+            + (f" Its own encoder is one, a {type(own).__name__}: give that." if is_below else "")
         )
 
 

@@ -30,18 +30,19 @@ def load_hugging_face(folder, dtype=None, heads=True):
 
     | model_type | model |
     |---|---|
-    | bert, roberta, distilbert | `Bert`; with heads, `WithHeads` on it |
-    | the same, and modules.json of sentence-transformers | `SentenceEncoder` |
+    | bert, roberta, distilbert | `WithHeads` on a `Bert`; the `Bert` |
+    | the same, and modules.json of sentence-transformers | `SentenceEncoder`; its `Bert` |
     | gpt2 | `GPT` |
     | marian | `Transformer` |
 
-    Weights of half precision become those of `dtype`.
+    Of two, the second is without heads. Weights of half precision become those of `dtype`.
 
     Args:
         folder: a path, no name on the hub; large models may lie in several files, which an index
             names.
         dtype: of the model, a name or a policy; None for Keras's own.
-        heads: False leaves the heads of an encoder out.
+        heads: False leaves out what stands on an encoder, its heads or the pooling of sentences, so
+            that `WithHeads` takes it.
 
     Returns:
         The model, built.
@@ -51,17 +52,17 @@ def load_hugging_face(folder, dtype=None, heads=True):
             missing or damaged.
     """
     if (Path(folder) / MODULES).exists():
-        return load_sentence_encoder(folder, dtype)
+        return load_sentence_encoder(folder, dtype, heads)
     return load_transformer(folder, dtype, heads)
 
 
-def save_hugging_face(model, folder, config=None):
-    """A model as a folder that `transformers` reads: config.json and model.safetensors.
+def save_hugging_face(model, folder, config=None, tokenizers=None):
+    """A model as a folder that `transformers` reads: config.json, model.safetensors, tokenizers.
 
     The folder is written aside, and takes its name when it is whole. A pooler that no head reads is
     left out, as `transformers` has none there, and so is the dropout of a head that it has no field
     for (DistilBERT's tags, RoBERTa's choice, spans but for DistilBERT's); a `ClassificationHead(1)`
-    is read as a `RegressionHead(1)`. The tokenizer's files are not written.
+    is read as a `RegressionHead(1)`.
 
     Args:
         model: `Bert`, `WithHeads` on one, `SentenceEncoder`, `GPT` or `Transformer`, built.
@@ -70,10 +71,13 @@ def save_hugging_face(model, folder, config=None):
             the other) and ids of tokens; a Marian model needs its "pad_token_id", "eos_token_id"
             and "decoder_start_token_id". Those that describe the model are its own.
             `read_config(folder)` returns those of a folder.
+        tokenizers: role -> tokenizer, as `save_run` takes them: {"text": `Subwords`}, and of Marian
+            "source" and "target", `SentencePieces`; `AutoTokenizer` reads what is written. None
+            for no such files.
 
     Raises:
-        ValueError: if `transformers` has no such model, a field is needed, or the folder holds
-            something.
+        ValueError: if `transformers` has no such model or no such tokenizer of it, a field is
+            needed, or the folder holds something.
     """
     save = save_sentence_encoder if isinstance(model, SentenceEncoder) else save_transformer
-    save(model, folder, config)
+    save(model, folder, config, tokenizers)

@@ -75,7 +75,7 @@ def write_folder(folder, config, arrays, files=None):
         folder: a path; nothing is there, or an empty folder.
         config: of config.json.
         arrays: contiguous, by the names of the tensors.
-        files: contents of more JSON files, by path in the folder.
+        files: contents of more files, by path in the folder: bytes, or what JSON holds.
 
     Raises:
         ValueError: if the folder holds something.
@@ -83,7 +83,10 @@ def write_folder(folder, config, arrays, files=None):
     with _new_folder(folder) as aside:
         for name, content in {CONFIG: config, **(files or {})}.items():
             (aside / name).parent.mkdir(exist_ok=True)
-            write_json(aside / name, content)
+            if isinstance(content, bytes):
+                (aside / name).write_bytes(content)
+            else:
+                write_json(aside / name, content)
         # Others read from it which library the layout is of.
         save_file(arrays, aside / WEIGHTS, metadata={"format": "pt"})
 

@@ -14,6 +14,7 @@ from seqkeras.pretrained.folders import CONFIG, read_json, read_tensors, write_f
 from seqkeras.pretrained.gpt2 import GPT2
 from seqkeras.pretrained.marian import MARIAN
 from seqkeras.pretrained.roberta import ROBERTA
+from seqkeras.pretrained.tokenizer_files import tokenizer_files
 
 FAMILIES = {each.model_type: each for each in (BERT, ROBERTA, DISTILBERT, GPT2, MARIAN)}
 GENERATION = "generation_config.json"
@@ -41,11 +42,11 @@ def load_transformer(folder, dtype=None, heads=True):
     return load_model(make, family.links, tensors, str(folder), plan.harmless)
 
 
-def save_transformer(model, folder, config=None, files=None):
+def save_transformer(model, folder, config=None, tokenizers=None, files=None):
     """A model as a folder; see `seqkeras.pretrained.save_hugging_face`.
 
     Args:
-        files: contents of more JSON files, by path in the folder.
+        files: contents of more files, by path in the folder.
     """
     family, description = _describe(model)
     if not model.built:
@@ -80,11 +81,18 @@ def save_transformer(model, folder, config=None, files=None):
         family.full_name(name, description.architecture): array for name, array in arrays.items()
     }
     files = dict(files or {})
+    if tokenizers:
+        files |= tokenizer_files(tokenizers, family.model_type, _positions(model))
     if description.generation is not None:
         files[GENERATION] = description.generation(config)
         for name in files[GENERATION].keys() - set(description.required):
             fields.pop(name, None)  # each is in one of the files
     write_folder(folder, fields, named, files)
+
+
+def _positions(model):
+    """How many tokens a model has vectors of positions for, or None."""
+    return getattr(getattr(model, "positions", None), "max_length", None)
 
 
 def _with_both_labels(config):

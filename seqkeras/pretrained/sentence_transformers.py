@@ -14,8 +14,8 @@ KINDS = ("Transformer", "Pooling", "Normalize")
 POOLINGS = {"mean": "pooling_mode_mean_tokens", "cls": "pooling_mode_cls_token"}
 
 
-def load_sentence_encoder(folder, dtype=None):
-    """A `SentenceEncoder`; see `seqkeras.pretrained.load_hugging_face`."""
+def load_sentence_encoder(folder, dtype=None, heads=True):
+    """A `SentenceEncoder`, or its `Bert`; see `seqkeras.pretrained.load_hugging_face`."""
     folder = Path(folder)
     modules = read_json(folder / MODULES, list)
     for each in modules:
@@ -33,13 +33,15 @@ def load_sentence_encoder(folder, dtype=None):
         )
     pooling = _pooling(folder / modules[1]["path"] / "config.json")
     encoder = load_transformer(folder / modules[0]["path"], dtype, heads=False)
+    if not heads:
+        return encoder
     model = SentenceEncoder(encoder, pooling, normalize=kinds == KINDS, dtype=dtype)
     model.build(None)
     return model
 
 
-def save_sentence_encoder(model, folder, config=None):
-    """A folder of a `SentenceEncoder`, but for the tokenizer's files."""
+def save_sentence_encoder(model, folder, config=None, tokenizers=None):
+    """A folder of a `SentenceEncoder`; see `seqkeras.pretrained.save_hugging_face`."""
     kinds = KINDS if model.normalize else KINDS[:2]
     paths = ["" if number == 0 else f"{number}_{kind}" for number, kind in enumerate(kinds)]
     modules = [
@@ -58,7 +60,7 @@ def save_sentence_encoder(model, folder, config=None):
         "pooling_mode_mean_sqrt_len_tokens": False,
     }
     files = {MODULES: modules, f"{paths[1]}/config.json": pooling}
-    save_transformer(model.encoder, folder, config, files)
+    save_transformer(model.encoder, folder, config, tokenizers, files)
 
 
 def _pooling(path):

@@ -162,7 +162,8 @@ class SentencePieces:
 
     @classmethod
     def from_marian(cls, folder, side="source"):
-        """Read a side of a Marian model's folder: `source.spm` or `target.spm`, and `vocab.json`.
+        """Read a side of a Marian model's folder: `source.spm` or `target.spm`, and `vocab.json`;
+        of targets `target_vocab.json`, where there is one.
 
         Raises:
             ValueError: if the side is unknown, or a file does not hold what it must.
@@ -170,10 +171,12 @@ class SentencePieces:
         if side not in ("source", "target"):
             raise ValueError(f"SentencePieces: side must be source or target; received {side!r}.")
         folder = Path(folder)
+        own = folder / "target_vocab.json"  # of a model whose languages have a vocabulary each
+        path = own if side == "target" and own.is_file() else folder / "vocab.json"
         try:
-            vocabulary = json.loads((folder / "vocab.json").read_bytes())
+            vocabulary = json.loads(path.read_bytes())
         except ValueError as error:
-            raise ValueError(f"{folder / 'vocab.json'}: must be JSON: {error}.") from error
+            raise ValueError(f"{path}: must be JSON: {error}.") from error
         model = (folder / f"{side}.spm").read_bytes()
         return cls(model, vocabulary, suffix=["</s>"])
 

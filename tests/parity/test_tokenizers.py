@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from seqkeras.pretrained.tokenizer_files import tokenizer_files
 from seqkeras.tokenizers import (
     SentencePieces,
     byte_pairs,
@@ -85,3 +86,45 @@ def test_sentence_pieces_are_those_of_marian(tmp_path):
         assert target.decode(token_ids).strip() == theirs.decode(
             token_ids, skip_special_tokens=True
         )
+
+
+def read_by_transformers(folder, tokenizers, model_type):
+    """What `AutoTokenizer` makes of the files that are saved beside a model."""
+    for name, content in tokenizer_files(tokenizers, model_type, 61).items():
+        if not isinstance(content, bytes):
+            content = json.dumps(content).encode()
+        (folder / name).write_bytes(content)
+    (folder / "config.json").write_text(json.dumps({"model_type": model_type}))
+    return transformers.AutoTokenizer.from_pretrained(folder)
+
+
+@pytest.mark.parametrize("model_type", ["bert", "distilbert", "roberta", "gpt2"])
+def test_a_tokenizer_that_is_saved_beside_a_model_is_read_by_transformers(model_type, tmp_path):
+    if model_type in ("bert", "distilbert"):
+        ours = learn_word_piece(TEXTS, 250, min_count=1)
+    else:
+        learned = json.loads(learn_byte_pairs(TEXTS, 300, min_count=1).to_json())["model"]
+        tokens = [*SPECIAL_TOKENS["roberta"], *learned["vocab"]]
+        vocabulary = {token: place for place, token in enumerate(tokens)}
+        ours = byte_pairs(vocabulary, learned["merges"], model_type)
+    theirs = read_by_transformers(tmp_path, {"text": ours}, model_type)
+    assert_same(ours, theirs, with_pairs=model_type != "gpt2")
+    assert theirs.model_max_length == 61
+    assert ("token_type_ids" in theirs(TEXTS[0])) == (model_type == "bert")
+
+
+@pytest.mark.filterwarnings("ignore:Recommended. pip install sacremoses")
+def test_both_sides_of_a_translator_are_read_by_transformers(tmp_path):
+    learned = learn_sentence_pieces(TEXTS, 110, "bpe", character_coverage=0.98)
+    pieces = [learned.token_of(place) for place in range(3, len(learned))]
+
+    def side(pieces):
+        tokens = ["</s>", "<unk>", *pieces, "<pad>"]
+        vocabulary = {token: place for place, token in enumerate(tokens)}
+        return SentencePieces(learned.model, vocabulary, suffix=["</s>"])
+
+    source, target = side(pieces), side(pieces[::-1])
+    theirs = read_by_transformers(tmp_path, {"source": source, "target": target}, "marian")
+    assert_same(source, theirs, with_pairs=False)
+    for text in TEXTS:
+        assert target.analyze(text).token_ids == theirs(text_target=text)["input_ids"]

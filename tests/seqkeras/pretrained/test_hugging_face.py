@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from seqkeras.models import Bert
+from seqkeras.models import Bert, ClassificationHead, WithHeads
 from seqkeras.pretrained import load_hugging_face, read_config, save_hugging_face
 from seqkeras.values import NEVER
 from tests.agreement import difference
@@ -199,3 +199,17 @@ def test_tokens_that_a_translation_may_not_hold_are_never_generated(tmp_path):
     assert np.all(logits[..., 1] == NEVER) and np.all(logits[..., 2:] > NEVER)
     save_hugging_face(model, tmp_path / "ours", read_config(tmp_path))
     assert read_config(tmp_path / "ours")["bad_words_ids"] == [[1], [3, 4]]
+
+
+def test_new_heads_stand_on_the_encoder_of_a_folder_of_sentences(tmp_path):
+    given = stored("sentence", tmp_path)
+    encoder = load_hugging_face(tmp_path, heads=False)
+    assert isinstance(encoder, Bert)
+    whole = load_hugging_face(tmp_path)
+    inputs = {name: given[name] for name in ("token_ids", "lengths")}
+    actual, expected = (outputs_of(each, given)["hidden"] for each in (encoder, whole.encoder))
+    np.testing.assert_array_equal(actual, expected)
+    model = WithHeads(encoder, {"classes": ClassificationHead(3)})
+    assert model(inputs)["classes"].shape == (len(inputs["lengths"]), 3)
+    with pytest.raises(ValueError, match="Its own encoder is one, a Bert: give that"):
+        WithHeads(whole, {"classes": ClassificationHead(3)})

@@ -1,0 +1,111 @@
+"""A tokenizer as the files beside a model from which `transformers` makes its own.
+
+`AutoTokenizer.from_pretrained(folder)` reads them, and so do `Subwords.from_file` and
+`SentencePieces.from_marian`.
+"""
+
+import json
+
+from serving.text import SentencePieces, Subwords
+
+SUBWORDS = "tokenizer.json"  # as `tokenizers` writes it
+CONFIG = "tokenizer_config.json"
+VOCABULARY, OF_TARGETS = "vocab.json", "target_vocab.json"  # of Marian
+# Their names of special tokens, and what stands for each in BERT's, RoBERTa's and GPT-2's form.
+SPECIAL_TOKENS = {
+    "unk_token": ("[UNK]", "<unk>", "<|endoftext|>"),
+    "pad_token": ("[PAD]", "<pad>"),
+    "cls_token": ("[CLS]", "<s>"),
+    "sep_token": ("[SEP]", "</s>"),
+    "mask_token": ("[MASK]", "<mask>"),
+    "bos_token": ("<s>", "<|endoftext|>"),
+    "eos_token": ("</s>", "<|endoftext|>"),
+}
+INPUTS = ("input_ids", "attention_mask")
+SEGMENTS = {"bert": ("token_type_ids",)}  # other models refuse them
+MARIAN = {"unk_token": "<unk>", "eos_token": "</s>", "pad_token": "<pad>"}
+
+
+def tokenizer_files(tokenizers, model_type, max_length=None):
+    """The files of a model's tokenizers.
+
+    Args:
+        tokenizers: role -> tokenizer: {"text": `Subwords`}; of Marian {"source": `SentencePieces`,
+            "target": `SentencePieces`}, with the model's vocabulary.
+        model_type: of config.json.
+        max_length: the most tokens that the model reads.
+
+    Returns:
+        path in the folder -> what JSON holds, or bytes.
+
+    Raises:
+        ValueError: if `transformers` has no such tokenizer of such a model.
+    """
+    if model_type == "marian":
+        return _marian(_required(tokenizers, SentencePieces, "source", "target"), max_length)
+    [tokenizer] = _required(tokenizers, Subwords, "text")
+    content = json.loads(tokenizer.to_json())
+    held = {*content["model"]["vocab"], *(each["content"] for each in content["added_tokens"])}
+    found = {
+        name: next((each for each in tokens if each in held), None)
+        for name, tokens in SPECIAL_TOKENS.items()
+    }
+    return {
+        SUBWORDS: content,
+        CONFIG: {
+            "tokenizer_class": "PreTrainedTokenizerFast",
+            "clean_up_tokenization_spaces": tokenizer.is_word_piece,
+            **{name: token for name, token in found.items() if token is not None},
+            "model_input_names": [*INPUTS, *SEGMENTS.get(model_type, ())],
+            **_most(max_length),
+        },
+    }
+
+
+def _marian(tokenizers, max_length):
+    source, target = tokenizers
+    for role, each in (("source", source), ("target", target)):
+        if each.vocabulary is None or (each.prefix, each.suffix) != ((), ("</s>",)):
+            raise ValueError(
+                f"save_hugging_face: the {role} tokenizer must have a vocabulary, and </s> behind "
+                "a text and nothing before it, as Marian's have; received another."
+            )
+    own = source.vocabulary != target.vocabulary
+    apart = [each for each in MARIAN.values() if _id_of(source, each) != _id_of(target, each)]
+    if apart:
+        raise ValueError(
+            f"save_hugging_face: {', '.join(apart)} must have one id in both languages, as in "
+            "Marian's vocabularies; received two."
+        )
+    return {
+        "source.spm": source.model,
+        "target.spm": target.model,
+        VOCABULARY: source.vocabulary,
+        **({OF_TARGETS: target.vocabulary} if own else {}),
+        CONFIG: {
+            "tokenizer_class": "MarianTokenizer",
+            **MARIAN,
+            "separate_vocabs": own,
+            **_most(max_length),
+        },
+    }
+
+
+def _id_of(tokenizer, token):
+    return tokenizer.vocabulary.get(token)
+
+
+def _most(max_length):
+    return {} if max_length is None else {"model_max_length": max_length}
+
+
+def _required(tokenizers, kind, *roles):
+    """The tokenizers of the roles, which are of a kind."""
+    received = {role: type(each).__name__ for role, each in tokenizers.items()}
+    if received != dict.fromkeys(roles, kind.__name__):
+        expected = ", ".join(f"{role!r}: {kind.__name__}" for role in roles)
+        raise ValueError(
+            f"save_hugging_face: tokenizers must be {{{expected}}} for this model; "
+            f"received {received}."
+        )
+    return [tokenizers[role] for role in roles]

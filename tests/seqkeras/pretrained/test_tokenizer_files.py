@@ -1,0 +1,129 @@
+"""The tokenizer's files beside a model, read by the library that `transformers` reads them with.
+
+tests/parity/test_tokenizers.py reads them by `AutoTokenizer`.
+"""
+
+import json
+
+import pytest
+import tokenizers
+
+from seqkeras.models import GPT, Bert, SentenceEncoder, Transformer
+from seqkeras.pretrained import save_hugging_face
+from seqkeras.pretrained.tokenizer_files import tokenizer_files
+from seqkeras.tokenizers import (
+    SentencePieces,
+    Subwords,
+    learn_byte_pairs,
+    learn_sentence_pieces,
+    learn_word_piece,
+)
+
+SIZES = {"hidden_dim": 6, "num_layers": 1, "num_heads": 3, "feed_forward_dim": 11}
+TEXTS = ["Whether we'd 12 cats' día... don't!", "日本語 and more?! naïve ÉTÉ"]
+IDS = {"pad_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 1}
+
+
+def built(model):
+    model.build(None)
+    return model
+
+
+def bert(size):
+    return Bert(size, **SIZES, max_length=13)
+
+
+@pytest.mark.parametrize(
+    "learn, make",
+    [
+        (lambda: learn_word_piece(TEXTS, 150, min_count=1), bert),
+        (lambda: learn_word_piece(TEXTS, 150), lambda size: SentenceEncoder(bert(size))),
+        (
+            lambda: learn_byte_pairs(TEXTS, 300),
+            lambda size: GPT(size, **SIZES, max_length=13),
+        ),
+    ],
+    ids=["Bert", "SentenceEncoder", "GPT"],
+)
+def test_the_tokenizer_lies_beside_the_model_and_is_read_again(learn, make, tmp_path):
+    tokenizer = learn()
+    model = built(make(len(tokenizer)))
+    save_hugging_face(model, tmp_path / "model", tokenizers={"text": tokenizer})
+    path = tmp_path / "model" / "tokenizer.json"
+    assert Subwords.from_file(path) == tokenizer
+    library = tokenizers.Tokenizer.from_file(str(path))
+    for text in TEXTS:
+        assert library.encode(text).ids == tokenizer.analyze(text).token_ids
+    told = json.loads((tmp_path / "model" / "tokenizer_config.json").read_text())
+    assert told["model_max_length"] == 13
+    unknown = "<|endoftext|>" if isinstance(model, GPT) else "[UNK]"
+    assert told["unk_token"] == unknown
+    assert ("token_type_ids" in told["model_input_names"]) != isinstance(model, GPT)
+
+
+def marian():
+    learned = learn_sentence_pieces(TEXTS * 9, 35)
+    pieces = [learned.token_of(place) for place in range(3, len(learned))]
+    tokens = ["<pad>", "<unk>", "</s>"]
+
+    def side(pieces):
+        vocabulary = {token: place for place, token in enumerate([*tokens, *pieces])}
+        return SentencePieces(learned.model, vocabulary, suffix=["</s>"])
+
+    return side(pieces), side(pieces[::-1])
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_both_sides_of_a_translator_are_read_again(own, tmp_path):
+    source, target = marian()
+    target = target if own else source
+    size = len(source)
+    model = Transformer(
+        size, size, **SIZES, max_length=13, positions="marian", shared_embeddings="all"
+    )
+    folder = tmp_path / "model"
+    save_hugging_face(built(model), folder, IDS, {"source": source, "target": target})
+    assert SentencePieces.from_marian(folder) == source
+    assert SentencePieces.from_marian(folder, "target") == target
+    assert (folder / "target_vocab.json").exists() == own
+
+
+@pytest.mark.parametrize(
+    "given, model_type, reason",
+    [
+        (
+            lambda: {"source": marian()[0]},
+            "bert",
+            r"tokenizers must be \{'text': Subwords\} for this model; received \{'source': 'Sent",
+        ),
+        (
+            lambda: {"text": learn_word_piece(TEXTS, 150)},
+            "marian",
+            r"tokenizers must be \{'source': SentencePieces, 'target': SentencePieces\} for this",
+        ),
+        (
+            lambda: dict.fromkeys(("source", "target"), learn_sentence_pieces(TEXTS * 9, 35)),
+            "marian",
+            "the source tokenizer must have a vocabulary, and </s> behind a text",
+        ),
+        (
+            lambda: {
+                "source": marian()[0],
+                "target": SentencePieces(
+                    marian()[0].model, {"</s>": 0, "<unk>": 1, "<pad>": 2}, suffix=["</s>"]
+                ),
+            },
+            "marian",
+            "</s>, <pad> must have one id in both languages",
+        ),
+    ],
+)
+def test_tokenizers_that_transformers_does_not_have_are_refused(given, model_type, reason):
+    with pytest.raises(ValueError, match=f"^save_hugging_face: {reason}"):
+        tokenizer_files(given(), model_type)
+
+
+def test_nothing_is_written_beside_a_tokenizer_that_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="tokenizers must be"):
+        save_hugging_face(built(bert(17)), tmp_path / "model", tokenizers={"text": marian()[0]})
+    assert list(tmp_path.iterdir()) == []
