@@ -13,7 +13,7 @@ from seqkeras.attention.masks import padding_mask
 from seqkeras.composites import keras_rnn, tracing_nodes
 from seqkeras.models.inputs import require_inputs
 from seqkeras.models.recurrent_stack import RecurrentStack, values_dtype
-from seqkeras.models.rnn_cells import config_of, require_cell, with_objects
+from seqkeras.models.rnn_cells import config_of, is_qrnn, require_cell, with_objects
 from seqkeras.shapes import fits, require_positive
 from seqkeras.values import build_once
 
@@ -42,8 +42,9 @@ class Forecaster(keras.Model):
         horizon: the number of steps to predict.
         units: U, size of each layer's state, in the encoder and in a recurrent decoder.
         num_layers: of both.
-        cell: "gru", "lstm", "simple_rnn", or a cell of whatever size, ours, Keras's or your own, as
-            a pattern of each layer's (`seqkeras.models.rnn_cells`).
+        cell: "gru", "lstm", "simple_rnn", "qrnn", or a `QRNN` or a cell of whatever size, ours,
+            Keras's or your own, as a pattern of each layer's (`seqkeras.models.rnn_cells`). A QRNN
+            goes with the direct decoder.
         decoder: "direct" or "recurrent".
         num_targets: C, how many of the window's features, the first ones, are predicted.
         num_known: K, the number of covariates whose future is known (calendar, plans).
@@ -62,8 +63,9 @@ class Forecaster(keras.Model):
 
     Raises:
         ValueError: if a size is not positive, num_known is negative, the cell or the decoder is
-            unknown, the quantiles do not increase between 0 and 1, window or known have another
-            shape or another number of features than before, or an input is missing or unknown.
+            unknown or do not go together, the quantiles do not increase between 0 and 1, window or
+            known have another shape or another number of features than before, or an input is
+            missing or unknown.
 
     Train quantiles with `seqkeras.losses.PinballLoss`.
 
@@ -101,6 +103,11 @@ class Forecaster(keras.Model):
         if decoder not in DECODERS:
             raise ValueError(
                 f"Forecaster: decoder must be one of {DECODERS}; received {decoder!r}."
+            )
+        if decoder == "recurrent" and is_qrnn(cell):
+            raise ValueError(
+                "Forecaster: a QRNN reads a window and starts no decoder: it goes with "
+                'decoder="direct"; received "recurrent".'
             )
         bounds = [0, *quantiles, 1]
         if not all(low < high for low, high in zip(bounds, bounds[1:])):

@@ -1,9 +1,11 @@
 """Recurrent layers on top of each other: what several models are made of."""
 
+import functools
+
 import keras
 from keras import ops
 
-from seqkeras.models.rnn_cells import make_layer, state_names
+from seqkeras.models.rnn_cells import is_qrnn, make_layer, state_names, state_shapes
 from seqkeras.recurrent import Bidirectional
 from seqkeras.values import build_once
 
@@ -19,7 +21,8 @@ class RecurrentStack(keras.layers.Layer):
         h_0 = x        h_l(1..T) = cell_l(dropout(h_{l-1}(1..T)))
 
     Args:
-        cell: "gru", "lstm", "simple_rnn", or a pattern of another (`seqkeras.models.rnn_cells`).
+        cell: "gru", "lstm", "simple_rnn", "qrnn", or a pattern of another
+            (`seqkeras.models.rnn_cells`).
         units: U, of every layer, in each direction.
         num_layers: L.
         dropout: of the inputs of every layer.
@@ -29,7 +32,7 @@ class RecurrentStack(keras.layers.Layer):
         sequences: (B, T, D).
         mask: (B, T) booleans, True for real steps, or None.
         initial_state: the states of the lowest layer, then of the next, (B, U) each, those of the
-            forward direction first; None for zeros.
+            forward direction first; None for zeros. Those of a `QRNN` are as that layer has them.
 
     Returns:
         (B, T, E) outputs of the highest layer, E = U or in both directions 2U, and the list of
@@ -44,7 +47,9 @@ class RecurrentStack(keras.layers.Layer):
         self.supports_masking = True
         names, levels = state_names(cell), range(num_layers)
         self.num_states = len(names)  # of a layer, in each direction
+        self.num_vectors = 1 if is_qrnn(cell) else len(names)  # (B, U): the first of the states
         self.state_names = [f"{name}_{level}" for level in levels for name in names]
+        self.shapes_of_layer = functools.partial(state_shapes, cell, units)
         dtype = self.dtype_policy.name  # a copy is made by config, which takes no object
         layers = [make_layer(cell, units, dtype, f"layer_{level}") for level in levels]
         if bidirectional:
@@ -73,13 +78,20 @@ class RecurrentStack(keras.layers.Layer):
     def last_states(self, states):
         """For each layer the list of its last states (B, E), h first, both directions side by side.
 
+        Of a `QRNN` it is the memory alone, not the inputs that its convolutions read again.
+
         Args:
             states: the final ones, as the call returned them.
         """
         return [
-            [ops.concatenate(own[kind :: self.num_states], -1) for kind in range(self.num_states)]
+            [ops.concatenate(own[kind :: self.num_states], -1) for kind in range(self.num_vectors)]
             for own in self._of_each_layer(states)
         ]
+
+    def state_shapes(self, input_dim):
+        """The shape of each of `state_names`, without the batch, where sequences are (B, T, D)."""
+        dims = [input_dim] + [self.output_dim] * (len(self.recurrent_layers) - 1)
+        return [shape for dim in dims for shape in self.shapes_of_layer(dim)]
 
     def _of_each_layer(self, states):
         size = len(states) // len(self.recurrent_layers)

@@ -1,14 +1,15 @@
 """The cell of a recurrent model: one of ours by its name, or any other, given as a pattern.
 
-A pattern is a cell layer, ours, Keras's or the user's own, of whatever size. Each layer's cell is
-made by its config, with the units and the dtype of that layer; the pattern itself is never built.
+A pattern is a cell layer, ours, Keras's or the user's own, or a `QRNN`, of whatever size. Each
+layer's cell is made by its config, with the units and the dtype of that layer; the pattern itself
+is never built.
 """
 
 import keras
 import numpy as np
 from keras import ops
 
-from seqkeras.recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, SimpleRNN, SimpleRNNCell
+from seqkeras.recurrent import GRU, LSTM, QRNN, RNN, GRUCell, LSTMCell, SimpleRNN, SimpleRNNCell
 from seqkeras.recurrent.stacked import as_list, output_size_of, sizes_of
 from seqkeras.values import known_numbers
 
@@ -17,17 +18,23 @@ NAMED = {
     "lstm": (LSTM, LSTMCell, ["hidden", "cell"]),
     "simple_rnn": (SimpleRNN, SimpleRNNCell, ["hidden"]),
 }
+NAMES = sorted([*NAMED, "qrnn"])
 
 
-def cell_problems(cell):
+def cell_problems(cell, name="cell"):
     """A list of the one reason why no model can be made of the cell, or an empty one."""
-    if cell in NAMED if isinstance(cell, str) else _fits(cell):
+    if cell in NAMES if isinstance(cell, str) else _fits(cell):
         return []
     return [
-        f"cell must be one of {sorted(NAMED)}, or a cell such as keras.layers.LSTMCell(1), with "
-        "`units` in its config, all its states of that width, the first of them its output, and "
-        f"no dropout of its own; received {cell!r}."
+        f"{name} must be one of {NAMES}, a QRNN, or a cell such as keras.layers.LSTMCell(1), with "
+        "`units` in its config, all its states of that width, the first of them its output; none "
+        f"with dropout of its own, stateful or backwards; received {cell!r}."
     ]
+
+
+def is_qrnn(cell):
+    """Whether the layers of a cell are quasi-recurrent: a layer, not a cell of `RNN`."""
+    return isinstance(cell, QRNN) or cell == "qrnn"
 
 
 def require_cell(model, cell):
@@ -42,14 +49,15 @@ def make_cell(cell, units, dtype):
     if isinstance(cell, str):
         _, cell_class, _ = NAMED[cell]
         return cell_class(units, dtype=dtype)
-    config = {**cell.get_config(), "units": units, "dtype": dtype}
-    config.pop("name", None)
-    return type(cell).from_config(config)
+    return _of_pattern(cell, units=units, dtype=dtype)
 
 
 def make_layer(cell, units, dtype, name):
     """A layer that returns the outputs of every step, and the final states."""
     options = {"return_sequences": True, "return_state": True, "dtype": dtype, "name": name}
+    if is_qrnn(cell):
+        pattern = QRNN(units) if isinstance(cell, str) else cell
+        return _of_pattern(pattern, units=units, **options)
     if isinstance(cell, str):
         layer_class, _, _ = NAMED[cell]
         return layer_class(units, **options)
@@ -57,16 +65,27 @@ def make_layer(cell, units, dtype, name):
 
 
 def state_names(cell):
-    """The names of a cell's states, the output first."""
+    """The names of a cell's states, the output first; of a QRNN, its memory c first."""
+    if is_qrnn(cell):
+        return ["memory", "history"][: 1 if not isinstance(cell, str) and cell.window == 1 else 2]
     if isinstance(cell, str):
         return NAMED[cell][2]
     return ["hidden", *(f"state_{place}" for place in range(1, len(sizes_of(cell))))]
 
 
+def state_shapes(cell, units, input_dim):
+    """The shape of each of a cell's states, without the batch, in the order of their names."""
+    names = state_names(cell)
+    if not is_qrnn(cell):
+        return [(units,) for _ in names]
+    window = QRNN(units).window if isinstance(cell, str) else cell.window
+    return [(units,), (window - 1, input_dim)][: len(names)]
+
+
 def config_of(cell):
-    """What a model's config holds for its cell: a name, or the pattern without name and dtype."""
+    """What a model's config holds for a cell: a name, the pattern without name and dtype, None."""
     config = keras.saving.serialize_keras_object(cell)
-    if isinstance(cell, str):
+    if cell is None or isinstance(cell, str):
         return config
     kept = {
         name: value for name, value in config["config"].items() if name not in ("name", "dtype")
@@ -84,8 +103,17 @@ def with_objects(config, *names):
     return {**config, **objects}
 
 
+def _of_pattern(pattern, **options):
+    config = {**pattern.get_config(), **options}
+    if "name" not in options:
+        config.pop("name", None)
+    return type(pattern).from_config(config)
+
+
 def _fits(pattern):
     """Whether a cell of two units can be made of the pattern, and does what the models rely on."""
+    if isinstance(pattern, QRNN):
+        return not (pattern.dropout or pattern.stateful or pattern.go_backwards)
     is_cell = isinstance(pattern, keras.layers.Layer) and hasattr(pattern, "state_size")
     if not is_cell or isinstance(pattern, keras.layers.RNN):
         return False

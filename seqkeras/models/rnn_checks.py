@@ -2,7 +2,7 @@
 
 from seqkeras.attention import Attention, HardAttention, LocalAttention, MultiHeadAttention
 from seqkeras.models.contexts import CONTEXTS
-from seqkeras.models.rnn_cells import cell_problems
+from seqkeras.models.rnn_cells import cell_problems, is_qrnn
 from seqkeras.models.rnn_wirings import SCORES, WIRINGS
 from seqkeras.shapes import require_positive
 
@@ -16,18 +16,18 @@ LAYERS = (Attention, MultiHeadAttention, HardAttention, LocalAttention)
 SAME_DIM = ("dot", "scaled_dot")  # scores of vectors of one size
 
 
-def check_arguments(model, sizes, options, cell, attention, encoder_dim):
+def check_arguments(model, sizes, options, cells, attention, encoder_dim):
     """Raise a ValueError that gives every reason why no model can be made of the arguments.
 
     Args:
         model: for its name.
         sizes, options: the arguments by name.
-        cell: a name, or a layer.
+        cells: by argument, "cell" and "decoder_cell", a name or a layer each.
         attention: None, a name, or a layer.
         encoder_dim: size of the encoder's states, both directions.
     """
     require_positive(model, **sizes)
-    problems = cell_problems(cell) + [
+    problems = _cell_problems(**cells) + [
         f"{name} must be one of {sorted(choices)}; received {options[name]!r}."
         for name, choices in CHOICES.items()
         if options[name] not in choices
@@ -38,6 +38,14 @@ def check_arguments(model, sizes, options, cell, attention, encoder_dim):
         problems = [message for holds, message in rules if not holds]
     if problems:
         raise ValueError(f"{type(model).__name__}: {' '.join(problems)}")
+
+
+def _cell_problems(cell, decoder_cell):
+    problems = cell_problems(cell)
+    if not problems and is_qrnn(decoder_cell):
+        given = "" if decoder_cell is cell else f"; received {decoder_cell!r}"
+        return [f'a QRNN reads sources only: name a decoder_cell, such as "gru"{given}.']
+    return problems or cell_problems(decoder_cell, "decoder_cell")
 
 
 def is_hard(attention):

@@ -32,8 +32,8 @@ class RNNLanguageModel(TokenModel):
         embedding_dim: size of the embeddings.
         units: U, size of each layer's state.
         num_layers: L.
-        cell: "gru", "lstm", "simple_rnn", or a cell of whatever size, ours, Keras's or your own, as
-            a pattern of each layer's (`seqkeras.models.rnn_cells`).
+        cell: "gru", "lstm", "simple_rnn", "qrnn", or a `QRNN` or a cell of whatever size, ours,
+            Keras's or your own, as a pattern of each layer's (`seqkeras.models.rnn_cells`).
         dropout: of the embeddings, between the layers and before the logits; never of the states.
         tie_weights: take the embeddings as the matrix of the logits.
 
@@ -98,9 +98,10 @@ class RNNLanguageModel(TokenModel):
     @property
     def state_entries(self):
         """What the state holds, in order (see `seqkeras.decoding`)."""
+        shapes = self.stack.state_shapes(self.sizes["embedding_dim"])
         return [
-            StateEntry(name, "beam", (self.sizes["units"],), self.compute_dtype)
-            for name in self.stack.state_names
+            StateEntry(name, "beam", shape, self.compute_dtype)
+            for name, shape in zip(self.stack.state_names, shapes, strict=True)
         ]
 
     @property
@@ -120,7 +121,7 @@ class RNNLanguageModel(TokenModel):
         return logits
 
     def initial_state(self, batch_size):
-        """The state before any token: a dictionary of (B, 1, U) zeros, one beam."""
+        """The state before any token: zeros for each of `state_entries`, one beam."""
         build_once(self, None)  # not in a step: JAX can make no weights inside a loop
         return {
             entry.name: ops.zeros((batch_size, 1, *entry.shape), entry.dtype)
@@ -133,7 +134,7 @@ class RNNLanguageModel(TokenModel):
         Args:
             token_ids: (B, T) integers, padded on the right.
             lengths: (B,) integers, or None if every step is real.
-            state: the state behind the piece before, entries (B, 1, U); None at the beginning.
+            state: the state behind the piece before, entries (B, 1, ...); None at the beginning.
             training: whether dropout drops.
 
         Returns:
@@ -164,7 +165,7 @@ class RNNLanguageModel(TokenModel):
 
         Args:
             token_ids: (B, K) integers, the last token of each of K beams.
-            state: entries (B, K, U).
+            state: entries (B, K, ...).
 
         Returns:
             (logits (B, K, V),), and the new state.
@@ -176,16 +177,17 @@ class RNNLanguageModel(TokenModel):
 
         Args:
             token_ids: (B, K, T) integers.
-            state: entries (B, K, U).
+            state: entries (B, K, ...).
 
         Returns:
             (logits (B, K, V) behind the last one,), and the new state.
         """
         *beams, length = ops.shape(token_ids)
-        rows = {name: ops.reshape(each, (-1, 1, each.shape[-1])) for name, each in state.items()}
+        shapes = {entry.name: entry.shape for entry in self.state_entries}
+        rows = {name: ops.reshape(each, (-1, 1, *shapes[name])) for name, each in state.items()}
         hidden, rows = self._hidden(ops.reshape(token_ids, (-1, length)), state=rows)  # (BK, T, U)
         logits = self._logits(hidden[:, -1])
-        state = {name: ops.reshape(each, (*beams, each.shape[-1])) for name, each in rows.items()}
+        state = {name: ops.reshape(each, (*beams, *shapes[name])) for name, each in rows.items()}
         return (ops.reshape(logits, (*beams, logits.shape[-1])),), state
 
     def _logits(self, hidden):

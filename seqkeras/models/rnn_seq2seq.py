@@ -52,7 +52,8 @@ class RNNSeq2Seq(TokenModel):
         units: size of the encoder's state in each direction, and of the hidden layer of scores.
         decoder_units: size of the decoder's state.
         cell: "gru", "lstm", "simple_rnn", or a cell of whatever size, ours, Keras's or your own, as
-            a pattern of each layer's (`seqkeras.models.rnn_cells`).
+            a pattern of each layer's (`seqkeras.models.rnn_cells`); also "qrnn" or a `QRNN`, for
+            the encoder, with another cell as decoder_cell.
         dropout: of the embeddings, between the layers of the encoder, and before the logits.
         never_generated: target ids whose logit is always `NEVER`: padding, unknown, begin.
         encoder_layers, decoder_layers: how many. A decoder's layer starts from the encoder's at the
@@ -79,6 +80,7 @@ class RNNSeq2Seq(TokenModel):
             predicted: a number from 0 to 1, or a `seqkeras.schedules` schedule.
         teacher_forcing_per: "token" or "batch", for which of them one draw decides.
         entropy_weight: of hard attention, how much training values positions that stay open.
+        decoder_cell: of the decoder, as `cell` but for a QRNN; None for that of the encoder.
 
     Call arguments (one dictionary):
         token_ids: (B, S) integers, padded on the right.
@@ -131,6 +133,7 @@ class RNNSeq2Seq(TokenModel):
         teacher_forcing=1.0,
         teacher_forcing_per="token",
         entropy_weight=0.0,
+        decoder_cell=None,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -159,9 +162,13 @@ class RNNSeq2Seq(TokenModel):
             "teacher_forcing_per": teacher_forcing_per,
             "entropy_weight": entropy_weight,
         }
-        self.cell_config = functools.partial(config_of, cell)  # a pattern is no layer of ours
+        # Patterns are no layers of ours.
+        self.cell_config = functools.partial(config_of, cell)
+        self.decoder_cell_config = functools.partial(config_of, decoder_cell)
+        decoder_cell = cell if decoder_cell is None else decoder_cell
         self.encoder_dim = units * (2 if bidirectional else 1)
-        check_arguments(self, self.sizes, self.options, cell, attention, self.encoder_dim)
+        cells = {"cell": cell, "decoder_cell": decoder_cell}
+        check_arguments(self, self.sizes, self.options, cells, attention, self.encoder_dim)
         self.options["attention"] = keras.saving.serialize_keras_object(attention)
         dtype = self.dtype_policy.name
         if isinstance(attention, str):
@@ -175,7 +182,7 @@ class RNNSeq2Seq(TokenModel):
         self.context_layer = CONTEXTS[context](dtype=dtype) if CONTEXTS[context] else None
         self.bridge = Bridge(decoder_units, bridge_layers, dtype=dtype)
         teacher_forcing = TeacherForcing(teacher_forcing, teacher_forcing_per, dtype=dtype)
-        self.decoder = self._make_decoder(cell, attention, teacher_forcing)
+        self.decoder = self._make_decoder(decoder_cell, attention, teacher_forcing)
         self.baseline = None
         if is_hard(attention):
             self.baseline = MovingAverageBaseline(dtype=values_dtype(self))
@@ -240,7 +247,9 @@ class RNNSeq2Seq(TokenModel):
     @property
     def num_bridged(self):
         """How many states of each layer of the decoder start from c; the others are zero."""
-        return self.encoder.num_states if self.options["initial_cell"] == "bridge" else 1
+        if self.options["initial_cell"] != "bridge":
+            return 1
+        return min(self.encoder.num_vectors, len(self.decoder.recurrent_names[0]))
 
     def call(self, inputs, training=False):
         self.require_inputs(inputs)
@@ -266,7 +275,7 @@ class RNNSeq2Seq(TokenModel):
         context = last[-1][0]
         if self.context_layer is not None:
             context = self.context_layer(values, context, mask)
-            last = [[context] * self.encoder.num_states]  # everything starts from it
+            last = [[context] * self.encoder.num_vectors]  # everything starts from it
         return {
             **self._first_states(last),
             **self.decoder.first_state(context, values, mask),
@@ -333,8 +342,9 @@ class RNNSeq2Seq(TokenModel):
             **self.sizes,
             **self.options,
             "cell": self.cell_config(),
+            "decoder_cell": self.decoder_cell_config(),
         }
 
     @classmethod
     def from_config(cls, config):
-        return cls(**with_objects(config, "cell", "attention", "teacher_forcing"))
+        return cls(**with_objects(config, "cell", "decoder_cell", "attention", "teacher_forcing"))

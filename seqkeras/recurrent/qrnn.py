@@ -202,7 +202,11 @@ class QRNN(keras.layers.Layer):
             draws = keras.random.uniform(ops.shape(f), seed=self.seed_generator)
             f = ops.where(draws < self.zoneout, ops.ones_like(f), f)
         added = (1 - f if i is None else i) * z
-        c, final = linear_recurrence(f, added, mask, c)
+        if mask is None and added.shape[1] == 1:  # a step of decoding: no loop
+            c = f * c[:, None] + added
+            final = c[:, 0]
+        else:
+            c, final = linear_recurrence(f, added, mask, c)
         history = [self._last_inputs(seen, mask)] if before else []
         return (c if o is None else o * c), [final, *history]
 

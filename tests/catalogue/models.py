@@ -4,6 +4,7 @@ import keras
 import numpy as np
 
 from seqkeras.models import BiDAF, BiLM, Forecaster, LayerMix, RNNLanguageModel
+from seqkeras.recurrent import QRNN
 from tests.arrays import floats
 from tests.catalogue.case import B, Case, D, S, T
 from tests.catalogue.cells import MinimalGatedCell
@@ -123,10 +124,14 @@ BIDAF = [bidaf_case()]
 ANY_CELL_LANGUAGE = [
     language_case("Keras's GRUCell", lambda: keras.layers.GRUCell(3, reset_after=False)),
     language_case("a cell of the user's", lambda: MinimalGatedCell(3), tie_weights=True),
+    language_case("qrnn"),
+    language_case("QRNN(ifo, window 3)", lambda: QRNN(3, 3, "ifo", zoneout=0.1)),
+    language_case("QRNN(f, window 1)", lambda: QRNN(3, 1, "f"), tie_weights=True),
 ]
 ANY_CELL_FORECASTERS = [
     forecaster_case("direct", "Keras's LSTMCell", [0.3], 0, lambda: keras.layers.LSTMCell(3)),
     forecaster_case("recurrent", "a cell of the user's", [], 5, lambda: MinimalGatedCell(3)),
+    forecaster_case("direct", "qrnn", [0.3], 5),
 ]
 CASES = [
     *LANGUAGE,

@@ -12,6 +12,7 @@ from seqkeras.attention import (
     ScaledDotScore,
 )
 from seqkeras.models import RNNSeq2Seq
+from seqkeras.recurrent import QRNN
 from seqkeras.schedules import LinearDecay
 from tests.catalogue.case import B, Case, S, T
 from tests.catalogue.cells import MinimalGatedCell
@@ -155,6 +156,22 @@ ANY_CELL = [
         attention="general",
         attention_place="after",
         wiring="initial_state",
+    ),
+    seq2seq_case(
+        "QRNN, decoder lstm",
+        cell=lambda: QRNN(3, 3, "ifo"),
+        decoder_cell="lstm",
+        initial_cell="bridge",
+        encoder_layers=3,
+        decoder_layers=2,
+    ),
+    seq2seq_case(
+        "lstm, decoder gru",
+        cell="lstm",
+        decoder_cell="gru",
+        initial_cell="bridge",
+        attention=None,
+        context="map",
     ),
 ]
 CASES = [*BAHDANAU, *CLASSICAL, *LUONG, *HEADS, *HARD, *ANY_CELL]

@@ -21,6 +21,7 @@ MODELS = {
         V, V, 24, 2, 3, 40, LONGEST, shared_embeddings="none", pre_norm=True
     ),
     "rnn": lambda: RNNSeq2Seq(V, V, 13, 8, 11),
+    "qrnn": lambda: RNNSeq2Seq(V, V, 13, 8, 11, cell="qrnn", decoder_cell="gru"),
     "gpt": lambda: GPT(V, 24, 2, 3, 40, LONGEST),
     "rnn language model": lambda: RNNLanguageModel(V, 13, 11, num_layers=2),
 }

@@ -6,6 +6,7 @@ import pytest
 import serving
 from seqkeras.decoding import MinLength, RepetitionPenalty, beam, greedy
 from seqkeras.models import GPT, RNNLanguageModel, Transformer
+from seqkeras.recurrent import QRNN
 from serving.manifest import DecodingDefaults, Limits
 from serving.text import CharacterTable, pad
 from tests.arrays import numbers, randomize
@@ -19,6 +20,7 @@ MODELS = {
     "transformer": lambda: Transformer(V, V, 24, 1, 3, 40, max_length=LIMIT),
     "gpt": lambda: GPT(V, 24, 2, 3, 40, LIMIT),
     "rnn": lambda: RNNLanguageModel(V, 13, 11, num_layers=2, cell="gru"),
+    "qrnn": lambda: RNNLanguageModel(V, 13, 11, num_layers=2, cell=QRNN(1, 3, "ifo")),
 }
 
 

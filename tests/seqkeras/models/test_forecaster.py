@@ -147,7 +147,7 @@ def test_dropout_drops_in_training_only():
         ({"horizon": 0}, r"horizon must be a positive integer; received 0\.$"),
         ({"num_layers": 0}, r"num_layers must be a positive integer; received 0\.$"),
         ({"num_known": -1}, r"num_known must be at least 0; received -1\.$"),
-        ({"cell": "q"}, r"cell must be one of \['gru', 'lstm', 'simple_rnn'\], or .* 'q'\.$"),
+        ({"cell": "q"}, r"cell must be one of \['gru', 'lstm', 'qrnn', 'simple_rnn'\], .* 'q'\.$"),
         ({"decoder": "q"}, r"decoder must be one of \('direct', 'recurrent'\); received 'q'\.$"),
         ({"quantiles": [0.5, 0.5]}, r"quantiles must increase between 0 and 1; received \[0\.5, "),
         ({"quantiles": [0.0]}, r"quantiles must increase between 0 and 1; received \[0\.0\]\.$"),

@@ -7,7 +7,7 @@ from keras import ops
 
 from seqkeras.models import Forecaster, RNNLanguageModel, RNNSeq2Seq
 from seqkeras.models.recurrent_stack import RecurrentStack
-from seqkeras.recurrent import GRUCell, LSTMCell, StackedCells
+from seqkeras.recurrent import QRNN, GRUCell, LSTMCell, StackedCells
 from tests.arrays import close, floats, numbers, randomize, right_padded
 from tests.catalogue import models, seq2seq
 from tests.catalogue.case import B, D, S, U
@@ -74,7 +74,7 @@ class Wordless(MinimalGatedCell):
 
 
 REFUSED = {
-    "another name": lambda: "qrnn",
+    "another name": lambda: "mgu",
     "a number": lambda: 3,
     "a class": lambda: GRUCell,
     "a layer": lambda: keras.layers.GRU(3),
@@ -84,6 +84,8 @@ REFUSED = {
     "an output that is no state": lambda: Doubled(3),
     "a state of another width": lambda: Wider(3),
     "no units": lambda: Wordless(3),
+    "a QRNN with dropout": lambda: QRNN(3, dropout=0.1),
+    "a QRNN backwards": lambda: QRNN(3, go_backwards=True),
 }
 
 
@@ -91,9 +93,10 @@ REFUSED = {
 @pytest.mark.parametrize("cell", REFUSED.values(), ids=REFUSED)
 def test_a_cell_that_does_not_fit_is_refused(cell, make, inputs):
     message = (
-        r"^\w+: cell must be one of \['gru', 'lstm', 'simple_rnn'\], or a cell such as "
-        r"keras\.layers\.LSTMCell\(1\), with `units` in its config, all its states of that width, "
-        r"the first of them its output, and no dropout of its own; received .*\.$"
+        r"^\w+: cell must be one of \['gru', 'lstm', 'qrnn', 'simple_rnn'\], a QRNN, or a cell "
+        r"such as keras\.layers\.LSTMCell\(1\), with `units` in its config, all its states of "
+        r"that width, the first of them its output; none with dropout of its own, stateful or "
+        r"backwards; received .*\.$"
     )
     with pytest.raises(ValueError, match=message):
         make(cell())

@@ -158,7 +158,9 @@ def test_a_size_under_one_is_refused(name):
 
 
 def test_an_unknown_cell_is_refused():
-    message = r"^RNNLanguageModel: cell must be one of \['gru', 'lstm', 'simple_rnn'\], .* 'q'\.$"
+    message = (
+        r"^RNNLanguageModel: cell must be one of \['gru', 'lstm', 'qrnn', 'simple_rnn'\], .* 'q'\.$"
+    )
     with pytest.raises(ValueError, match=message):
         RNNLanguageModel(**SIZES, cell="q")
 
