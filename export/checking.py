@@ -34,7 +34,7 @@ IDS = {
     "source": ("token_ids",),
     "target": ("target_ids",),
     "words": ("token_ids", "context_ids", "query_ids"),
-    "characters": ("context_characters", "query_characters"),
+    "characters": ("context_characters", "query_characters", "character_ids"),
 }
 MOST_EXAMPLES = 3  # that a refusal tells of
 TOLERANCE = 1e-4

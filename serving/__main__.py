@@ -56,7 +56,7 @@ def predict(options):
         list(_taken(pipeline, options, *together))  # refuses any before one is answered
     else:
         together = batches(given, 1 if sys.stdin.isatty() else AT_ONCE)
-    as_json = options.json or options.attention
+    as_json = options.json or options.attention or options.words
     for batch in together:
         for given, answer in answered(pipeline, batch, **chosen):
             if as_json:
@@ -242,6 +242,7 @@ _PIPELINE_OPTIONS = {
     "echo": (bool, "the prompt before its continuation"),
     "no_answer_threshold": (float, "how much better than none an answer must be; the bundle's"),
     "nodes": (bool, "the classes of every node of a tree too"),
+    "words": (bool, "the layers of every word too, as JSON"),
     "truncate": (bool, "cut what is over the limit"),
     "token_budget": (_count, "the most tokens of a batch"),
 }

@@ -150,10 +150,32 @@ class Choice:
 
 
 @dataclass(frozen=True, eq=False)
+class WordFeatures:
+    """What a bidirectional language model gives for a word of a text.
+
+    Attributes:
+        text: the word.
+        start, end: where it lies.
+        layers: (L, D) float32, the lowest layer first; a learned mix of them is ELMo's feature.
+    """
+
+    text: str
+    start: int
+    end: int
+    layers: "numpy.ndarray"  # noqa: F821
+
+
+@dataclass(frozen=True, eq=False)
 class Embedding:
-    """The vector of a text, (D,) float32."""
+    """The vector of a text.
+
+    Attributes:
+        vector: (D,) float32.
+        words: a tuple of `WordFeatures`, where they were asked for.
+    """
 
     vector: "numpy.ndarray"  # noqa: F821
+    words: tuple = ()
 
     def similarity(self, other):
         """Return the cosine of the angle to another `Embedding`; 0 beside a vector of zeros."""

@@ -80,7 +80,8 @@ INPUTS = {
 
 
 def graphs(model, inputs=None, pipeline=None):
-    """The graphs of a model by role: "model", and for a `BiLM` its "representations" too.
+    """The graphs of a model by role: "model", and for a `BiLM` its "representations" too, which
+    for `Embed` are the "model".
 
     Args:
         model: one of `INPUTS`, or any Keras model.
@@ -93,7 +94,7 @@ def graphs(model, inputs=None, pipeline=None):
     if inputs is not None:
         return _graphs(model, require_specs(inputs))
     if declared := _declared(model):
-        return _graphs(model, declared)
+        return _graphs(model, declared, pipeline)
     feeds = FEEDS.get(pipeline, {})
     errors = []
     for specs in keras_specs(model, feeds) or [fed_specs(model, feeds)]:
@@ -104,7 +105,7 @@ def graphs(model, inputs=None, pipeline=None):
     raise errors[0]
 
 
-def _graphs(model, inputs):
+def _graphs(model, inputs, pipeline=None):
     if not isinstance(model, tuple(INPUTS)):
         function, outputs = called(model, inputs)
         if twice := {spec.name for spec in inputs} & {spec.name for spec in outputs}:
@@ -116,6 +117,8 @@ def _graphs(model, inputs):
     functions = {"model": by_keyword(model)}
     if isinstance(model, models.BiLM):
         functions["representations"] = lambda **tensors: {"layers": model.represent(tensors)}
+        if pipeline == "Embed":
+            functions = {"model": functions["representations"]}
     return {
         role: Signature(function, inputs, infer_outputs(function, inputs))
         for role, function in functions.items()

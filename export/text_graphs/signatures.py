@@ -46,7 +46,9 @@ def text_signatures(
     """
     if pipeline not in MAKERS:
         return {}
-    if any(isinstance(each, WordTable) for each in tokenizers.values()):
+    if "characters" in tokenizers or any(
+        isinstance(each, WordTable) for each in tokenizers.values()
+    ):
         raise ValueError(f"text graph: {pipeline} of words or trees is not known.")
     options = dict(settings or {})
     if pipeline == "Translate":

@@ -17,6 +17,7 @@ input of several parts. A pipeline keeps nothing between calls, so several threa
 Texts are read by the tokenizer "source" and "target" of Translate, and "text" of the others. Where
 there is a table "words", Classify reads trees in brackets, "(3 (2 A) (2 film))", whose labels may
 be left out, and Answer reads words with their characters, by the tables "words" and "characters".
+By a table "characters" alone, Embed reads the words of a bidirectional language model.
 
 What a manifest's `settings` may hold for them; those without a default must be there:
 
@@ -46,6 +47,7 @@ What a manifest's `settings` may hold for them; those without a default must be 
     Choose      output
     Embed       output
                 normalize: whether vectors have length 1 (true)
+                word_length: of words, the most characters that are read (50)
     FillMask    output
                 mask_token ("[MASK]")
     Forecast    output

@@ -1,4 +1,4 @@
-"""Vectors of texts."""
+"""Vectors of texts, and the features of their words."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -6,11 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..checks import require_flag, shown
-from ..results import Embedding
+from ..results import Embedding, WordFeatures
 from .batching import TOKEN_BUDGET
 from .inputs import TextReader, encoded, one_or_all, text_of
-from .model import Model
+from .model import TOKENS, Model
 from .settings import read_settings, wrong_output
+from .spelled_words import SpelledWords
 
 SMALLEST = 1e-12  # norm that divides
 
@@ -27,10 +28,26 @@ class Settings:
         yield from wrong_output(outputs, self.output, ("batch", "dim"))
 
 
+@dataclass(frozen=True)
+class WordSettings(Settings):
+    """Those of a model of words; see `serving.pipelines`."""
+
+    word_length: int = 50
+
+    def problems(self, outputs):
+        """Yield what is wrong."""
+        yield from wrong_output(outputs, self.output, ("batch", "layers", "length", "dim"))
+        if self.word_length < 1:
+            yield f"settings.word_length must be at least 1; received {self.word_length}"
+
+
 class Embed:
     """The vector of a text, of length 1 if the settings say so.
 
         similarity(a, b) = a . b / (‖a‖ ‖b‖)
+
+    A bidirectional language model gives the layers of every word; the vector of a text is then
+    their mean, over the layers and over the words.
 
     Args:
         folder: the bundle.
@@ -40,21 +57,31 @@ class Embed:
     Raises:
         BundleError: if the graph, the tokenizer or the settings are not what the pipeline needs.
 
-    Reference: Reimers and Gurevych 2019, section 3, https://arxiv.org/abs/1908.10084
+    Reference: Reimers and Gurevych 2019, section 3, https://arxiv.org/abs/1908.10084; of words:
+    Peters et al. 2018, section 3.2, https://arxiv.org/abs/1802.05365
     """
 
     def __init__(self, folder, manifest, runtime=None):
         self.manifest = manifest
-        self._settings = read_settings(folder, manifest, Settings)
-        self._reader = TextReader(folder, manifest)
-        self._model = Model(folder, manifest, runtime, [self._settings.output])
+        self._of_words = "characters" in manifest.tokenizers
+        kind = WordSettings if self._of_words else Settings
+        self._settings = read_settings(folder, manifest, kind)
+        if self._of_words:
+            self._reader = SpelledWords(folder, manifest, self._settings.word_length)
+        else:
+            self._reader = TextReader(folder, manifest)
+        packing = SpelledWords.packing if self._of_words else TOKENS
+        self._model = Model(folder, manifest, runtime, [self._settings.output], packing)
 
-    def __call__(self, texts, normalize=None, truncate=False, token_budget=TOKEN_BUDGET):
+    def __call__(
+        self, texts, normalize=None, words=False, truncate=False, token_budget=TOKEN_BUDGET
+    ):
         """Answer a text, or each text of a list.
 
         Args:
             texts: a string, or a dictionary of "text"; or a list of such.
             normalize: whether vectors have length 1; None: as the manifest says.
+            words: the layers of every word too, of a model that has them.
             truncate: cut what is over the limit.
             token_budget: the most tokens of a batch, padding among them.
 
@@ -67,14 +94,22 @@ class Embed:
         if normalize is None:
             normalize = self._settings.normalize
         require_flag("Embed: normalize", normalize)
+        require_flag("Embed: words", words)
+        if words and not self._of_words:
+            raise ValueError("Embed: words must be False; this model gives a vector for a text.")
         rows = encoded(texts, "Embed: text", self.encode, truncate, token_budget)
-        vectors = self._model.answer(rows, _float32, token_budget)
-        if normalize:
-            vectors = [vector / max(np.linalg.norm(vector), SMALLEST) for vector in vectors]
-        return one_or_all(texts, [Embedding(vector) for vector in vectors])
+
+        def read(place, output):
+            if not self._of_words:
+                return Embedding(_normalized(output, normalize))
+            layers = output[:, : len(rows[place])].astype("float32")  # (L, T, D)
+            vector = _normalized(layers.mean(axis=(0, 1)), normalize)
+            return Embedding(vector, _features(rows[place], layers) if words else ())
+
+        return one_or_all(texts, self._model.answer(rows, read, token_budget))
 
     def encode(self, text, name="Embed: text", truncate=False):
-        """Return the `Encoding` of a text.
+        """Return what the model reads of a text, an `Encoding` or a `SpelledText`.
 
         Raises:
             ValueError: beginning with `name`, if it can not be answered.
@@ -106,5 +141,14 @@ class Embed:
         return cosines.reshape(len(rows), len(columns)).clip(-1, 1)  # rounding may go beyond
 
 
-def _float32(_, vector):
-    return vector.astype("float32")
+def _normalized(vector, normalize):
+    vector = vector.astype("float32")
+    return vector / max(np.linalg.norm(vector), SMALLEST) if normalize else vector
+
+
+def _features(row, layers):
+    """Return the `WordFeatures` of the words of a `SpelledText`; layers (L, T, D)."""
+    return tuple(
+        WordFeatures(row.text[start:end], start, end, layers[:, place].copy())
+        for place, (start, end) in enumerate(row.places)
+    )

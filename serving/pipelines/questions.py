@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 
 from ..manifest import BundleError
-from ..text import CharacterTable, Subwords, WordTable, pad, word_places
+from ..text import CharacterTable, Subwords, WordTable, pad
 from ..text.packing import pad_nested
 from .inputs import TextReader, open_tokenizer, require_token, too_long
 from .model import TOKENS, Packing
+from .spelled_words import spelled, words_within
 from .windows import Windows
 
 
@@ -160,13 +161,6 @@ class WordQuestions:
         return Question(context, Windows([row], [range(len(places))], [0]), places)
 
     def _read(self, text, name, limit, truncate):
-        places = word_places(text)
-        if not places:
-            raise ValueError(f"{name} has no word; write something to answer.")
-        if len(places) > limit and not truncate:
-            raise ValueError(too_long(name, len(places), limit, unit="words"))
-        places = places[:limit]
-        words = [text[start:end] for start, end in places]
-        most = self._settings.word_length
-        characters = [self._characters.encode(word[:most]) for word in words]
-        return [self._words.lookup(word) for word in words], characters, places
+        places = words_within(text, name, limit, truncate)
+        characters = spelled(self._characters, text, places, self._settings.word_length)
+        return [self._words.lookup(text[start:end]) for start, end in places], characters, places

@@ -11,6 +11,7 @@ from seqkeras.models import (
     GPT,
     Bert,
     BiDAF,
+    BiLM,
     ClassificationHead,
     Forecaster,
     MaskedLMHead,
@@ -124,6 +125,13 @@ def embed(folder):
     return _saved(folder, SentenceEncoder(encoder(len(tokenizer))), "Embed", tokenizer, TEXTS)
 
 
+def embed_words(folder):
+    characters = CharacterTable.learn(TEXTS)
+    model = BiLM(17, len(characters), 5, [1, 3], [7, 11], 13, 7, num_layers=3)
+    model.build(None)
+    return _saved(folder, model, "Embed", {"characters": characters}, TEXTS)
+
+
 def forecast(folder):
     model = Forecaster(horizon=5, units=7, num_targets=2)
     model.build({"window": (None, None, 3)})
@@ -202,6 +210,7 @@ MAKERS = [
     choose,
     answer_of_words,
     embed,
+    embed_words,
     forecast,
     generate,
     generate_by_characters,
