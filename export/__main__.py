@@ -82,8 +82,22 @@ def _parser():
         type=float,
         default=0.01,
         metavar="X",
-        help="how much lower than float32's the score of a precision may be; where the run has no "
-        "targets, how much may be missing to agreement with float32; 0.01",
+        help="how much lower than float32's each score of a precision may be; 0.01",
+    )
+    parser.add_argument(
+        "--agreement",
+        type=float,
+        default=0.99,
+        metavar="X",
+        help="where the run has no targets, or float32's score is 0: the least share of a "
+        "precision's answers that are float32's; 0.99",
+    )
+    parser.add_argument(
+        "--log-prob-tolerance",
+        type=float,
+        default=0.1,
+        metavar="X",
+        help="there, how far its log-probabilities may be off on average; 0.1",
     )
     parser.add_argument(
         "--generate-in-graph",
@@ -123,6 +137,7 @@ def _export(options, interrupts):
     from tensorflow.errors import OpError
 
     from export.bundle import Options, export
+    from export.tolerances import Tolerances
 
     began = time.monotonic()
 
@@ -140,7 +155,9 @@ def _export(options, interrupts):
             say,
             Options(
                 precisions=options.precision,
-                tolerance=options.tolerance,
+                tolerances=Tolerances(
+                    options.tolerance, options.agreement, options.log_prob_tolerance
+                ),
                 portable=options.portable,
                 generate_in_graph=options.generate_in_graph,
                 strings=options.strings,
@@ -180,6 +197,7 @@ def _one_line(error):
 
 def _report(bundle, manifest, seconds):
     from export.model_card import command
+    from export.precision_card import about_answers, mark_of
 
     sizes = {}
     for path, entry in manifest.files.items():
@@ -191,11 +209,9 @@ def _report(bundle, manifest, seconds):
         figures = precision.figures
         sizes = f"{figures['bytes'] / 1e3:,.1f} kB beside {figures['float32_bytes'] / 1e3:,.1f}"
         speed = f"{figures['speed_batch_1']:.2f} times as fast at batch 1"
-        score = ""
-        if "score" in figures:
-            score = f", {figures['score_name']} {figures['score']:.2%}"
-            score += f" beside {figures['float32_score']:.2%}"
-        print(f"  {name}: {sizes} of float32, {speed}{score}")
+        print(f"  {name}: {sizes} of float32, {speed}, {about_answers(figures)}")
+        if mark := mark_of(figures):
+            print(f"  {name} is {mark}")
     parity = manifest.parity
     differences = [value for name, value in parity.items() if name.endswith("difference")]
     what = "log-probabilities" if "onnx_log_prob_difference" in parity else "numbers"

@@ -4,7 +4,6 @@ import contextlib
 import dataclasses
 import datetime
 import importlib.metadata
-import math
 from pathlib import Path
 
 import tensorflow as tf
@@ -20,9 +19,10 @@ from export.keras_layers import steps_as_rows
 from export.place import require_free
 from export.quantize import quantize, require_precision
 from export.replacing import written_aside
-from export.scores import score_of
+from export.scores import scores_of
 from export.tensorflow_serving import write_serving_files
 from export.text_graphs.signatures import text_signatures
+from export.tolerances import Tolerances
 from export.verifying import verify
 from serving.manifest import (
     SCHEMA_VERSION,
@@ -45,7 +45,7 @@ class Options:
 
     Args:
         precisions: names beside float32, see `export.quantize`.
-        tolerance: how much lower the score of a precision may be, see `export.measuring`.
+        tolerances: how much worse these may answer.
         portable: graphs of standard ONNX operators only, for runtimes other than onnxruntime.
         generate_in_graph: also one graph from token ids to token ids.
         saved_models: whether there are SavedModels beside the graphs.
@@ -56,7 +56,7 @@ class Options:
     """
 
     precisions: tuple[str, ...] = ()
-    tolerance: float = 0.01
+    tolerances: Tolerances = Tolerances()
     portable: bool = False
     generate_in_graph: bool = False
     saved_models: bool = True
@@ -65,10 +65,6 @@ class Options:
     def __post_init__(self):
         for each in self.precisions:
             require_precision(each)
-        if not 0 <= self.tolerance < math.inf:
-            raise ExportError(
-                f"--tolerance must be a number from 0 on; received {self.tolerance:g}."
-            )
         if self.portable and self.precisions:
             raise ExportError(
                 f"{', '.join(self.precisions)}: other precisions need onnxruntime's own operators; "
@@ -243,7 +239,7 @@ class _Bundle:
             examples,
             task,
             precision,
-            self.options.tolerance,
+            self.options.tolerances,
         )
 
     def _task(self, manifest):
@@ -258,7 +254,7 @@ class _Bundle:
             start_id=contents.decoding.start_id,
             end_id=contents.decoding.end_id,
             target_length=contents.limits.target_length,
-            score=score_of(contents, self.folder, manifest),
+            scores=scores_of(contents, self.folder, manifest),
         )
 
     def _describe(self, precision, needs):

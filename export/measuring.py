@@ -2,7 +2,7 @@
 
 Both run the same inputs, by role: a model that answers in one go; an encoder-decoder, along the
 real targets for its log-probabilities, and greedily for its answers; a language model, along its
-texts. Knows nothing of strings: a score comes as a function of a precision's name.
+texts. Knows nothing of strings: scores come as a function of a precision's name.
 """
 
 import dataclasses
@@ -14,7 +14,8 @@ import numpy as np
 
 from export.onnx_files import FLOAT32, stored_bytes
 from export.quantize import STEP
-from export.scores import Score
+from export.scores import Scores
+from export.tolerances import shortfalls
 from seqkeras.values import NEVER
 
 BATCH = 16
@@ -33,7 +34,7 @@ class Task:
         logits: names of the outputs of a graph "model" that are logits over their last axis.
         vectors: whether its other outputs are vectors, of which the direction counts.
         start_id, end_id, target_length: of what an encoder-decoder generates.
-        score: of the bundle's answers beside the run's targets; None where there are none.
+        scores: of the bundle's answers beside the run's targets; None where there are none.
     """
 
     logits: tuple[str, ...] = ()
@@ -41,10 +42,10 @@ class Task:
     start_id: int = 2
     end_id: int = 3
     target_length: int = 1
-    score: Score | None = None
+    scores: Scores | None = None
 
 
-def measure(graphs, quantized, examples, task, precision, tolerance):
+def measure(graphs, quantized, examples, task, precision, tolerances):
     """Compare a precision with float32, and refuse it if its answers are worse by too much.
 
     Args:
@@ -54,9 +55,7 @@ def measure(graphs, quantized, examples, task, precision, tolerance):
             (T,), which begins after <bos>; of a language model `token_ids` (T,).
         task: a `Task`.
         precision: its name, for the error.
-        tolerance: how much lower the score may be. Without a score it is the share of answers that
-            may differ from float32's; without logits how large differences may be beside the
-            numbers, or of vectors how much the mean cosine may be under 1.
+        tolerances: `export.tolerances.Tolerances`.
 
     Returns:
         The figures for the manifest. A speed is how many times as fast as float32 it is: the median
@@ -67,7 +66,7 @@ def measure(graphs, quantized, examples, task, precision, tolerance):
         PrecisionError: if it is worse by more than that, or a number is not finite.
     """
     float32, other = (_runner(each, task) for each in (graphs, quantized))
-    beside_float32, by_batching = _Differences(), _Differences()
+    beside_float32, by_batching = _Differences(task.vectors), _Differences(task.vectors)
     for begin in range(0, len(examples), BATCH):
         batch = examples[begin : begin + BATCH]
         expected, actual = float32.answers(batch), other.answers(batch)
@@ -78,7 +77,7 @@ def measure(graphs, quantized, examples, task, precision, tolerance):
         raise PrecisionError(f"{precision}: it gives numbers that are not finite. Leave it out.")
     figures = {
         "examples": len(examples),
-        "tolerance": tolerance,
+        "tolerances": dataclasses.asdict(tolerances),
         "float32_bytes": stored_bytes(graphs),
         "bytes": stored_bytes(quantized),
         "speed_batch_1": _speed(float32, other, examples[:1]),
@@ -86,20 +85,14 @@ def measure(graphs, quantized, examples, task, precision, tolerance):
         **beside_float32.figures(),
         **{f"batching_{name}": value for name, value in by_batching.figures().items()},
     }
-    if task.score:
-        scores = task.score.of(FLOAT32), task.score.of(precision)
-        figures |= {"score_name": task.score.name, "scored_examples": task.score.examples}
-        figures["float32_score"], figures["score"] = scores
-        drop = scores[0] - scores[1]
-        what = f"its {task.score.name} on {task.score.examples} examples is lower than float32's"
-    else:
-        drop = beside_float32.drop(task.vectors)
-        what = f"its answers to {len(examples)} examples differ from float32's"
-    if not drop <= tolerance:
-        raise PrecisionError(
-            f"{precision}: {what} by {drop:.2g} (allowed: {tolerance:g}). Leave it out, or allow "
-            "more by --tolerance."
-        )
+    if task.scores:
+        figures |= {
+            "scored_examples": task.scores.examples,
+            "float32_scores": task.scores.of(FLOAT32),
+            "scores": task.scores.of(precision),
+        }
+    if reasons := shortfalls(figures, tolerances):
+        raise PrecisionError(f"{precision}: {'; '.join(reasons)}. Leave it out, or allow more.")
     return figures
 
 
@@ -113,9 +106,14 @@ class _Answer:
 
 
 class _Differences:
-    """Sums over pairs of answers."""
+    """Sums over pairs of answers.
 
-    def __init__(self):
+    Args:
+        vectors: whether numbers that are no log-probabilities are vectors.
+    """
+
+    def __init__(self, vectors):
+        self.vectors = vectors
         self.largest, self.total, self.count = 0.0, 0.0, 0  # of log-probabilities
         self.square, self.expected_square, self.cosines = 0.0, 0.0, []  # of others
         self.equal, self.choices = 0, 0
@@ -147,18 +145,12 @@ class _Differences:
                 "largest_log_prob_difference": float(self.largest),
                 "mean_log_prob_difference": float(self.total / self.count),
             }
-        if self.cosines:
+        if self.cosines and self.vectors:
+            figures["mean_cosine"] = float(np.mean(self.cosines))
+        elif self.cosines:
             size = self.expected_square or 1
             figures["relative_difference"] = float(np.sqrt(self.square / size))
-            figures["mean_cosine"] = float(np.mean(self.cosines))
         return figures
-
-    def drop(self, vectors):
-        """How much worse, where there is no score."""
-        figures = self.figures()
-        if self.choices:
-            return 1 - figures["agreement"]
-        return 1 - figures["mean_cosine"] if vectors else figures["relative_difference"]
 
 
 def _speed(float32, other, examples):

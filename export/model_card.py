@@ -7,6 +7,7 @@ import onnx
 
 import serving
 from export.generation.card import about_generation
+from export.precision_card import about_precisions
 from seqkeras.tokenizers import CharacterTable, WordTable, read_tokenizer
 from serving.manifest import MANIFEST
 from serving.pipelines.answer import Settings
@@ -66,15 +67,6 @@ COMPARED = {  # a figure of the manifest's `parity` -> in words
 }
 WIDEST = 120  # characters of an input or an answer
 MOST_PASTED = 1000  # of an input in a command
-PRECISIONS = """
-| beside float32 | bytes | speed, batch 1 | speed, batch 16 | {score}agreement with float32 |
-|---|---|---|---|{line}---|
-{rows}
-
-{what}
-"""
-AGREEMENT = """Agreement with float32 is the share of equal answers; of vectors the mean cosine; of
-other numbers 1 less the difference beside their size."""
 FIRST = "import json; print(json.dumps(json.load(open({path!r}))['examples'][0]))"
 
 
@@ -112,7 +104,7 @@ def write(folder, manifest):
         scores=_scores(manifest),
         examples=manifest.parity["examples"],
         parity=_rows(_parity(manifest.parity)),
-        precisions=_precisions(manifest),
+        precisions=about_precisions(manifest),
         files=_rows((path, f"{entry.bytes:,}") for path, entry in manifest.files.items()),
     )
     (folder / "README.md").write_text(text, encoding="utf-8")
@@ -243,35 +235,6 @@ def _scores(manifest):
         if isinstance(value, int | float)
     )
     return SCORES.format(rows=rows) if rows else ""
-
-
-def _precisions(manifest):
-    if not manifest.precisions:
-        return ""
-    figures = [each.figures for each in manifest.precisions.values()]
-    name = figures[0].get("score_name")
-    rows = []
-    for precision, each in zip(manifest.precisions, figures):
-        speeds = [f"{each[f'speed_batch_{size}']:.2f}" for size in (1, 16)]
-        score = [f"{each['score']:.2%}"] if name else []
-        rows.append((precision, f"{each['bytes']:,}", *speeds, *score, _agreement(each)))
-    what = AGREEMENT
-    if name:
-        what += (
-            f"\nThe {name} of float32, on {figures[0]['scored_examples']} examples, is "
-            f"{figures[0]['float32_score']:.2%}."
-        )
-    return PRECISIONS.format(
-        score=f"{name} | " if name else "", line="---|" if name else "", rows=_rows(rows), what=what
-    )
-
-
-def _agreement(figures):
-    for name in ("agreement", "mean_cosine", "relative_difference"):
-        if name in figures:
-            value = 1 - figures[name] if name == "relative_difference" else figures[name]
-            return f"{value:.2%}"
-    return ""
 
 
 def _cell(value):

@@ -1,7 +1,7 @@
 """How good a pipeline's answers are on a run's examples, where these hold targets.
 
     pipeline             target                                        score
-    Translate, Generate  text                                          exact match
+    Translate, Generate  text                                          chrF, exact match
     Classify             label                                         accuracy
                          list of labels, of several at once            exact match
                          number, of a regression                       1 - relative error
@@ -11,8 +11,12 @@
     FillMask             list of tokens, one for each mask             accuracy
     Forecast             list of (horizon, targets) numbers            1 - relative error
 
-A relative error is the sum of what the answers are off, beside the sum of the targets' sizes. An
-`Embed` has no score. Answers are those that a user gets: beams where the run asks for them.
+chrF is the F-score of the n-grams of characters that an answer shares with its target, and tells
+of answers too none of which is exact. A relative error is the sum of what the answers are off,
+beside the sum of the targets' sizes. An `Embed` has no score. Answers are those that a user gets:
+beams where the run asks for them.
+
+Reference: chrF: Popovic 2015, https://aclanthology.org/W15-3049, as sacrebleu computes it
 """
 
 import dataclasses
@@ -23,6 +27,7 @@ import string
 from collections.abc import Callable
 
 import numpy as np
+from sacrebleu.metrics import CHRF
 
 from export.verifying.parity import EXAMPLES
 from serving.checks import shown
@@ -39,22 +44,20 @@ class TargetError(ValueError):
 
 
 @dataclasses.dataclass(frozen=True)
-class Score:
-    """A score of a bundle.
+class Scores:
+    """The scores of a bundle.
 
     Attributes:
-        name: of it; higher is better.
-        examples: how many it is measured on.
-        of: a function of a precision's name that gives the number.
+        examples: how many they are measured on.
+        of: a function of a precision's name that gives name -> number; higher is better.
     """
 
-    name: str
     examples: int
     of: Callable
 
 
-def score_of(contents, folder, manifest):
-    """The `Score` of a bundle, or None where its run has no targets.
+def scores_of(contents, folder, manifest):
+    """The `Scores` of a bundle, or None where its run has no targets.
 
     Args:
         contents: the run's `Contents`.
@@ -74,9 +77,10 @@ def score_of(contents, folder, manifest):
     @functools.cache
     def of(precision):
         pipeline = PIPELINES[manifest.pipeline](folder, manifest, Runtime(precision))
-        return float(kind.measure(pipeline(inputs), targets))
+        answers = pipeline(inputs)
+        return {name: float(measure(answers, targets)) for name, measure in kind.scores.items()}
 
-    return Score(kind.name, len(pairs), of)
+    return Scores(len(pairs), of)
 
 
 def wrong_target(pipeline, settings, example, row):
@@ -94,10 +98,9 @@ def wrong_target(pipeline, settings, example, row):
 
 @dataclasses.dataclass(frozen=True)
 class _Kind:
-    """A score's name, (answers, targets) -> number, and what a target must be."""
+    """Of each score its name and (answers, targets) -> number; what a target must be."""
 
-    name: str
-    measure: Callable
+    scores: dict[str, Callable]
     expected: str
     may_be: Callable  # (target, what the pipeline reads of its input) -> bool
 
@@ -117,6 +120,10 @@ def _kind(pipeline, settings):
 def _share(is_right):
     """The share of answers that are right."""
     return lambda answers, targets: np.mean(list(map(is_right, answers, targets)))
+
+
+def _chrf(answers, targets):
+    return CHRF().corpus_score([answer.text for answer in answers], [targets]).score / 100
 
 
 def _is_text(target, _=None):
@@ -140,8 +147,7 @@ def _are_numbers(target, _=None):
 
 def _label(labels):
     return _Kind(
-        "accuracy",
-        _share(lambda answer, target: answer.labels == (target,)),
+        {"accuracy": _share(lambda answer, target: answer.labels == (target,))},
         f"one of the labels {', '.join(labels)}",
         lambda target, _: target in labels,
     )
@@ -149,8 +155,7 @@ def _label(labels):
 
 def _several(labels):
     return _Kind(
-        "exact match",
-        _share(lambda answer, target: set(answer.labels) == set(target)),
+        {"exact match": _share(lambda answer, target: set(answer.labels) == set(target))},
         f"a list of the labels {', '.join(labels)}",
         lambda target, _: isinstance(target, list) and all(each in labels for each in target),
     )
@@ -162,8 +167,7 @@ def _tags(labels, scheme):
         return known and len(target) == len(row.places)
 
     return _Kind(
-        "F1 of entities" if scheme else "accuracy",
-        _entities_f1 if scheme else _share_of_tags,
+        {"F1 of entities": _entities_f1} if scheme else {"accuracy": _share_of_tags},
         f"a list of a tag for each word, of {', '.join(labels)}",
         may_be,
     )
@@ -234,35 +238,33 @@ def _nearness(value):
 
 
 TEXT = _Kind(
-    "exact match", _share(lambda answer, target: answer.text == target), "a text", _is_text
+    {"chrF": _chrf, "exact match": _share(lambda answer, target: answer.text == target)},
+    "a text",
+    _is_text,
 )
 REGRESSION = _Kind(
-    "1 - relative error", _nearness(lambda answer: answer.score), "a number", _is_number
+    {"1 - relative error": _nearness(lambda answer: answer.score)}, "a number", _is_number
 )
 KINDS = {
     "Translate": TEXT,
     "Generate": TEXT,
     "Answer": _Kind(
-        "exact match",
-        _share(_is_answer),
+        {"exact match": _share(_is_answer)},
         'a text or a list of texts, "" for no answer',
         lambda target, _: _is_text(target) or (_are_texts(target) and bool(target)),
     ),
     "Choose": _Kind(
-        "accuracy",
-        _share(lambda answer, target: answer.index == target),
+        {"accuracy": _share(lambda answer, target: answer.index == target)},
         "the place of a choice, from 0",
         lambda target, row: type(target) is int and 0 <= target < len(row.choices),
     ),
     "FillMask": _Kind(
-        "accuracy",
-        _share_of_masks,
+        {"accuracy": _share_of_masks},
         "a list of a token for each mask",
         lambda target, row: _are_texts(target) and len(target) == len(row.masks),
     ),
     "Forecast": _Kind(
-        "1 - relative error",
-        _nearness(lambda answer: answer.values),
+        {"1 - relative error": _nearness(lambda answer: answer.values)},
         "a list of (horizon, targets) numbers",
         _are_numbers,
     ),

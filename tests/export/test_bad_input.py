@@ -27,6 +27,11 @@ def run(tmp_path_factory):
         (["--precision", "int8", "--portable"], "int8: .* leave out --portable, or --precision."),
         (["--tolerance", "nan"], "--tolerance must be a number from 0 on; received nan."),
         (["--tolerance", "-1"], "--tolerance must be a number from 0 on; received -1."),
+        (["--agreement", "99"], "--agreement must be a share from 0 to 1; received 99."),
+        (
+            ["--log-prob-tolerance", "inf"],
+            "--log-prob-tolerance must be a number from 0 on; received inf.",
+        ),
         (["--import", "no_such_module"], "--import no_such_module: ModuleNotFound.* FILE for .*"),
         (["--generate-in-graph"], "Classify generates nothing; leave out --generate-in-graph."),
     ],

@@ -1,12 +1,17 @@
 """From a model of each kind to its bundle and to an answer."""
 
+import json
+import re
 import shlex
 
 import numpy as np
 import pytest
 
 import serving
+from export import bundle
+from export.__main__ import main as export_command
 from export.bundle import ExportError, Options, export
+from export.tolerances import Tolerances
 from seqkeras.models import (
     GPT,
     Bert,
@@ -43,6 +48,7 @@ TEXTS = [
     "Words are made of parts.",
 ]
 LIMIT = 24
+ANY = Tolerances(score=9, agreement=0, log_prob=99)
 
 
 def encoder(vocab_size):
@@ -242,7 +248,7 @@ def test_a_run_becomes_a_bundle_that_answers(make, tmp_path, monkeypatch, capsys
 
 def test_another_precision_of_a_number_is_measured_by_its_size(tmp_path):
     regress(tmp_path / "run")
-    options = Options(precisions=("int8",), tolerance=1.0, saved_models=False)
+    options = Options(precisions=("int8",), tolerances=ANY, saved_models=False)
     manifest = export(tmp_path / "run", tmp_path / "bundle", options=options)
     figures = manifest.precisions["int8"].figures
     assert "agreement" not in figures  # a single number is always its own best
@@ -258,25 +264,68 @@ def test_another_precision_of_a_number_is_measured_by_its_size(tmp_path):
 
 @pytest.mark.parametrize(
     ("make", "scored"),
-    [(classify, ("accuracy", 4)), (generate, (None, None)), (translate, ("exact match", 6))],
+    [
+        (classify, (["accuracy"], 4)),
+        (generate, ([], None)),
+        (translate, (["chrF", "exact match"], 6)),
+    ],
     ids=lambda each: getattr(each, "__name__", ""),
 )
 def test_another_precision_answers_too(make, scored, tmp_path):
     inputs = make(tmp_path / "run")
-    options = Options(precisions=("int8",), tolerance=1.0, saved_models=False)
+    options = Options(precisions=("int8",), tolerances=ANY, saved_models=False)
     manifest = export(tmp_path / "run", tmp_path / "bundle", options=options)
     figures = manifest.precisions["int8"].figures
     assert figures["bytes"] < figures["float32_bytes"]
     pipeline = serving.load(tmp_path / "bundle", precision="int8")
     assert len(pipeline(inputs)) == len(inputs)
-    name, examples = scored
-    assert (figures.get("score_name"), figures.get("scored_examples")) == scored
+    names, examples = scored
+    assert [*figures.get("scores", ())] == [*figures.get("float32_scores", ())] == names
+    assert figures.get("scored_examples") == examples
+    assert all(0 <= each <= 1 for each in figures.get("scores", {}).values())
     card = (tmp_path / "bundle/README.md").read_text(encoding="utf-8")
-    assert "| agreement with float32 |" in card
-    if name:
-        assert 0 <= figures["score"] <= 1 and 0 <= figures["float32_score"] <= 1
-        assert f"| {name} | agreement with float32 |" in card
-        assert f"The {name} of float32, on {examples} examples, is " in card
+    columns = [*names, "agreement with float32", "log-probabilities off: mean, largest"]
+    assert f"| {' | '.join(columns)} |" in card
+    assert (f"Scores of float32, on {examples} examples: " in card) == bool(names)
+
+
+def translate_to_nothing_known(folder):
+    """A translator whose score is 0: targets of characters that it can not write."""
+    translate(folder)
+    path = folder / "validation.json"
+    examples = json.loads(path.read_text())
+    path.write_text(json.dumps([{**each, "target": "0123"} for each in examples]))
+
+
+@pytest.mark.parametrize("make", [generate, translate_to_nothing_known], ids=lambda e: e.__name__)
+def test_a_precision_of_which_no_score_tells_is_refused_or_marked(make, tmp_path, capsys, broken):
+    make(tmp_path / "run")
+    command = [str(tmp_path / "run"), str(tmp_path / "bundle"), "--precision", "int8"]
+    assert export_command(command) == 1
+    refusal = capsys.readouterr().err
+    assert re.match(r"export: int8: its agreement with float32 on \d+ examples is ", refusal)
+    assert not (tmp_path / "bundle").exists()
+    assert export_command([*command, "--agreement", "0", "--log-prob-tolerance", "99"]) == 0
+    assert "  int8 is worse than the defaults allow: its agreement" in capsys.readouterr().out
+    card = (tmp_path / "bundle/README.md").read_text(encoding="utf-8")
+    assert "No score says how good the answers are: a precision was refused where its " in card
+    assert "**int8 is worse than the defaults allow: its agreement with float32 on " in card
+
+
+@pytest.fixture
+def broken(monkeypatch):
+    """Graphs in other precisions compute with the negative of their weights."""
+    quantize = bundle.quantize
+
+    def negative(graphs, precision):
+        made = quantize(graphs, precision)
+        for graph in made.values():
+            for name in graph.constants:
+                if name.endswith("/scales"):
+                    graph.constants[name] = -graph.constants[name]
+        return made
+
+    monkeypatch.setattr(bundle, "quantize", negative)
 
 
 def test_a_target_that_is_no_label_is_refused_before_anything_is_made(tmp_path):

@@ -8,7 +8,8 @@ import pytest
 from export import measuring
 from export.measuring import PrecisionError, Task, measure
 from export.quantize import quantize
-from export.scores import Score
+from export.scores import Scores
+from export.tolerances import Tolerances
 from seqkeras.values import NEVER
 from tests.arrays import floats
 from tests.export.running import run
@@ -16,6 +17,8 @@ from tests.export.test_decoders import advance, empty_caches, exported
 from tests.export.written import graph
 
 KERNEL, OTHER = floats(19, 5), floats(19, 5) + 0.5 * floats(19, 5, seed=1)
+ANY = Tolerances(score=9, agreement=0, log_prob=99)
+NONE = Tolerances(score=0, agreement=1, log_prob=0)
 EXAMPLES = [{"x": floats(length, 19, seed=length)} for length in (3, 7, 5, 2)]
 NUMBERS = np.random.default_rng(0)
 PAIRS = [
@@ -49,7 +52,7 @@ def log_softmax(logits):
 
 
 def test_rows_of_logits_are_compared_without_their_padding():
-    figures = measure(scorer(KERNEL), scorer(OTHER), EXAMPLES, Task(("y",)), "other", 1)
+    figures = measure(scorer(KERNEL), scorer(OTHER), EXAMPLES, Task(("y",)), "other", ANY)
     equal, differences = [], []
     for example in EXAMPLES:
         a, b = (log_softmax(example["x"] @ kernel) for kernel in (KERNEL, OTHER))
@@ -69,7 +72,7 @@ def test_rows_of_logits_are_compared_without_their_padding():
 
 
 def test_numbers_that_are_no_logits_are_compared_with_their_size():
-    figures = measure(scorer(KERNEL), scorer(2 * KERNEL), EXAMPLES, Task(), "other", 2)
+    figures = measure(scorer(KERNEL), scorer(2 * KERNEL), EXAMPLES, Task(), "other", ANY)
     squares = sum(np.square(each["x"] @ KERNEL).sum() for each in EXAMPLES)
     sums = sum(np.square(each["x"].sum(-1)).sum() for each in EXAMPLES)
     expected = np.sqrt(squares / (squares + sums))
@@ -78,48 +81,102 @@ def test_numbers_that_are_no_logits_are_compared_with_their_size():
 
 
 def test_of_vectors_the_direction_counts():
-    as_long = measure(scorer(KERNEL), scorer(2 * KERNEL), EXAMPLES, Task(vectors=True), "other", 1)
+    vectors = Task(vectors=True)
+    as_long = measure(scorer(KERNEL), scorer(2 * KERNEL), EXAMPLES, vectors, "other", Tolerances())
     cosines = []
     for each in EXAMPLES:
         for a, b in ((each["x"] @ KERNEL, 2 * each["x"] @ KERNEL), 2 * (each["x"].sum(-1),)):
             cosines.append(np.vdot(a, b) / np.linalg.norm(a) / np.linalg.norm(b))
     assert as_long["mean_cosine"] == pytest.approx(np.mean(cosines), rel=1e-5)
-    with pytest.raises(PrecisionError, match="differ from float32's by 1"):
-        measure(scorer(KERNEL), scorer(-KERNEL), EXAMPLES, Task(vectors=True), "other", 0.9)
+    assert "relative_difference" not in as_long
+    message = r"agreement with float32 on 4 examples is \S+% \(at least: 90%, by --agreement\)"
+    with pytest.raises(PrecisionError, match=message):
+        turned = scorer(-KERNEL)
+        measure(scorer(KERNEL), turned, EXAMPLES, vectors, "other", Tolerances(agreement=0.9))
 
 
-def test_the_score_decides_where_there_is_one():
-    numbers = {"float32": 0.5, "better": 0.75, "worse": 0.375}
-    task = Task(("y",), score=Score("accuracy", 3, numbers.get))
-    zero = scorer(np.zeros((19, 5), "float32"))  # whatever it answers
-    figures = measure(scorer(KERNEL), zero, EXAMPLES, task, "better", 0)
-    assert (figures["score_name"], figures["scored_examples"]) == ("accuracy", 3)
-    assert (figures["float32_score"], figures["score"]) == (0.5, 0.75)
+ZERO = scorer(np.zeros((19, 5), "float32"))  # whatever it answers
+
+
+def scored(float32, other):
+    """A task whose answers have these scores."""
+    names = ("chrF", "exact match")
+    by_precision = {"float32": float32, "other": other}
+    return Task(("y",), scores=Scores(3, lambda name: dict(zip(names, by_precision[name]))))
+
+
+def test_scores_decide_where_they_say_something():
+    task = scored((0.5, 0.25), (0.75, 0.25))
+    tolerances = Tolerances(score=0)
+    figures = measure(scorer(KERNEL), ZERO, EXAMPLES, task, "other", tolerances)
+    assert figures["scored_examples"] == 3
+    assert figures["float32_scores"] == {"chrF": 0.5, "exact match": 0.25}
+    assert figures["scores"] == {"chrF": 0.75, "exact match": 0.25}
+    assert figures["tolerances"] == {"score": 0, "agreement": 0.99, "log_prob": 0.1}
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        ((0.375, 0.25), "its chrF on 3 examples is lower than float32's by 0.12"),
+        ((0.75, 0.0), "its exact match on 3 examples is lower than float32's by 0.25"),
+    ],
+)
+def test_no_score_may_fall_by_more_than_the_tolerance(other, message):
+    message = f"^other: {message} .at most: 0.1, by --tolerance.. Leave it out, or allow more.$"
+    with pytest.raises(PrecisionError, match=message):
+        task, tolerances = scored((0.5, 0.25), other), Tolerances(score=0.1)
+        measure(scorer(KERNEL), scorer(KERNEL), EXAMPLES, task, "other", tolerances)
+
+
+@pytest.mark.parametrize(
+    "task",
+    [Task(("y",)), scored((0.0, 0.0), (0.0, 0.0)), scored((0.0, -0.5), (0.25, 0.25))],
+    ids=["no targets", "0 beside 0", "worse than nothing"],
+)
+def test_where_no_score_says_anything_agreement_and_log_probabilities_decide(task):
+    def held(graphs, **tolerances):
+        measure(scorer(KERNEL), graphs, EXAMPLES, task, "other", Tolerances(**tolerances))
+
+    held(scorer(KERNEL), agreement=1, log_prob=1e-6)
+    with pytest.raises(PrecisionError, match=r"^other: its agreement with .* \(at least: 99%, by"):
+        held(scorer(OTHER), log_prob=99)
+    sharper = scorer(3 * KERNEL)  # the same best, with more in them
+    held(sharper, log_prob=99)
     message = (
-        r"^worse: its accuracy on 3 examples is lower than float32's by 0\.12 \(allowed: 0.1\)\. "
-        r"Leave it out, or allow more by --tolerance.$"
+        r"^other: its log-probabilities are off by \S+ on average \(at most: 0\.1, by --log-prob"
     )
     with pytest.raises(PrecisionError, match=message):
-        measure(scorer(KERNEL), scorer(KERNEL), EXAMPLES, task, "worse", 0.1)
+        held(sharper)
+    with pytest.raises(PrecisionError, match="its agreement .*; its log-probabilities "):
+        held(scorer(-KERNEL))
+
+
+def test_a_score_of_zero_says_nothing_beside_one_that_is_not():
+    figures = measure(
+        scorer(KERNEL), ZERO, EXAMPLES, scored((0.5, 0.0), (0.5, 0.0)), "other", Tolerances()
+    )
+    assert figures["agreement"] < 0.99
 
 
 @pytest.mark.parametrize("task", [Task(("y",)), Task()])
 def test_what_differs_by_more_than_the_tolerance_or_is_no_number_is_refused(task):
-    with pytest.raises(PrecisionError, match=r"^other: .* \(allowed: 0.05\)"):
-        measure(scorer(KERNEL), scorer(OTHER), EXAMPLES, task, "other", 0.05)
+    with pytest.raises(PrecisionError, match=r"^other: its agreement .* \(at least: 95%,"):
+        allowed = Tolerances(agreement=0.95)
+        measure(scorer(KERNEL), scorer(OTHER), EXAMPLES, task, "other", allowed)
     for number in (np.nan, np.inf):
         broken = scorer(number * np.ones_like(KERNEL))
         with pytest.raises(PrecisionError, match="^other: it gives numbers that are not finite."):
-            measure(scorer(KERNEL), broken, EXAMPLES, task, "other", 0.99)
+            measure(scorer(KERNEL), broken, EXAMPLES, task, "other", ANY)
 
 
 def test_batches_change_int8_and_the_change_is_told(monkeypatch):
     examples = [{"x": size * floats(3, 19, seed=size)} for size in (1, 30, 3, 10)]
     whole = quantize(scorer(floats(19, 29)), "int8")
-    changed = measure(scorer(floats(19, 29)), whole, examples, Task(("y",)), "int8", 1)
+    changed = measure(scorer(floats(19, 29)), whole, examples, Task(("y",)), "int8", ANY)
     assert changed["batching_largest_log_prob_difference"] > 0.05
     monkeypatch.setattr(measuring, "BATCH", 1)
-    alone = measure(scorer(floats(19, 29)), whole, examples, Task(("y",)), "int8", 1)
+    alone = measure(scorer(floats(19, 29)), whole, examples, Task(("y",)), "int8", ANY)
     assert alone["batching_largest_log_prob_difference"] == 0
     assert alone["mean_log_prob_difference"] < changed["mean_log_prob_difference"]
 
@@ -148,11 +205,11 @@ def largest_difference(pairs):
 
 def test_a_language_model_is_compared_along_its_texts():
     graphs, made = exported("gpt")[1], whole("gpt")
-    figures = measure(graphs, graphs, TEXTS, Task(), "same", 0)
+    figures = measure(graphs, graphs, TEXTS, Task(), "same", NONE)
     assert figures["agreement"] == 1
     assert figures["largest_log_prob_difference"] == 0
     assert figures["batching_largest_log_prob_difference"] < 1e-4
-    figures = measure(graphs, made, TEXTS[:1], Task(), "int8-embedding", 1)
+    figures = measure(graphs, made, TEXTS[:1], Task(), "int8-embedding", ANY)
     a, b = (along(each, {}, TEXTS[0]["token_ids"]) for each in (graphs, made))
     expected = largest_difference([(a, b)])
     assert figures["largest_log_prob_difference"] == pytest.approx(expected, rel=1e-3)
@@ -164,9 +221,9 @@ def test_an_encoder_decoder_is_compared_along_targets_and_by_what_it_generates()
     graphs, made = exported("transformer")[1], whole("transformer")
     task = Task(target_length=6)
     answers = [generated(each) for each in (graphs, made)]
-    figures = measure(graphs, made, PAIRS, task, "int8-embedding", 1)
+    figures = measure(graphs, made, PAIRS, task, "int8-embedding", ANY)
     assert figures["agreement"] == np.mean([a == b for a, b in zip(*answers)])
-    figures = measure(graphs, made, PAIRS[:1], task, "int8-embedding", 1)
+    figures = measure(graphs, made, PAIRS[:1], task, "int8-embedding", ANY)
     before = [2, *PAIRS[0]["target_ids"][:-1]]
     pair = [along(each, encoded(each, PAIRS[0]), before) for each in (graphs, made)]
     expected = largest_difference([pair])

@@ -1,12 +1,13 @@
 """Scores of answers beside targets, against counts by hand; targets that nobody could answer."""
 
+from collections import Counter
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from export import scores
-from export.scores import TargetError, score_of, wrong_target
+from export.scores import TargetError, scores_of, wrong_target
 from serving.results import (
     Choice,
     Classification,
@@ -35,7 +36,7 @@ def forecast(*rows):
     return Forecasting(np.array(rows, "float32"), {})
 
 
-# Pipeline, settings, answers in float32, targets, the score and its name.
+# Pipeline, settings, answers in float32, targets, and the last of their scores.
 CASES = [
     ("Translate", {}, [Translation("ab", 0), Translation("c", 0)], ["ab", "d"], 1 / 2),
     ("Classify", LABELS, [classes("low"), classes("high")], ["low", "low"], 1 / 2),
@@ -100,21 +101,49 @@ def score(pipeline, settings, answers, targets, monkeypatch):
     monkeypatch.setattr(scores, "PIPELINES", {pipeline: made})
     contents = SimpleNamespace(inputs=[each["input"] for each in examples], examples=examples)
     manifest = SimpleNamespace(pipeline=pipeline, settings=settings)
-    return score_of(contents, "folder", manifest)
+    return scores_of(contents, "folder", manifest)
 
 
 @pytest.mark.parametrize(("pipeline", "settings", "answers", "targets", "expected"), CASES)
 def test_answers_beside_targets(pipeline, settings, answers, targets, expected, monkeypatch):
     found = score(pipeline, settings, answers, targets, monkeypatch)
-    assert found.of("float32") == pytest.approx(expected)
+    [*_, last] = found.of("float32").values()
+    assert last == pytest.approx(expected)
     assert found.examples == len(answers)
+
+
+def test_texts_none_of_which_is_exact_are_scored_by_the_n_grams_of_their_characters(monkeypatch):
+    answers, targets = ["the cat sat down", "a dog"], ["the cat sat", "the dog ran"]
+    pairs = [Translation(each, 0) for each in answers]
+    scored = score("Translate", {}, pairs, targets, monkeypatch).of("float32")
+    assert scored == {"chrF": pytest.approx(chrf(answers, targets)), "exact match": 0}
+    assert 0.3 < scored["chrF"] < 0.9
+
+
+def chrf(answers, targets, most=6, beta=2):
+    """F of the mean precision and the mean recall of n-grams without white space, n up to 6."""
+    precisions, recalls = [], []
+    for n in range(1, most + 1):
+        found, true, common = 0, 0, 0
+        for answer, target in zip(answers, targets):
+            a, b = (grams(text.replace(" ", ""), n) for text in (answer, target))
+            found, true = found + a.total(), true + b.total()
+            common += (a & b).total()
+        precisions.append(common / found)
+        recalls.append(common / true)
+    p, r = np.mean(precisions), np.mean(recalls)
+    return (1 + beta**2) * p * r / (beta**2 * p + r)
+
+
+def grams(text, n):
+    return Counter(text[place : place + n] for place in range(len(text) - n + 1))
 
 
 def test_there_is_no_score_without_targets_nor_of_vectors():
     contents = SimpleNamespace(inputs=["a"], examples=[{"input": "a"}])
-    assert score_of(contents, None, SimpleNamespace(pipeline="Choose", settings={})) is None
+    assert scores_of(contents, None, SimpleNamespace(pipeline="Choose", settings={})) is None
     contents = SimpleNamespace(inputs=["a"], examples=[{"input": "a", "target": 1}])
-    assert score_of(contents, None, SimpleNamespace(pipeline="Embed", settings={})) is None
+    assert scores_of(contents, None, SimpleNamespace(pipeline="Embed", settings={})) is None
 
 
 def test_a_forecast_s_target_has_its_shape(monkeypatch):

@@ -1,0 +1,82 @@
+"""What the model card says of the precisions beside float32."""
+
+from export.tolerances import Tolerances, agreement, shortfalls, telling_scores
+
+SECTION = """
+| beside float32 | bytes | speed, batch 1 | speed, batch 16 | {names} |
+|---|---|---|---|{line}|
+{rows}
+
+{notes}
+"""
+AGREEMENT, LOG_PROBS = "agreement with float32", "log-probabilities off: mean, largest"
+AGREEMENT_IS = (
+    "Agreement with float32 is the share of equal answers; of vectors the mean cosine; of other "
+    "numbers 1 less the difference beside their size."
+)
+
+
+def about_precisions(manifest):
+    """The table of the precisions, how each was held against float32, "" if there is none."""
+    if not manifest.precisions:
+        return ""
+    figures = {name: each.figures for name, each in manifest.precisions.items()}
+    [first, *_] = figures.values()
+    names = [*first.get("scores", ()), AGREEMENT]
+    if "mean_log_prob_difference" in first:
+        names.append(LOG_PROBS)
+    return SECTION.format(
+        names=" | ".join(names),
+        line="|".join(["---"] * len(names)),
+        rows="\n".join(f"| {' | '.join(_cells(*each))} |" for each in figures.items()),
+        notes="\n".join([AGREEMENT_IS, *_notes(figures)]),
+    )
+
+
+def about_answers(figures):
+    """A precision's answers beside float32's, for a line of the command."""
+    if "scores" not in figures:
+        return f"{agreement(figures):.2%} agreement"
+    return ", ".join(
+        f"{name} {value:.2%} beside {figures['float32_scores'][name]:.2%}"
+        for name, value in figures["scores"].items()
+    )
+
+
+def _cells(precision, figures):
+    yield precision
+    yield f"{figures['bytes']:,}"
+    for size in (1, 16):
+        yield f"{figures[f'speed_batch_{size}']:.2f}"
+    for value in (*figures.get("scores", {}).values(), agreement(figures)):
+        yield f"{value:.2%}"
+    if "mean_log_prob_difference" in figures:
+        off = (figures[f"{name}_log_prob_difference"] for name in ("mean", "largest"))
+        yield ", ".join(f"{each:.2g}" for each in off)
+
+
+def _notes(figures):
+    """Yield what float32 scores, what a precision had to hold, and which ones are marked."""
+    [first, *_] = figures.values()
+    if "scores" in first:
+        scores = " and ".join(f"{n} {v:.2%}" for n, v in first["float32_scores"].items())
+        yield f"Scores of float32, on {first['scored_examples']} examples: {scores}."
+    allowed = Tolerances(**first["tolerances"])
+    if names := telling_scores(first):
+        lower = f"{' or '.join(names)} fell by over {allowed.score:g}"
+        yield f"A precision was refused where its {lower}."
+    else:
+        yield (
+            "No score says how good the answers are: a precision was refused where its agreement "
+            f"was under {100 * allowed.agreement:g}%, or its log-probabilities were off by over "
+            f"{allowed.log_prob:g} on average."
+        )
+    for name, each in figures.items():
+        if mark := mark_of(each):
+            yield f"**{name} is {mark}.**"
+
+
+def mark_of(figures):
+    """In what a precision is worse than a bundle made without options may be; "" in nothing."""
+    reasons = shortfalls(figures, Tolerances())
+    return f"worse than the defaults allow: {'; '.join(reasons)}" if reasons else ""

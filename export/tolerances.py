@@ -1,0 +1,102 @@
+"""How much worse than float32 another precision may answer, and by which figures it is held.
+
+A score holds it where the score says something: where float32's is above 0. Where no score does,
+as without targets, its answers must agree with float32's, and its log-probabilities be near.
+"""
+
+import dataclasses
+import math
+
+
+@dataclasses.dataclass(frozen=True)
+class Tolerances:
+    """What another precision may lose.
+
+    Args:
+        score: how much lower than float32's each score may be.
+        agreement: the least share of answers that are float32's; of vectors the least mean cosine,
+            of other numbers the least 1 - |difference| / |numbers|. Where no score says anything.
+        log_prob: how far log-probabilities may be off on average, there.
+
+    Raises:
+        ValueError: if a number is negative or none, or the agreement above 1.
+    """
+
+    score: float = 0.01
+    agreement: float = 0.99
+    log_prob: float = 0.1
+
+    def __post_init__(self):
+        for option, value, most, demand in (
+            ("--tolerance", self.score, math.inf, "a number from 0 on"),
+            ("--agreement", self.agreement, 1, "a share from 0 to 1"),
+            ("--log-prob-tolerance", self.log_prob, math.inf, "a number from 0 on"),
+        ):
+            if not 0 <= value <= most or math.isinf(value):
+                raise ValueError(f"{option} must be {demand}; received {value:g}.")
+
+
+def telling_scores(figures):
+    """The names of the scores that say something; figures are those of `export.measuring`."""
+    return [name for name, value in figures.get("float32_scores", {}).items() if value > 0]
+
+
+def shortfalls(figures, tolerances):
+    """What of a precision is worse than it may be.
+
+    Args:
+        figures: of the precision, from `export.measuring`.
+        tolerances: `Tolerances`.
+
+    Returns:
+        A list of parts of a sentence, each with its way out; none of a precision that may stay.
+    """
+    names = telling_scores(figures)
+    if names:
+        found = [_score(figures, name, tolerances.score) for name in names]
+    else:
+        found = [
+            _agreement(figures, tolerances.agreement),
+            _log_probs(figures, tolerances.log_prob),
+        ]
+    return [each for each in found if each]
+
+
+def agreement(figures):
+    """The share that `Tolerances.agreement` bounds from below."""
+    if "agreement" in figures:
+        return figures["agreement"]
+    if "mean_cosine" in figures:
+        return figures["mean_cosine"]
+    return 1 - figures["relative_difference"]
+
+
+def _score(figures, name, most):
+    drop = figures["float32_scores"][name] - figures["scores"][name]
+    if drop <= most:
+        return None
+    examples = figures["scored_examples"]
+    return (
+        f"its {name} on {examples} examples is lower than float32's by {drop:.2g} "
+        f"(at most: {most:g}, by --tolerance)"
+    )
+
+
+def _agreement(figures, least):
+    share = agreement(figures)
+    if share >= least:
+        return None
+    return (
+        f"its agreement with float32 on {figures['examples']} examples is {share:.2%} "
+        f"(at least: {100 * least:g}%, by --agreement)"
+    )
+
+
+def _log_probs(figures, most):
+    mean = figures.get("mean_log_prob_difference", 0.0)
+    if mean <= most:
+        return None
+    return (
+        f"its log-probabilities are off by {mean:.2g} on average "
+        f"(at most: {most:g}, by --log-prob-tolerance)"
+    )
