@@ -74,16 +74,16 @@ class Embed:
         self._model = Model(folder, manifest, runtime, [self._settings.output], packing)
 
     def __call__(
-        self, texts, normalize=None, words=False, truncate=False, token_budget=TOKEN_BUDGET
+        self, texts, normalize=None, truncate=False, token_budget=TOKEN_BUDGET, words=False
     ):
         """Answer a text, or each text of a list.
 
         Args:
             texts: a string, or a dictionary of "text"; or a list of such.
             normalize: whether vectors have length 1; None: as the manifest says.
-            words: the layers of every word too, of a model that has them.
             truncate: cut what is over the limit.
             token_budget: the most tokens of a batch, padding among them.
+            words: the layers of every word too, of a model that has them.
 
         Returns:
             An `Embedding`; for a list, the list of theirs, in its order.
