@@ -107,6 +107,9 @@ def cases():
 def measure(options):
     """Check and time the training steps of the cases; returns the rows."""
     training_steps.quiet_tensorflow()
+    import keras
+
+    keras.utils.set_random_seed(0)
     rows = []
     for case in cases():
         if options.only not in case.name:

@@ -12,7 +12,7 @@ import numpy as np
 
 from benchmarks import harness
 
-TOLERANCE = 1e-4  # of the largest value
+ROUNDINGS = 4  # that may add up in one direction, beside those that cancel out
 
 
 def padded_batch(batch_size, length, features):
@@ -104,16 +104,27 @@ def _torch_step(layer):
 
 def check_agreement(label, steps, batch):
     """Compare the losses, and the gradients of all tensors together: largest difference over
-    largest value."""
+    largest value.
+
+        tolerance = ROUNDINGS * epsilon * sqrt(size of the largest tensor)
+
+    A gradient sums as many rounded products as its layer has inputs and the batch has steps, and
+    independent roundings grow with the root of their number.
+    """
     ours, *rivals = ([np.asarray(each) for each in step(*batch)] for step in steps.values())
     for rival, arrays in zip(list(steps)[1:], rivals, strict=True):
         worst = max(_difference(ours[:1], arrays[:1]), _difference(ours[1:], arrays[1:]))
-        if not worst <= TOLERANCE:
+        if not worst <= _tolerance(arrays):
             raise ValueError(
                 f"{label}: loss and gradients do not agree: ours differ by {worst:.1e} of the "
                 f"largest value from {rival}"
             )
         print(f"{label}: loss and gradients agree; ours differ by {worst:.1e} from {rival}")
+
+
+def _tolerance(arrays):
+    largest = max(arrays, key=np.size)
+    return ROUNDINGS * np.finfo(largest.dtype).eps * np.sqrt(largest.size)
 
 
 def _difference(ours, rivals):

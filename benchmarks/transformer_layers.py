@@ -173,6 +173,7 @@ def _compare_blocks(case, quick, rounds):
     """The rows of a block."""
     import keras
 
+    keras.utils.set_random_seed(0)
     sizes = (6, 2, 7) if quick else case.sizes
     batch = training_steps.padded_batch(*((2, 5) if quick else (8, LENGTH)), sizes[0])
     layers = {"ours": case.ours(*sizes), case.rival_name: case.rival(*sizes)}
@@ -230,6 +231,7 @@ def _compare_encoders(name, quick, rounds):
     from seqkeras.models import Bert
     from seqkeras.pretrained import save_hugging_face
 
+    keras.utils.set_random_seed(0)
     sizes, batch_size = (QUICK, 2) if quick else ENCODERS[name]
     vocab_size, length = (QUICK_VOCAB_SIZE, 5) if quick else (VOCAB_SIZE, LENGTH)
     _, mask = training_steps.padded_batch(batch_size, length, 1)

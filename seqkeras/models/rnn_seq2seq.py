@@ -1,4 +1,4 @@
-"""Recurrent encoder-decoders: the three classical ones, and those with attention.
+"""Recurrent encoder-decoders without attention, in three wirings, and those with attention.
 
 It leaves out the maxout layers of the papers, attention before the cell with wiring
 "initial_state", and hard attention together with scheduled sampling.
