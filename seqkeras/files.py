@@ -1,24 +1,61 @@
-"""Files that are written whole or not at all."""
+"""Files that are written whole or not at all, and JSON that others may have written."""
 
 import contextlib
 import json
 from pathlib import Path
 
+DEEPEST = 100  # values of JSON in each other
+
 
 @contextlib.contextmanager
 def written_aside(path):
     """A path to write to; it takes the place of `path` when the block ends without an error."""
-    path = Path(path)
-    aside = path.with_name(f".{path.stem}.partial{path.suffix}")
+    written = aside(path)
     try:
-        yield aside
-        aside.replace(path)
+        yield written
+        written.replace(path)
     finally:
-        aside.unlink(missing_ok=True)
+        written.unlink(missing_ok=True)
+
+
+def aside(path):
+    """Where a file lies while it is being written."""
+    path = Path(path)
+    return path.with_name(f".{path.stem}.partial{path.suffix}")
 
 
 def write_json(path, content):
     """Write JSON, one field a line, whole or not at all."""
-    with written_aside(path) as aside:
+    with written_aside(path) as written:
         text = json.dumps(content, indent=2, ensure_ascii=False, sort_keys=False)
-        aside.write_text(text + "\n", encoding="utf-8")
+        written.write_text(text + "\n", encoding="utf-8")
+
+
+def read_json(path):
+    """The value in a JSON file.
+
+    Raises:
+        ValueError: with the reason, if the file is not JSON in UTF-8, or nests deeper than
+            `DEEPEST`: who prints or walks through that would run into Python's own limit.
+        OSError: if it can not be read.
+    """
+    try:
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
+    except RecursionError:
+        content, depth = None, DEEPEST + 1
+    else:
+        depth = _depth(content)
+    if depth > DEEPEST:
+        raise ValueError(f"it must nest at most {DEEPEST} values deep; received more")
+    return content
+
+
+def _depth(value):
+    """How deep lists and objects lie in each other."""
+    depth, level = 0, [value]
+    while level := [each for each in level if isinstance(each, dict | list)]:
+        depth += 1
+        level = [
+            part for each in level for part in (each.values() if isinstance(each, dict) else each)
+        ]
+    return depth

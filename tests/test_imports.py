@@ -76,7 +76,9 @@ TABLE = {
         NUMERIC,
     ),
     "seqkeras/analysis/": ({"seqkeras"}, {*NUMERIC, "matplotlib", "arabic_reshaper", "bidi"}),
-    "seqkeras/runs.py": ({"seqkeras.files", "serving.manifest"}, {"numpy"}),
+    "seqkeras/runs.py": ({"seqkeras.files", "seqkeras.locking", "serving.manifest"}, {"numpy"}),
+    "seqkeras/locking.py": (set(), {"filelock"}),
+    "seqkeras/__main__.py": ({"seqkeras", "training", "export", "serving"}, set()),
     "seqkeras/quiet.py": (set(), {"tensorflow"}),
     "seqkeras/losses.py": ({"seqkeras.values"}, NUMERIC),
     "seqkeras/": ({"seqkeras.shapes"}, NUMERIC),
@@ -94,6 +96,7 @@ TABLE = {
 PRIVATE = {
     "keras.src": {
         "seqkeras/composites/recurrent.py",
+        "seqkeras/pretrained/assignment.py",
         "export/keras_layers.py",
         "export/onnx_graphs.py",
     },

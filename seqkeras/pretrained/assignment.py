@@ -3,6 +3,7 @@
 A family's name map is a list of `Link`, written once and used in both directions.
 """
 
+import contextlib
 import dataclasses
 import functools
 import math
@@ -12,7 +13,9 @@ from collections.abc import Callable
 import keras
 import numpy as np
 from keras import ops
+from keras.src.backend.common import global_state  # no public way leads to what is pending
 
+PENDING = "uninitialized_variables"
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 COLUMNS = 64  # of a matrix of which a cache holds so many rows
 
@@ -46,6 +49,15 @@ class Layout:
     inputs: int | None = None
     transposed: bool = False
     vector: bool = False
+
+    def shape_of_theirs(self, shapes):
+        """The shape of theirs, by the shapes of ours."""
+        if self.inputs is None:
+            return shapes[0]
+        rows = math.prod(shapes[0][: self.inputs])
+        columns = sum(math.prod(shape[self.inputs :]) for shape in shapes)
+        matrix = (columns, rows) if self.transposed else (rows, columns)
+        return matrix[1:] if self.vector else matrix
 
     def to_theirs(self, arrays):
         """One array of theirs of the arrays of ours."""
@@ -94,9 +106,7 @@ class Link:
     @property
     def shape(self):
         """Of their tensor, by the shapes of our variables."""
-        zero = np.zeros((), "int8")
-        arrays = [np.broadcast_to(zero, tuple(each.shape)) for each in self.variables]
-        return self.layout.to_theirs(arrays).shape
+        return self.layout.shape_of_theirs([tuple(each.shape) for each in self.variables])
 
     @property
     def names(self):
@@ -123,19 +133,43 @@ def load_model(make, links, tensors, source, harmless=()):
         ValueError: if tensors are missing, have another shape, are not floating-point numbers or
             have no use. One error lists them all, and nothing has been read.
     """
-    with keras.StatelessScope():  # what is made in here starts as something when it ends
+    with _starting_later():
         model = make()
         model.build(None)
         found = list(links(model))
         problems = find_problems(model, found, tensors, harmless)
+        if problems:
+            raise ValueError(
+                f"{type(model).__name__}: {source} must hold its tensors, and no others; "
+                f"received {len(problems)} that differ:\n  " + "\n  ".join(problems)
+            )
         for each in found:
-            _start_from(each, None if problems else tensors)
-    if problems:
-        raise ValueError(
-            f"{type(model).__name__}: {source} must hold its tensors, and no others; "
-            f"received {len(problems)} that differ:\n  " + "\n  ".join(problems)
-        )
+            _start_from(each, tensors)
     return model
+
+
+@contextlib.contextmanager
+def _starting_later():
+    """Variables made within take memory, and start as something, when the block has ended.
+
+    Keras keeps a list of them, and goes on with it at the end of any later scope: after a failure,
+    or an interrupt, those of the block are taken off it.
+    """
+    before = list(global_state.get_global_attribute(PENDING, []))
+
+    def forget():
+        global_state.set_global_attribute(PENDING, before)
+
+    try:
+        with keras.StatelessScope():
+            try:
+                yield
+            except BaseException:
+                forget()  # or the end of the scope would start them
+                raise
+    except BaseException:
+        forget()  # or those that a file's end or an interrupt left would stay
+        raise
 
 
 def find_problems(model, links, tensors, harmless=()):
@@ -186,13 +220,11 @@ def _differs(link, name, tensors):
 
 
 def _start_from(link, tensors):
-    """Let the variables of a link start as their tensor; as zeros without tensors."""
+    """Let the variables of a link start as their tensor."""
     shapes = [tuple(each.shape) for each in link.variables]
 
     @functools.cache  # read once for all of them, and dropped when the last one has its part
     def parts():
-        if tensors is None:
-            return [np.zeros(shape, "float32") for shape in shapes]
         name = next(name for name in link.names if name in tensors)
         return link.layout.to_ours(tensors[name].read(), shapes)
 

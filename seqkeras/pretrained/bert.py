@@ -9,7 +9,7 @@ from seqkeras.pretrained.family import Family
 FIELDS = (
     Field("vocab_size", "vocab_size", "size", 30522),
     Field("hidden_size", "hidden_dim", "size", 768),
-    Field("num_hidden_layers", "num_layers", "size", 12),
+    Field("num_hidden_layers", "num_layers", "layers", 12),
     Field("num_attention_heads", "num_heads", "size", 12),
     Field("intermediate_size", "feed_forward_dim", "size", 3072),
     Field("max_position_embeddings", "max_length", "size", 512),

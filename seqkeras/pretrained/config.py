@@ -27,6 +27,7 @@ class Config:
         self.values = values
         self.source = source
         self.problems = []
+        self.num_tensors = None  # of the weights beside it, once they are known
 
     def get(self, name, default=None):
         """A field; null is the default too."""
@@ -39,6 +40,17 @@ class Config:
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
             self.refuse(f"{name} must be a whole number from {least}; received {value!r}")
             return max(least, 1)
+        return value
+
+    def layers(self, name, default):
+        """A number of layers, each of which has tensors."""
+        value = self.size(name, default)
+        if self.num_tensors is not None and value > self.num_tensors:
+            self.refuse(
+                f"{name} must be at most the number of tensors, {self.num_tensors}; "
+                f"received {value}"
+            )
+            return 1
         return value
 
     def rate(self, name, default):

@@ -9,7 +9,7 @@ from seqkeras.pretrained.family import Family
 FIELDS = (
     Field("vocab_size", "vocab_size", "size", 30522),
     Field("dim", "hidden_dim", "size", 768),
-    Field("n_layers", "num_layers", "size", 6),
+    Field("n_layers", "num_layers", "layers", 6),
     Field("n_heads", "num_heads", "size", 12),
     Field("hidden_dim", "feed_forward_dim", "size", 3072),
     Field("max_position_embeddings", "max_length", "size", 512),

@@ -6,16 +6,15 @@ PyTorch's pickled files are not read: a pickle may run any code.
 import contextlib
 import functools
 import glob
-import json
 import shutil
 import time
 import uuid
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
-from seqkeras.files import write_json
+from seqkeras import files
 from seqkeras.pretrained.assignment import Tensor
 
 WEIGHTS, INDEX, CONFIG = "model.safetensors", "model.safetensors.index.json", "config.json"
@@ -30,7 +29,7 @@ def read_json(path, kind=dict):
         ValueError: if the file is not there, is not JSON, or holds another kind of value.
     """
     try:
-        content = json.loads(Path(path).read_text(encoding="utf-8"))
+        content = files.read_json(path)
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         raise ValueError(f"{path}: must be there; found no such file.") from None
     except ValueError as error:
@@ -55,7 +54,7 @@ def read_tensors(folder):
         return _tensors_of(folder / WEIGHTS)
     if (folder / INDEX).exists():
         shards = _shards_of(folder / INDEX)
-        return functools.reduce(dict.__or__, [_tensors_of(folder / name) for name in shards])
+        return functools.reduce(dict.__or__, [_tensors_of(path) for path in shards])
     pickled = sorted(path.name for path in folder.glob("*.bin"))
     raise ValueError(
         f"{folder}: must hold {WEIGHTS} or {INDEX}; found {pickled or 'neither'}."
@@ -68,39 +67,51 @@ def read_tensors(folder):
     )
 
 
-def write_folder(folder, config, arrays, files=None):
+def write_folder(folder, config, arrays, others=None):
     """Write config.json and model.safetensors to a new folder.
 
     Args:
         folder: a path; nothing is there, or an empty folder.
         config: of config.json.
         arrays: contiguous, by the names of the tensors.
-        files: contents of more files, by path in the folder: bytes, or what JSON holds.
+        others: contents of more files, by path in the folder: bytes, or what JSON holds.
 
     Raises:
         ValueError: if the folder holds something.
     """
     with _new_folder(folder) as aside:
-        for name, content in {CONFIG: config, **(files or {})}.items():
+        for name, content in {CONFIG: config, **(others or {})}.items():
             (aside / name).parent.mkdir(exist_ok=True)
             if isinstance(content, bytes):
                 (aside / name).write_bytes(content)
             else:
-                write_json(aside / name, content)
+                files.write_json(aside / name, content)
         # Others read from it which library the layout is of.
         save_file(arrays, aside / WEIGHTS, metadata={"format": "pt"})
+
+
+def inside(folder, name):
+    """The path of a file that another file of the folder names.
+
+    Raises:
+        ValueError: if it lies elsewhere.
+    """
+    parts = PureWindowsPath(name)  # which knows both kinds of slashes, and drives
+    if parts.anchor or ".." in parts.parts or "\0" in name:
+        raise ValueError(f"{folder}: must name files of its own; received {name!r}.")
+    return Path(folder) / name
 
 
 def _shards_of(index):
     """The files that an index names."""
     places = read_json(index).get("weight_map")
-    files = list(places.values()) if isinstance(places, dict) else []
-    if not files or not all(isinstance(name, str) for name in files):
+    names = list(places.values()) if isinstance(places, dict) else []
+    if not names or not all(isinstance(name, str) for name in names):
         raise ValueError(
             f"{index}: weight_map must be an object, the name of a file for each tensor; "
             f"received {places!r:.80}."
         )
-    return sorted(set(files))
+    return [inside(index.parent, name) for name in sorted(set(names))]
 
 
 def _tensors_of(path):

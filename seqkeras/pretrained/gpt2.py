@@ -12,7 +12,7 @@ from seqkeras.pretrained.family import Description, Family, Plan
 FIELDS = (
     Field("vocab_size", "vocab_size", "size", 50257),
     Field("n_embd", "hidden_dim", "size", 768),
-    Field("n_layer", "num_layers", "size", 12),
+    Field("n_layer", "num_layers", "layers", 12),
     Field("n_head", "num_heads", "size", 12),
     Field("n_positions", "max_length", "size", 1024),
     Field("activation_function", "activation", "activation", "gelu_new"),

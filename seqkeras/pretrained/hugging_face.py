@@ -36,6 +36,7 @@ def load_transformer(folder, dtype=None, heads=True):
     architecture = _architecture(config, family)
     config.check()
     tensors = {family.common_name(name): each for name, each in read_tensors(folder).items()}
+    config.num_tensors = len(tensors)
     plan = family.plan(config, architecture, tensors.keys(), heads)
     config.check()
     make = functools.partial(plan.make, dtype)

@@ -11,7 +11,7 @@ from seqkeras.pretrained.family import Description, Family, Plan
 FIELDS = (
     Field("vocab_size", "source_vocab_size", "size", 58101),
     Field("d_model", "hidden_dim", "size", 1024),
-    Field("encoder_layers", "num_layers", "size", 12),
+    Field("encoder_layers", "num_layers", "layers", 12),
     Field("encoder_attention_heads", "num_heads", "size", 16),
     Field("encoder_ffn_dim", "feed_forward_dim", "size", 4096),
     Field("max_position_embeddings", "max_length", "size", 1024),

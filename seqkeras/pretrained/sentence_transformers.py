@@ -6,7 +6,7 @@ Dense layers behind the pooling, and poolings other than the mean and the first 
 from pathlib import Path
 
 from seqkeras.models import SentenceEncoder
-from seqkeras.pretrained.folders import read_json
+from seqkeras.pretrained.folders import inside, read_json
 from seqkeras.pretrained.hugging_face import load_transformer, save_transformer
 
 MODULES = "modules.json"
@@ -31,8 +31,8 @@ def load_sentence_encoder(folder, dtype=None, heads=True):
         raise ValueError(
             f"{folder / MODULES}: the modules must be {KINDS[:2]} or {KINDS}; received {kinds}."
         )
-    pooling = _pooling(folder / modules[1]["path"] / "config.json")
-    encoder = load_transformer(folder / modules[0]["path"], dtype, heads=False)
+    pooling = _pooling(inside(folder, modules[1]["path"]) / "config.json")
+    encoder = load_transformer(inside(folder, modules[0]["path"]), dtype, heads=False)
     if not heads:
         return encoder
     model = SentenceEncoder(encoder, pooling, normalize=kinds == KINDS, dtype=dtype)

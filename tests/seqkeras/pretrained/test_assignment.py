@@ -167,3 +167,40 @@ def test_all_that_differs_is_listed_in_one_error_and_nothing_is_read():
         "  q.more: missing",
         "  steps: has no use",
     ]
+
+
+@pytest.mark.parametrize("failure", [OSError, KeyboardInterrupt])
+@pytest.mark.parametrize("moment", ["making", "linking", "reading"])
+def test_a_failure_at_any_moment_leaves_the_next_load_alone(moment, failure):
+    def fail(*_):
+        raise failure
+
+    def failing(name, works):
+        return fail if moment == name else works
+
+    given = tensors(**TOY)
+    broken = given["out.weight"]
+    broken = Tensor(broken.shape, broken.dtype, failing("reading", broken.read))
+
+    def make():
+        model = Toy()
+        if moment == "making":
+            model.build()
+            fail()
+        return model
+
+    with pytest.raises(failure):
+        load_model(make, failing("linking", toy_links), given | {"out.weight": broken}, "a file")
+    model = load_model(Toy, toy_links, given, "a file")
+    np.testing.assert_array_equal(numbers(model.query_bias).ravel(), TOY["q__bias"])
+    with keras.StatelessScope():
+        later = keras.Variable("ones", shape=(2,))
+    np.testing.assert_array_equal(numbers(later), [1, 1])
+
+
+def test_what_waited_for_the_end_of_a_scope_of_the_callers_still_starts():
+    with keras.StatelessScope():
+        waiting = keras.Variable("ones", shape=(2,))
+        with pytest.raises(ValueError, match="q.weight: missing"):
+            load_model(Toy, toy_links, {}, "a file")
+    np.testing.assert_array_equal(numbers(waiting), [1, 1])

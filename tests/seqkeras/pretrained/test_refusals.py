@@ -201,3 +201,47 @@ def test_an_index_that_names_no_files_is_refused(index, tmp_path):
         "FOLDER/model.safetensors.index.json: weight_map must be an object, the name of a file for "
         f"each tensor; received {index.get('weight_map')}."
     )
+
+
+@pytest.mark.parametrize(
+    "fields, line",
+    [
+        # 240 TB, if a table were made of it.
+        ({"vocab_size": 10**13}, "word_embeddings.weight: has shape (17, 6), must have (1000000"),
+        ({"intermediate_size": 10**13}, "intermediate.dense.bias: has shape (11,), must have (10"),
+        ({"num_hidden_layers": 10**9}, "num_hidden_layers must be at most the number of tensors,"),
+    ],
+)
+def test_sizes_are_held_against_the_tensors_before_memory_is_taken(fields, line, tmp_path):
+    folder_with("bert_classes", tmp_path, **fields)
+    assert line in refusal(tmp_path)
+    stored("bert_classes", tmp_path)
+    assert load_hugging_face(tmp_path).built
+
+
+@pytest.mark.parametrize(
+    "name", ["../model.safetensors", "/model.safetensors", "a/../../b", "C:model", "..\\b", "a\0"]
+)
+def test_a_file_outside_the_folder_is_not_read(name, tmp_path):
+    stored("bert", tmp_path)
+    (tmp_path / "model.safetensors").rename(tmp_path.parent / "model.safetensors")
+    index = tmp_path / "model.safetensors.index.json"
+    index.write_text(json.dumps({"weight_map": {"a": name}}))
+    assert refusal(tmp_path) == f"FOLDER: must name files of its own; received {name!r}."
+
+
+def test_a_module_outside_the_folder_is_not_read(tmp_path):
+    stored("sentence", tmp_path)
+    path = tmp_path / "modules.json"
+    modules = json.loads(path.read_text())
+    path.write_text(json.dumps([{**each, "path": "../x"} for each in modules]))
+    assert refusal(tmp_path) == "FOLDER: must name files of its own; received '../x'."
+
+
+def test_json_that_is_a_thousand_deep_is_refused(tmp_path):
+    stored("bert", tmp_path)
+    (tmp_path / "config.json").write_text('{"vocab_size": ' + "[" * 1000 + "]" * 1000 + "}")
+    assert refusal(tmp_path) == (
+        "FOLDER/config.json: must be JSON; received it must nest at most 100 values deep; "
+        "received more."
+    )
