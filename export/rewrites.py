@@ -10,6 +10,7 @@
     x W, x of rank 3   Reshape to rows, MatMul or Gemm, Reshape back    ->  MatMul, and an Add
     logits not allowed Where(allowed, x W + b, a large negative one)    ->  a bias as large
     heads of keys      Reshape, Transpose, into MultiHeadAttention      ->  what was reshaped
+    length of heads    Slice of a Shape of projected heads              ->  of what was projected
     self-attention     three products of one tensor into the same       ->  Attention, or with a
                                                                             past one product
     padded heads       of keys that stay apart, in MultiHeadAttention   ->  a bias on the scores
@@ -41,6 +42,7 @@ def simplify(graph, portable=False):
         _multiply_any_rank,
         _ban_by_bias,
         _attend_by_rows,
+        _measure_source,
         _attend_to_itself,
         _pad_by_bias,
         trust_lengths,
@@ -207,6 +209,29 @@ def _without_heads(graph, name, heads):
     if not apart or apart[2] != heads or not isinstance(apart[3], int):
         return None
     return graph.reshaped_from(transpose.input[0], (*apart[:2], heads * apart[3]))
+
+
+def _measure_source(graph, node):
+    """A projection that is made once more for its length alone would be one product more."""
+    shape = graph.maker(node.input[0], "Shape") if node.op_type == "Slice" else None
+    heads = shape and graph.maker(graph.unmoved(shape.input[0])[-1], "Transpose")
+    if not heads or not graph.is_constant(node.input[1], [2]):
+        return
+    apart = graph.maker(graph.unmoved(heads.input[0])[-1], "Reshape")
+    found = apart and _projection(graph, apart.input[0])
+    source = found and graph.shape(found[0])
+    sizes = graph.shape(heads.output[0])
+    if not source or not sizes or len(source) != 3 or source[1] != sizes[2]:
+        return
+    if attributes_of(heads)["perm"] != [0, 2, 1, 3] or not graph.is_constant(node.input[2], [3]):
+        return
+    length = f"{node.output[0]}/source"
+    options = {"start": 1, "end": 2}
+    graph.insert(
+        list(graph.nodes).index(node),
+        helper.make_node("Shape", found[:1], [length], length, **options),
+    )
+    become(node, "Identity", [length])
 
 
 def _attend_to_itself(graph, node):

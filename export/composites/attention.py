@@ -57,7 +57,7 @@ def _lower_attention(builder, inputs, outputs, causal, scale):
         builder.add("Mul", [contexts, _some(builder, mask)], outputs=[outputs[0]])
 
 
-def _lower_cached_attention(builder, inputs, outputs):
+def _lower_cached_attention(builder, inputs, outputs, window):
     """The runtime joins the cache and the further tokens itself, all rows being equally long."""
     _, heads, _, head_dim = builder.shape(inputs["query"])
     query, key, value = (
@@ -65,10 +65,11 @@ def _lower_cached_attention(builder, inputs, outputs):
     )
     names = [utils.make_name(f"{builder.name}/{name}") for name in ("context", "key", "value")]
     names[1:] = [outputs.get(place, name) for place, name in enumerate(names) if place]
+    bias = "" if window is None else _window_bias(builder, inputs, window)
     caches = [inputs["cached_key"], inputs["cached_value"]]
     builder.add(
         "MultiHeadAttention",
-        [query, key, value, "", "", "", *caches],
+        [query, key, value, "", "", bias, *caches],
         outputs=[
             names[0],
             *(outputs.get(place, name) for place, name in enumerate(names) if place),
@@ -81,7 +82,19 @@ def _lower_cached_attention(builder, inputs, outputs):
     builder.add("Transpose", [rows], outputs=[outputs[0]], perm=[0, 2, 1, 3])
 
 
-def _lower_cached_attention_portably(builder, inputs, outputs):
+def _window_bias(builder, inputs, window):
+    """(1, N, T, P + T): so low a score for what is beyond the window that no weight is left."""
+    lengths = [_length(builder, inputs[name]) for name in ("cached_key", "key")]
+    total = builder.add("Add", lengths)
+    near = _in_window(builder, window, *_places(builder, lengths[1], total))
+    zero, never = (builder.constant(np.float32(number)) for number in (0, NEVER))
+    bias = builder.add("Where", [near, zero, never])
+    heads = builder.integers(1, builder.shape(inputs["key"])[1])
+    # onnxruntime before 1.21 does not repeat a bias for every head.
+    return builder.add("Expand", [bias, builder.add("Concat", [heads, lengths[1], total], axis=0)])
+
+
+def _lower_cached_attention_portably(builder, inputs, outputs, window):
     """The same in standard operators."""
     query = inputs["query"]
     keys, values = (
@@ -92,6 +105,9 @@ def _lower_cached_attention_portably(builder, inputs, outputs):
     transposed = builder.add("Transpose", [keys], perm=[0, 1, 3, 2])
     scores = builder.add("MatMul", [builder.add("Mul", [query, scale]), transposed])
     seen = _with_causality(builder, None, query, keys)
+    if window is not None:
+        places = _places(builder, _length(builder, query), _length(builder, keys))
+        seen = builder.add("And", [seen, _in_window(builder, window, *places)])
     masked = builder.add("Where", [seen, scores, builder.constant(np.float32(NEVER))])
     weights = builder.add("Softmax", [masked], axis=-1)
     builder.add("MatMul", [weights, values], outputs=[outputs[0]])
@@ -115,22 +131,36 @@ def _some(builder, mask, axis=None):
 
 def _length(builder, tensor):
     """[T] of a (B, N, T, H) tensor."""
+    known = builder.shape(tensor)[2]
+    if known >= 0:
+        return builder.integers(known)
     shape = builder.add("Shape", [tensor])
     return builder.add("Slice", [shape, builder.integers(2), builder.integers(3)])
 
 
 def _with_causality(builder, mask, query, key):
     """The mask, or none, and that no query sees a later key; the last ones stand together."""
-    lengths = [builder.add("Squeeze", [_length(builder, each)]) for each in (query, key)]
-    zero, one = builder.constant(np.int64(0)), builder.constant(np.int64(1))
-    first = builder.add("Sub", lengths[::-1])
-    queries = builder.add("Range", [first, lengths[1], one])
-    keys = builder.add("Range", [zero, lengths[1], one])
-    seen = builder.add(
-        "LessOrEqual", [keys, builder.add("Unsqueeze", [queries, builder.integers(1)])]
-    )
+    queries, keys = _places(builder, _length(builder, query), _length(builder, key))
+    seen = builder.add("LessOrEqual", [keys, queries])
     seen = builder.add("Unsqueeze", [seen, builder.integers(0, 1)])  # (1, 1, T, S)
     return seen if mask is None else builder.add("And", [mask, seen])
+
+
+def _in_window(builder, window, queries, keys):
+    """(1, 1, T, S): whether a key is no further than the window before the query."""
+    last = builder.add("Add", [keys, builder.constant(np.int64(window))])
+    near = builder.add("LessOrEqual", [queries, last])
+    return builder.add("Unsqueeze", [near, builder.integers(0, 1)])
+
+
+def _places(builder, target_length, source_length):
+    """Where queries (T, 1) and keys (S,) stand, of lengths [T] and [S]; the last ones together."""
+    target, source = (builder.add("Squeeze", [each]) for each in (target_length, source_length))
+    zero, one = builder.constant(np.int64(0)), builder.constant(np.int64(1))
+    first = builder.add("Sub", [source, target])
+    queries = builder.add("Range", [first, source, one])
+    keys = builder.add("Range", [zero, source, one])
+    return builder.add("Unsqueeze", [queries, builder.integers(1)]), keys
 
 
 def _lower_layer_norm(builder, inputs, outputs, epsilon):

@@ -33,14 +33,17 @@ def extend_cache(cache, entries, positions):
     return ops.where(written, entries, cache)
 
 
-def cache_mask(positions, target_length, cache_length):
+def cache_mask(positions, target_length, cache_length, window=None):
     """(B, T, C) mask: each of T further tokens attends to itself and to what is before it.
 
     Args:
         positions: (B,) integers, how many tokens each row held before.
         target_length: T, a number or a scalar tensor.
         cache_length: C, in the same way.
+        window: r, attend to no token further before than that; None for all.
     """
     positions = ops.convert_to_tensor(positions)[:, None]
     queries = positions + ops.cast(ops.arange(target_length), positions.dtype)  # (B, T)
-    return ops.cast(ops.arange(cache_length), positions.dtype) <= queries[:, :, None]
+    distances = queries[:, :, None] - ops.cast(ops.arange(cache_length), positions.dtype)
+    seen = distances >= 0
+    return seen if window is None else ops.logical_and(seen, distances <= window)

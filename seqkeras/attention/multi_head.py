@@ -31,6 +31,8 @@ class Heads(keras.layers.Layer):
         ValueError: if num_heads, head_dim or output_dim is not a positive integer.
     """
 
+    window = None  # how far a position sees; None for everything
+
     def __init__(
         self,
         num_heads,
@@ -57,6 +59,31 @@ class Heads(keras.layers.Layer):
         self.output_stddev = output_stddev
         self.supports_masking = True
         self.weights_dropout = keras.layers.Dropout(dropout, seed=seed, dtype=self.dtype_policy)
+
+    def prepare(self, key, value):
+        """Projected keys and values, (B, N, S, H) each: what a decoder computes once, or caches."""
+        return (
+            self._split(self._project(key, self.key_kernel, self.key_bias)),
+            self._split(self._project(value, self.value_kernel, self.value_bias)),
+        )
+
+    def extend(self, sequence, cache, positions):
+        """Self-attention of T further tokens, (B, T, ·), to themselves and to those before.
+
+        Args:
+            sequence: (B, T, ·).
+            cache: the keys and values of those before, as `composites.cached_attention` has them.
+            positions: (B,) integers, how many places of the cache each row has filled.
+
+        Returns:
+            (B, T, D), and the list of the new cached keys and values.
+        """
+        query = self._split(self._project(sequence, self.query_kernel, self.query_bias))
+        further = self.prepare(sequence, sequence)
+        contexts, *cache = composites.cached_attention(
+            query, *further, *cache, positions, window=self.window
+        )
+        return self._project_output(self._merge(contexts)), cache
 
     def _add_projections(self, query_dim, key_dim, value_dim):
         heads = (self.num_heads, self.head_dim)
@@ -182,35 +209,12 @@ class MultiHeadAttention(Heads):
         )
         return outputs
 
-    def prepare(self, key, value):
-        """Projected keys and values, (B, N, S, H) each: what a decoder computes once, or caches."""
-        return (
-            self._split(self._project(key, self.key_kernel, self.key_bias)),
-            self._split(self._project(value, self.value_kernel, self.value_bias)),
-        )
-
     def attend(self, query, prepared_key, prepared_value, attention_mask=None, training=False):
         """Attention to what `prepare` returned."""
         query = self._split(self._project(query, self.query_kernel, self.query_bias))
         mask = self._mask_of_heads(attention_mask)
         contexts = self._attend(query, prepared_key, prepared_value, mask, self.causal, training)
         return self._project_output(self._merge(contexts))
-
-    def extend(self, sequence, cache, positions):
-        """Self-attention of T further tokens, (B, T, ·), to themselves and to those before.
-
-        Args:
-            sequence: (B, T, ·).
-            cache: the keys and values of those before, as `composites.cached_attention` has them.
-            positions: (B,) integers, how many places of the cache each row has filled.
-
-        Returns:
-            (B, T, D), and the list of the new cached keys and values.
-        """
-        query = self._split(self._project(sequence, self.query_kernel, self.query_bias))
-        further = self.prepare(sequence, sequence)
-        contexts, *cache = composites.cached_attention(query, *further, *cache, positions)
-        return self._project_output(self._merge(contexts)), cache
 
     def attention_weights(self, query, key, attention_mask=None):
         """(B, N, T, S) weights of every head, as a plot shows them."""

@@ -3,6 +3,9 @@
 import keras
 from keras import ops
 
+from seqkeras import composites
+from seqkeras.attention.checks import require_attention
+from seqkeras.attention.masks import attended, combine_masks, window_mask, with_padding
 from seqkeras.attention.multi_head import Heads
 from seqkeras.shapes import require_mask, require_positive, require_sequence, require_steps
 from seqkeras.values import without_padding
@@ -17,7 +20,9 @@ class RestrictedSelfAttention(Heads):
 
     The sequence falls into blocks of r; each attends to itself and to its neighbours under a band
     mask, so no (T, T) tensor is made: time and memory are O(T r). The outputs are those of
-    `MultiHeadAttention` under `window_mask(T, r, r)`, and the weights are laid out as there.
+    `MultiHeadAttention` under `window_mask(T, r, r)`, and the weights are laid out as there. An
+    attention_mask that differs from query to query is a (T, T) tensor already: under one the layer
+    computes as `MultiHeadAttention` does.
 
     Notation: N and H are the paper's h and d_k = d_v.
 
@@ -35,13 +40,14 @@ class RestrictedSelfAttention(Heads):
         sequence: (B, T, ·).
         mask: (B, T) booleans, True for real positions, or None. The others are not attended to,
             and what they attend with is zeros.
+        attention_mask: (B or 1, T or 1, T) booleans beside the window, True = may attend, or None.
 
     Returns:
         (B, T, D); where a query may attend to nothing the heads are zero, and the output its bias.
 
     Raises:
         ValueError: if num_heads, head_dim, window or output_dim is not a positive integer, the
-            sequence not of rank 3 or without a step, or the mask of another shape.
+            sequence not of rank 3 or without a step, or a mask of another shape.
 
     Reference: Vaswani et al. 2017, section 4 and table 1, https://arxiv.org/abs/1706.03762
     """
@@ -55,16 +61,43 @@ class RestrictedSelfAttention(Heads):
         require_sequence(self, sequence=sequence_shape)
         self._add_projections(*[sequence_shape[-1]] * 3)
 
-    def call(self, sequence, mask=None, training=False):
+    def call(self, sequence, mask=None, training=False, attention_mask=None):
         require_sequence(self, sequence=sequence.shape)
         require_steps(self, sequence=sequence)
         require_mask(self, mask, sequence.shape)
+        require_attention(self, sequence, sequence, sequence, (attention_mask, *[None] * 3))
         (sequence,) = without_padding(mask, sequence)
-        batch_size, length = ops.shape(sequence)[:2]
-        real = ops.ones((batch_size, length), "bool") if mask is None else mask
+        allowed = with_padding(attention_mask, mask)
+        read = sequence
+        if not composites.tracing_nodes():  # a graph for export holds numbers everywhere
+            (read,) = without_padding(attended(attention_mask), sequence)
         query = self._project(sequence, self.query_kernel, self.query_bias)
-        key = self._project(sequence, self.key_kernel, self.key_bias)
-        value = self._project(sequence, self.value_kernel, self.value_bias)
+        key = self._project(read, self.key_kernel, self.key_bias)
+        value = self._project(read, self.value_kernel, self.value_bias)
+        if allowed is None or allowed.shape[1] == 1:
+            contexts = self._attend_in_blocks(query, key, value, allowed, training)
+        else:
+            near = combine_masks(self._near(ops.shape(sequence)[1]), allowed)[:, None]
+            split = (self._split(each) for each in (query, key, value))
+            contexts = self._merge(self._attend(*split, near, self.causal, training))
+        return self._project_output(contexts)
+
+    def attention_weights(self, sequence, attention_mask=None):
+        """(B, N, T, T) weights of every head, as a plot shows them."""
+        query = self._split(self._project(sequence, self.query_kernel, self.query_bias))
+        key = self._split(self._project(sequence, self.key_kernel, self.key_bias))
+        near = combine_masks(self._near(ops.shape(sequence)[1]), attention_mask)
+        return composites.attention_weights(query, key, near[:, None], causal=self.causal)
+
+    def _near(self, length):
+        """(1, T, T) mask of the window."""
+        return window_mask(length, self.window, self.window)
+
+    def _attend_in_blocks(self, query, key, value, allowed, training):
+        """(B, T, N H) contexts of projected tensors; allowed: (B or 1, 1, T) or None."""
+        batch_size, length = ops.shape(query)[:2]
+        real = ops.ones((batch_size, length), "bool")
+        real = real if allowed is None else ops.logical_and(real, allowed[:, 0])
         # A block no longer than the sequence: a window beyond it sees everything.
         size = (ops.minimum if ops.is_tensor(length) else min)(self.window, length)
         blocks = [_blocks(each, size) for each in (query, key, value, real[..., None])]
@@ -81,7 +114,7 @@ class RestrictedSelfAttention(Heads):
         contexts = ops.reshape(
             self._merge(contexts), (batch_size, -1, self.num_heads * self.head_dim)
         )
-        return self._project_output(contexts[:, :length])
+        return contexts[:, :length]
 
     def _with_neighbours(self, blocks):
         """(B, n, r, ·) to (B, n, 3r, ·): each behind the one before it, and before the next."""

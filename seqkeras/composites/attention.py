@@ -38,7 +38,7 @@ def attention(query, key, value, mask, *, causal=False, scale=None):
 
 
 @composite(lengths_from=None)
-def cached_attention(query, key, value, cached_key, cached_value, positions):
+def cached_attention(query, key, value, cached_key, cached_value, positions, *, window=None):
     """Attention of T further tokens to themselves and to what a cache holds of those before.
 
         context(t) = softmax(query(t) [cached_key; key(1..t)]^T / sqrt(H)) [cached_value; value]
@@ -50,6 +50,7 @@ def cached_attention(query, key, value, cached_key, cached_value, positions):
         query, key, value: (B, N, T, H), of the further tokens.
         cached_key, cached_value: (B, N, C, H).
         positions: (B,) integers, how many places each row has filled.
+        window: r, attend to no token further before than that; None for all.
 
     Returns:
         (B, N, T, H) contexts, and the new cached keys and values.
@@ -58,7 +59,7 @@ def cached_attention(query, key, value, cached_key, cached_value, positions):
     """
     keys = extend_cache(cached_key, key, positions)
     values = extend_cache(cached_value, value, positions)
-    mask = cache_mask(positions, ops.shape(query)[2], ops.shape(keys)[2])
+    mask = cache_mask(positions, ops.shape(query)[2], ops.shape(keys)[2], window)
     return attention(query, keys, values, mask[:, None]), keys, values
 
 

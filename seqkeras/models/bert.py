@@ -41,6 +41,7 @@ class Bert(TokenModel):
         epsilon: of layer normalisation.
         pooler: the activation of pooled, "tanh" or "relu"; None leaves it out.
         first_position: how many rows P has before that of the first token.
+        attention_window: r: self-attention sees no further than so many positions; None for all.
 
     Call arguments (one dictionary):
         token_ids: (B, T) integers, padded on the right.
@@ -84,6 +85,7 @@ class Bert(TokenModel):
         epsilon=1e-12,
         pooler="tanh",
         first_position=0,
+        attention_window=None,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -107,6 +109,7 @@ class Bert(TokenModel):
             "epsilon": epsilon,
             "pooler": pooler,
             "first_position": first_position,
+            "attention_window": attention_window,
         }
         policy = self.dtype_policy
         self.hidden_dim = hidden_dim
@@ -130,6 +133,7 @@ class Bert(TokenModel):
             dropout=dropout,
             attention_dropout=attention_dropout,
             epsilon=epsilon,
+            attention_window=attention_window,
             dtype=policy,
         )
         if pooler is not None:

@@ -36,6 +36,7 @@ class GPT(TokenModel):
         dropout: of the embeddings and of what each sublayer gives.
         attention_dropout: of the attention weights.
         epsilon: of layer normalisation.
+        attention_window: r: self-attention sees no further than so many positions; None for all.
 
     Call arguments (one dictionary):
         token_ids: (B, T) integers, padded on the right, if at all. No position sees a later one, so
@@ -72,6 +73,7 @@ class GPT(TokenModel):
         dropout=0.0,
         attention_dropout=0.0,
         epsilon=1e-5,
+        attention_window=None,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -88,6 +90,7 @@ class GPT(TokenModel):
             "dropout": dropout,
             "attention_dropout": attention_dropout,
             "epsilon": epsilon,
+            "attention_window": attention_window,
         }
         self.max_length = max_length
         policy = self.dtype_policy
@@ -106,6 +109,7 @@ class GPT(TokenModel):
             epsilon=epsilon,
             cross_attention=False,
             residual_stddev=STDDEV / (2 * num_layers) ** 0.5 if pre_norm else None,
+            attention_window=attention_window,
             dtype=policy,
         )
 

@@ -50,6 +50,8 @@ class Transformer(TokenModel):
         never_generated: target ids whose logit is always `NEVER`: padding, unknown, begin. No
             target may be one of them, unless the loss ignores it: it would cost 1e9.
         output_bias: whether there is b.
+        attention_window: r: self-attention, of encoder and decoder, sees no further than so many
+            positions; None for all.
 
     Call arguments (one dictionary):
         token_ids: (B, S) integers, padded on the right.
@@ -91,6 +93,7 @@ class Transformer(TokenModel):
         epsilon=1e-5,
         never_generated=(0, 1, 2),
         output_bias=False,
+        attention_window=None,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -117,6 +120,7 @@ class Transformer(TokenModel):
             "attention_dropout": attention_dropout,
             "activation_dropout": activation_dropout,
             "epsilon": epsilon,
+            "attention_window": attention_window,
         }
         self._check()
         self.allowed = [id_ not in never_generated for id_ in range(target_vocab_size)]

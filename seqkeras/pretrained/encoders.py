@@ -223,6 +223,9 @@ def describe(form, model, fields, problems, head_activation=None):
     if used and encoder.config["pooler"] not in poolers:
         received = encoder.config["pooler"]
         problems = [*problems, f"pooler must be one of {poolers}; received {received!r}"]
+    window = encoder.config["attention_window"]
+    if window is not None:
+        problems = [*problems, f"attention_window must be None; received {window}"]
     if "masked" in heads:
         problems = [*problems, *_masked_problems(heads["masked"], encoder, head_activation)]
     if problems:

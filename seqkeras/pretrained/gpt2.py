@@ -75,6 +75,12 @@ def describe(model):
         raise ValueError(
             "save_hugging_face: a GPT must have pre_norm, as GPT-2 has; received one without."
         )
+    window = model.config["attention_window"]
+    if window is not None:
+        raise ValueError(
+            "save_hugging_face: a GPT must have no attention_window, as GPT-2 has none; received "
+            f"{window}."
+        )
     return Description(
         "GPT2LMHeadModel",
         {

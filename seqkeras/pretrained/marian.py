@@ -23,7 +23,7 @@ FIELDS = (
 SIZES = {"layers": "num_layers", "attention_heads": "num_heads", "ffn_dim": "feed_forward_dim"}
 BIAS = "final_logits_bias"
 TOKENS = ("pad_token_id", "eos_token_id", "decoder_start_token_id")
-FIXED = {"positions": "marian", "pre_norm": False, "epsilon": 1e-5}
+FIXED = {"positions": "marian", "pre_norm": False, "epsilon": 1e-5, "attention_window": None}
 ATTENTION = ("q_proj", "k_proj", "v_proj", "out_proj")
 ENCODER = {
     "attention": tuple(f"self_attn.{each}" for each in ATTENTION),

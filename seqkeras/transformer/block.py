@@ -2,7 +2,7 @@
 
 import keras
 
-from seqkeras.attention import MultiHeadAttention
+from seqkeras.attention import MultiHeadAttention, RestrictedSelfAttention
 from seqkeras.shapes import require_positive
 from seqkeras.transformer.feed_forward import FeedForward
 from seqkeras.transformer.layer_norm import LayerNorm
@@ -37,6 +37,7 @@ class Block(keras.layers.Layer):
         epsilon: of layer normalisation.
         residual_stddev: of the normal numbers that the last kernel of each sublayer starts as; None
             for Glorot's uniform ones.
+        attention_window: r: self-attention sees no further than so many positions; None for all.
     """
 
     causal = False
@@ -53,6 +54,7 @@ class Block(keras.layers.Layer):
         activation_dropout=0.0,
         epsilon=1e-5,
         residual_stddev=None,
+        attention_window=None,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -64,7 +66,8 @@ class Block(keras.layers.Layer):
         self.attention_dropout = attention_dropout
         self.epsilon = epsilon
         self.residual_stddev = residual_stddev
-        self.attention = self._make_attention("attention", causal=self.causal)
+        self.attention_window = attention_window
+        self.attention = self._make_self_attention()
         self.attention_norm = self._make_norm("attention_norm")
         self.feed_forward = FeedForward(
             feed_forward_dim,
@@ -78,16 +81,24 @@ class Block(keras.layers.Layer):
         self.dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
         self.supports_masking = True
 
-    def _make_attention(self, name, causal=False):
-        return MultiHeadAttention(
+    def _make_self_attention(self):
+        if self.attention_window is None:
+            return self._make_attention("attention", causal=self.causal)
+        require_positive(self, attention_window=self.attention_window)
+        return self._make_attention(
+            "attention", RestrictedSelfAttention, window=self.attention_window, causal=self.causal
+        )
+
+    def _make_attention(self, name, kind=MultiHeadAttention, **options):
+        return kind(
             self.num_heads,
             self.head_dim,
             output_dim=self.hidden_dim,
             dropout=self.attention_dropout,
-            causal=causal,
             output_stddev=self.residual_stddev,
             dtype=self.dtype_policy,
             name=name,
+            **options,
         )
 
     def _make_norm(self, name):
@@ -101,9 +112,15 @@ class Block(keras.layers.Layer):
             )
 
     def _build_shared(self, shape):
-        build_once(self.attention, shape, shape, shape)
+        build_once(self.attention, *[shape] * (3 if self.attention_window is None else 1))
         for layer in (self.attention_norm, self.feed_forward, self.feed_forward_norm):
             build_once(layer, shape)
+
+    def _attend_to_itself(self, x, attention_mask, training):
+        h = self._enter(self.attention_norm, x)
+        sequences = [h] * (3 if self.attention_window is None else 1)
+        y = self.attention(*sequences, attention_mask=attention_mask, training=training)
+        return self._leave(self.attention_norm, x, y, training)
 
     def _enter(self, norm, x):
         """What a sublayer reads."""

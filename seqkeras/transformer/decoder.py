@@ -34,6 +34,8 @@ class DecoderBlock(Block):
         cross_attention: whether there is an encoder to attend to.
         residual_stddev: of the normal numbers that the last kernel of each sublayer starts as; None
             for Glorot's uniform ones.
+        attention_window: r: self-attention sees no further than so many positions, by
+            `RestrictedSelfAttention`; None for all.
 
     Call arguments:
         sequence: (B, T, D). What padding holds changes nothing elsewhere, but a NaN there would
@@ -71,6 +73,7 @@ class DecoderBlock(Block):
         epsilon=1e-5,
         cross_attention=True,
         residual_stddev=None,
+        attention_window=None,
         **kwargs,
     ):
         super().__init__(
@@ -84,6 +87,7 @@ class DecoderBlock(Block):
             activation_dropout,
             epsilon,
             residual_stddev,
+            attention_window,
             **kwargs,
         )
         self.cross_attention = self.cross_norm = None
@@ -104,10 +108,7 @@ class DecoderBlock(Block):
             build_once(self.cross_norm, sequence_shape)
 
     def call(self, sequence, encoded=None, attention_mask=None, encoded_mask=None, training=False):
-        x = sequence
-        h = self._enter(self.attention_norm, x)
-        y = self.attention(h, h, h, attention_mask=attention_mask, training=training)
-        x = self._leave(self.attention_norm, x, y, training)
+        x = self._attend_to_itself(sequence, attention_mask, training)
         if self.cross_attention is not None:
             h = self._enter(self.cross_norm, x)
             mask = None if encoded_mask is None else encoded_mask[:, None]
@@ -172,7 +173,8 @@ class Decoder(keras.layers.Layer):
     Args:
         num_layers: L.
         hidden_dim, num_heads, feed_forward_dim, activation, pre_norm, dropout, attention_dropout,
-            activation_dropout, epsilon, cross_attention, residual_stddev: see `DecoderBlock`.
+            activation_dropout, epsilon, cross_attention, residual_stddev, attention_window: see
+            `DecoderBlock`.
 
     Call arguments:
         sequence: (B, T, D).
@@ -206,6 +208,7 @@ class Decoder(keras.layers.Layer):
         epsilon=1e-5,
         cross_attention=True,
         residual_stddev=None,
+        attention_window=None,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -223,6 +226,7 @@ class Decoder(keras.layers.Layer):
                 epsilon,
                 cross_attention,
                 residual_stddev,
+                attention_window,
                 dtype=self.dtype_policy,
                 name=f"block_{level}",
             )

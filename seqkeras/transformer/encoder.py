@@ -30,6 +30,8 @@ class EncoderBlock(Block):
         epsilon: of layer normalisation.
         residual_stddev: of the normal numbers that the last kernel of each sublayer starts as; None
             for Glorot's uniform ones.
+        attention_window: r: self-attention sees no further than so many positions, by
+            `RestrictedSelfAttention`; None for all.
 
     Call arguments:
         sequence: (B, T, D). What padding holds changes nothing elsewhere, but a NaN there would
@@ -56,10 +58,7 @@ class EncoderBlock(Block):
         self._build_shared(sequence_shape)
 
     def call(self, sequence, attention_mask=None, training=False):
-        x = sequence
-        h = self._enter(self.attention_norm, x)
-        y = self.attention(h, h, h, attention_mask=attention_mask, training=training)
-        return self._feed(self._leave(self.attention_norm, x, y, training), training)
+        return self._feed(self._attend_to_itself(sequence, attention_mask, training), training)
 
 
 @keras.saving.register_keras_serializable("seqkeras")
@@ -71,7 +70,7 @@ class Encoder(keras.layers.Layer):
     Args:
         num_layers: L.
         hidden_dim, num_heads, feed_forward_dim, activation, pre_norm, dropout, attention_dropout,
-            activation_dropout, epsilon: see `EncoderBlock`.
+            activation_dropout, epsilon, attention_window: see `EncoderBlock`.
 
     Call arguments:
         sequence: (B, T, D).
@@ -101,6 +100,7 @@ class Encoder(keras.layers.Layer):
         attention_dropout=0.0,
         activation_dropout=0.0,
         epsilon=1e-5,
+        attention_window=None,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -116,6 +116,7 @@ class Encoder(keras.layers.Layer):
                 attention_dropout,
                 activation_dropout,
                 epsilon,
+                attention_window=attention_window,
                 dtype=self.dtype_policy,
                 name=f"block_{level}",
             )

@@ -75,18 +75,25 @@ ENCODER_LENGTHS = {"sequence": 1, "attention_mask": 2}
 DECODER_LENGTHS = ENCODER_LENGTHS | {"encoded": 1, "encoded_mask": 1}
 
 
-def encoder_case(activation, pre_norm, num_layers=None):
+def encoder_case(activation, pre_norm, num_layers=None, attention_window=None):
+    extra = {"attention_window": attention_window}
+
     def make():
         if num_layers is None:
-            return EncoderBlock(**options(activation, pre_norm), residual_stddev=0.3)
-        return Encoder(num_layers, **options(activation, pre_norm))
+            return EncoderBlock(**options(activation, pre_norm), **extra, residual_stddev=0.3)
+        return Encoder(num_layers, **options(activation, pre_norm), **extra)
 
-    name = f"{'Encoder' if num_layers else 'EncoderBlock'}({activation}, {pre_norm})"
+    kind = "Encoder" if num_layers else "EncoderBlock"
+    name = f"{kind}({activation}, {pre_norm}, {attention_window})"
     return Case(name, make, encoder_inputs, ENCODER_LENGTHS)
 
 
-def decoder_case(activation, pre_norm, cross_attention, num_layers=None):
-    extra = {"cross_attention": cross_attention, "residual_stddev": 0.3}
+def decoder_case(activation, pre_norm, cross_attention, num_layers=None, attention_window=None):
+    extra = {
+        "cross_attention": cross_attention,
+        "residual_stddev": 0.3,
+        "attention_window": attention_window,
+    }
 
     def make():
         if num_layers is None:
@@ -95,7 +102,7 @@ def decoder_case(activation, pre_norm, cross_attention, num_layers=None):
 
     name = "Decoder" if num_layers else "DecoderBlock"
     return Case(
-        f"{name}({activation}, {pre_norm}, {cross_attention})",
+        f"{name}({activation}, {pre_norm}, {cross_attention}, {attention_window})",
         make,
         decoder_inputs if cross_attention else encoder_inputs,
         DECODER_LENGTHS if cross_attention else ENCODER_LENGTHS,
@@ -115,11 +122,19 @@ POSITIONS = [
 ]
 BLOCKS = [
     encoder_case("gelu", True),
+    encoder_case("gelu", False, attention_window=2),
+    decoder_case("gelu", True, True, attention_window=3),
     decoder_case("gelu_tanh", True, True),
     decoder_case("gelu", False, False),
 ]
-ENCODERS = [encoder_case("gelu_tanh", True, 2)]
-DECODERS = [decoder_case("gelu", True, False, 2)]
+ENCODERS = [
+    encoder_case("gelu_tanh", True, 2),
+    encoder_case("gelu_tanh", True, 2, attention_window=2),
+]
+DECODERS = [
+    decoder_case("gelu", True, False, 2),
+    decoder_case("gelu", True, False, 2, attention_window=2),
+]
 CASES = [
     *POSITIONS,
     token_case(True),

@@ -25,7 +25,7 @@ SIZES = {"hidden_dim": HIDDEN, "num_layers": 2, "num_heads": N, "feed_forward_di
 C = 3  # choices
 
 
-def gpt_case(pre_norm, activation):
+def gpt_case(pre_norm, activation, **options):
     def make():
         return GPT(
             vocab_size=17,
@@ -36,14 +36,15 @@ def gpt_case(pre_norm, activation):
             dropout=0.3,
             attention_dropout=0.2,
             epsilon=1e-3,
+            **options,
         )
 
     inputs = {"token_ids": ids(17, LENGTH)}
-    name = f"GPT({activation}, {pre_norm})"
+    name = f"GPT({activation}, {pre_norm}{', restricted' if options else ''})"
     return Case(name, make, lambda: inputs, {"token_ids": 1}, past=("token_ids",))
 
 
-def transformer_case(positions, shared_embeddings, **options):
+def transformer_case(positions, shared_embeddings, kind="", **options):
     def make():
         return Transformer(
             source_vocab_size=17,
@@ -58,7 +59,7 @@ def transformer_case(positions, shared_embeddings, **options):
         )
 
     inputs = {"token_ids": ids(17, LENGTH), "lengths": LENGTHS, "target_ids": ids(17, S, seed=1)}
-    name = f"Transformer({positions}, {shared_embeddings})"
+    name = f"Transformer({positions}, {shared_embeddings}{kind})"
     lengths = {"token_ids": 1, "target_ids": 1}
     return Case(name, make, lambda: inputs, lengths, past=("target_ids",))
 
@@ -125,7 +126,11 @@ def several_heads():
     }
 
 
-GPTS = [gpt_case(True, "gelu"), gpt_case(False, "relu")]
+GPTS = [
+    gpt_case(True, "gelu"),
+    gpt_case(False, "relu"),
+    gpt_case(True, "relu", attention_window=2),
+]
 TRANSFORMERS = [
     transformer_case(
         "tensor2tensor", "all", scale_embeddings=False, activation="gelu", activation_dropout=0.2
@@ -133,10 +138,17 @@ TRANSFORMERS = [
     transformer_case(
         "learned", "none", pre_norm=True, attention_dropout=0.2, epsilon=1e-3, output_bias=True
     ),
+    transformer_case("marian", "target", ", restricted", attention_window=2),
 ]
 BERTS = [
     Case("Bert", make_bert, bert_inputs, {"token_ids": 1, "segment_ids": 1}),
     Case("Bert, first position", make_roberta, bert_inputs, {"token_ids": 1, "segment_ids": 1}),
+    Case(
+        "Bert, restricted",
+        lambda: make_bert(attention_window=2),
+        bert_inputs,
+        {"token_ids": 1, "segment_ids": 1},
+    ),
     Case("Bert, tokens alone", make_distilbert, text_inputs, {"token_ids": 1}),
 ]
 SENTENCES = [

@@ -43,9 +43,9 @@ def test_an_encoder_with_a_head():
     close(evaluate(graphs["model"], inputs)["label"], model(inputs)["label"], rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("length", [1, 4])
-def test_a_language_model_reads_and_goes_on(length):
-    model = GPT(V, 12, 2, 3, 17, 11)
+@pytest.mark.parametrize("length, window", [(1, None), (4, None), (4, 2)])
+def test_a_language_model_reads_and_goes_on(length, window):
+    model = GPT(V, 12, 2, 3, 17, 11, attention_window=window)
     graph = exported(model)["decoder_step"]
     token_ids = np.random.default_rng(0).integers(0, V, (2, length + 2))
     expected = numbers(model({"token_ids": token_ids}))

@@ -92,6 +92,11 @@ def test_a_model_that_was_trained_here_is_saved_and_loaded_again(make, architect
                 "received (False, 1e-12, 'gelu')"
             ],
         ),
+        (lambda: bert(attention_window=3), ["attention_window must be None; received 3"]),
+        (
+            lambda: Transformer(17, 13, **SIZES, positions="marian", attention_window=3),
+            ["attention_window must be None; received 3"],
+        ),
         (
             lambda: Transformer(17, 13, **SIZES, shared_embeddings="none"),
             [
@@ -117,6 +122,9 @@ def test_what_can_not_be_saved_is_refused_before_anything_is_written(tmp_path):
     gpt = GPT(17, **SIZES, max_length=13, pre_norm=False)
     assert error(gpt) == (
         "save_hugging_face: a GPT must have pre_norm, as GPT-2 has; received one without."
+    )
+    assert error(GPT(17, **SIZES, max_length=13, attention_window=3)) == (
+        "save_hugging_face: a GPT must have no attention_window, as GPT-2 has none; received 3."
     )
     assert error(keras.Sequential()) == (
         "save_hugging_face: the model must be a Bert, WithHeads on one, a SentenceEncoder, a GPT "

@@ -247,3 +247,51 @@ def test_a_decoder_block_is_told_what_it_can_not_attend_to():
         DecoderBlock(**SIZES)(floats(2, 5, 6))
     with pytest.raises(ValueError, match=message):
         DecoderBlock(**SIZES, cross_attention=False)(floats(2, 5, 6), floats(2, 7, 6))
+
+
+def in_window(window, mask):
+    """A (B, T, T) mask, less what is further than the window."""
+    far = [[abs(t - s) > window for s in range(mask.shape[2])] for t in range(mask.shape[1])]
+    return mask & ~np.array(far)
+
+
+@pytest.mark.parametrize("window", [1, 2, 7])
+def test_a_restricted_encoder_block_attends_to_its_window_under_either_form_of_mask(window):
+    def make():
+        return EncoderBlock(**SIZES, **OPTIONS, attention_window=window)
+
+    def reference(weights, sequence, attention_mask):
+        near = in_window(window, np.broadcast_to(attention_mask, (2, 5, 5)))
+        return references.transformer_block(
+            sequence.astype("float64"), near, named(weights), pre_norm=False, **OPTIONS
+        )
+
+    whole = encoder_inputs()
+    assert_outputs_agree(make, whole, reference)
+    padding = {**whole, "attention_mask": MASK[:, None]}
+    assert_outputs_agree(make, padding, reference)
+
+
+@pytest.mark.parametrize("window", [1, 3])
+def test_a_restricted_decoder_block_attends_to_its_window_and_all_of_the_source(window):
+    def make():
+        return DecoderBlock(**SIZES, **OPTIONS, pre_norm=True, attention_window=window)
+
+    def reference(weights, sequence, encoded, encoded_mask):
+        return references.transformer_block(
+            sequence.astype("float64"),
+            in_window(window, np.repeat(references.causal(5), 2, axis=0)),
+            named(weights, cross=True),
+            pre_norm=True,
+            encoded=encoded,
+            encoded_mask=np.repeat(encoded_mask[:, None], 5, axis=1),
+            **OPTIONS,
+        )
+
+    assert_outputs_agree(make, decoder_inputs(), reference)
+
+
+def test_a_window_that_makes_no_sense_is_refused():
+    message = r"^EncoderBlock: attention_window must be a positive integer; received 0\.$"
+    with pytest.raises(ValueError, match=message):
+        Encoder(1, **SIZES, attention_window=0)

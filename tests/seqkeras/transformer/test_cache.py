@@ -38,12 +38,16 @@ def test_a_token_attends_to_itself_and_to_what_is_before():
     mask = numbers(cache_mask(np.array([0, 3]), 2, 5))
     expected = [[[1, 0, 0, 0, 0], [1, 1, 0, 0, 0]], [[1, 1, 1, 1, 0], [1, 1, 1, 1, 1]]]
     np.testing.assert_array_equal(mask, np.array(expected, bool))
+    mask = numbers(cache_mask(np.array([0, 3]), 2, 5, window=1))
+    expected = [[[1, 0, 0, 0, 0], [1, 1, 0, 0, 0]], [[0, 0, 1, 1, 0], [0, 0, 0, 1, 1]]]
+    np.testing.assert_array_equal(mask, np.array(expected, bool))
 
 
+@pytest.mark.parametrize("window", [None, 2])
 @pytest.mark.parametrize("pre_norm", [False, True])
 @pytest.mark.parametrize("pieces", [[1] * T, [T], [2, 1, 2]], ids=str)
-def test_some_tokens_at_a_time_are_all_at_once(pieces, pre_norm):
-    layer = decoder(pre_norm=pre_norm)
+def test_some_tokens_at_a_time_are_all_at_once(pieces, pre_norm, window):
+    layer = decoder(pre_norm=pre_norm, attention_window=window)
     sequence, encoded, mask = floats(B, T, 15), floats(B, S, 17), right_padded([7, 4], S)
     state = layer.initial_cache(B, C) | layer.prepare(encoded)
     outputs, start = [], 0
