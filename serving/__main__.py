@@ -192,9 +192,11 @@ def _add_common_options(parser):
         if kind is bool:
             group.add_argument(flag, action="store_true", default=None, help=text)
         else:
-            action = "append" if kind is str else "store"
-            metavar = {_count: "N", float: "X", int: "N", str: "TEXT"}[kind]
-            group.add_argument(flag, action=action, type=kind, metavar=metavar, help=text)
+            metavar = {_count: "N", float: "X", int: "N"}.get(kind, "TEXT")
+            if kind is list:
+                group.add_argument(flag, action="append", metavar=metavar, help=text)
+            else:
+                group.add_argument(flag, type=kind, metavar=metavar, help=text)
 
 
 _COMMANDS = {"predict": _predict_parser, "bench": _bench_parser, "inspect": _inspect_parser}
@@ -238,7 +240,9 @@ _PIPELINE_OPTIONS = {
     "top_p": (float, "the probability of the tokens that are drawn from; 1"),
     "seed": (int, "the same draw again"),
     "repetition_penalty": (float, "above 1: repeat less; 1"),
-    "stop": (str, "what ends a text, may be repeated"),
+    "stop": (list, "what ends a text, may be repeated"),
+    "regex": (str, "what the whole text matches; the bundle's"),
+    "choices": (list, "a text that may be answered, repeated for each"),
     "echo": (bool, "the prompt before its continuation"),
     "no_answer_threshold": (float, "how much better than none an answer must be; the bundle's"),
     "nodes": (bool, "the classes of every node of a tree too"),

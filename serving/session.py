@@ -81,6 +81,10 @@ class EncoderDecoder:
         """One step of decoding: `serving.decoding` says what goes in and out."""
         return self._decoder.step(token_ids, beam_index, k, state, attention)
 
+    def step_to_logits(self, token_ids, beam_index, state, attention=False):
+        """One step, as `serving.decoding.Chosen` takes it."""
+        return self._decoder.step_to_logits(token_ids, beam_index, state, attention)
+
 
 class LanguageModel:
     """A decoder graph that takes some tokens of each beam at a time.
@@ -178,9 +182,10 @@ class _Decoder:
         found, state = self._run(token_ids, beam_index, min(k, self.vocab_size), state, wanted)
         return Candidates(*found), state
 
-    def step_to_logits(self, token_ids, beam_index, state):
-        [logits], state = self._run(token_ids, beam_index, 1, state, [LOGITS])
-        return logits, None, state
+    def step_to_logits(self, token_ids, beam_index, state, attention=False):
+        wanted = [LOGITS, *([ATTENTION] if attention else [])]
+        (logits, *weights), state = self._run(token_ids, beam_index, 1, state, wanted)
+        return logits, weights[0] if weights else None, state
 
     def _run(self, token_ids, beam_index, k, state, wanted):
         """Return the arrays that are wanted, and the next state.

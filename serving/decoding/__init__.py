@@ -13,13 +13,14 @@ A model comes as a function of one step,
     state: whatever the previous step returned; at first, one beam for each source.
     candidates: `Candidates`, the best continuations of each beam, the best first.
 
-Where logits are changed before a token is chosen, or it is drawn, `Chosen` is such a step around
-one that gives logits. Shape letters here: B sources still in the batch, K beams, C candidates, T
-target, S source length, V vocabulary.
+Where logits are changed before a token is chosen, it is drawn, or not all may be, `Chosen` is such
+a step around one that gives logits. Shape letters here: B sources still in the batch, K beams, C
+candidates, T target, S source length, V vocabulary.
 """
 
 from .beam import Beams
 from .choosing import Chosen, Prefix, Sample, most_probable
+from .constraint import Constraint
 from .greedy import Greedy
 from .loop import search, steps
 from .processors import (
@@ -38,6 +39,7 @@ __all__ = [
     "Beams",
     "Candidates",
     "Chosen",
+    "Constraint",
     "ForcedToken",
     "Greedy",
     "Hypothesis",

@@ -36,28 +36,53 @@ class Chosen:
 
     Its state holds the prefix of each beam: begin with `initial(state)`.
 
+    A constraint comes before the processors, and what it takes away counts in the scores, so that
+    they tell how well an answer fits the model, and a beam search finds the best that is allowed:
+
+        log p(y) = log P(allowed) + log p(y | allowed),   P the model's, p(y | allowed) as processed
+
     Args:
         step: as above.
         prefix: the `Prefix` before the first token is chosen.
         processors: functions of logits, see `serving.decoding.processors`.
         choose: (log_probs (B, K, V), k, prefix) -> `Candidates`.
+        constraint: a `Constraint`; None: any token may follow.
     """
 
-    def __init__(self, step, prefix, processors, choose):
+    def __init__(self, step, prefix, processors, choose, constraint=None):
         self.step, self.prefix = step, prefix
         self.processors, self.choose = processors, choose
+        self.constraint = constraint
 
     def initial(self, state):
-        return state, None
+        states = None if self.constraint is None else self.constraint.begin(self.prefix)
+        return state, None, states
 
     def __call__(self, token_ids, beam_index, k, state):
-        state, prefix = state
-        prefix = self.prefix if prefix is None else prefix.extended(token_ids, beam_index)
+        state, prefix, states = state
+        if prefix is None:
+            prefix = self.prefix
+        else:
+            if self.constraint is not None:
+                states = self.constraint.follow(states, prefix, token_ids, beam_index)
+            prefix = prefix.extended(token_ids, beam_index)
         logits, weights, state = self.step(token_ids, beam_index, state)
+        found = self.choose(self._log_probs(logits, prefix, states), k, prefix)
+        return Candidates(found.log_probs, found.token_ids, weights), (state, prefix, states)
+
+    def _log_probs(self, logits, prefix, states):
+        if self.constraint is None:
+            return log_softmax(self._processed(logits, prefix))
+        allowed = self.constraint.allowed(states, prefix)
+        log_probs = np.where(allowed, log_softmax(logits), np.float32(-np.inf))
+        if not self.processors:
+            return log_probs
+        return log_softmax(self._processed(log_probs, prefix)) + _log_sum(log_probs)
+
+    def _processed(self, logits, prefix):
         for processor in self.processors:
             logits = processor(logits, prefix)
-        found = self.choose(log_softmax(logits), k, prefix)
-        return Candidates(found.log_probs, found.token_ids, weights), (state, prefix)
+        return logits
 
 
 def most_probable(log_probs, k, prefix=None):
@@ -107,6 +132,14 @@ def log_softmax(logits):
     with np.errstate(invalid="ignore"):
         shifted = logits - np.max(logits, axis=-1, keepdims=True)
     return shifted - np.log(np.sum(np.exp(shifted), axis=-1, keepdims=True))
+
+
+def _log_sum(log_probs):
+    """Return (..., 1) the log of the sum of probabilities; -inf where all are zero."""
+    best = np.max(log_probs, axis=-1, keepdims=True)
+    best = np.where(np.isfinite(best), best, 0)
+    with np.errstate(divide="ignore"):
+        return best + np.log(np.sum(np.exp(log_probs - best), axis=-1, keepdims=True))
 
 
 def _top(values, k):

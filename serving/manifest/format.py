@@ -79,12 +79,16 @@ class Limits:
 
 @dataclass(frozen=True)
 class DecodingDefaults:
-    """What a pipeline does unless told otherwise, and the ids that begin and end a text."""
+    """What a pipeline does unless told otherwise, and the ids that begin and end a text.
+
+    `regex` is a regular expression that the whole of a generated text matches; None: any text.
+    """
 
     num_beams: int = field(default=1, metadata={"formerly": "beam_size"})  # in schema 1 and 2
     length_penalty: float = 0.0
     start_id: int = 2
     end_id: int = 3
+    regex: str | None = None
 
 
 @dataclass(frozen=True)

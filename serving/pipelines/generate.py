@@ -12,6 +12,7 @@ from ..results import Generation
 from ..session import LanguageModel
 from ..text import CharacterTable
 from .batching import TOKEN_BUDGET, batches
+from .constraints import Constraints, constraint_of, require_constraint
 from .inputs import each_of, one_or_all, open_tokenizer, require_text
 from .options import Options, complete, processors_of
 from .pieces import Detokenizer, Growing, cut, pieces
@@ -33,12 +34,14 @@ class _Row:
         text: as it was given.
         token_ids: its ids.
         room: how many tokens may follow.
+        is_first: whether the text that follows is the first, since the prompt has none.
         samples: which of its samples are drawn; a single one where nothing is.
     """
 
     text: str
     token_ids: list
     room: int
+    is_first: bool
     samples: range = range(1)
 
 
@@ -68,6 +71,9 @@ class Generate:
         self._settings, problems = manifest.parse_settings(Settings)
         if problems:
             raise BundleError(f"{folder}: manifest.json: {'; '.join(problems)}. Export it again.")
+        size = self._graphs.vocab_size
+        self._constraints = Constraints(self._tokenizer, manifest.decoding.end_id, size)
+        require_constraint(folder, manifest, self._constraints)
 
     def __call__(self, prompts, token_budget=TOKEN_BUDGET, **options):
         """Answer a prompt, or each prompt of a list.
@@ -79,7 +85,7 @@ class Generate:
             options: those of `serving.pipelines.options.Options`, by name: max_new_tokens,
                 min_new_tokens, num_beams, n_best, length_penalty, early_stopping, sample,
                 temperature, top_k, top_p, seed, repetition_penalty, banned_tokens, forced_tokens,
-                stop, echo, truncate.
+                stop, regex, choices, echo, truncate.
 
         Returns:
             A `Generation` for a string; for a list, the list of theirs, in its order.
@@ -167,7 +173,17 @@ class Generate:
             if name not in known:
                 raise TypeError(f"Generate: unknown option {name}; known: {', '.join(known)}.")
         decoding, size = self.manifest.decoding, self._graphs.vocab_size
-        return complete(Options(**options), decoding, size, self._tokenizer)
+        options = complete(Options(**options), decoding, size, self._tokenizer)
+        if self._automaton(options) is not None:
+            options.require_no_other_rule()
+        return options
+
+    def _automaton(self, options):
+        """Return the automaton of what follows, None where it may be anything."""
+        regex, choices = options.regex, options.choices
+        if regex is None and choices is None:
+            regex = self.manifest.decoding.regex
+        return self._constraints.automaton("Generate", regex, choices)
 
     def _row(self, text, name, options):
         new = options.max_new_tokens
@@ -178,7 +194,11 @@ class Generate:
             raise ValueError(
                 f"{name} leaves room for {room} tokens; forced_tokens has one at {last}."
             )
-        return _Row(text, token_ids, room)
+        is_first, automaton = False, self._automaton(options)
+        if automaton is not None:
+            is_first = not Detokenizer(self._tokenizer).decode(token_ids)
+            constraint_of(name, automaton, [is_first], [room])  # refuses what has no room
+        return _Row(text, token_ids, room, is_first)
 
     def _generate(self, rows, options):
         """Return the list of `Generation`s of each row."""
@@ -227,14 +247,20 @@ class Generate:
         start = np.array([row.token_ids[:common] for row in rows])  # (B, T)
         step, state = self._graphs.step, self._graphs.begin(len(rows))
         processors = processors_of(options, self.manifest.decoding.end_id)
-        if processors or options.sample:
+        constraint = constraint_of(
+            "Generate",
+            self._automaton(options),
+            [row.is_first for row in rows for _ in row.samples],
+            [row.room for row in rows for _ in row.samples],
+        )
+        if processors or options.sample or constraint:
             prefix = Prefix(
                 token_ids=start[of_row, np.newaxis],
                 sources=np.arange(len(of_row)),
                 generated=-found.prompts.lengths,
             )
             choose = _sample(rows, options) if options.sample else most_probable
-            step = Chosen(self._graphs.step_to_logits, prefix, processors, choose)
+            step = Chosen(self._graphs.step_to_logits, prefix, processors, choose, constraint)
         if len(of_row) > len(rows) and common > 1:  # all samples go on from the same state
             state = self._graphs.read(start[:, :-1], state)
             start = start[:, -1:]

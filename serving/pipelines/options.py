@@ -74,6 +74,10 @@ class Options:
         forced_tokens: place behind the prompt, from 0 -> the id or token that stands there, which
             is none of those banned.
         stop: a string, or strings, that end a text and are no part of it.
+        regex: a regular expression, which the whole of what follows the prompt matches, with the
+            space that it may begin with (what it may hold: `serving.text.patterns`); None: the
+            manifest's default. "(?s:.*)" is any text.
+        choices: a list of texts, of which what follows is one; not beside `regex`.
         echo: answer with the prompt before its continuation.
         truncate: leave out the begin of a prompt that is too long; needs `max_new_tokens`, which
             says how much room an answer must have.
@@ -97,6 +101,8 @@ class Options:
     banned_tokens: tuple = ()
     forced_tokens: dict = field(default_factory=dict)
     stop: tuple = ()
+    regex: str | None = None
+    choices: tuple | None = None
     echo: bool = False
     truncate: bool = False
 
@@ -144,6 +150,19 @@ class Options:
                 "Generate: min_new_tokens must be at most max_new_tokens; received "
                 f"{self.min_new_tokens} and {self.max_new_tokens}."
             )
+
+    def require_no_other_rule(self):
+        """Refuse what may leave no token where texts are constrained.
+
+        Raises:
+            ValueError: if one of these options is given.
+        """
+        for name in ("banned_tokens", "forced_tokens", "min_new_tokens", "stop"):
+            if getattr(self, name):
+                raise ValueError(
+                    f"Generate: {name} must not stand beside regex or choices, or the manifest's "
+                    "default of it; say it in the regular expression."
+                )
 
     def _set(self, name, value):
         object.__setattr__(self, name, value)

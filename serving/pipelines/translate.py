@@ -6,12 +6,13 @@ import unicodedata
 import numpy as np
 
 from ..checks import require_flag, shown
-from ..decoding import Greedy, Prompts, search, steps
+from ..decoding import Chosen, Greedy, Prefix, Prompts, most_probable, search, steps
 from ..manifest import BundleError
 from ..results import Translation
 from ..session import EncoderDecoder
 from ..text import CharacterTable, Encoding, pad
 from .batching import TOKEN_BUDGET, answer_in_batches
+from .constraints import Constraints, constraint_of, require_constraint
 from .inputs import encoded, one_or_all, open_tokenizer, require_token, require_words, too_long
 from .options import require_beams, require_early_stopping, require_penalty
 from .pieces import Detokenizer, pieces
@@ -41,6 +42,9 @@ class Translate:
         )
         require_vocabulary(folder, manifest, self._target, "target", self._graphs.vocab_size)
         self._detokenizer = Detokenizer(self._target)
+        decoding, size = manifest.decoding, self._graphs.vocab_size
+        self._constraints = Constraints(self._target, decoding.end_id, size)
+        require_constraint(folder, manifest, self._constraints)
 
     def __call__(
         self,
@@ -50,6 +54,8 @@ class Translate:
         length_penalty=None,
         attention=False,
         early_stopping="never",
+        regex=None,
+        choices=None,
         truncate=False,
         token_budget=TOKEN_BUDGET,
     ) -> Translation | list[Translation]:
@@ -62,6 +68,9 @@ class Translate:
             length_penalty: alpha of GNMT's length penalty; None: the manifest's default.
             attention: whether to return attention weights, and the tokens that they join, too.
             early_stopping: "never", False or True, see `serving.decoding.search`.
+            regex: a regular expression, which the whole of each answer matches (what it may hold:
+                `serving.text.patterns`); None: the manifest's default. "(?s:.*)" is any text.
+            choices: a list of texts, of which each answer is one.
             truncate: cut what is over the limit.
             token_budget: the most tokens of a batch, padding among them, each once for every beam.
 
@@ -71,11 +80,12 @@ class Translate:
         Raises:
             ValueError: if a text or an option is refused; nothing is answered then.
         """
-        decode = self._search(num_beams, n_best, length_penalty, attention, early_stopping)
+        decode = self._search(num_beams, n_best, length_penalty, early_stopping)
+        step = self._step(attention, self._automaton(regex, choices))
         rows = encoded(texts, "Translate: text", self.encode, truncate, token_budget)
         beams = decode.keywords["num_beams"]
         lengths = [beams * max(len(row), SHORTEST) for row in rows]
-        answer = functools.partial(self._translate, decode)
+        answer = functools.partial(self._translate, decode, step)
         answers = answer_in_batches(rows, lengths, answer, token_budget)
         return one_or_all(texts, answers)
 
@@ -88,10 +98,11 @@ class Translate:
             ValueError: if the text is refused.
         """
         require_flag("Translate: truncate", truncate)
+        step = self._step(False, self._automaton(None, None))
         row = self.encode(text, truncate=truncate)
         max_lengths = np.array([self.manifest.limits.target_length])
         greedy = Greedy(self.manifest.decoding.end_id, max_lengths, Prompts([()]))
-        return self._stream(row, greedy)
+        return self._stream(step, row, greedy)
 
     def encode(self, text, name="Translate: text", truncate=False):
         """Return the `Encoding` of a text.
@@ -134,18 +145,15 @@ class Translate:
     def _example(self):
         return f"; write e.g. {self.manifest.examples[0]!r}" if self.manifest.examples else ""
 
-    def _search(self, num_beams, n_best, length_penalty, attention, early_stopping):
+    def _search(self, num_beams, n_best, length_penalty, early_stopping):
         """Return `search` with all its options, checked."""
         defaults = self.manifest.decoding
         num_beams = defaults.num_beams if num_beams is None else num_beams
         alpha = defaults.length_penalty if length_penalty is None else length_penalty
         num_beams, n_best = require_beams("Translate", num_beams, n_best, self._graphs.vocab_size)
-        if require_flag("Translate: attention", attention) and not self._graphs.attends:
-            raise ValueError("Translate: attention must be False; this model does not attend.")
         require_early_stopping("Translate", early_stopping)
         return functools.partial(
             search,
-            functools.partial(self._graphs.step, attention=attention),
             end_id=defaults.end_id,
             num_beams=num_beams,
             n_best=n_best,
@@ -153,21 +161,51 @@ class Translate:
             early_stopping=early_stopping,
         )
 
-    def _begin(self, rows):
-        """Return the state and the tokens before the first step."""
+    def _automaton(self, regex, choices):
+        """Return the automaton of what answers must be, None where they may be anything."""
+        if regex is None and choices is None:
+            regex = self.manifest.decoding.regex
+        return self._constraints.automaton("Translate", regex, choices)
+
+    def _step(self, attention, automaton):
+        """Return the function of the number of sources that returns their `search`'s step."""
+        if require_flag("Translate: attention", attention) and not self._graphs.attends:
+            raise ValueError("Translate: attention must be False; this model does not attend.")
+        if automaton is None:
+            step = functools.partial(self._graphs.step, attention=attention)
+            return lambda num_sources: step
+        to_logits = functools.partial(self._graphs.step_to_logits, attention=attention)
+        limit = self.manifest.limits.target_length
+        constraint_of(
+            "Translate", automaton, [True], [limit]
+        )  # refuses before anything is answered
+
+        def constrained(num_sources):
+            rooms = num_sources * [limit]
+            constraint = constraint_of("Translate", automaton, num_sources * [True], rooms)
+            start = np.full((num_sources, 1, 1), self.manifest.decoding.start_id)
+            sources, generated = np.arange(num_sources), np.zeros(num_sources, np.int64)
+            prefix = Prefix(start, sources, generated)
+            return Chosen(to_logits, prefix, (), most_probable, constraint)
+
+        return constrained
+
+    def _begin(self, step, rows):
+        """Return the step, the state and the tokens before the first one."""
         token_ids, lengths = pad([row.token_ids for row in rows])
         state = self._graphs.encode(token_ids, lengths)
-        return state, np.full((len(rows), 1), self.manifest.decoding.start_id)
+        step = step(len(rows))
+        if isinstance(step, Chosen):
+            state = step.initial(state)
+        return step, state, np.full((len(rows), 1), self.manifest.decoding.start_id)
 
-    def _translate(self, decode, rows):
-        state, start = self._begin(rows)
+    def _translate(self, decode, step, rows):
         max_lengths = np.full(len(rows), self.manifest.limits.target_length)
-        found = decode(state, start, max_lengths=max_lengths)
+        found = decode(*self._begin(step, rows), max_lengths=max_lengths)
         return [self._answer(hypotheses, row) for hypotheses, row in zip(found, rows)]
 
-    def _stream(self, row, greedy):
-        state, start = self._begin([row])
-        found = steps(self._graphs.step, state, start, greedy)
+    def _stream(self, step, row, greedy):
+        found = steps(*self._begin(step, [row]), greedy)
         yield from pieces(found, self._detokenizer)
 
     def _answer(self, hypotheses, row):

@@ -7,8 +7,11 @@ from .byte_pairs import byte_pairs, read_byte_pairs
 from .encoding import Encoding
 from .files import read_tokenizer
 from .packing import pad
+from .patterns import Pattern
 from .sentence_pieces import SentencePieces
 from .subwords import Subwords, tidy
+from .token_automaton import NEVER, TokenAutomaton
+from .token_texts import token_texts
 from .vocabularies import BOS, EOS, PAD, SPECIAL_TOKENS, UNK, CharacterTable
 from .word_piece import read_vocabulary, word_piece
 from .words import WordTable, whole_characters, word_places
@@ -16,13 +19,16 @@ from .words import WordTable, whole_characters, word_places
 __all__ = [
     "BOS",
     "EOS",
+    "NEVER",
     "PAD",
     "SPECIAL_TOKENS",
     "UNK",
     "CharacterTable",
     "Encoding",
+    "Pattern",
     "SentencePieces",
     "Subwords",
+    "TokenAutomaton",
     "WordTable",
     "byte_pairs",
     "pad",
@@ -30,6 +36,7 @@ __all__ = [
     "read_tokenizer",
     "read_vocabulary",
     "tidy",
+    "token_texts",
     "whole_characters",
     "word_piece",
     "word_places",

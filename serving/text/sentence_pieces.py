@@ -84,6 +84,19 @@ class SentencePieces:
             raise ValueError(f"SentencePieces: ids must be under {len(self)}; received {index}.")
         return self._library.id_to_piece(index)
 
+    @property
+    def byte_ids(self):
+        """The ids of tokens that are one byte of a character."""
+        own = range(self._library.get_piece_size())
+        pieces = {
+            each: self._library.id_to_piece(each) for each in own if self._library.is_byte(each)
+        }
+        if self.vocabulary is None:
+            return frozenset(pieces)
+        return frozenset(
+            self.vocabulary[each] for each in pieces.values() if each in self.vocabulary
+        )
+
     def encode(self, text):
         """Return the ids of `text`, without prefix and suffix.
 

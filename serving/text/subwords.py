@@ -24,7 +24,9 @@ class Subwords:
 
     Attributes:
         is_word_piece: whether tokens are joined to words by spaces.
+        is_byte_level: whether tokens are written in GPT-2's signs for bytes.
         byte_ids: the ids of tokens that are one byte of a character.
+        added_tokens: what stands in the vocabulary beside the model's own tokens.
         left_stripped: the special tokens that take the white space before them, as RoBERTa's mask.
 
     Raises:
@@ -46,8 +48,10 @@ class Subwords:
         self._library.no_padding()
         parsed = json.loads(content)
         self.is_word_piece = parsed["model"].get("type") == "WordPiece"
+        self.is_byte_level = "ByteLevel" in _decoders(parsed)
         self.byte_ids = _byte_ids(parsed, self._library.get_vocab())
         added = parsed.get("added_tokens") or []
+        self.added_tokens = frozenset(each["content"] for each in added)
         self.left_stripped = frozenset(each["content"] for each in added if each.get("lstrip"))
 
     def __len__(self):
@@ -204,14 +208,18 @@ class Subwords:
         return self._library.encode(text, add_special_tokens=False)
 
 
+def _decoders(content):
+    """The types of the decoders of a `tokenizer.json`."""
+    decoder = content.get("decoder") or {}
+    return [each.get("type") for each in decoder.get("decoders", [decoder])]
+
+
 def _byte_ids(content, vocabulary):
     """The ids of tokens that are a byte each, and a character together with those beside them.
 
     Where one of a run of them fits no character, none of the run is read as one.
     """
-    decoder = content.get("decoder") or {}
-    kinds = [each.get("type") for each in decoder.get("decoders", [decoder])]
-    if "ByteFallback" not in kinds:
+    if "ByteFallback" not in _decoders(content):
         return frozenset()
     is_byte = re.compile("<0x[0-9A-F]{2}>").fullmatch
     return frozenset(place for token, place in vocabulary.items() if is_byte(token))

@@ -1,0 +1,37 @@
+"""Only such targets as an automaton allows."""
+
+import numpy as np
+
+
+class Constraint:
+    """Which tokens may follow each beam.
+
+    Args:
+        automaton: its states are integers: `allowed(states, room)` says which tokens may follow,
+            and `advance(states, token_ids)` where they lead, as of
+            `serving.text.TokenAutomaton`.
+        first: (sources,) the state in which each source's target begins, behind its prompt.
+        room: (sources,) the most tokens of a target, those of its prompt not counted.
+    """
+
+    def __init__(self, automaton, first, room):
+        self.automaton, self.first, self.room = automaton, first, room
+
+    def begin(self, prefix):
+        """Return the (B, K) states before the first step."""
+        return np.broadcast_to(self.first[prefix.sources, np.newaxis], prefix.token_ids.shape[:2])
+
+    def follow(self, states, prefix, token_ids, beam_index):
+        """Return the states of the beams that go on by these tokens; see `Prefix.extended`."""
+        sources, beams = np.divmod(beam_index, states.shape[1])
+        states = states[sources, beams]
+        is_prompt = prefix.generated[sources[:, 0]] < 0
+        token_ids = token_ids.reshape(*beam_index.shape, -1)[..., -1]
+        followed = self.automaton.advance(states, token_ids)
+        return np.where(is_prompt[:, np.newaxis], states, followed)
+
+    def allowed(self, states, prefix):
+        """Return (B, K, V) booleans; within a prompt any token may follow."""
+        left = self.room[prefix.sources] - prefix.generated
+        found = self.automaton.allowed(states, left[:, np.newaxis])
+        return found | (prefix.generated < 0)[:, np.newaxis, np.newaxis]

@@ -1,0 +1,115 @@
+"""What generated texts must be: one of some texts, or what a regular expression matches."""
+
+import functools
+
+import numpy as np
+
+from ..checks import shown
+from ..decoding import Constraint
+from ..manifest import BundleError
+from ..text import NEVER, Pattern, TokenAutomaton, token_texts
+
+AT_ONCE = 8  # automata that are kept: each takes milliseconds to seconds to make
+
+
+class Constraints:
+    """Regular expressions and choices as constraints of a search.
+
+    Args:
+        tokenizer: of the texts.
+        end_id: of <eos>.
+        vocab_size: of the decoder.
+    """
+
+    def __init__(self, tokenizer, end_id, vocab_size):
+        self._tokenizer, self._end_id, self._vocab_size = tokenizer, end_id, vocab_size
+        self._of_regex = functools.lru_cache(AT_ONCE)(self._of_regex)
+        self._of_choices = functools.lru_cache(AT_ONCE)(self._of_choices)
+
+    def automaton(self, who, regex, choices):
+        """Return the `TokenAutomaton` of one of the two; None for None and None.
+
+        Raises:
+            ValueError: beginning with `who`, if there are both, they are wrong, or the tokenizer
+                can write none of the texts, or not each of the choices.
+        """
+        if regex is not None and choices is not None:
+            raise ValueError(f"{who}: regex and choices exclude each other; give one of them.")
+        try:
+            if regex is not None:
+                if not isinstance(regex, str):
+                    raise ValueError(f"regex must be a string; received {shown(regex)}.")
+                return self._of_regex(regex)
+            return None if choices is None else self._of_choices(_texts(choices))
+        except ValueError as error:
+            raise ValueError(f"{who}: {error}") from error
+
+    @functools.cached_property
+    def _token_texts(self):
+        return token_texts(self._tokenizer)
+
+    def _over_tokens(self, pattern):
+        return TokenAutomaton(pattern, self._token_texts, self._end_id, self._vocab_size)
+
+    def _of_regex(self, regex):
+        automaton = self._over_tokens(Pattern.of_expression(regex))
+        if automaton.distances[automaton.first] == NEVER:
+            raise ValueError(
+                f"regex {shown(regex)} matches no text that the bundle's tokenizer can write."
+            )
+        return automaton
+
+    def _of_choices(self, choices):
+        automaton = self._over_tokens(Pattern.of_texts(choices))
+        for choice in choices:
+            if not automaton.writes(choice):
+                raise ValueError(f"choices: the bundle's tokenizer can not write {shown(choice)}.")
+        return automaton
+
+
+def require_constraint(folder, manifest, constraints):
+    """Raise a BundleError unless the manifest's default, if it has one, is a constraint.
+
+    Args:
+        folder: the bundle.
+        manifest: its `Manifest`.
+        constraints: its `Constraints`.
+    """
+    try:
+        automaton = constraints.automaton("manifest.json: decoding", manifest.decoding.regex, None)
+        room = [manifest.limits.target_length]
+        constraint_of("manifest.json: decoding", automaton, [True], room)
+    except ValueError as error:
+        raise BundleError(f"{folder}: {error} Export the bundle again.") from error
+
+
+def constraint_of(who, automaton, first, room):
+    """Return the `Constraint` of a batch, None for no automaton.
+
+    Args:
+        who: for errors.
+        automaton: a `TokenAutomaton`, or None.
+        first: for each source whether its text is the first, and follows no other one.
+        room: for each source the most tokens of its text, <eos> among them.
+
+    Raises:
+        ValueError: if there is no room for any text.
+    """
+    if automaton is None:
+        return None
+    states = np.where(first, automaton.first, automaton.behind)
+    for needed, most in zip(automaton.distances[states].tolist(), room):
+        if needed > most:
+            text = (
+                "no text that it allows can be written"
+                if needed == NEVER
+                else (f"the shortest text that it allows has {needed} tokens with <eos>")
+            )
+            raise ValueError(f"{who}: regex or choices need more room than {most} tokens: {text}.")
+    return Constraint(automaton, states, np.asarray(room))
+
+
+def _texts(choices):
+    if not isinstance(choices, (list, tuple)) or not all(isinstance(each, str) for each in choices):
+        raise ValueError(f"choices must be a list of strings; received {shown(choices)}.")
+    return tuple(choices)

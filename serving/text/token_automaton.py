@@ -1,0 +1,151 @@
+"""Which tokens may follow, so that a text is one of those allowed.
+
+    y_n may follow  if  delta(q(y_1 … y_(n-1)), y_n) can reach the end within the room that is left
+
+The automaton of a pattern reads bytes; here it reads tokens. What an end can not be reached from is
+never entered: no token leads to a text that the vocabulary can not finish, or not soon enough.
+
+Reference: Willard and Louf 2023, section 3, https://arxiv.org/abs/2307.09702
+"""
+
+import numpy as np
+
+from .patterns import DEAD
+
+NEVER = np.iinfo(np.int32).max  # tokens to the end, where it can not be reached
+MOST_AT_ONCE = 2_000_000  # entries of the rows that are kept
+
+
+class TokenAutomaton:
+    """An automaton over the tokens of a tokenizer.
+
+    Its states are those of the pattern, and three more: `first`, before the first token of a text;
+    `ended`, behind <eos>; and `dead`, from which no allowed text can be reached. What goes on
+    from another text, as from a prompt, begins in state `behind`.
+
+    Args:
+        pattern: a `Pattern`.
+        texts: of the tokens, see `token_texts`.
+        end_id: of <eos>, which may stand behind an allowed text.
+        vocab_size: of the decoder, which may have more tokens than the tokenizer.
+
+    Attributes:
+        behind, first, ended, dead: states.
+        distances: (states,) int32, the fewest tokens to the end, <eos> among them.
+    """
+
+    behind = 0
+
+    def __init__(self, pattern, texts, end_id, vocab_size):
+        self.pattern, self.end_id, self.vocab_size = pattern, end_id, vocab_size
+        size = len(pattern.accepts)
+        self.first, self.ended, self.dead = size, size + 1, size + 2
+        self._first, self._later = (_Texts(each) for each in texts)
+        self._next_of_bytes = np.full((size + 1, 256), size, np.int32)  # its last row: dead
+        self._next_of_bytes[:-1] = np.where(pattern.next_states == DEAD, size, pattern.next_states)
+        self._rows = {}
+        self.distances = self._distances()
+
+    def writes(self, text):
+        """Whether tokens lead to a text, which is one of those allowed, as the first one."""
+        state = self.first if not text else self.pattern.read(text)
+        return bool(self.distances[state] == 1)
+
+    def allowed(self, states, room):
+        """Return which tokens may follow.
+
+        Args:
+            states: (...) integers.
+            room: (...) how many tokens may still follow, <eos> among them.
+
+        Returns:
+            (..., V) booleans.
+        """
+        left = self.distances[self.next_states(states)]
+        return left < np.expand_dims(room, -1)
+
+    def advance(self, states, token_ids):
+        """Return the states behind tokens, both (...)."""
+        following = self.next_states(states)
+        return np.take_along_axis(following, token_ids[..., np.newaxis], axis=-1)[..., 0]
+
+    def next_states(self, states):
+        """Return (..., V) the state behind each token, from states (...)."""
+        states = np.asarray(states)
+        rows = np.stack([self._row(state) for state in states.ravel().tolist()])
+        return rows.reshape(*states.shape, self.vocab_size)
+
+    def _row(self, state):
+        row = self._rows.get(state)
+        if row is None:
+            if len(self._rows) * self.vocab_size > MOST_AT_ONCE:
+                self._rows = {}
+            row = np.full(self.vocab_size, self.dead, np.int32)
+            token_ids, following = self._edges(state)
+            row[token_ids] = following
+            self._rows[state] = row
+        return row
+
+    def _edges(self, state):
+        """Return the tokens that may follow in the pattern, and the state behind each."""
+        size = len(self.pattern.accepts)
+        if state > size:
+            return np.zeros(0, np.int64), np.zeros(0, np.int32)
+        texts, here = (self._first, 0) if state == size else (self._later, state)
+        token_ids, following = texts.read(self._next_of_bytes, here)
+        if self.pattern.accepts[here]:
+            token_ids = np.append(token_ids, self.end_id)
+            following = np.append(following, self.ended)
+        return token_ids, following
+
+    def _distances(self):
+        """Go through all states that tokens reach, then back from the end."""
+        before = {self.first: [], self.behind: [], self.ended: []}
+        waiting = [self.first, self.behind]
+        for state in waiting:  # which grows
+            _, following = self._edges(state)
+            for each in np.unique(following).tolist():
+                if each not in before:
+                    before[each] = []
+                    waiting.append(each)
+                before[each].append(state)
+        distances = np.full(self.dead + 1, NEVER, np.int32)
+        distances[self.ended] = 0
+        waiting = [self.ended]
+        for state in waiting:
+            for each in before[state]:
+                if distances[each] == NEVER:
+                    distances[each] = distances[state] + 1
+                    waiting.append(each)
+        return distances
+
+
+class _Texts:
+    """The texts of tokens, sorted, so that those that begin with a byte lie side by side."""
+
+    def __init__(self, texts):
+        known = sorted((text, place) for place, text in enumerate(texts) if text)
+        self.token_ids = np.array([place for _, place in known], dtype=np.int64)
+        self.lengths = np.array([len(text) for text, _ in known], dtype=np.int64)
+        self.bytes = np.zeros((len(known), self.lengths.max(initial=1)), np.uint8)
+        for row, (text, _) in zip(self.bytes, known):
+            row[: len(text)] = bytearray(text)
+        self.bounds = np.searchsorted(self.bytes[:, 0], np.arange(257))
+
+    def read(self, next_of_bytes, state):
+        """Return the tokens whose text goes on from a state, and the state behind each."""
+        dead = len(next_of_bytes) - 1
+        begins = np.flatnonzero(next_of_bytes[state] != dead)
+        rows = np.concatenate(
+            [np.arange(self.bounds[each], self.bounds[each + 1]) for each in begins]
+            or [np.zeros(0, np.int64)]
+        )
+        states = np.full(len(rows), state, np.int32)
+        places, longest = np.arange(len(rows)), self.lengths[rows].max(initial=0)
+        for place in range(longest):
+            places = places[(self.lengths[rows[places]] > place) & (states[places] != dead)]
+            if not len(places):
+                break
+            states[places] = next_of_bytes[states[places], self.bytes[rows[places], place]]
+        alive = states != dead
+        return self.token_ids[rows[alive]], states[alive]

@@ -1,0 +1,244 @@
+"""Texts that are constrained: greedily, by beams and by sampling, beside a search through all."""
+
+import itertools
+import re
+from functools import partial
+
+import numpy as np
+import pytest
+
+import serving
+from serving.__main__ import main
+from serving.manifest import BundleError, DecodingDefaults, Limits
+from serving.text import BOS, EOS, CharacterTable, byte_pairs
+from tests.serving import toy_bundle, toy_language_model
+from tests.serving.toy_bundle import SOURCE, TARGET, TARGET_LENGTH, ToyModel
+from tests.serving.toy_language_model import ToyLanguageModel
+
+TEXTS = ["up|bad", "up|cab", "down|egad", "up|a"]
+REGEX = r"(ab|c[d-f]|g{2,})+"
+TABLE = CharacterTable.learn(["abcd "])
+LIMIT = 9
+
+
+@pytest.fixture(scope="module")
+def translate(tmp_path_factory):
+    return serving.load(toy_bundle.write_bundle(tmp_path_factory.mktemp("bundles") / "toy"))
+
+
+@pytest.fixture(scope="module")
+def generate(tmp_path_factory):
+    model = ToyLanguageModel(len(TABLE), LIMIT)
+    folder = tmp_path_factory.mktemp("bundles") / "language"
+    decoding = DecodingDefaults(start_id=BOS, end_id=EOS)
+    return serving.load(
+        toy_language_model.write_bundle(folder, model, TABLE, decoding=decoding)
+    ), model
+
+
+def scored(log_probs, text, table):
+    """The model's own log-probability of a text and its end."""
+    ids = [*table.encode(text), EOS]
+    return sum(log_probs(ids[:t])[token] for t, token in enumerate(ids))
+
+
+def best(log_probs, letters, most, matches, table):
+    """All texts that match, as (score, text), the best first; by trying every text."""
+    texts = (
+        "".join(each)
+        for length in range(most)
+        for each in itertools.product(letters, repeat=length)
+    )
+    found = [(scored(log_probs, text, table), text) for text in texts if matches(text)]
+    return sorted(found, reverse=True)
+
+
+def test_a_wide_beam_finds_the_best_texts_that_match(translate):
+    model = ToyModel()
+    for text, answer in zip(TEXTS, translate(TEXTS, num_beams=11, n_best=3, regex=REGEX)):
+        source = SOURCE.encode(text)
+        matches = re.compile(REGEX).fullmatch
+        expected = best(partial(model.log_probs, source), "abcdefg", TARGET_LENGTH, matches, TARGET)
+        found = [(each.score, each.text) for each in (answer, *answer.alternatives)]
+        assert found[0][1] == expected[0][1]
+        every = {text: score for score, text in expected}
+        for score, each in found:
+            assert score == pytest.approx(every[each], rel=1e-4)
+
+
+@pytest.mark.parametrize("num_beams", [1, 2, 3])
+def test_every_answer_matches_as_a_whole(translate, num_beams):
+    for regex in (REGEX, r"[a-c]{3}", r"(?s:.*)", r"|abcabc", r"f+"):
+        for answer in translate(TEXTS, num_beams=num_beams, regex=regex):
+            assert re.fullmatch(regex, answer.text), (regex, answer)
+
+
+def test_an_answer_is_one_of_the_choices_and_the_likelier_one(translate):
+    model, choices = ToyModel(), ["abc", "cbe", "dbc", "g"]
+    for text, answer in zip(TEXTS, translate(TEXTS, num_beams=5, choices=choices)):
+        source = SOURCE.encode(text)
+        scores = {each: scored(partial(model.log_probs, source), each, TARGET) for each in choices}
+        assert answer.text == max(scores, key=scores.get)
+        assert answer.score == pytest.approx(scores[answer.text], rel=1e-4)
+
+
+def test_a_text_that_the_model_would_give_anyway_keeps_its_score(translate):
+    free, constrained = translate(TEXTS), translate(TEXTS, regex="[a-g]*")
+    assert [each.text for each in free] == [each.text for each in constrained]
+    np.testing.assert_allclose(
+        [each.score for each in free], [each.score for each in constrained], rtol=1e-5
+    )
+
+
+def test_attention_and_the_others_of_a_batch_change_nothing(translate):
+    together = translate(TEXTS, regex=REGEX, attention=True)
+    for text, answer in zip(TEXTS, together):
+        alone = translate(text, regex=REGEX)
+        assert (answer.text, len(answer.attention)) == (alone.text, len(alone.text))
+        assert answer.score == pytest.approx(alone.score, rel=1e-5)
+
+
+def test_a_bundle_has_a_default_that_a_call_may_replace(tmp_path):
+    decoding = DecodingDefaults(regex="gg|fff")
+    translate = serving.load(toy_bundle.write_bundle(tmp_path / "b", decoding=decoding))
+    assert translate("up|bad").text in ("gg", "fff")
+    assert "".join(translate.stream("up|bad")) == translate("up|bad", num_beams=1).text
+    assert translate("up|bad", regex="(?s:.*)").text == "cbe"
+    assert translate("up|bad", choices=["cbe", "a"]).text == "cbe"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"regex": "a("}, r"^Translate: regex 'a\(' can not be read: missing \)"),
+        ({"regex": 5}, r"^Translate: regex must be a string; received int 5\.$"),
+        (
+            {"regex": "z+"},
+            r"^Translate: regex 'z\+' matches no text that the bundle's tokenizer can",
+        ),
+        ({"choices": []}, r"^Translate: choices must be one text at least; received none\.$"),
+        ({"choices": "abc"}, r"^Translate: choices must be a list of strings; received 'abc'\.$"),
+        (
+            {"choices": ["a", "az"]},
+            r"^Translate: choices: the bundle's tokenizer can not write 'az'",
+        ),
+        ({"choices": ["a"], "regex": "a"}, r"^Translate: regex and choices exclude each other"),
+        (
+            {"regex": "a{7,}"},
+            r"need more room than 7 tokens: the shortest .* has 8 tokens with <eos>",
+        ),
+    ],
+)
+def test_wrong_constraints_are_refused_in_a_line(translate, options, message):
+    with pytest.raises(ValueError, match=message):
+        translate([], **options)
+
+
+def test_a_bundle_whose_default_is_wrong_is_refused(tmp_path):
+    for name, regex in (("wrong", "a("), ("foreign", "z"), ("long", "a{9}")):
+        folder = toy_bundle.write_bundle(tmp_path / name, decoding=DecodingDefaults(regex=regex))
+        with pytest.raises(
+            BundleError, match=r"manifest.json: decoding: regex .*Export the bundle"
+        ):
+            serving.load(folder)
+
+
+# Language models.
+
+
+@pytest.mark.parametrize("options", [{}, {"num_beams": 3}, {"sample": True, "seed": 5}])
+def test_what_follows_a_prompt_matches(generate, options):
+    pipeline, _ = generate
+    for regex in ("[ab]+( c)?", "d{1,4}|", "(?s:.*)", "c a"):
+        for answer in pipeline(["a", "bad", "", "cab d"], regex=regex, **options):
+            assert re.fullmatch(regex, answer.text) and answer.finish == "end", (regex, answer)
+
+
+def test_a_text_ends_in_time_for_its_limit(generate):
+    pipeline, _ = generate
+    for most in (3, 4, 5):
+        answers = pipeline(["a", "bad"], regex="(ab)+", max_new_tokens=most, num_beams=2)
+        assert [each.finish for each in answers] == ["end", "end"]
+        assert all(len(each.text) < most for each in answers)
+
+
+def test_beams_find_the_best_continuation_that_matches(generate):
+    pipeline, model = generate
+    matches = re.compile("[ab]{1,3}|cc").fullmatch
+    for prompt in ("a", "bad"):
+        ids = TABLE.encode(prompt)
+        answer = pipeline(prompt, regex="[ab]{1,3}|cc", num_beams=9)
+        expected = best(model.behind(ids), "abc", 4, matches, TABLE)
+        assert answer.text == expected[0][1]
+        assert answer.score == pytest.approx(expected[0][0], rel=1e-4)
+
+
+def test_texts_are_drawn_as_often_as_the_model_says_of_those_allowed(generate):
+    pipeline, model = generate
+    choices = ["a", "b", "cd"]
+    answer = pipeline("ba", choices=choices, sample=True, n_best=3000, seed=1)
+    texts = [each.text for each in (answer, *answer.alternatives)]
+    ids = TABLE.encode("ba")
+    first = np.exp(model.log_probs(ids))[[TABLE.id_of(each) for each in "abc"]]
+    expected = first / first.sum()  # token by token, as a search chooses
+    drawn = [texts.count(choice) / len(texts) for choice in choices]
+    np.testing.assert_allclose(drawn, expected, atol=0.03)
+
+
+def test_penalties_and_temperatures_choose_among_what_is_allowed(generate):
+    pipeline, _ = generate
+    answers = pipeline(
+        ["a", "bad"], regex="[ab]{2,4}", sample=True, seed=3, temperature=0.7, top_k=1,
+        repetition_penalty=1.5,
+    )  # fmt: skip
+    assert all(re.fullmatch("[ab]{2,4}", each.text) and each.score < 0 for each in answers)
+
+
+@pytest.mark.parametrize(
+    "option",
+    [{"stop": "a"}, {"banned_tokens": ["a"]}, {"min_new_tokens": 2}, {"forced_tokens": {0: "a"}}],
+)
+def test_rules_that_may_contradict_are_refused(generate, option):
+    pipeline, _ = generate
+    [name] = option
+    with pytest.raises(
+        ValueError, match=f"^Generate: {name} must not stand beside regex or choices"
+    ):
+        pipeline("a", regex="ab", **option)
+
+
+def test_a_prompt_that_leaves_no_room_is_named(generate):
+    pipeline, _ = generate
+    with pytest.raises(
+        ValueError, match=r"^Generate: prompts\[1\]: regex or choices need more room"
+    ):
+        pipeline(["a", "abcdabc"], regex="a{2,}")
+
+
+def test_half_a_character_is_always_finished(tmp_path):
+    seen = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    characters = [chr(each) for each in seen] + [chr(256 + n) for n in range(256 - len(seen))]
+    vocabulary = {"<|endoftext|>": 0} | {each: n + 1 for n, each in enumerate(characters)}
+    model = ToyLanguageModel(len(vocabulary), 31)
+    folder = toy_language_model.write_bundle(
+        tmp_path / "bytes", model, byte_pairs(vocabulary, []), limits=Limits(31, 31),
+        decoding=DecodingDefaults(start_id=0, end_id=0),
+    )  # fmt: skip
+    generate = serving.load(folder)
+    for options in ({}, {"num_beams": 3}, {"sample": True, "seed": 2}):
+        for answer in generate(["x", "é"], regex="[€-😀]{2,}", **options):
+            assert re.fullmatch("[€-😀]{2,}", answer.text), answer
+    assert (
+        "".join(generate.stream("x", regex="[€-😀]{2,4}"))
+        == generate("x", regex="[€-😀]{2,4}").text
+    )
+
+
+def test_the_command_line_takes_both(translate, tmp_path, capsys):
+    folder = str(toy_bundle.write_bundle(tmp_path / "b"))
+    assert main(["predict", folder, "--regex", "g+f", "up|bad"]) == 0
+    assert re.fullmatch("g+f\n", capsys.readouterr().out)
+    assert main(["predict", folder, "--choices", "cbe", "--choices", "g", "up|bad"]) == 0
+    assert capsys.readouterr().out == "cbe\n"
+    assert main(["predict", folder, "--regex", "g(", "up|bad"]) == 1
+    assert capsys.readouterr().err.count("\n") == 1

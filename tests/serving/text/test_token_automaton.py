@@ -1,0 +1,225 @@
+"""Tokens that an automaton allows, beside the text that the tokenizer makes of them."""
+
+import io
+import itertools
+import random
+import re
+
+import numpy as np
+import pytest
+import sentencepiece
+import tokenizers
+
+from serving.text import (
+    NEVER,
+    CharacterTable,
+    Pattern,
+    SentencePieces,
+    Subwords,
+    TokenAutomaton,
+    WordTable,
+    byte_pairs,
+    token_texts,
+    word_piece,
+)
+
+TEXTS = ["the cat sat on the mat, 2014-05-03", "a dog and a cat!", "führer día 12:30 €", "x?y"] * 9
+
+
+def sentence_pieces(**options):
+    written = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(TEXTS),
+        model_writer=written,
+        hard_vocab_limit=False,
+        minloglevel=2,
+        **{"vocab_size": 90} | options,
+    )
+    return SentencePieces(written.getvalue())
+
+
+def learned(model, trainer, pre_tokenizer, decoder):
+    tokenizer = tokenizers.Tokenizer(model)
+    tokenizer.pre_tokenizer, tokenizer.decoder = pre_tokenizer, decoder
+    tokenizer.train_from_iterator(TEXTS, trainer)
+    return Subwords(tokenizer.to_str())
+
+
+def byte_level():
+    trainer = tokenizers.trainers.BpeTrainer(
+        vocab_size=300,
+        show_progress=False,
+        special_tokens=["<|endoftext|>"],
+        initial_alphabet=tokenizers.pre_tokenizers.ByteLevel.alphabet(),
+    )
+    return learned(
+        tokenizers.models.BPE(),
+        trainer,
+        tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False),
+        tokenizers.decoders.ByteLevel(),
+    )
+
+
+def with_byte_fallback():
+    """A BPE as Llama's: spaces are part of tokens, and what is unknown is bytes."""
+    bytes_ = [f"<0x{byte:02X}>" for byte in range(256)]
+    vocabulary = {token: place for place, token in enumerate(["<unk>", *bytes_, *"▁abcdé,.", "▁a"])}
+    tokenizer = tokenizers.Tokenizer(
+        tokenizers.models.BPE(vocabulary, [("▁", "a")], byte_fallback=True, unk_token="<unk>")
+    )
+    decoders = tokenizers.decoders
+    tokenizer.decoder = decoders.Sequence(
+        [
+            decoders.Replace("▁", " "),
+            decoders.ByteFallback(),
+            decoders.Fuse(),
+            decoders.Strip(" ", 1, 0),
+        ]
+    )
+    return Subwords(tokenizer.to_str())
+
+
+def marian():
+    pieces = sentence_pieces()
+    vocabulary = {"</s>": 0, "<unk>": 1, "<pad>": 9, "▁the": 2, "▁cat": 3, "▁": 4, "s": 5, "é": 7}
+    return SentencePieces(pieces.model, vocabulary)
+
+
+WORDS = "[PAD] [UNK] [CLS] [SEP] the cat ##s sat , . ' n't ##' don ? 'm !x 日 x ##日".split()
+TOKENIZERS = {
+    "characters": lambda: CharacterTable.learn(["abc 日2014-"]),
+    "words": lambda: WordTable.learn(["the", "cat", "日", ",", "c"]),
+    "word piece": lambda: word_piece(WORDS),
+    "byte level": byte_level,
+    "byte fallback": with_byte_fallback,
+    "sentence pieces": sentence_pieces,
+    "sentence pieces of bytes": lambda: sentence_pieces(byte_fallback=True, vocab_size=400),
+    "sentence pieces of a unigram model": lambda: sentence_pieces(
+        model_type="unigram", vocab_size=60
+    ),
+    "marian": marian,
+}
+
+
+@pytest.fixture(scope="module", params=TOKENIZERS)
+def tokenizer(request):
+    return TOKENIZERS[request.param]()
+
+
+def test_a_text_is_what_its_tokens_add(tokenizer):
+    first, later = token_texts(tokenizer)
+    drawn = random.Random(0)
+    begins = [place for place, text in enumerate(first) if text]
+    others = [place for place, text in enumerate(later) if text]
+    assert len(first) == len(later) == len(tokenizer)
+    assert len(others) >= 5
+    for _ in range(2000):
+        token_ids = [drawn.choice(begins), *drawn.choices(others, k=drawn.randrange(5))]
+        added = first[token_ids[0]] + b"".join(later[each] for each in token_ids[1:])
+        try:
+            text = added.decode()
+        except UnicodeDecodeError:  # no text: a pattern allows none of it
+            continue
+        assert tokenizer.decode(token_ids) == text, [*map(tokenizer.token_of, token_ids)]
+
+
+def automaton_of(pattern, tokenizer, end_id=None):
+    end_id = len(tokenizer) if end_id is None else end_id
+    return TokenAutomaton(pattern, token_texts(tokenizer), end_id, len(tokenizer) + 1)
+
+
+def targets(automaton, most):
+    """All token ids that an automaton allows up to <eos>, by trying each."""
+    found, begun = [], [((), automaton.first)]
+    for length in range(most):
+        following = []
+        for token_ids, state in begun:
+            for token in np.flatnonzero(automaton.allowed(state, most - length)):
+                there = automaton.advance(np.array(state), np.array(token))
+                if token == automaton.end_id:
+                    found.append(token_ids)
+                else:
+                    following.append(((*token_ids, int(token)), int(there)))
+        begun = following
+    return found
+
+
+def test_what_is_allowed_is_what_decodes_to_a_match(tokenizer):
+    expression = r"(the )?(c|cat|a|日)+,?"
+    automaton = automaton_of(Pattern.of_expression(expression), tokenizer)
+    found = set(targets(automaton, 4))
+    texts = [tokenizer.decode(token_ids) for token_ids in found]
+    assert found and all(re.fullmatch(expression, text) for text in texts)
+    # All others, of tokens that can be part of such a text.
+    first, later = token_texts(tokenizer)
+    some = [
+        place
+        for place, text in enumerate(zip(first, later))
+        if any(each and set(each) <= set("the ca日,".encode()) for each in text)
+    ]
+    expected = set()
+    for length in (1, 2, 3):
+        for token_ids in itertools.product(some[:14], repeat=length):
+            writes = first[token_ids[0]] and all(later[each] for each in token_ids[1:])
+            if writes and re.fullmatch(expression, tokenizer.decode(token_ids)):
+                expected.add(token_ids)
+    assert {each for each in found if set(each) <= set(some[:14])} == expected
+
+
+def test_a_target_ends_before_there_is_no_room():
+    table = CharacterTable.learn(["ab"])
+    automaton = TokenAutomaton(Pattern.of_expression("(ab)+"), token_texts(table), 3, len(table))
+    a, b, eos = table.id_of("a"), table.id_of("b"), 3
+    assert automaton.distances[automaton.first] == 3
+    assert not automaton.allowed(automaton.first, 2).any()
+    assert np.flatnonzero(automaton.allowed(automaton.first, 3)).tolist() == [a]
+    end_of_ab = automaton.advance(
+        np.array(automaton.advance(np.array(automaton.first), np.array(a))), np.array(b)
+    )
+    assert np.flatnonzero(automaton.allowed(end_of_ab, 2)).tolist() == [eos]
+    assert np.flatnonzero(automaton.allowed(end_of_ab, 3)).tolist() == [eos, a]
+    assert automaton.advance(np.array(end_of_ab), np.array(eos)) == automaton.ended
+    assert not automaton.allowed(automaton.ended, 9).any()
+    assert not automaton.allowed(automaton.dead, 9).any()
+
+
+def test_what_the_vocabulary_can_not_finish_is_never_begun():
+    table = CharacterTable.learn(["abx"])
+    texts = token_texts(table)
+    automaton = TokenAutomaton(Pattern.of_expression("xyz|ab"), texts, 3, len(table))
+    assert np.flatnonzero(automaton.allowed(automaton.first, 9)).tolist() == [table.id_of("a")]
+    nothing = TokenAutomaton(Pattern.of_expression("xyz"), texts, 3, len(table))
+    assert nothing.distances[nothing.first] == NEVER
+    choices = TokenAutomaton(Pattern.of_texts(["ab", "xyz", "x"]), texts, 3, len(table))
+    assert [choices.writes(each) for each in ("ab", "xyz", "x", "a")] == [True, False, True, False]
+
+
+def test_a_first_token_loses_its_space_and_one_behind_a_prompt_keeps_it():
+    tokenizer = sentence_pieces()
+    cat = tokenizer.id_of("▁cat")
+    for expression, at_first, behind in (("cat", True, False), (" cat", False, True)):
+        automaton = automaton_of(Pattern.of_expression(expression), tokenizer)
+        assert automaton.allowed(automaton.first, 9)[cat] == at_first
+        assert automaton.allowed(automaton.behind, 9)[cat] == behind
+
+
+def test_a_large_vocabulary_gives_up_rows_that_it_keeps(monkeypatch):
+    from serving.text import token_automaton
+
+    tokenizer = byte_level()
+    automaton = automaton_of(Pattern.of_expression("[a-z ]{7}"), tokenizer)
+    states = np.arange(len(automaton.distances))
+    expected = automaton.next_states(states)
+    monkeypatch.setattr(token_automaton, "MOST_AT_ONCE", 3 * automaton.vocab_size)
+    again = automaton_of(Pattern.of_expression("[a-z ]{7}"), tokenizer)
+    np.testing.assert_array_equal(again.next_states(states), expected)
+    assert len(again._rows) <= 4
+
+
+def test_byte_pairs_of_gpt2_write_any_text():
+    seen = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    characters = [chr(each) for each in seen] + [chr(256 + n) for n in range(256 - len(seen))]
+    tokenizer = byte_pairs({each: n for n, each in enumerate([*characters, "<|endoftext|>"])}, [])
+    first, later = token_texts(tokenizer)
+    assert first is later and first[256] is None
+    assert sorted(first[:256]) == [bytes([byte]) for byte in range(256)]
