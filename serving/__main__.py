@@ -17,6 +17,7 @@ from .describe import describe, table
 from .lines import answered, arguments, batches, from_json, inputs, lines, taken
 from .manifest import read_bundle, verify_files
 from .printing import as_content, as_json_line, as_line
+from .replacing import replacement
 
 PROGRAM = "seqkeras-serving"
 CALL = "python -m serving" if __package__ == "serving" else PROGRAM  # what a user types
@@ -79,30 +80,30 @@ def bench(options):
             values = list(_taken(pipeline, options, inputs(pipeline, texts, options.json_input)))
     if not values:
         raise ValueError("bench: there is nothing to answer; name a file of texts with --input.")
-    if options.json:
-        open(options.json, "ab").close()  # refuses before anything is measured
-    rows = [
-        measure(pipeline, values, size, options.seconds, options.repeats, **chosen)
-        for size in options.batch_sizes
-    ]
+    with replacement(options.json) as write:  # refuses before anything is measured
+        rows = [
+            measure(pipeline, values, size, options.seconds, options.repeats, **chosen)
+            for size in options.batch_sizes
+        ]
+        measured = _measured(pipeline, values, options, chosen, machine())
+        write(json.dumps({"measured": measured, "rows": rows}, indent=2) + "\n")
     print(table([list(rows[0]), *([f"{value:g}" for value in row.values()] for row in rows)]))
+    print(f"measured: {measured}")
+
+
+def _measured(pipeline, values, options, chosen, machine):
+    """Return in words what figures are of."""
     if "num_beams" in _options_of(pipeline):
         chosen = {"num_beams": pipeline.manifest.decoding.num_beams} | chosen
-    measured = ", ".join(
-        [
-            pipeline.manifest.name,
-            options.precision or "float32",
-            *(f"{name} {value}" for name, value in chosen.items()),
-            f"{len(values)} different inputs in turn",
-            "text in to text out",
-            f"{options.threads or 'default'} thread{'' if options.threads == 1 else 's'}",
-        ]
-    )
-    measured += f"; {machine()}"
-    print(f"measured: {measured}")
-    if options.json:
-        content = json.dumps({"measured": measured, "rows": rows}, indent=2)
-        Path(options.json).write_text(content + "\n", encoding="utf-8")
+    parts = [
+        pipeline.manifest.name,
+        options.precision or "float32",
+        *(f"{name} {value}" for name, value in chosen.items()),
+        f"{len(values)} different inputs in turn",
+        "text in to text out",
+        f"{options.threads or 'default'} thread{'' if options.threads == 1 else 's'}",
+    ]
+    return f"{', '.join(parts)}; {machine}"
 
 
 def inspect(options):

@@ -15,7 +15,7 @@ from .batching import TOKEN_BUDGET, batches
 from .constraints import Constraints, constraint_of, require_constraint
 from .inputs import each_of, one_or_all, open_tokenizer, require_text
 from .options import Options, complete, processors_of
-from .pieces import Detokenizer, Growing, cut, pieces
+from .pieces import Detokenizer, Growing, cut, finite, no_answer, pieces
 from .translate import require_vocabulary
 
 
@@ -114,6 +114,7 @@ class Generate:
 
         Raises:
             ValueError: if the prompt or an option is refused, or several answers would be followed.
+            BundleError: on the way, if the graph gives no finite log-probability.
         """
         if options.get("num_beams") is None:
             options["num_beams"] = 1
@@ -221,7 +222,8 @@ class Generate:
         if options.echo and row.text:
             yield row.text
         detokenizer = Detokenizer(self._tokenizer, row.token_ids)
-        yield from pieces(self._steps([row], options, found, common), detokenizer, options.stop)
+        followed = finite(self._steps([row], options, found, common), "Generate")
+        yield from pieces(followed, detokenizer, options.stop)
 
     def _found(self, rows, options):
         """Return what the steps extend, and how many tokens of the prompts are read at once."""
@@ -298,7 +300,7 @@ def _joined(shares):
     """
     answers = [answer for share in shares for answer in share]
     if not answers:
-        raise BundleError("Generate: the graph gave no finite log-probability.")
+        raise no_answer("Generate")
     best, *others = answers
     return dataclasses.replace(best, alternatives=tuple(others))
 

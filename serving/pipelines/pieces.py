@@ -2,6 +2,9 @@
 
 import os
 
+import numpy as np
+
+from ..manifest import BundleError
 from ..text import Subwords
 
 INCOMPLETE = "\ufffd"  # what stands for bytes that are no whole character
@@ -120,6 +123,23 @@ def pieces(found, detokenizer, stop=()):
     text, _ = cut(detokenizer.text(token_ids), stop)
     if len(text) > len(given):
         yield text[len(given) :]
+
+
+def no_answer(pipeline):
+    """Return the error that a pipeline raises whose graphs give no number."""
+    return BundleError(f"{pipeline}: the graphs gave no finite log-probability.")
+
+
+def finite(found, pipeline):
+    """Yield what `found` yields, a `Greedy` of one source, while its log-probability is a number.
+
+    Raises:
+        BundleError: in the name of the pipeline, if it is none.
+    """
+    for each in found:
+        if not np.isfinite(each.totals[0]):
+            raise no_answer(pipeline)
+        yield each
 
 
 def _begun(text, stop):

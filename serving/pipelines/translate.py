@@ -15,7 +15,7 @@ from .batching import TOKEN_BUDGET, answer_in_batches
 from .constraints import Constraints, constraint_of, require_constraint
 from .inputs import encoded, one_or_all, open_tokenizer, require_token, require_words, too_long
 from .options import require_beams, require_early_stopping, require_penalty
-from .pieces import Detokenizer, pieces
+from .pieces import Detokenizer, finite, no_answer, pieces
 
 SHORTEST = 16  # tokens: a shorter source takes as much of the token budget, for its target's sake
 
@@ -96,6 +96,7 @@ class Translate:
 
         Raises:
             ValueError: if the text is refused.
+            BundleError: on the way, if the graphs give no finite log-probability.
         """
         require_flag("Translate: truncate", truncate)
         step = self._step(False, self._automaton(None, None))
@@ -206,11 +207,11 @@ class Translate:
 
     def _stream(self, step, row, greedy):
         found = steps(*self._begin(step, [row]), greedy)
-        yield from pieces(found, self._detokenizer)
+        yield from pieces(finite(found, "Translate"), self._detokenizer)
 
     def _answer(self, hypotheses, row):
         if not hypotheses:
-            raise BundleError("Translate: the graphs gave no finite log-probability.")
+            raise no_answer("Translate")
         best, *others = (self._translation(hypothesis, row) for hypothesis in hypotheses)
         return Translation(**vars(best) | {"alternatives": tuple(others)})
 

@@ -297,6 +297,18 @@ def test_bench_prints_a_table_and_says_what_it_measured(run, tmp_path):
         assert row["texts_per_second"] > 0
 
 
+def test_bench_keeps_the_old_figures_until_it_has_new_ones(run, tmp_path, monkeypatch):
+    (tmp_path / "bench.json").write_text("old")
+
+    def interrupted(*_, **__):
+        assert (tmp_path / "bench.json").read_text() == "old"
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("serving.bench.measure", interrupted)
+    assert run("bench", "--json", str(tmp_path / "bench.json"))[0] == 130
+    assert (tmp_path / "bench.json").read_text() == "old"
+
+
 def test_bench_measures_for_the_seconds_given(run):
     status, output, _ = run("bench", "--batch-sizes", "2", "--seconds", "0.05")
     assert status == 0

@@ -247,5 +247,7 @@ def test_decoding_beyond_the_vocabulary_is_refused(bundle, name, most):
 def test_a_model_that_gives_no_number_is_refused(tmp_path):
     model = ToyModel()
     model.W[:] = np.nan
-    with pytest.raises(serving.BundleError, match="the graphs gave no finite log-probability"):
-        serving.load(write_bundle(tmp_path / "toy", model))("up|bad")
+    pipeline = serving.load(write_bundle(tmp_path / "toy", model))
+    for answer in (pipeline, lambda text: next(pipeline.stream(text))):
+        with pytest.raises(serving.BundleError, match="the graphs gave no finite log-probability"):
+            answer("up|bad")

@@ -374,6 +374,9 @@ def test_a_model_that_gives_no_number_is_refused(tmp_path):
     for options in ({}, {"num_beams": 3}, {"sample": True}):
         with pytest.raises(serving.BundleError, match="gave no finite log-probability"):
             pipeline("a", **options)
+    for options in ({}, {"sample": True}, {"stop": "b"}):
+        with pytest.raises(serving.BundleError, match="gave no finite log-probability"):
+            next(pipeline.stream("a", **options))
 
 
 def test_the_manifest_holds_the_defaults(tmp_path, generate):
