@@ -16,7 +16,8 @@ from . import __version__, load
 from .describe import describe, table
 from .lines import answered, arguments, batches, from_json, inputs, lines, taken
 from .manifest import read_bundle, verify_files
-from .printing import as_content, as_json_line, as_line
+from .parsing import as_json
+from .printing import as_content, as_line, in_line, in_lines, printable
 from .replacing import replacement
 
 PROGRAM = "seqkeras-serving"
@@ -28,8 +29,8 @@ INTERRUPTED, PIPE_CLOSED = 130, 141  # what a shell reports for SIGINT and SIGPI
 def main(argv=None):
     """Run the command line `argv` and return the exit status."""
     try:
-        options = _parse(sys.argv[1:] if argv is None else argv)
         _open("standard output", sys.stdout).reconfigure(encoding="utf-8")
+        options = _parse(sys.argv[1:] if argv is None else argv)
         options.run(options)
         sys.stdout.flush()
         return 0
@@ -37,8 +38,8 @@ def main(argv=None):
         status = INTERRUPTED
     except BrokenPipeError:
         status = PIPE_CLOSED
-    except (ImportError, OSError, ValueError) as error:
-        print(f"{PROGRAM}: {_message(error)}", file=sys.stderr)
+    except (ImportError, MemoryError, OSError, ValueError) as error:
+        print(f"{PROGRAM}: {in_line(printable(_message(error)))}", file=sys.stderr)
         status = 1
     _flush_or_drop_output()
     return status
@@ -57,11 +58,11 @@ def predict(options):
         list(_taken(pipeline, options, *together))  # refuses any before one is answered
     else:
         together = batches(given, 1 if sys.stdin.isatty() else AT_ONCE)
-    as_json = options.json or options.attention or options.words
+    in_json = options.json or options.attention or options.words
     for batch in together:
         for given, answer in answered(pipeline, batch, **chosen):
-            if as_json:
-                print(as_json_line({"input": given, **as_content(answer)}))
+            if in_json:
+                print(as_json({"input": given, **as_content(answer)}))
             else:
                 _print(as_line(answer, options.n_best or 1))
         sys.stdout.flush()
@@ -88,7 +89,7 @@ def bench(options):
         measured = _measured(pipeline, values, options, chosen, machine())
         write(json.dumps({"measured": measured, "rows": rows}, indent=2) + "\n")
     print(table([list(rows[0]), *([f"{value:g}" for value in row.values()] for row in rows)]))
-    print(f"measured: {measured}")
+    print(printable(in_line(f"measured: {measured}")))
 
 
 def _measured(pipeline, values, options, chosen, machine):
@@ -117,7 +118,7 @@ def inspect(options):
     if options.json:
         print(manifest.to_json(), end="")
     else:
-        print(describe(manifest))
+        print(printable(in_lines(describe(manifest))))
         print(f"verified: the sha256 of all {len(manifest.files)} files is the manifest's.")
 
 
@@ -127,6 +128,7 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message):
         if self.takes_inputs and message.startswith("unrecognized arguments: -"):
             message += "; an input that begins with - stands behind --"
+        message = in_line(printable(message))
         self.exit(2, f"{PROGRAM}: {message}; see {self.prog} --help\n")
 
 
@@ -315,7 +317,7 @@ def _stream(pipeline, options):
     chosen = _chosen(pipeline, pipeline.stream, options)
     for given in _taken(pipeline, options, _inputs(pipeline, options)):
         for piece in pipeline.stream(given, **chosen):
-            _print(piece, end="", flush=True)
+            _print(in_lines(piece), end="", flush=True)
         print(flush=True)
 
 
@@ -339,6 +341,8 @@ def _message(error):
         return f"{error.filename or 'output'}: {error.strerror}"
     if isinstance(error, ImportError):
         return f"{error}: pip install -r {Path(__file__).with_name('requirements.txt')}"
+    if isinstance(error, MemoryError):
+        return "there is not enough memory; ask for a smaller --token-budget, or for less at once."
     return str(error)
 
 

@@ -1,8 +1,13 @@
 """What a caller may give, and how it is shown when it is refused."""
 
+import contextlib
+import itertools
 import math
 import numbers
 import operator
+import reprlib
+
+MOST_SHOWN = 50  # characters
 
 
 def require_count(name, value, most=None):
@@ -38,15 +43,42 @@ def require_number(name, value, least=-math.inf, most=math.inf):
     Raises:
         ValueError: if it is none.
     """
-    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    if not is_number or not least <= value <= most:
+    number = math.nan
+    if isinstance(value, numbers.Real) and not isinstance(value, bool):
+        with contextlib.suppress(OverflowError):  # a whole number beyond float64
+            number = float(value)
+    if not least <= number <= most:
         bounds = "" if math.isinf(least) else f" from {least:g} to {most:g}"
         raise ValueError(f"{name} must be a number{bounds}; received {shown(value)}.")
-    return float(value)
+    return number
 
 
 def shown(value):
     """Return a value for an error: a short text as it is written, else its type with it."""
-    text = " ".join(repr(value).split())
-    text = text if len(text) <= 50 else f"{text[:49]}…"
+    text = " ".join(_REPR.repr(value).split())
+    text = text if len(text) <= MOST_SHOWN else f"{text[: MOST_SHOWN - 1]}…"
     return text if isinstance(value, str) or value is None else f"{type(value).__name__} {text}"
+
+
+class _Repr(reprlib.Repr):
+    """`repr` of the begin of a value, whose size and depth may be any."""
+
+    def __init__(self):
+        super().__init__()
+        self.maxlevel = 20
+        self.maxlist = self.maxtuple = self.maxdict = self.maxset = MOST_SHOWN
+        self.maxstring = self.maxother = 4 * MOST_SHOWN
+
+    def repr_dict(self, value, level):
+        if level <= 0:
+            return "{...}"
+        inner = itertools.islice(value.items(), self.maxdict)
+        parts = (f"{self.repr1(k, level - 1)}: {self.repr1(v, level - 1)}" for k, v in inner)
+        return f"{{{', '.join(parts)}}}"
+
+    def repr_int(self, value, level):  # Python itself refuses to write thousands of digits
+        huge = value.bit_length() > 1000
+        return f"of {value.bit_length()} bits" if huge else repr(value)
+
+
+_REPR = _Repr()

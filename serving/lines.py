@@ -3,9 +3,8 @@
 A line is a text; or texts with tabs between, for a pipeline that takes several; or JSON.
 """
 
-import json
-
 from .checks import shown
+from .parsing import parse_json
 
 
 def arguments(texts):
@@ -109,8 +108,8 @@ def from_json(value):
 
 def _from_json(text, name):
     try:
-        return from_json(json.loads(text))
-    except (ValueError, RecursionError) as error:
+        return from_json(parse_json(text))
+    except ValueError as error:
         raise ValueError(f"{name} must be JSON; received {shown(text)}: {error}.") from error
 
 

@@ -6,12 +6,14 @@ program from us. 32 steps of a Transformer of base size on two cores took 148 ms
 and 156 with onnxruntime's own spinning; beside another busy program 251, 207 and 309.
 """
 
+import posixpath
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import onnxruntime
 
 from .checks import require_count, shown
+from .external_data import external_files
 from .manifest import BundleError
 
 QUIET = 4  # onnxruntime's log severity: fatal errors only; the others arrive as exceptions
@@ -113,6 +115,7 @@ def open_session(folder, manifest, role, runtime, inputs, outputs, optional=froz
             f"{folder}: manifest.json names no {role} graph. Export the bundle again."
         )
     graph = graphs[role]
+    _require_listed_weights(folder, graph)
     try:
         session = runtime.session(folder / graph.file)
     except Exception as error:  # onnxruntime's exceptions have no base of their own
@@ -141,6 +144,28 @@ def open_session(folder, manifest, role, runtime, inputs, outputs, optional=froz
             "Export the bundle again."
         )
     return _Session(session, role, folder / graph.file, runtime.observe)
+
+
+def _require_listed_weights(folder, graph):
+    """Raise a BundleError if a graph reads weights from a file that is not in the manifest.
+
+    The manifest's are held against their sha256; of another nobody knows what is in it.
+    """
+    try:
+        names = external_files(folder / graph.file)
+    except ValueError as error:
+        raise BundleError(
+            f"{folder}: {graph.file} is no ONNX graph: {error}. Export the bundle again."
+        ) from error
+    except OSError as error:
+        raise BundleError(f"{folder}: {graph.file} can not be read: {error.strerror}.") from error
+    own = posixpath.dirname(graph.file)
+    unlisted = [each for each in names if posixpath.join(own, each) not in graph.weights]
+    if unlisted:
+        raise BundleError(
+            f"{folder}: {graph.file} reads weights from {', '.join(map(repr, unlisted))}, which "
+            "manifest.json does not name among its weights. Export the bundle again."
+        )
 
 
 class _Session:

@@ -1,12 +1,13 @@
 """Answers as a line to read, or as what JSON holds."""
 
 import dataclasses
-import json
-import re
 
 from . import results
 
-ENDS = str.maketrans({"\n": r"\n", "\r": r"\r", "\t": r"\t"})  # of a line or a column
+# A terminal obeys control characters, and some end a line or a column.
+CONTROLS = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0))}
+ENDS = CONTROLS | str.maketrans({"\n": r"\n", "\r": r"\r", "\t": r"\t"})
+KEPT = {code: escape for code, escape in CONTROLS.items() if chr(code) not in "\n\t"}
 
 
 def as_line(answer, n_best=1):
@@ -39,10 +40,19 @@ def as_content(answer):
     return answer
 
 
-def as_json_line(content):
-    """Return JSON as one line that UTF-8 can hold: only a lone surrogate is escaped."""
-    text = json.dumps(content, ensure_ascii=False)
-    return re.sub("[\ud800-\udfff]", lambda found: f"\\u{ord(found[0]):04x}", text)
+def in_line(text):
+    """Return a text without what would begin a new line or column, or steer a terminal."""
+    return text.translate(ENDS)
+
+
+def in_lines(text):
+    """Return a text without what would steer a terminal; new lines and tabs stay."""
+    return text.translate(KEPT)
+
+
+def printable(text):
+    """Return a text with each lone surrogate escaped, which UTF-8 can not hold."""
+    return text.encode(errors="backslashreplace").decode()
 
 
 def _is_default(value, default):
@@ -62,33 +72,28 @@ def _rounded(value):
     return float(f"{value:.7g}")
 
 
-def _in_line(text):
-    """Return a text without what would begin a new line or column."""
-    return text.translate(ENDS)
-
-
 def _text(answer):
-    return _in_line(answer.text)
+    return in_line(answer.text)
 
 
 def _text_and_score(answer):
-    return f"{_in_line(answer.text)}\t{answer.score:.4f}"
+    return f"{in_line(answer.text)}\t{answer.score:.4f}"
 
 
 def _classification(answer):
     if answer.nodes:
-        return "".join(f"{_in_line(node.text)}\t{_classes(node)}\n" for node in answer.nodes)
+        return "".join(f"{in_line(node.text)}\t{_classes(node)}\n" for node in answer.nodes)
     return _classes(answer)
 
 
 def _classes(answer):
     if not answer.scores:
         return f"{answer.score:.4f}"
-    return "\t".join(f"{label}\t{answer.scores[label]:.4f}" for label in answer.labels)
+    return "\t".join(f"{in_line(label)}\t{answer.scores[label]:.4f}" for label in answer.labels)
 
 
 def _tagging(answer):
-    return " ".join(f"{word.text}/{word.tag}" for word in answer.words)
+    return " ".join(f"{in_line(word.text)}/{in_line(word.tag)}" for word in answer.words)
 
 
 def _embedding(answer):
@@ -96,8 +101,11 @@ def _embedding(answer):
 
 
 def _filling(answer):
-    masks = (" ".join(f"{each.token} {each.score:.4f}" for each in mask) for mask in answer.masks)
-    return "\t".join([_in_line(answer.text), *masks])
+    masks = (
+        " ".join(f"{in_line(each.token)} {each.score:.4f}" for each in mask)
+        for mask in answer.masks
+    )
+    return "\t".join([in_line(answer.text), *masks])
 
 
 def _forecasting(answer):

@@ -12,8 +12,11 @@ NUMERIC = {"keras", "tensorflow", "numpy"}
 
 # Where (the first that fits): which modules of ours, and which packages from outside.
 TABLE = {
-    "serving/text/": ({"serving.text"}, {"numpy", "tokenizers", "sentencepiece"}),
-    "serving/manifest/": ({"serving.manifest"}, set()),
+    "serving/text/": (
+        {"serving.text", "serving.parsing"},
+        {"numpy", "tokenizers", "sentencepiece"},
+    ),
+    "serving/manifest/": ({"serving.manifest", "serving.parsing"}, set()),
     "serving/grpc_server.py": ({"serving"}, {"numpy", "onnxruntime", "grpc"}),
     "serving/": ({"serving"}, {"numpy", "onnxruntime"}),
     "seqkeras/data/date": (

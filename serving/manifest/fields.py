@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import sys
 import types
 
 
@@ -59,7 +60,7 @@ def _parse(kind, value, where, problems):
         if not inner:
             return value
         return {k: _parse(inner[1], v, f"{where}.{k}", problems) for k, v in value.items()}
-    if kind is float and type(value) is int:
+    if kind is float and type(value) is int and abs(value) <= sys.float_info.max:
         return float(value)
     if type(value) not in (kind, *others):
         expected = " or ".join(_JSON_NAMES[k] for k in (container, *others))

@@ -1,11 +1,13 @@
 """A bundle's manifest and files, read, written and verified."""
 
+import errno
 import hashlib
 import os
+import stat
 import time
 from pathlib import Path
 
-from .format import MANIFEST, BundleError, FileEntry, Manifest
+from .format import MANIFEST, MOST_BYTES, BundleError, FileEntry, Manifest
 
 MOST_SHOWN = 300  # characters of a folder that is not there
 PAUSES = 20 * (0.05,)  # seconds between the attempts to read a bundle that is being replaced
@@ -19,13 +21,28 @@ def read_manifest(folder):
     """
     folder = Path(folder)
     try:
-        text = (folder / MANIFEST).read_bytes()
+        with open_file(folder / MANIFEST) as stream:
+            text = stream.read(MOST_BYTES + 1)  # of a longer one no more, and it is refused
     except (OSError, ValueError) as error:
         raise BundleError(_missing(folder, error)) from error
     try:
         return Manifest.from_json(text)
     except BundleError as error:
         raise BundleError(f"{folder}: {error}") from error
+
+
+def open_file(path):
+    """Open a file to read its bytes.
+
+    Raises:
+        OSError: if there is none, or it is a folder, a pipe or a device, which may have no end.
+    """
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    stream = os.fdopen(os.open(path, flags), "rb")  # a pipe's writer is not waited for
+    if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+        stream.close()
+        raise OSError(errno.EINVAL, "it is a pipe or a device; expected a file", str(path))
+    return stream
 
 
 def write_manifest(folder, manifest):
@@ -44,7 +61,7 @@ def describe_files(folder):
     folder = Path(folder)
     files = {file.relative_to(folder).as_posix(): file for file in folder.rglob("*")}
     return {
-        path: FileEntry(bytes=file.stat().st_size, sha256=_sha256(file))
+        path: _entry(file)
         for path, file in sorted(files.items())
         if file.is_file() and path != MANIFEST
     }
@@ -112,9 +129,9 @@ def _is_being_replaced(folder, before):
 def _seen(folder):
     """Return the manifest's bytes and which file they are, or None if it can not be read."""
     try:  # a bundle that was replaced twice may have an equal manifest again
-        with open(folder / MANIFEST, "rb") as stream:
+        with open_file(folder / MANIFEST) as stream:
             status = os.fstat(stream.fileno())
-            return stream.read(), status.st_ino, status.st_mtime_ns
+            return stream.read(MOST_BYTES + 1), status.st_ino, status.st_mtime_ns
     except (OSError, ValueError):  # a path that holds NUL is a ValueError
         return None
 
@@ -151,11 +168,12 @@ def _shown(folder):
 
 def _file_problem(file, name, expected):
     try:
-        size = file.stat().st_size
-        if size != expected.bytes:
-            return f"{name} has {size} bytes, expected {expected.bytes}: truncated or altered"
-        if _sha256(file) != expected.sha256:
-            return f"{name} does not have the manifest's sha256: altered"
+        with open_file(file) as stream:
+            size = os.fstat(stream.fileno()).st_size
+            if size != expected.bytes:
+                return f"{name} has {size} bytes, expected {expected.bytes}: truncated or altered"
+            if _sha256(stream) != expected.sha256:
+                return f"{name} does not have the manifest's sha256: altered"
     except FileNotFoundError:
         return f"{name} is missing"
     except OSError as error:
@@ -163,6 +181,10 @@ def _file_problem(file, name, expected):
     return None
 
 
-def _sha256(file):
-    with open(file, "rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+def _entry(file):
+    with open_file(file) as stream:
+        return FileEntry(bytes=os.fstat(stream.fileno()).st_size, sha256=_sha256(stream))
+
+
+def _sha256(stream):
+    return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -1,14 +1,16 @@
 """What a manifest holds, as dataclasses that refuse what contradicts itself."""
 
 import dataclasses
-import json
 from dataclasses import dataclass, field
 
+from ..parsing import as_json, parse_json
 from .fields import parse_fields
 
 SCHEMA_VERSION = 3
 MANIFEST = "manifest.json"
 STATE_IS_PER = ("beam", "source")
+MOST_BYTES = 2**24  # of a manifest
+LARGEST = 2**31 - 1  # of a length or an id: what every index of onnxruntime and NumPy can hold
 HEX_DIGITS = "0123456789abcdef"
 MOST_PENALTY = 10  # of GNMT's length penalty, either way
 
@@ -182,8 +184,7 @@ class Manifest:
 
     def to_json(self):
         """Return the manifest as JSON text that `from_json` reads back."""
-        text = json.dumps(dataclasses.asdict(self), indent=2, ensure_ascii=False, allow_nan=False)
-        return text + "\n"
+        return as_json(dataclasses.asdict(self), indent=2, allow_nan=False) + "\n"
 
     @classmethod
     def from_json(cls, text):
@@ -193,9 +194,14 @@ class Manifest:
             BundleError: if it is not JSON, has a newer schema, or, with every reason, if fields
                 are missing, unknown or wrong.
         """
+        if len(text) > MOST_BYTES:
+            raise BundleError(
+                f"{MANIFEST} must have at most {MOST_BYTES:,} bytes; it has more. "
+                "Copy or export the bundle again."
+            )
         try:
-            content = json.loads(text, parse_constant=_refuse_constant)
-        except (ValueError, RecursionError) as error:
+            content = parse_json(text, parse_constant=_refuse_constant)
+        except ValueError as error:
             raise BundleError(
                 f"{MANIFEST} is not valid JSON ({error}): it is truncated or altered. "
                 "Copy or export the bundle again."
@@ -222,8 +228,9 @@ class Manifest:
             ("decoding.start_id", self.decoding.start_id, 0),
             ("decoding.end_id", self.decoding.end_id, 0),
         ):
-            if value < least:
-                yield f"{name} must be at least {least}; received {value}"
+            if not least <= value <= LARGEST:
+                bound = f"at least {least}" if value < least else f"at most {LARGEST}"
+                yield f"{name} must be {bound}; received {value}"
         if not abs(self.decoding.length_penalty) <= MOST_PENALTY:
             yield (
                 f"decoding.length_penalty must be from -{MOST_PENALTY} to {MOST_PENALTY}; "

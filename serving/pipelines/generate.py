@@ -13,7 +13,7 @@ from ..session import LanguageModel
 from ..text import CharacterTable
 from .batching import TOKEN_BUDGET, batches
 from .constraints import Constraints, constraint_of, require_constraint
-from .inputs import each_of, one_or_all, open_tokenizer, require_text
+from .inputs import each_of, one_or_all, open_tokenizer, require_length, require_text
 from .options import Options, complete, processors_of
 from .pieces import Detokenizer, Growing, cut, finite, no_answer, pieces
 from .translate import require_vocabulary
@@ -133,7 +133,10 @@ class Generate:
             ValueError: beginning with `name`, if it can not be answered with so many new tokens.
         """
         require_text(text, name, surrogates=isinstance(self._tokenizer, CharacterTable))
-        token_ids, limits = self._token_ids(text), self.manifest.limits
+        limits = self.manifest.limits
+        if not truncate:
+            require_length(text, limits.target_length, name)
+        token_ids = self._token_ids(text)
         room = min(limits.target_length - max_new_tokens, limits.source_length)
         if room < 1:
             raise ValueError(

@@ -7,6 +7,8 @@ from ..checks import require_count, require_flag, shown
 from ..manifest import BundleError
 from ..text import SentencePieces, Subwords, read_tokenizer
 
+MOST_CHARACTERS = 2**22  # of a text, or 1,000 for each token of its limit if these are more
+
 
 def each_of(inputs, name, plural=None):
     """Return the inputs as a list, and a name of each for errors.
@@ -94,6 +96,20 @@ def require_text(text, name, surrogates=False):
         raise ValueError(
             f"{name} must hold no lone surrogate; received {text[error.start]!r} at {error.start}."
         ) from error
+
+
+def require_length(text, limit, name):
+    """Raise a ValueError if a text is far over a limit, before it is split into tokens.
+
+    The tokens of 100 MB of text would take 3 GB.
+
+    Args:
+        text: the text.
+        limit: the most tokens.
+        name: of the text, for errors.
+    """
+    if len(text) > max(MOST_CHARACTERS, 1000 * limit):
+        raise ValueError(too_long(name, len(text), f"{limit} tokens", "characters"))
 
 
 def require_token(found, name):
@@ -201,6 +217,9 @@ class TextReader:
         return encodings
 
     def _fitted(self, names, truncate, *texts):
+        if not truncate:
+            for text, name in zip(texts, names):
+                require_length(text, self.limit, name)
         encoding = self.tokenizer.analyze(*texts)
         if _runs(encoding.offsets) < len(texts):  # only then is it worth to read them again
             for text, name in zip(texts, names):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from ..manifest import BundleError
 from ..text import CharacterTable, Subwords, WordTable, pad
 from ..text.packing import pad_nested
-from .inputs import TextReader, open_tokenizer, require_token, too_long
+from .inputs import TextReader, open_tokenizer, require_length, require_token, too_long
 from .model import TOKENS, Packing
 from .spelled_words import spelled, words_within
 from .windows import Windows
@@ -71,6 +71,8 @@ class SubwordQuestions:
             ValueError: beginning with `name`, if it can not be answered.
         """
         limit, stride = self._settings.question_length, self._settings.stride
+        if not truncate:
+            require_length(question, limit, f"{name}, question")
         length = len(self._tokenizer.encode(question))
         require_token(length, f"{name}, question")
         if length > limit and not truncate:

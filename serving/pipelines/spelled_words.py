@@ -6,7 +6,7 @@ import numpy as np
 
 from ..text import CharacterTable, word_places
 from ..text.packing import pad_nested
-from .inputs import open_tokenizer, require_words, too_long
+from .inputs import open_tokenizer, require_length, require_words, too_long
 from .model import Packing
 
 
@@ -16,6 +16,8 @@ def words_within(text, name, limit, truncate):
     Raises:
         ValueError: beginning with `name`, if there is none, or one too many and not `truncate`.
     """
+    if not truncate:
+        require_length(text, limit, name)
     places = word_places(text)
     if not places:
         raise ValueError(f"{name} has no word; write something to answer.")

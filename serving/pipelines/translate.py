@@ -13,7 +13,15 @@ from ..session import EncoderDecoder
 from ..text import CharacterTable, Encoding, pad
 from .batching import TOKEN_BUDGET, answer_in_batches
 from .constraints import Constraints, constraint_of, require_constraint
-from .inputs import encoded, one_or_all, open_tokenizer, require_token, require_words, too_long
+from .inputs import (
+    encoded,
+    one_or_all,
+    open_tokenizer,
+    require_length,
+    require_token,
+    require_words,
+    too_long,
+)
 from .options import require_beams, require_early_stopping, require_penalty
 from .pieces import Detokenizer, finite, no_answer, pieces
 
@@ -115,9 +123,11 @@ class Translate:
         require_words(text, name, surrogates=characters)
         if self.manifest.text_prefix:
             self._check_prefix(text, name)
+        limit = self.manifest.limits.source_length
+        if not truncate:
+            require_length(text, limit, name)
         encoding = _characters(self._source, text) if characters else self._source.analyze(text)
         require_token(characters or any(encoding.offsets), name)
-        limit = self.manifest.limits.source_length
         if len(encoding) <= limit:
             return encoding
         if not truncate:

@@ -7,7 +7,7 @@ import numpy as np
 from ..checks import shown
 from ..text import WordTable
 from ..text.trees import NO_NODE, Nodes, node_arrays, parse_tree
-from .inputs import open_tokenizer, require_words
+from .inputs import MOST_CHARACTERS, open_tokenizer, require_words
 from .model import ROLE, Packing
 
 INPUTS = frozenset({"token_ids", "lengths", "children", "levels"})
@@ -57,9 +57,10 @@ class TreeReader:
         """
         require_words(text, name)
         count = text.count("(")
-        if count > self._limit:
+        if count > self._limit or len(text) > max(MOST_CHARACTERS, 1000 * self._limit):
+            size = f"{count} nodes" + f" of {len(text)} characters" * (count <= self._limit)
             raise ValueError(
-                f"{name} has {count} nodes; the limit is {self._limit}. "
+                f"{name} has {size}; the limit is {self._limit}. "
                 "A tree is never cut: ask about a part of it."
             )
         try:

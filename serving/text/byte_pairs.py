@@ -1,8 +1,8 @@
 """Byte-level byte-pair encoding, GPT-2's way from text to tokens, and RoBERTa's."""
 
-import json
 from pathlib import Path
 
+from ..parsing import parse_json
 from .subwords import Subwords, require_library
 
 SPECIAL_TOKENS = {
@@ -65,7 +65,7 @@ def read_byte_pairs(vocabulary_file, merges_file):
         ValueError: if a file does not hold that.
     """
     try:
-        vocabulary = json.loads(Path(vocabulary_file).read_bytes())
+        vocabulary = parse_json(Path(vocabulary_file).read_bytes())
     except ValueError as error:
         raise ValueError(f"{vocabulary_file}: must be JSON: {error}.") from error
     if not isinstance(vocabulary, dict) or set(map(type, vocabulary.values())) - {int}:

@@ -70,7 +70,11 @@ def fit(who, lengths, num_special, max_length, truncate):
             f"{who}: there must be at most max_length, {max_length}, tokens; received {total}, "
             f"{num_special} of them special. truncate=True cuts what is too long."
         )
-    for _ in range(total - max_length):
-        longest = max(range(len(kept)), key=lambda place: (kept[place], place))
-        kept[longest] -= 1
-    return kept
+    room = max_length - num_special
+    if len(kept) == 1:
+        return [room]
+    if min(kept) <= room // 2:  # the longer one alone is cut
+        longer = kept.index(max(kept))
+        kept[longer] = room - kept[1 - longer]
+        return kept
+    return [room - room // 2, room // 2]

@@ -1,8 +1,8 @@
 """A tokenizer of any kind from its file, as a bundle's folder `tokenizer/` has one."""
 
-import json
 from pathlib import Path
 
+from ..parsing import parse_json
 from .sentence_pieces import SentencePieces
 from .subwords import Subwords
 from .vocabularies import CharacterTable
@@ -17,7 +17,7 @@ def read_tokenizer(path):
         ImportError: if the library that it needs is not installed.
     """
     try:
-        content = json.loads(Path(path).read_bytes())
+        content = parse_json(Path(path).read_bytes())
     except ValueError as error:
         raise ValueError(f"{path}: a tokenizer's file must be JSON: {error}.") from error
     kinds = {

@@ -11,9 +11,13 @@ import re
 from inspect import signature
 from pathlib import Path
 
+from ..parsing import parse_json
 from .encoding import Encoding, fit, require_text
+from .library import errors_of_library
 
 SPECIAL_TOKENS = ("<pad>", "<s>", "</s>", "<unk>")
+CAN_NOT = "SentencePieces: the tokenizer can not read this text"
+MOST_ID = 2**31 - 1  # of the library's type
 SPACE = "\u2581"  # a piece that begins with it begins a word
 LANGUAGE_CODE = re.compile(">>[^<>]+<<")
 
@@ -39,10 +43,10 @@ class SentencePieces:
     def __init__(self, model, vocabulary=None, prefix=(), suffix=()):
         self._library = _parse(model)
         self.model = bytes(model)
-        self.vocabulary = None if vocabulary is None else dict(vocabulary)
+        self.vocabulary = None if vocabulary is None else _vocabulary(vocabulary)
         self.prefix, self.suffix = tuple(prefix), tuple(suffix)
         if vocabulary is not None:
-            self._tokens = {place: token for token, place in vocabulary.items()}
+            self._tokens = {place: token for token, place in self.vocabulary.items()}
         for token in (*(() if vocabulary is None else ("<unk>",)), *self.prefix, *self.suffix):
             self.id_of(token)
 
@@ -64,8 +68,9 @@ class SentencePieces:
             ValueError: if there is no such token.
         """
         if self.vocabulary is None:
-            found = self._library.piece_to_id(token)
-            found = None if self._library.id_to_piece(found) != token else found
+            with errors_of_library(f"SentencePieces: the vocabulary must hold {token!r}"):
+                found = self._library.piece_to_id(token)
+                found = None if self._library.id_to_piece(found) != token else found
         else:
             found = self.vocabulary.get(token)
         if found is None:
@@ -105,7 +110,8 @@ class SentencePieces:
         """
         require_text("SentencePieces", text)
         if self.vocabulary is None:
-            return self._library.encode(text)
+            with errors_of_library(CAN_NOT):
+                return self._library.encode(text)
         return [self._known_id(token) for token, _ in self._split(text)]
 
     def analyze(self, text, max_length=None, truncate=False):
@@ -147,9 +153,11 @@ class SentencePieces:
         """
         token_ids = [int(each) for each in token_ids]
         tokens = [self.token_of(each) for each in token_ids]
-        if self.vocabulary is None:
-            return self._library.decode(token_ids)
-        return self._library.decode_pieces([each for each in tokens if each not in SPECIAL_TOKENS])
+        with errors_of_library("SentencePieces: the tokenizer can not join tokens"):
+            if self.vocabulary is None:
+                return self._library.decode(token_ids)
+            known = [each for each in tokens if each not in SPECIAL_TOKENS]
+            return self._library.decode_pieces(known)
 
     def to_file(self, path):
         """Write JSON: {"type": "sentencepiece", "model": its bytes in base 64, ...}."""
@@ -166,7 +174,7 @@ class SentencePieces:
         try:
             if not content.startswith(b"{"):
                 return cls(content)
-            fields = json.loads(content)
+            fields = parse_json(content)
             if fields.pop("type", None) != "sentencepiece":
                 raise ValueError('it must hold {"type": "sentencepiece", …}.')
             return cls(base64.b64decode(fields.pop("model"), validate=True), **fields)
@@ -187,7 +195,7 @@ class SentencePieces:
         own = folder / "target_vocab.json"  # of a model whose languages have a vocabulary each
         path = own if side == "target" and own.is_file() else folder / "vocab.json"
         try:
-            vocabulary = json.loads(path.read_bytes())
+            vocabulary = parse_json(path.read_bytes())
         except ValueError as error:
             raise ValueError(f"{path}: must be JSON: {error}.") from error
         model = (folder / f"{side}.spm").read_bytes()
@@ -200,7 +208,9 @@ class SentencePieces:
         rest = text[start:]
         places = _places_of_bytes(rest)
         tokens = [(text[:start], (0, start))] if start else []
-        for piece in self._library.encode(rest, return_type="proto").pieces:
+        with errors_of_library(CAN_NOT):
+            pieces = self._library.encode(rest, return_type="proto").pieces
+        for piece in pieces:
             tokens.append((piece.piece, (start + places[piece.begin], start + places[piece.end])))
         return tokens
 
@@ -218,6 +228,18 @@ class SentencePieces:
             "suffix": self.suffix,
         }
         return json.dumps(fields, ensure_ascii=False)
+
+
+def _vocabulary(given):
+    """A vocabulary as a dictionary, token -> id."""
+    found = dict(given)
+    for token, place in found.items():
+        if not isinstance(token, str) or type(place) is not int or not 0 <= place <= MOST_ID:
+            raise ValueError(
+                f"SentencePieces: the vocabulary must hold the id of each token, from 0 to "
+                f"{MOST_ID}; received {token!r}: {place!r}."
+            )
+    return found
 
 
 def _words_of(pieces):
@@ -241,12 +263,8 @@ def _places_of_bytes(text):
 
 def _parse(model):
     library = require_library()
-    try:
+    with errors_of_library("SentencePieces: model must be the bytes of a SentencePiece model"):
         return library.SentencePieceProcessor(model_proto=bytes(model))
-    except (RuntimeError, TypeError) as error:
-        raise ValueError(
-            f"SentencePieces: model must be the bytes of a SentencePiece model: {error}"
-        ) from error
 
 
 def require_library():

@@ -9,7 +9,10 @@ import re
 from pathlib import Path
 
 from .encoding import Encoding, fit, require_text
+from .library import errors_of_library
 
+CAN_NOT = "Subwords: the tokenizer can not read this text"
+MOST_ID = 2**32 - 1  # of the library's type
 CONTRACTIONS = ("n't", "'m", "'s", "'ve", "'re")
 
 
@@ -38,12 +41,10 @@ class Subwords:
 
     def __init__(self, content):
         library = require_library()
-        try:
+        with errors_of_library("Subwords: content must be that of a tokenizer.json"):
             self._library = library.Tokenizer.from_str(content)
-        except Exception as error:  # the library raises nothing narrower
-            raise ValueError(
-                f"Subwords: content must be that of a tokenizer.json: {error}."
-            ) from error
+            encoding = self._library.encode("", add_special_tokens=False)
+            self._library.post_process(encoding)  # where some damage shows first
         self._library.no_truncation()
         self._library.no_padding()
         parsed = json.loads(content)
@@ -80,7 +81,8 @@ class Subwords:
         Raises:
             ValueError: if the id is not in the vocabulary.
         """
-        found = self._library.id_to_token(index) if index >= 0 else None
+        known = 0 <= index <= MOST_ID
+        found = self._library.id_to_token(index) if known else None
         if found is None:
             raise ValueError(f"Subwords: ids must be under {len(self)}; received {index}.")
         return found
@@ -146,10 +148,11 @@ class Subwords:
         """Return the words that are split into tokens, as normalised: for BERT without accents."""
         require_text("Subwords", text)
         library = self._library
-        text = library.normalizer.normalize_str(text) if library.normalizer else text
-        if library.pre_tokenizer is None:
-            return [text]
-        return [word for word, _ in library.pre_tokenizer.pre_tokenize_str(text)]
+        with errors_of_library(CAN_NOT):
+            text = library.normalizer.normalize_str(text) if library.normalizer else text
+            if library.pre_tokenizer is None:
+                return [text]
+            return [word for word, _ in library.pre_tokenizer.pre_tokenize_str(text)]
 
     def decode(self, token_ids, special_tokens=False):
         """Return the text of `token_ids`.
@@ -167,7 +170,8 @@ class Subwords:
         token_ids = [int(each) for each in token_ids]
         for each in token_ids:
             self.token_of(each)
-        text = self._library.decode(token_ids, skip_special_tokens=not special_tokens)
+        with errors_of_library("Subwords: the tokenizer can not join tokens"):
+            text = self._library.decode(token_ids, skip_special_tokens=not special_tokens)
         return tidy(text) if self.is_word_piece else text
 
     def to_json(self):
@@ -191,7 +195,8 @@ class Subwords:
             raise ValueError(f"{path}: {error}") from error
 
     def _joined(self, *parts):
-        joined = self._library.post_process(*parts)
+        with errors_of_library(CAN_NOT):
+            joined = self._library.post_process(*parts)
         is_special = joined.special_tokens_mask
         # RoBERTa's post-processor has trimmed the parts' places, and trims those joined once more.
         places = iter([place for part in parts for place in part.offsets])
@@ -205,7 +210,8 @@ class Subwords:
 
     def _split(self, text):
         require_text("Subwords", text)
-        return self._library.encode(text, add_special_tokens=False)
+        with errors_of_library(CAN_NOT):
+            return self._library.encode(text, add_special_tokens=False)
 
 
 def _decoders(content):

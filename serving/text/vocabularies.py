@@ -6,9 +6,12 @@ is no change of case, and no special token is added. A SavedModel does the same 
 not handle characters of several code points that have no composed form.
 """
 
+import collections
 import json
 import unicodedata
 from pathlib import Path
+
+from ..parsing import parse_json
 
 SPECIAL_TOKENS = ("<pad>", "<unk>", "<bos>", "<eos>")
 PAD, UNK, BOS, EOS = range(4)
@@ -82,7 +85,7 @@ class Table:
         """
         name, kind = cls.__name__, cls.kind
         try:
-            content = json.loads(Path(path).read_bytes())
+            content = parse_json(Path(path).read_bytes())
         except ValueError as error:
             raise ValueError(f"{name}: {path} is not JSON: {error}.") from error
         if not isinstance(content, dict) or content.pop("type", None) != kind:
@@ -119,7 +122,7 @@ class Table:
                     f"{self._name}: a {self.entry} must be {self.must_be}; received {entry!r}."
                 )
         if len(set(own)) < len(own):
-            repeated = next(each for place, each in enumerate(own) if each in own[:place])
+            repeated, _ = collections.Counter(own).most_common(1)[0]
             raise ValueError(f"{self._name}: {repeated!r} comes twice.")
 
 

@@ -91,6 +91,16 @@ def test_a_newer_schema_is_refused_with_the_way_to_upgrade(name, tmp_path):
         serving.load(folder)
 
 
+@generating
+def test_a_text_far_over_the_limit_is_refused_before_it_is_split(name, folders, monkeypatch):
+    given, where, _ = GENERATING[name]
+    monkeypatch.setattr(CharacterTable, "encode", None)
+    text = given("a" * 10**7)
+    message = f"^{where} has {len(text)} characters; the limit is .* tokens. Nothing was truncated"
+    with pytest.raises(ValueError, match=message):
+        serving.load(folders[name])(text)
+
+
 def change_graph(folder, role, change):
     """Change the inputs that the manifest says a graph has."""
     manifest = read_manifest(folder)

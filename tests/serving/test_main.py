@@ -387,3 +387,72 @@ def test_what_the_manifest_leaves_open_is_left_out(run, bundle):
     status, output, _ = run("inspect", bundle=bundle)
     assert status == 0
     assert not re.search("^(input|example|scores|saved_model)", output, re.MULTILINE)
+
+
+def escaped_everywhere(run, bundle, *arguments):
+    status, output, error = run(*arguments, bundle=bundle)
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]", output + error)
+    return status, output, error
+
+
+def test_names_do_not_steer_a_terminal(run, bundle):
+    manifest = read_manifest(bundle)
+    steering = "\x1b[2J\x9b2J\r\x07"
+    object.__setattr__(manifest, "name", f"toy{steering}")
+    object.__setattr__(manifest, "task", "\ud800")
+    write_manifest(bundle, manifest)
+    shown = r"toy\x1b[2J\x9b2J"
+    status, output, _ = escaped_everywhere(run, bundle, "inspect")
+    assert status == 0
+    assert shown in output
+    status, output, _ = escaped_everywhere(run, bundle, "inspect", "--json")
+    assert json.loads(output)["name"] == f"toy{steering}"
+    assert json.loads(output)["task"] == "\ud800"
+    options = ["--repeats", "1", "--batch-sizes", "1"]
+    assert shown in escaped_everywhere(run, bundle, "bench", *options)[1]
+    status, _, error = escaped_everywhere(run, bundle, "predict", f"up|a{steering}", "left|\x1b")
+    assert (status, error.count("\n")) == (1, 1)
+    status, _, error = escaped_everywhere(run, f"none{steering}\n", "inspect")
+    assert (status, error.count("\n")) == (1, 1)
+
+
+def test_a_wrong_command_does_not_steer_a_terminal(capsys):
+    with pytest.raises(SystemExit):
+        main(["\x1b[2J\ud800\n"])
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert "\x1b" not in error
+
+
+@pytest.mark.parametrize("levels", [102, 990, 10**5])
+def test_inputs_that_are_nested_too_deep_are_refused(run, levels):
+    text = "[" * levels + "]" * levels
+    status, output, error = run("predict", "--json-input", stdin=text.encode())
+    assert (status, output) == (1, "")
+    assert re.fullmatch(
+        r"seqkeras-serving: standard input, line 1: text must be JSON; received '\[+…: it is "
+        r"nested over 100 levels deep.\n",
+        error,
+    )
+
+
+def test_too_little_memory_is_one_line(run, monkeypatch):
+    def short(*_, **__):
+        raise MemoryError
+
+    monkeypatch.setattr("serving.pipelines.translate.pad", short)
+    status, _, error = run("predict", "up|a")
+    assert (status, error) == (
+        1,
+        "seqkeras-serving: there is not enough memory; ask for a smaller --token-budget, or for "
+        "less at once.\n",
+    )
+
+
+@pytest.mark.parametrize("arguments", [["predict", "BUNDLE", "up|bad"], ["bench", "--help"]])
+def test_an_ascii_output_is_none_to_us(shared_bundle, arguments):
+    arguments = [shared_bundle if each == "BUNDLE" else each for each in arguments]
+    process = start(*arguments, env=os.environ | {"PYTHONIOENCODING": "ascii"})
+    output, error = process.communicate()
+    assert (process.returncode, error) == (0, b"")
+    assert output.decode()

@@ -81,6 +81,35 @@ def test_a_manifest_that_is_not_json_is_refused(bundle, content):
         read_manifest(bundle)
 
 
+@pytest.mark.parametrize("levels", [102, 990, 10**5])
+def test_a_manifest_that_is_nested_too_deep_is_refused(bundle, levels):
+    text = (bundle / "manifest.json").read_text()
+    deep = "[" * levels + "]" * levels
+    (bundle / "manifest.json").write_text(text.replace('"scores": {', f'"scores": {{"x": {deep},'))
+    with refused(bundle, "manifest.json is not valid JSON .it is nested over 100 levels deep"):
+        read_manifest(bundle)
+
+
+def test_a_manifest_of_any_size_is_not_read_whole(bundle):
+    with open(bundle / "manifest.json", "ab") as stream:
+        stream.truncate(2**40)  # a hole: no disk holds it
+    with refused(bundle, "manifest.json must have at most 16,777,216 bytes; it has more"):
+        read_bundle(bundle, lambda manifest: None)
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("/dev/zero")])
+def test_a_pipe_or_a_device_is_no_file_of_a_bundle(bundle, make):
+    manifest = read_manifest(bundle)
+    (bundle / "onnx/encoder.onnx").unlink()
+    make(bundle / "onnx/encoder.onnx")
+    with refused(bundle, "onnx/encoder.onnx can not be read: it is a pipe or a device; expected a"):
+        verify_files(bundle, manifest)
+    (bundle / "manifest.json").unlink()
+    make(bundle / "manifest.json")
+    with refused(bundle, "manifest.json can not be read: it is a pipe or a device; expected a"):
+        read_bundle(bundle, lambda manifest: None)
+
+
 def test_a_newer_schema_is_refused_with_the_way_to_upgrade(bundle):
     change(bundle, lambda m: m.update(schema_version=4, unheard_of={}))
     with refused(
@@ -119,6 +148,18 @@ def test_a_newer_schema_is_refused_with_the_way_to_upgrade(bundle):
         (
             lambda m: m["decoding"].update(length_penalty=1e9),
             "decoding.length_penalty must be from -10 to 10; received 1000000000.0",
+        ),
+        (
+            lambda m: m["decoding"].update(length_penalty=10**400),
+            "decoding.length_penalty must be a number; received 1000",
+        ),
+        (
+            lambda m: m["decoding"].update(end_id=2**31),
+            "decoding.end_id must be at most 2147483647; received 2147483648",
+        ),
+        (
+            lambda m: m["limits"].update(target_length=10**30),
+            "limits.target_length must be at most 2147483647; received 10000",
         ),
         (lambda m: m.update(examples="up"), 'examples must be a list; received "up"'),
         (lambda m: m.update(scores=1), "scores must be an object; received 1"),

@@ -9,7 +9,7 @@ import pytest
 from serving import BundleError
 from serving.manifest import read_manifest
 from serving.pipelines import Tag
-from serving.text import CharacterTable
+from serving.text import CharacterTable, Subwords
 from tests.serving.pipelines.toys import (
     TOKENS,
     Toy,
@@ -121,6 +121,22 @@ def test_a_text_of_many_tokens_is_refused_unless_it_may_be_cut(pipeline):
         answer(given(text))
     assert "\n" not in str(caught.value)
     assert answer(given(text), truncate=True) is not None
+
+
+def test_a_text_far_over_the_limit_is_refused_before_it_is_split(pipeline, monkeypatch):
+    answer, name, given = pipeline
+    if name.startswith("Answer"):
+        name, given = "Answer: input, question", lambda text: (text, "the cat")
+    split = Subwords._split
+
+    def short_ones(tokenizer, text):
+        assert len(text) < 10**4
+        return split(tokenizer, text)
+
+    monkeypatch.setattr(Subwords, "_split", short_ones)
+    message = re.escape(f"{name} has 4800000 characters; the limit is ")
+    with pytest.raises(ValueError, match=f"^{message}.* tokens. Nothing was truncated"):
+        answer(given("the cat " * 600_000))
 
 
 def test_no_inputs_have_no_answers(pipeline):

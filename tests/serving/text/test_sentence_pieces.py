@@ -140,6 +140,10 @@ def test_the_file_of_a_model_is_read(model, tmp_path):
         (b"{", "not a SentencePiece model: "),
         (b'{"type": "characters"}', 'it must hold {"type": "sentencepiece", '),
         (b'{"type": "sentencepiece", "model": "!"}', "not a SentencePiece model: "),
+        (
+            b'{"type": "sentencepiece", "model": "", "vocabulary": {"a": -1}}',
+            "not a SentencePiece model: SentencePieces: ",
+        ),
         (b'{"type": "sentencepiece"}', "not a SentencePiece model: 'model'"),
     ],
 )

@@ -12,6 +12,45 @@ def made():
     return word_piece(TOKENS)
 
 
+TOO_LITTLE = {"type": "WordPiece", "unk_token": "[X]", "continuing_subword_prefix": "##"}
+DAMAGED = {
+    "a template's token": {
+        "post_processor": {
+            "type": "TemplateProcessing",
+            "single": [{"SpecialToken": {"id": "[CLS]", "type_id": 0}}],
+            "pair": [],
+            "special_tokens": {},
+        }
+    },
+    "a table that is none": {
+        "normalizer": {"type": "Precompiled", "precompiled_charsmap": "BAAAAP////8="}
+    },
+    "words of no length": {"pre_tokenizer": {"type": "FixedLength", "length": 0}},
+    "no unknown token": {
+        "model": {**TOO_LITTLE, "max_input_chars_per_word": 100, "vocab": {"a": 0}}
+    },
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGED)
+def test_what_the_library_raises_is_a_value_error(damage):
+    """It raises bare exceptions, and a BaseException where it panics; some only as it reads."""
+    content = json.loads(made().to_json()) | DAMAGED[damage]
+    message = "^Subwords: (content must be that of|the tokenizer can not read this text)"
+    with pytest.raises(ValueError, match=message) as caught:
+        Subwords(json.dumps(content)).analyze("hello cat")
+    assert "\n" not in str(caught.value)
+    assert type(caught.value.__cause__).__name__ in ("Exception", "PanicException")
+
+
+@pytest.mark.parametrize("index", [2**32, 2**70, -1])
+def test_an_id_beyond_the_librarys_type_is_refused(index):
+    with pytest.raises(ValueError, match=f"ids must be under .*; received {index}"):
+        made().token_of(index)
+    with pytest.raises(ValueError, match=f"ids must be under .*; received {index}"):
+        made().decode([index])
+
+
 def test_a_text_stands_between_special_tokens():
     encoding = made().analyze("The cats: sat.")
     assert encoding.tokens == ["[CLS]", "the", "cat", "##s", "[UNK]", "sat", ".", "[SEP]"]

@@ -1,0 +1,90 @@
+"""Which files an ONNX graph reads its weights from, found in the graph's bytes.
+
+onnxruntime does not tell. ONNX is protobuf: a message is a row of fields, each with its number and
+its kind; what is not asked for is skipped.
+
+Reference: https://protobuf.dev/programming-guides/encoding/;
+https://github.com/onnx/onnx/blob/main/onnx/onnx.proto
+"""
+
+import mmap
+
+KEY = b"location"
+VARINT, FIXED_64, BYTES, FIXED_32 = 0, 1, 2, 5
+# In which fields of which messages tensors lie.
+INSIDE = {
+    "model": {7: "graph", 20: "training", 25: "function"},
+    "training": {1: "graph", 2: "graph"},
+    "function": {7: "node", 11: "attribute"},
+    "graph": {1: "node", 5: "tensor", 15: "sparse"},
+    "sparse": {1: "tensor", 2: "tensor"},
+    "node": {5: "attribute"},
+    "attribute": {5: "tensor", 6: "graph", 10: "tensor", 11: "graph", 22: "sparse", 23: "sparse"},
+    "tensor": {13: "entry"},
+    "entry": {1: "key", 2: "value"},
+}
+
+
+def external_files(path):
+    """Return the names that a graph's tensors give as the place of their data, each once.
+
+    Args:
+        path: of the ONNX file.
+
+    Raises:
+        ValueError: if it is no protobuf message.
+        OSError: if it can not be read.
+    """
+    with open(path, "rb") as stream:
+        if not stream.seek(0, 2):
+            return ()
+        with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            if content.find(KEY) < 0:  # as in most graphs: they hold their weights
+                return ()
+            return tuple(dict.fromkeys(_locations(content)))
+
+
+def _locations(content):
+    ahead = [("model", 0, len(content))]
+    while ahead:
+        message, start, end = ahead.pop()
+        found = {}
+        for number, first, last in _fields(content, start, end):
+            inner = INSIDE[message].get(number)
+            if message == "entry" and inner:
+                found[inner] = content[first:last]
+            elif inner:
+                ahead.append((inner, first, last))
+        if found.get("key") == KEY:
+            yield found.get("value", b"").decode(errors="backslashreplace")
+
+
+def _fields(content, start, end):
+    """Yield the number, the first byte and the end of each field that holds bytes."""
+    place = start
+    while place < end:
+        tag, place = _varint(content, place, end)
+        kind = tag & 7
+        if kind == VARINT:
+            _, place = _varint(content, place, end)
+        elif kind == BYTES:
+            size, place = _varint(content, place, end)
+            yield tag >> 3, place, place + size
+            place += size
+        elif kind in (FIXED_32, FIXED_64):
+            place += 4 if kind == FIXED_32 else 8
+        else:
+            raise ValueError(f"no protobuf message: a field of kind {kind} at byte {place}")
+        if place > end:
+            raise ValueError(f"no protobuf message: a field goes beyond byte {end}")
+
+
+def _varint(content, place, end):
+    value = shift = 0
+    while place < end and shift < 70:
+        byte = content[place]
+        value |= (byte & 0x7F) << shift
+        place, shift = place + 1, shift + 7
+        if byte < 0x80:
+            return value, place
+    raise ValueError(f"no protobuf message: no whole number at byte {place}")

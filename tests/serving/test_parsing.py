@@ -1,0 +1,49 @@
+import json
+
+import pytest
+
+from serving.checks import require_number, shown
+from serving.parsing import MOST_NESTED, parse_json
+
+
+def nested(levels, opening="[", closing="]"):
+    return opening * levels + closing * levels
+
+
+@pytest.mark.parametrize("text", ["1", '"a"', "[]", '{"a": [{"b": []}, 1]}', nested(MOST_NESTED)])
+def test_json_is_read_as_python_reads_it(text):
+    assert parse_json(text) == parse_json(text.encode()) == json.loads(text)
+
+
+@pytest.mark.parametrize("levels", [MOST_NESTED + 2, 900, 990, 10**5])
+@pytest.mark.parametrize("brackets", [("[", "]"), ('{"a":', "}"), ('[{"a":', "}]")])
+def test_what_is_nested_too_deep_is_refused(levels, brackets):
+    text = nested(levels, *brackets).replace(":}", ":1}")
+    with pytest.raises(ValueError, match="^it is nested over 100 levels deep$"):
+        parse_json(text)
+
+
+def test_any_value_is_shown_in_a_few_characters():
+    deep = []
+    for _ in range(10**5):
+        deep = [deep]
+    wide = [[0] * 10**3] * 10**3
+    for value in (
+        deep,
+        wide,
+        {"a": deep},
+        10**10**5,
+        -(10**10**5),
+        "a" * 10**6,
+        (deep,),
+        {1: wide},
+    ):
+        assert len(shown(value)) < 60
+    assert shown({"b": 1, "a": [2]}) == "dict {'b': 1, 'a': [2]}"
+    assert shown("a" * 60) == f"'{'a' * 48}…"
+
+
+@pytest.mark.parametrize("number", [10**400, -(10**400), float("nan")])
+def test_a_number_beyond_float64_is_none(number):
+    with pytest.raises(ValueError, match="^x must be a number; received (int|float) "):
+        require_number("x", number)
