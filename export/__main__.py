@@ -8,27 +8,42 @@ import sys
 import time
 from pathlib import Path
 
+from export.replacing import identity
 from seqkeras.quiet import import_tensorflow
+from seqkeras.terminal import allow_any_text, one_line
 
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message):
-        print(f"export: {message}; see {self.prog} --help", file=sys.stderr)
+        print(f"export: {one_line(message)}; see {self.prog} --help", file=sys.stderr)
         sys.exit(2)
 
 
 def main(arguments=None):
     """Export a run; returns the exit status."""
     options = _parser().parse_args(arguments)
+    allow_any_text()
+    before = identity(options.bundle)
     try:
         with _Interrupts() as interrupts:
             return _export(options, interrupts)
     except KeyboardInterrupt:
-        print(f"export: stopped; {options.bundle} was not made or changed", file=sys.stderr)
+        print(f"export: stopped; {one_line(_fate(options.bundle, before))}", file=sys.stderr)
         return 130
     except BrokenPipeError:  # whoever read our output has gone
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
+    except ValueError as error:
+        print(f"export: {one_line(error)}", file=sys.stderr)
+        return 1
+    except (OSError, MemoryError) as error:
+        reason = str(error) or "memory is short"
+        fate = _fate(options.bundle, before)
+        print(
+            f"export: {one_line(f'{fate}: {reason}')}; mend that, then run the same command",
+            file=sys.stderr,
+        )
+        return 1
 
 
 class _Interrupts:
@@ -131,6 +146,12 @@ def _names(text):
     return tuple(name for name in text.split(",") if name and name != "float32")
 
 
+def _fate(bundle, before):
+    """What an export that did not end well has left, in words."""
+    made = identity(bundle) not in (None, before)
+    return f"{bundle} was {'made, whole and verified' if made else 'not made or changed'}"
+
+
 def _export(options, interrupts):
     import_tensorflow()
     interrupts.check()
@@ -143,7 +164,7 @@ def _export(options, interrupts):
 
     def say(line):
         interrupts.check()
-        print(f"  {line}", flush=True)
+        print(f"  {one_line(line)}", flush=True)
 
     try:
         for module in options.modules:
@@ -163,18 +184,8 @@ def _export(options, interrupts):
                 strings=options.strings,
             ),
         )
-    except BrokenPipeError:
-        raise
-    except ValueError as error:
-        print(f"export: {_one_line(error)}", file=sys.stderr)
-        return 1
-    except (OSError, OpError) as error:
-        print(
-            f"export: {options.bundle} was not made or changed: {_one_line(error)}; "
-            "mend that, then run the same command",
-            file=sys.stderr,
-        )
-        return 1
+    except OpError as error:  # of the file system, as TensorFlow has it
+        raise OSError(str(error)) from error
     _report(options.bundle, manifest, time.monotonic() - began)
     return 0
 
@@ -189,10 +200,6 @@ def _import(module):
             f"--import {module}: {reason}; it must be a module that can be imported from here: "
             "FILE for FILE.py, FOLDER.FILE for FOLDER/FILE.py."
         ) from error
-
-
-def _one_line(error):
-    return " ".join(str(error).split())
 
 
 def _report(bundle, manifest, seconds):
@@ -217,10 +224,10 @@ def _report(bundle, manifest, seconds):
     what = "log-probabilities" if "onnx_log_prob_difference" in parity else "numbers"
     strings = ", the same strings" if "onnx_ties" in parity else ""
     print(
-        f"{bundle}: made in {seconds:.0f} s; {what} within {max(differences):.1e} of Keras"
-        f"{strings}, on {parity['examples']} real inputs"
+        f"{one_line(bundle)}: made in {seconds:.0f} s; {what} within {max(differences):.1e} of "
+        f"Keras{strings}, on {parity['examples']} real inputs"
     )
-    print(f"next: {command(bundle, manifest.examples[0])}")
+    print(f"next: {one_line(command(bundle, manifest.examples[0]))}")
 
 
 if __name__ == "__main__":

@@ -1,15 +1,15 @@
 """What a run holds, read and checked before anything is traced or written."""
 
 import dataclasses
-import json
 import warnings
-from pathlib import Path
 
 import keras
 
 from export.families.calling import build, reason_of
 from export.families.inputs import FEEDS, fed_specs
 from export.policies import in_float32, set_float32
+from export.replacing import identity
+from seqkeras import files
 from seqkeras.runs import (
     EXAMPLES,
     MODEL,
@@ -65,10 +65,11 @@ def read_contents(run):
     Raises:
         RunError: if the run can not be used.
     """
+    begun = identity(run / RECORD)
     record = RunRecord.read(run)
     parsed = record.parse(run / RECORD)
     model, policies = _load_model(run / MODEL, record.pipeline, parsed.inputs)
-    return Contents(
+    contents = Contents(
         record=record,
         limits=parsed.limits,
         decoding=parsed.decoding,
@@ -80,6 +81,9 @@ def read_contents(run):
         model=model,
         trained_in=" and ".join(sorted(policies)),
     )
+    if identity(run / RECORD) != begun:  # the record goes first when a run is replaced
+        raise RunError(f"{run}: was replaced while it was read; export it when training has ended.")
+    return contents
 
 
 def _load_model(path, pipeline, inputs):
@@ -132,8 +136,8 @@ def _with_tuples(example):
     return example
 
 
-def _read_json(path: Path):
+def _read_json(path):
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return files.read_json(path)
     except (OSError, ValueError) as error:
         raise RunError(f"{path}: can not be read: {error}; train again.") from error

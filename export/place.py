@@ -28,17 +28,19 @@ def require_free(bundle, overwrite, run):
         raise ExportError(f"{bundle}: exists already; replace it with --overwrite.")
     if stranger := _stranger(bundle):
         raise ExportError(
-            f"{bundle}: would be replaced as a whole, and {stranger} is none of its files; move "
-            "that away, or choose another folder."
+            f"{bundle}: would be replaced as a whole, and {stranger}; move that away, or choose "
+            "another folder."
         )
 
 
 def _stranger(bundle):
-    """The first file that lies in a bundle and is not the bundle's, or None."""
+    """The first thing in a bundle that its manifest does not know, in words, or None."""
     try:
         own = {*read_manifest(bundle).files, MANIFEST}
-    except BundleError:  # it is damaged, and does not say which are
-        return None
-    paths = (each for each in sorted(bundle.rglob("*")) if not each.name.startswith("."))
-    files = (each.relative_to(bundle).as_posix() for each in paths if not each.is_dir())
-    return next((each for each in files if each not in own), None)
+    except BundleError:
+        return f"{MANIFEST} is no bundle's, so that nothing tells which files are its own"
+    for path in sorted(bundle.rglob("*")):  # hidden ones too; an empty folder holds nothing to lose
+        is_file = path.is_symlink() or not path.is_dir()
+        if is_file and path.relative_to(bundle).as_posix() not in own:
+            return f"{path.relative_to(bundle)} is none of its files"
+    return None

@@ -4,7 +4,7 @@ import contextlib
 import json
 from pathlib import Path
 
-DEEPEST = 100  # values of JSON in each other
+from serving.parsing import parse_json
 
 
 @contextlib.contextmanager
@@ -35,27 +35,7 @@ def read_json(path):
     """The value in a JSON file.
 
     Raises:
-        ValueError: with the reason, if the file is not JSON in UTF-8, or nests deeper than
-            `DEEPEST`: who prints or walks through that would run into Python's own limit.
+        ValueError: with the reason, if the file is not JSON in UTF-8 or nests too deep.
         OSError: if it can not be read.
     """
-    try:
-        content = json.loads(Path(path).read_text(encoding="utf-8"))
-    except RecursionError:
-        content, depth = None, DEEPEST + 1
-    else:
-        depth = _depth(content)
-    if depth > DEEPEST:
-        raise ValueError(f"it must nest at most {DEEPEST} values deep; received more")
-    return content
-
-
-def _depth(value):
-    """How deep lists and objects lie in each other."""
-    depth, level = 0, [value]
-    while level := [each for each in level if isinstance(each, dict | list)]:
-        depth += 1
-        level = [
-            part for each in level for part in (each.values() if isinstance(each, dict) else each)
-        ]
-    return depth
+    return parse_json(Path(path).read_text(encoding="utf-8"))

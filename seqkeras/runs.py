@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from seqkeras import files
+from seqkeras.locking import locked
 from serving.manifest import DecodingDefaults, Limits, TensorSpec, TextPrefix
 from serving.manifest.fields import parse_fields
 
@@ -120,7 +121,7 @@ class RunRecord:
             )
         reasons = []
         try:
-            content = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+            content = files.read_json(folder / RECORD)
             fields = parse_fields(cls, content, "", reasons)
         except ValueError as error:
             reasons = [str(error)]
@@ -144,9 +145,10 @@ class Parsed:
         """Yield what is wrong."""
         values = dataclasses.asdict(self.limits) | {"num_beams": self.decoding.num_beams}
         for name, value in values.items():
-            if value < 1:
+            if not 1 <= value < 2**31:
                 part = "decoding" if name == "num_beams" else "limits"
-                yield f"{part}.{name} must be at least 1; received {value}"
+                bound = "at least 1" if value < 1 else f"under {2**31}"
+                yield f"{part}.{name} must be {bound}; received {value}"
         if not -10 <= self.decoding.length_penalty <= 10:
             yield (
                 "decoding.length_penalty must be a number from -10 to 10; received "
@@ -197,12 +199,12 @@ def save_run(
             as {"token_ids": ("int64", ("batch", "length"))}.
 
     Raises:
+        InUseError: if another process writes the folder.
         RunError: if there is something in the folder, the model is not built, or what is given is
             not what it must be. Then nothing is written.
     """
     folder = Path(folder)
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise RunError(f"{folder}: must not exist, or be empty; choose another folder.")
+    _require_free(folder)
     if not model.built:
         raise RunError(
             f"{folder}: the model must be built, or it would be saved without its weights; call it "
@@ -234,19 +236,26 @@ def save_run(
     if not are_examples(validation):
         raise RunError(f"{folder}: validation must be {EXAMPLES}.")
     scores = _plain(folder, "scores", scores or {})
-    aside = folder.with_name(f".{folder.name}.partial")
-    shutil.rmtree(aside, ignore_errors=True)
-    (aside / "tokenizer").mkdir(parents=True)
-    try:
-        for role, path in paths.items():
-            tokenizers[role].to_file(aside / path)
-        model.save(aside / MODEL)
-        files.write_json(aside / VALIDATION, validation)
-        files.write_json(aside / SCORES, scores)
-        record.write(aside)
-        aside.replace(folder)
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
+    with locked(folder):
+        _require_free(folder)
+        aside = folder.with_name(f".{folder.name}.partial")
+        shutil.rmtree(aside, ignore_errors=True)  # of a process that was killed
+        (aside / "tokenizer").mkdir(parents=True)
+        try:
+            for role, path in paths.items():
+                tokenizers[role].to_file(aside / path)
+            model.save(aside / MODEL)
+            files.write_json(aside / VALIDATION, validation)
+            files.write_json(aside / SCORES, scores)
+            record.write(aside)
+            aside.replace(folder)
+        finally:
+            shutil.rmtree(aside, ignore_errors=True)
+
+
+def _require_free(folder):
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise RunError(f"{folder}: must not exist, or be empty; choose another folder.")
 
 
 def are_examples(validation):
@@ -269,7 +278,7 @@ def _plain(folder, name, value):
     """
     try:
         return json.loads(json.dumps(value, default=_of_numpy, allow_nan=False))
-    except (TypeError, ValueError) as error:
+    except (RecursionError, TypeError, ValueError) as error:
         raise RunError(f"{folder}: {name} must be what JSON can hold: {error}.") from error
 
 

@@ -79,6 +79,7 @@ TABLE = {
         NUMERIC,
     ),
     "seqkeras/analysis/": ({"seqkeras"}, {*NUMERIC, "matplotlib", "arabic_reshaper", "bidi"}),
+    "seqkeras/files.py": ({"serving.parsing"}, set()),
     "seqkeras/runs.py": ({"seqkeras.files", "seqkeras.locking", "serving.manifest"}, {"numpy"}),
     "seqkeras/locking.py": (set(), {"filelock"}),
     "seqkeras/__main__.py": ({"seqkeras", "training", "export", "serving"}, set()),
@@ -86,6 +87,7 @@ TABLE = {
     "seqkeras/losses.py": ({"seqkeras.values"}, NUMERIC),
     "seqkeras/": ({"seqkeras.shapes"}, NUMERIC),
     "training/": ({"training", "seqkeras", "serving"}, {*NUMERIC, "click", "rich"}),
+    "export/scores.py": ({"export", "serving"}, {*NUMERIC, "sacrebleu"}),
     "export/text_graphs/sentence_pieces.py": (
         {"export", "serving"},
         {*NUMERIC, "sentencepiece"},

@@ -6,33 +6,44 @@ import sys
 
 import click
 
+from seqkeras.locking import InUseError
 from seqkeras.quiet import import_tensorflow
 from seqkeras.runs import RunError
+from seqkeras.terminal import allow_any_text, one_line
 
 
 def main(arguments=None):
     """Run a task; returns the exit status."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    allow_any_text()
     try:
         import_tensorflow()
+        from tensorflow.errors import ResourceExhaustedError
+
         from training.tasks import TASKS
 
         group = click.Group(
             "training", commands=TASKS, help="Train a model: options in, a run out."
         )
-        group.main(arguments, prog_name="python -m training", standalone_mode=False)
+        try:
+            group.main(arguments, prog_name="python -m training", standalone_mode=False)
+        except ResourceExhaustedError as error:
+            raise MemoryError(str(error)) from error
     except click.exceptions.NoArgsIsHelpError as help_text:
         print(help_text.format_message())
         return 2
     except click.ClickException as error:
         path = error.ctx.command_path if getattr(error, "ctx", None) else "python -m training"
-        print(f"training: {error.format_message()} See {path} --help.", file=sys.stderr)
+        print(f"training: {one_line(error.format_message())} See {path} --help.", file=sys.stderr)
         return error.exit_code
     except BrokenPipeError:  # whoever read our output has gone
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
-    except (RunError, OSError) as error:
-        print(f"training: {error}", file=sys.stderr)
+    except (InUseError, RunError, OSError) as error:
+        print(f"training: {one_line(error)}", file=sys.stderr)
+        return 1
+    except MemoryError:
+        print("training: memory is short; choose a smaller --batch-size or model", file=sys.stderr)
         return 1
     except (KeyboardInterrupt, click.Abort):
         print(

@@ -1,6 +1,9 @@
 """What happens between steps: a checkpoint, a progress bar, a look at validation data."""
 
+import math
+
 import keras
+from keras import ops
 
 from seqkeras import files
 from training.console import console, progress_bar
@@ -16,6 +19,45 @@ class Checkpoint(keras.callbacks.Callback):
     def on_epoch_end(self, epoch, logs=None):
         with files.written_aside(self.path) as aside:
             self.model.save(aside)
+
+
+class DivergedError(ArithmeticError):
+    """Training came to numbers that are not finite.
+
+    Attributes:
+        step: at which.
+        what: which, in words.
+    """
+
+    def __init__(self, step, what):
+        super().__init__(f"step {step}: {what}")
+        self.step, self.what = step, what
+
+
+class StopAtNaN(keras.callbacks.Callback):
+    """Stop at the first step whose loss is not finite; stands before `Checkpoint`.
+
+    A step whose loss is finite may still leave weights that are not, so these are looked at before
+    they are saved.
+
+    Args:
+        first_step: where this process begins.
+    """
+
+    def __init__(self, first_step=0):
+        super().__init__()
+        self.step = first_step
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.step += 1
+        loss = float(logs["loss"])
+        if not math.isfinite(loss):
+            raise DivergedError(self.step, f"the loss is {loss}")
+
+    def on_epoch_end(self, epoch, logs=None):
+        for each in (*self.model.variables, *self.model.optimizer.variables):
+            if "float" in each.dtype and not ops.all(ops.isfinite(each.value)):
+                raise DivergedError(self.step, f"{each.path} is not finite")
 
 
 class Reseed(keras.callbacks.Callback):

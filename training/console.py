@@ -9,7 +9,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-console = Console(highlight=False, soft_wrap=True)
+console = Console(highlight=False, markup=False, soft_wrap=True)  # "[red]" may be a folder's name
 
 
 def progress_bar():

@@ -2,13 +2,13 @@
 
 import math
 import time
-import zipfile
 
 import keras
 import tensorflow as tf
 
 from seqkeras.runs import CHECKPOINT, RunError
-from training.callbacks import Checkpoint, Progress, Reseed
+from seqkeras.terminal import one_line
+from training.callbacks import Checkpoint, DivergedError, Progress, Reseed, StopAtNaN
 from training.console import console
 
 
@@ -28,6 +28,10 @@ def fit(build_model, batches_from, num_steps, options, folder, validate=None):
 
     Returns:
         The trained model.
+
+    Raises:
+        RunError: if the checkpoint is damaged, or the loss or a weight is not finite; then the last
+            checkpoint is kept.
     """
     keras.utils.set_random_seed(options.seed)
     tf.config.experimental.enable_op_determinism()
@@ -61,8 +65,17 @@ def fit(build_model, batches_from, num_steps, options, folder, validate=None):
             steps_per_epoch=steps_per_epoch,
             shuffle=False,
             verbose=0,
-            callbacks=[Reseed(options.seed), progress, Checkpoint(checkpoint)],
+            callbacks=[Reseed(options.seed), StopAtNaN(done), progress, Checkpoint(checkpoint)],
         )
+    except DivergedError as error:
+        saved = (error.step - 1) // steps_per_epoch * steps_per_epoch
+        kept = (
+            f"the checkpoint of step {saved:,} is kept" if saved else "no checkpoint was made yet"
+        )
+        raise RunError(
+            f"{folder}: {error.what} at step {error.step:,} of {num_steps:,}; {kept}. Choose a "
+            "smaller --learning-rate or --clip-norm, and --overwrite or another --out."
+        ) from error
     finally:
         progress.close()
     console.print(f"  {num_steps - done:,} steps in {time.monotonic() - began:.0f} s")
@@ -72,9 +85,10 @@ def fit(build_model, batches_from, num_steps, options, folder, validate=None):
 def _load(checkpoint):
     try:
         return keras.models.load_model(checkpoint)
-    except (ValueError, OSError, zipfile.BadZipFile) as error:
+    except Exception as error:  # what Keras raises depends on the place of the damage
+        reason = one_line(str(error) or type(error).__name__)
         raise RunError(
-            f"{checkpoint}: damaged ({str(error).splitlines()[0]}); begin again with --overwrite."
+            f"{checkpoint}: damaged ({reason:.200}); begin again with --overwrite."
         ) from error
 
 

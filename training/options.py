@@ -4,11 +4,17 @@ The same names, in a JSON object, make a `--config` file; the command line goes 
 """
 
 import dataclasses
-import json
+import functools
 import math
 from pathlib import Path
 
 import click
+
+from seqkeras import files
+from seqkeras.locking import locked
+from serving.manifest.fields import parse_fields
+
+MOST = 2**31 - 1  # of a count: more fits no size of a tensor
 
 
 def option(default, type, help):
@@ -17,24 +23,21 @@ def option(default, type, help):
 
 
 def at_least(minimum):
-    return click.IntRange(min=minimum)
+    return click.IntRange(min=minimum, max=MOST)
 
 
-class _Positive(click.FloatRange):
-    """A finite number over zero: FloatRange alone lets NaN pass."""
-
-    def __init__(self):
-        super().__init__(min=0, min_open=True, max=float("inf"), max_open=True)
+class Number(click.FloatRange):
+    """A number within bounds: FloatRange alone lets NaN pass."""
 
     def convert(self, value, parameter, context):
         number = super().convert(value, parameter, context)
         if math.isnan(number):
-            self.fail("nan is not a number over 0.", parameter, context)
+            self.fail(f"nan is not in the range {self._describe_range()}.", parameter, context)
         return number
 
 
-POSITIVE = _Positive()
-FRACTION = click.FloatRange(min=0, max=1)
+POSITIVE = Number(min=0, min_open=True, max=float("inf"), max_open=True)
+FRACTION = Number(min=0, max=1)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,7 +66,7 @@ def command(name, options_class, run):
         click.Option(
             ["--config"],
             type=click.Path(exists=True, dir_okay=False, path_type=Path),
-            callback=_read_config,
+            callback=functools.partial(_read_config, options_class),
             is_eager=True,
             expose_value=False,
             help="JSON object of the options below.",
@@ -81,7 +84,8 @@ def command(name, options_class, run):
     ]
 
     def callback(out, overwrite, **values):
-        run(options_class(**values), out, overwrite)
+        with locked(out):
+            run(options_class(**values), out, overwrite)
 
     return click.Command(
         name,
@@ -92,35 +96,20 @@ def command(name, options_class, run):
     )
 
 
-def _read_config(context, parameter, path):
+def _read_config(options_class, context, parameter, path):
     if path is None:
         return
-    known = [
-        each.name
-        for each in context.command.params
-        if each.name not in ("config", "out", "overwrite")
-    ]
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise click.BadParameter(f"{path} is not a JSON file: {error}", param=parameter) from None
+        values = files.read_json(path)
+    except (OSError, ValueError) as error:
+        raise click.BadParameter(f"{path} is not a JSON file: {error}.", param=parameter) from None
     if not isinstance(values, dict):
         raise click.BadParameter(f"{path} must hold a JSON object of options.", param=parameter)
     if values.pop("task", context.command.name) != context.command.name:
         raise click.BadParameter(f"{path} holds the options of another task.", param=parameter)
-    unknown = sorted(set(values) - set(known))
-    if unknown:
-        raise click.BadParameter(
-            f"{path} has unknown options: {', '.join(unknown)}; known: {', '.join(known)}.",
-            param=parameter,
-        )
-    wrong = [
-        name for name, value in values.items() if not isinstance(value, str | int | float | list)
-    ]
-    if wrong:
-        raise click.BadParameter(
-            f"{path}: {wrong[0]} must be a text, a number or a list; received "
-            f"{json.dumps(values[wrong[0]])}.",
-            param=parameter,
-        )
+    problems = []
+    parse_fields(options_class, values, "", problems)
+    if problems:
+        known = ", ".join(each.name for each in dataclasses.fields(options_class))
+        raise click.BadParameter(f"{path}: {'; '.join(problems)}; known: {known}.", param=parameter)
     context.default_map = values

@@ -3,19 +3,32 @@
 import dataclasses
 import json
 import shutil
-from pathlib import Path
 
 from seqkeras import files
-from seqkeras.runs import ATTENTION_MAP, CHECKPOINT, MODEL, RECORD, SCORES, VALIDATION, RunError
+from seqkeras.runs import (
+    ATTENTION_MAP,
+    CHECKPOINT,
+    MODEL,
+    RECORD,
+    ROLES,
+    SCORES,
+    VALIDATION,
+    RunError,
+)
 
 OPTIONS = "options.json"
-# All that a run writes; a file that was being written when the run was killed begins with a dot.
-WHOLE = (OPTIONS, CHECKPOINT, MODEL, RECORD, SCORES, VALIDATION, ATTENTION_MAP, "tokenizer")
-PARTS = {*WHOLE, *(f"{Path(name).stem}.partial{Path(name).suffix}" for name in WHOLE)}
+TOKENIZER = "tokenizer"
+# All that a run writes. The record goes first when a run is removed, so that a killed removal
+# leaves no run that seems finished, and the options never: new ones take their place.
+FILES = (RECORD, CHECKPOINT, MODEL, SCORES, VALIDATION, ATTENTION_MAP)
+TOKENIZER_FILES = tuple(f"{role}.json" for role in ROLES)
 
 
 def open_run(folder, task, options, overwrite):
     """Make the folder, or find what is in it; whether it is finished.
+
+    The caller holds the folder's lock (`seqkeras.locking`). A process that is killed at any moment
+    leaves a folder that the same command opens.
 
     Args:
         folder: a `Path`.
@@ -31,7 +44,8 @@ def open_run(folder, task, options, overwrite):
     """
     wanted = json.loads(json.dumps({"task": task, **dataclasses.asdict(options)}))
     path = folder / OPTIONS
-    if folder.exists() and any(folder.iterdir()):
+    begun = folder.exists() and any(each.name != _aside(OPTIONS) for each in folder.iterdir())
+    if begun:
         if not path.is_file():
             raise RunError(
                 f"{folder}: not empty, and not a run folder ({OPTIONS} is missing); "
@@ -47,25 +61,46 @@ def open_run(folder, task, options, overwrite):
 
 
 def _clear(folder, path):
-    """Remove a run, and nothing that is not part of one."""
-    strangers = [each.name for each in folder.iterdir() if each.name.lstrip(".") not in PARTS]
-    if strangers:
+    """Remove a run but for its options, and nothing that is not part of one."""
+    if stranger := _stranger(folder):
         raise RunError(
-            f"{folder}: holds {strangers[0]!r}, which no run writes, so nothing is removed; "
+            f"{folder}: holds {stranger!r}, which no run writes, so nothing is removed; "
             "choose another --out."
         )
-    path.unlink()
-    for each in folder.iterdir():
-        shutil.rmtree(each) if each.is_dir() else each.unlink()
+    _read_options(path)
+    for name in (*FILES, *map(_aside, (OPTIONS, *FILES))):
+        (folder / name).unlink(missing_ok=True)
+    if (folder / TOKENIZER).is_dir():
+        shutil.rmtree(folder / TOKENIZER)
+
+
+def _stranger(folder):
+    """The first path in a folder that no run writes, or None; hidden ones too."""
+    known = {*FILES, OPTIONS, *map(_aside, (OPTIONS, *FILES))}
+    known |= {f"{TOKENIZER}/{name}" for name in TOKENIZER_FILES}
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder).as_posix()
+        if path.is_dir() and not path.is_symlink():
+            if name != TOKENIZER:
+                return name
+        elif name not in known:
+            return name
+    return None
+
+
+def _aside(name):
+    """What a file is named while it is being written."""
+    return files.aside(name).name
 
 
 def _read_options(path):
     try:
-        return dict(json.loads(path.read_text(encoding="utf-8")))
-    except (TypeError, ValueError) as error:
-        raise RunError(
-            f"{path}: not the options of a run: {error}; replace the run with --overwrite."
-        ) from None
+        found, reason = files.read_json(path), "task is missing"
+    except ValueError as error:
+        found, reason = None, str(error)
+    if not isinstance(found, dict) or "task" not in found:
+        raise RunError(f"{path}: not the options of a run: {reason}; choose another --out.")
+    return found
 
 
 def _require_same(folder, found, wanted):

@@ -1,12 +1,18 @@
 """What is wrong with a command or a run is said in one line, before anything is made."""
 
+import io
 import json
 import re
+import shutil
+import sys
+from types import SimpleNamespace
 
 import pytest
 
-from export import bundle
+from export import bundle, contents
 from export.__main__ import main
+from export.replacing import written_aside
+from seqkeras.runs import RunError
 from tests.conftest import run_python
 from tests.export.test_every_pipeline import LIMIT, classify
 
@@ -96,3 +102,73 @@ def test_a_run_that_can_not_be_is_refused(tmp_path, fields, message, capsys):
     assert error.startswith("export: ") and error.count("\n") == 1
     assert message in error
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+def test_a_bundle_is_made_where_the_terminal_has_ascii_alone(tmp_path, monkeypatch):
+    made = SimpleNamespace(
+        files={}, precisions={}, parity={"onnx_difference": 1e-6, "examples": 3}, examples=["Grüße"]
+    )
+    monkeypatch.setattr(bundle, "export", lambda *args, **options: made)
+    output = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", output)
+    assert main([str(tmp_path / "run"), str(tmp_path / "bündel\x1b[31m")]) == 0
+    output.flush()
+    lines = output.buffer.getvalue().decode("ascii").splitlines()
+    assert lines[0].startswith(f"{tmp_path}/b\\xfcndel\\x1b[31m: made in ")
+    assert lines[1].startswith("next: ") and "Gr\\xfc\\xdfe" in lines[1]
+
+
+@pytest.mark.parametrize("name", ["run.json", "validation.json", "scores.json"])
+def test_json_that_is_a_thousand_deep_is_refused(name, run, tmp_path, capsys):
+    shutil.copytree(run, tmp_path / "run")
+    deep = "[" * 1000 + "]" * 1000
+    (tmp_path / "run" / name).write_text('{"task": ' + deep + "}")
+    assert main([str(tmp_path / "run"), str(tmp_path / "bundle")]) == 1
+    error = capsys.readouterr().err
+    assert "is nested over 100 levels deep" in error and error.count("\n") == 1
+
+
+def test_a_run_that_is_replaced_while_it_is_read_is_refused(run, tmp_path, monkeypatch):
+    shutil.copytree(run, tmp_path / "run")
+    load = contents._load_model
+
+    def load_slowly(*arguments):
+        record = tmp_path / "run" / "run.json"
+        shutil.copy(record, tmp_path / "new.json")
+        (tmp_path / "new.json").replace(record)
+        return load(*arguments)
+
+    monkeypatch.setattr(contents, "_load_model", load_slowly)
+    with pytest.raises(RunError, match="run: was replaced while it was read; export it when tra"):
+        contents.read_contents(tmp_path / "run")
+
+
+def test_an_interrupt_at_the_last_moment_says_that_the_bundle_is_made(
+    run, tmp_path, monkeypatch, capsys
+):
+    folder = tmp_path / "bundle"
+
+    def interrupted(*arguments, **options):
+        with written_aside(folder, lambda: None) as aside:
+            (aside / "text").write_text("whole")
+            if folder.exists():
+                monkeypatch.setattr(shutil, "rmtree", interrupt)
+            else:
+                monkeypatch.setattr(type(folder), "rename", rename_then_interrupt)
+
+    def interrupt(*arguments, **options):
+        raise KeyboardInterrupt
+
+    rename = type(folder).rename
+
+    def rename_then_interrupt(path, target):
+        rename(path, target)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(bundle, "export", interrupted)
+    for _ in ("new", "replaced"):
+        assert main([str(run), str(folder)]) == 130
+        error = capsys.readouterr().err
+        assert error == f"export: stopped; {folder} was made, whole and verified\n"
+        assert (folder / "text").read_text() == "whole"
+        monkeypatch.setattr(type(folder), "rename", rename)

@@ -95,10 +95,30 @@ def test_what_is_not_the_bundles_is_never_replaced(dates_run, dates_bundle, tmp_
     message = "would be replaced as a whole, and notes/mine.txt is none of its files; move that aw"
     assert message in capsys.readouterr().err
     assert (old / "notes/mine.txt").read_text() == "mine"
+    shutil.rmtree(old / "notes")
+    for name in (".env", "onnx/.env"):
+        (old / name).write_text("mine")
+        assert main([str(dates_run), str(old), "--overwrite"]) == 1
+        assert f"and {name} is none of its files; move" in capsys.readouterr().err
+        (old / name).unlink()
     run = shutil.copytree(dates_run, old / "run")
     assert main([str(run), str(old), "--overwrite"]) == 1
     assert f"the run {run} lies in it; choose another folder" in capsys.readouterr().err
     assert (run / "model.keras").exists()
+
+
+@pytest.mark.parametrize("manifest", ["{", "{}", '{"name": "my app", "version": 3}'])
+def test_a_folder_whose_manifest_is_none_of_a_bundle_is_never_replaced(
+    dates_run, manifest, tmp_path, capsys
+):
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src/main.js").write_text("mine")
+    (tmp_path / "manifest.json").write_text(manifest)
+    assert main([str(dates_run), str(tmp_path), "--overwrite"]) == 1
+    error = capsys.readouterr().err
+    assert "and manifest.json is no bundle's, so that nothing tells which files are" in error
+    assert "move that away, or choose another folder" in error and error.count("\n") == 1
+    assert (tmp_path / "src/main.js").read_text() == "mine"
 
 
 def test_overwrite_replaces_a_bundle_and_leaves_nothing_beside_it(
@@ -106,7 +126,6 @@ def test_overwrite_replaces_a_bundle_and_leaves_nothing_beside_it(
 ):
     old = shutil.copytree(dates_bundle, tmp_path / "dates")
     created = read_manifest(old).created
-    (old / ".hidden").write_text("of the system")
     assert main([str(dates_run), str(old), "--overwrite"]) == 0
     assert leftovers(tmp_path) == ["dates"]
     assert read_manifest(old).created > created
@@ -236,9 +255,7 @@ def test_an_interrupt_that_a_library_passes_over_still_ends_the_export(
 
 
 def test_a_kill_between_the_two_renames_loses_no_bundle(dates_bundle, tmp_path):
-    with subprocess.Popen(["true"]) as finished:
-        pass
-    shutil.copytree(dates_bundle, tmp_path / f".dates.replaced-{finished.pid}")
+    shutil.copytree(dates_bundle, tmp_path / ".dates.replaced-17")
     with pytest.raises(RunError):
         export(tmp_path / "nothing", tmp_path / "dates", overwrite=True)
     assert leftovers(tmp_path) == ["dates"]

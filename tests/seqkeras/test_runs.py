@@ -1,10 +1,12 @@
 import json
+import os
 import re
 
 import keras
 import numpy as np
 import pytest
 
+from seqkeras.locking import InUseError, locked
 from seqkeras.runs import PIPELINES, RECORD, VALIDATION, RunError, RunRecord, save_run
 
 FIELDS = {
@@ -136,4 +138,32 @@ def test_what_fails_half_way_leaves_nothing(tmp_path):
 
     with pytest.raises(OSError, match="No space"):
         save_run(tmp_path / "run", model(), **GIVEN, tokenizers={"text": Unsaved()})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_another_process_writes_is_refused(tmp_path):
+    with locked(tmp_path / "run"), pytest.raises(InUseError, match=f"process {os.getpid()} writes"):
+        save_run(tmp_path / "run", model(), **GIVEN)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_killed_process_left_is_cleaned_up(tmp_path):
+    (tmp_path / ".run.partial" / "tokenizer").mkdir(parents=True)
+    save_run(tmp_path / "run", model(), **GIVEN)
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+@pytest.mark.parametrize("depth", [101, 1000, 100_000])
+def test_a_record_that_nests_too_deep_is_refused(tmp_path, depth):
+    (tmp_path / RECORD).write_text('{"limits": ' + "[" * depth + "]" * depth + "}")
+    with pytest.raises(RunError, match="not a run record: it is nested over 100 levels deep"):
+        RunRecord.read(tmp_path)
+
+
+def test_a_validation_that_nests_too_deep_is_not_saved(tmp_path):
+    deep = []
+    for _ in range(100_000):
+        deep = [deep]
+    with pytest.raises(RunError, match="validation must be what JSON can hold: "):
+        save_run(tmp_path / "run", model(), **{**GIVEN, "validation": deep})
     assert list(tmp_path.iterdir()) == []

@@ -1,6 +1,7 @@
 """The dates task: what it leaves, how it goes on after a stop, what it refuses."""
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -10,6 +11,7 @@ import pytest
 from serving.text import CharacterTable
 from tests.conftest import CHECKOUT, SMALL, run_python
 from training.__main__ import main
+from training.run import open_run
 from training.tasks import dates
 
 # Small enough to train in seconds; what it learns does not matter.
@@ -109,20 +111,37 @@ def test_a_config_file_sets_options_and_the_command_line_goes_before_it(tmp_path
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--units", "0"], "'--units': 0 is not in the range x>=1"),
+        (["--units", "0"], "'--units': 0 is not in the range 1<=x<=2147483647"),
         (["--cell", "elman"], "'elman' is not one of 'gru', 'lstm'"),
         (["--locales", "de,xx"], "unknown locale 'xx'; known: en_US"),
         (["--seed", "99999999999"], "99999999999 is not in the range"),
-        (["--learning-rate", "nan"], "nan is not a number over 0"),
+        (["--learning-rate", "nan"], "nan is not in the range 0<x<inf"),
         (["--locales", "de,de"], "needs one locale or more, each once"),
-        (["--config", "{tmp}/locales.json"], "needs one locale or more, each once; received 5"),
-        (["--config", "{tmp}/null.json"], "null.json: batch_size must be a text, a number or a li"),
+        (["--noisy", "nan"], "nan is not in the range 0<=x<=1"),
+        (["--config", "{tmp}/locales.json"], "locales.json: locales must be a list; received 5"),
+        (["--config", "{tmp}/null.json"], "batch_size must be a whole number; received null; kn"),
+        (
+            ["--config", "{tmp}/half.json"],
+            "half.json: batch_size must be a whole number; received",
+        ),
+        (
+            ["--config", "{tmp}/true.json"],
+            "batch_size must be a whole number; received true; kn",
+        ),
+        (
+            ["--config", "{tmp}/text.json"],
+            'text.json: dropout must be a number; received "0.1"; kn',
+        ),
+        (
+            ["--config", "{tmp}/deep.json"],
+            "JSON file: it is nested over 100 levels deep",
+        ),
         (["--examples", "9"], "--examples must be at least --batch-size, 128; received 9."),
         (["--unitz", "3"], "No such option '--unitz'"),
         (["--config", "{tmp}/nothing.json"], "nothing.json' does not exist"),
         (["--config", "{tmp}/broken.json"], "broken.json is not a JSON file"),
         (["--config", "{tmp}/list.json"], "list.json must hold a JSON object"),
-        (["--config", "{tmp}/unknown.json"], "has unknown options: unitz; known: seed, batch_size"),
+        (["--config", "{tmp}/unknown.json"], "unitz is unknown; known: seed, batch_size"),
     ],
 )
 def test_a_wrong_option_gets_one_line(arguments, message, tmp_path, capsys):
@@ -131,13 +150,17 @@ def test_a_wrong_option_gets_one_line(arguments, message, tmp_path, capsys):
     (tmp_path / "unknown.json").write_text('{"unitz": 3}')
     (tmp_path / "locales.json").write_text('{"locales": 5}')
     (tmp_path / "null.json").write_text('{"batch_size": null}')
+    (tmp_path / "half.json").write_text('{"batch_size": 16.9}')
+    (tmp_path / "true.json").write_text('{"batch_size": true}')
+    (tmp_path / "text.json").write_text('{"dropout": "0.1"}')
+    (tmp_path / "deep.json").write_text("[" * 1000 + "]" * 1000)
     arguments = [each.format(tmp=tmp_path) for each in arguments]
     folder = tmp_path / "run"
     assert main(["dates", "--out", str(folder), *arguments]) == 2
     error = capsys.readouterr().err
     assert message in error
     assert error.startswith("training: ") and error.count("\n") == 1
-    assert not folder.exists()
+    assert not folder.exists() and not list(tmp_path.glob(".run*"))
 
 
 def test_a_folder_that_is_no_run_is_refused(tmp_path, capsys):
@@ -162,6 +185,26 @@ def test_a_stranger_in_the_folder_is_never_removed(tmp_path, capsys):
     assert (tmp_path / "options.json").exists()
 
 
+def test_no_stranger_in_the_tokenizers_folder_or_hidden_is_removed(tmp_path, capsys):
+    (tmp_path / "options.json").write_text('{"task": "dates"}')
+    (tmp_path / "tokenizer").mkdir()
+    for name in ("tokenizer/notes.txt", ".env", ".model.keras", "tokenizer/deep/source.json"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("mine")
+        assert main(["dates", "--out", str(tmp_path), "--overwrite"]) == 1
+        assert "which no run writes, so nothing is removed" in capsys.readouterr().err
+        assert (tmp_path / name).read_text() == "mine"
+        (tmp_path / name).unlink()
+
+
+def test_options_that_no_run_wrote_make_no_run(tmp_path, capsys):
+    (tmp_path / "options.json").write_text('{"editor": "dark"}')
+    (tmp_path / "scores.json").write_text("mine")
+    assert main(["dates", "--out", str(tmp_path), "--overwrite"]) == 1
+    assert "options.json: not the options of a run: task is missing" in capsys.readouterr().err
+    assert (tmp_path / "scores.json").read_text() == "mine"
+
+
 def test_a_damaged_checkpoint_is_refused(tmp_path, capsys):
     folder = tmp_path / "run"
     with pytest.MonkeyPatch.context() as patch:
@@ -173,6 +216,27 @@ def test_a_damaged_checkpoint_is_refused(tmp_path, capsys):
     error = capsys.readouterr().err
     assert "checkpoint.keras: damaged" in error and "--overwrite" in error
     assert error.count("\n") == 1
+
+
+def test_a_model_that_memory_has_no_room_for_gets_one_line(tmp_path, capsys):
+    options = [*TINY, "--units", "2000000000"]
+    assert main(["dates", "--out", str(tmp_path / "run"), *options]) == 1
+    message = "training: memory is short; choose a smaller --batch-size or model\n"
+    assert capsys.readouterr().err == message
+
+
+def test_a_name_is_printed_on_any_terminal_and_is_no_command_to_it(tmp_path):
+    folder = tmp_path / "lauf ü[/red]\x1b[31m"
+    open_run(folder, "dates", dates.DatesOptions(), False)
+    (folder / "run.json").write_text("{}")
+    finished = subprocess.run(
+        [sys.executable, "-m", "training", "dates", "--out", str(folder)],
+        cwd=CHECKOUT,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+    )
+    assert (finished.returncode, finished.stderr) == (0, b"")
+    assert b"lauf \\xfc[/red]\\x1b[31m: finished already" in finished.stdout
 
 
 def test_the_options_of_a_run_are_a_config_file(dates_run, tmp_path, capsys):

@@ -29,10 +29,11 @@ from seqkeras.runs import (
     VALIDATION,
     RunRecord,
 )
+from seqkeras.terminal import one_line
 from seqkeras.tokenizers import BOS, EOS, CharacterTable, pad
 from training.console import console, progress_bar
 from training.fit import fit
-from training.options import FRACTION, FitOptions, at_least, option
+from training.options import FRACTION, FitOptions, Number, at_least, option
 from training.run import open_run
 
 TARGET_LENGTH = 11  # ten characters and <eos>
@@ -71,7 +72,7 @@ class DatesOptions(FitOptions):
     units: int = option(64, at_least(1), "Encoder state in each direction.")
     decoder_units: int = option(64, at_least(1), "Decoder state.")
     dropout: float = option(
-        0.0, click.FloatRange(0, 1, max_open=True), "Of embeddings and before the logits."
+        0.0, Number(0, 1, max_open=True), "Of embeddings and before the logits."
     )
 
 
@@ -83,7 +84,9 @@ def run(options, folder, overwrite=False):
             f"received {options.examples}."
         )
     if open_run(folder, "dates", options, overwrite):
-        console.print(f"{folder}: finished already, with these options; see {folder / SCORES}")
+        console.print(
+            one_line(f"{folder}: finished already, with these options; see {folder / SCORES}")
+        )
         return
     source = CharacterTable.learn(dates.characters())
     target = CharacterTable.learn("0123456789-")
@@ -124,11 +127,11 @@ def run(options, folder, overwrite=False):
     (folder / CHECKPOINT).unlink(missing_ok=True)
     console.print(_table(scores))
     console.print(
-        f"{folder}: {MODEL}, {SCORES} and {ATTENTION_MAP} are there; clean dates "
+        f"{one_line(folder)}: {MODEL}, {SCORES} and {ATTENTION_MAP} are there; clean dates "
         f"{scores['clean']:.2%} right, noisy ones {scores['noisy']:.2%}"
     )
-    command = ["python", "-m", "export", str(folder), f"bundles/{folder.name}"]
-    console.print(f"next: {shlex.join(command)}")
+    command = shlex.join([str(folder), f"bundles/{folder.name}"])
+    console.print(f"next: python -m export {one_line(command)}")
 
 
 def _build_model(options, source, target):

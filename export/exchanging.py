@@ -1,0 +1,34 @@
+"""Two folders take each other's name in a single step, where the system can do that."""
+
+import ctypes
+import errno
+import os
+import sys
+
+HERE = {"linux": -100, "darwin": -2}  # AT_FDCWD: relative paths begin at the working folder
+SWAP = 2  # RENAME_EXCHANGE of Linux, RENAME_SWAP of macOS
+UNKNOWN = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP)  # to the system, or to its file system
+
+
+def exchange(first, second):
+    """Let two paths name each other's folders; neither name is missing at any moment.
+
+    Returns:
+        Whether they do. False where the system or the file system has no such call.
+
+    Raises:
+        OSError: if there is such a call, and it fails.
+
+    Reference: renameat2(2) of Linux, renameatx_np(2) of macOS.
+    """
+    name = {"linux": "renameat2", "darwin": "renameatx_np"}.get(sys.platform)
+    rename = name and getattr(ctypes.CDLL(None, use_errno=True), name, None)
+    if not rename:
+        return False
+    here = HERE[sys.platform]
+    if rename(here, os.fsencode(first), here, os.fsencode(second), SWAP) == 0:
+        return True
+    number = ctypes.get_errno()
+    if number in UNKNOWN:
+        return False
+    raise OSError(number, os.strerror(number), os.fspath(first), None, os.fspath(second))

@@ -1,0 +1,63 @@
+"""One process at a time writes a folder: a run, or a bundle."""
+
+import contextlib
+import os
+import socket
+from pathlib import Path
+
+from filelock import FileLock, Timeout, UnixFileLock
+
+
+class InUseError(ValueError):
+    """Another process writes the folder; the message names that process."""
+
+
+@contextlib.contextmanager
+def locked(folder):
+    """Keep other processes from writing a folder while the block runs.
+
+    The lock lies beside the folder, as `.NAME.lock`, so that the folder itself may be renamed. The
+    system drops the lock of a process that is killed. Folders above that are missing are made; if
+    they are still empty at the end, they are removed again.
+
+    Args:
+        folder: a path; it need not exist.
+
+    Raises:
+        InUseError: if another process holds the lock.
+    """
+    place = Path(folder).resolve()
+    missing = [parent for parent in place.parents if not parent.exists()]
+    place.parent.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(place.with_name(f".{place.name}.lock"), blocking=False)
+    path = Path(lock.lock_file)
+    try:
+        try:
+            lock.acquire()
+        except Timeout:
+            raise InUseError(
+                f"{folder}: {_holder(path)} writes it; wait until that process has ended, or "
+                "choose another folder."
+            ) from None
+        try:
+            if isinstance(lock, UnixFileLock):  # any other kind says by itself who holds it
+                path.write_text(f"{os.getpid()}\n{socket.gethostname()}\n", encoding="utf-8")
+            yield
+        finally:
+            if isinstance(lock, UnixFileLock):
+                path.unlink(missing_ok=True)  # while it is held: whoever waits opens a new file
+            lock.release()
+    finally:
+        for parent in missing:
+            with contextlib.suppress(OSError):  # it is not empty
+                parent.rmdir()
+
+
+def _holder(path):
+    """The process that a lock file names, in words."""
+    try:
+        process, host, *_ = path.read_text(encoding="utf-8").split("\n")
+    except (OSError, ValueError):
+        return "another process"
+    where = "" if host == socket.gethostname() else f" on {host}"
+    return f"process {process}{where}"

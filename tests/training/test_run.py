@@ -1,0 +1,94 @@
+"""The life of a run folder, killed at every moment."""
+
+import dataclasses
+import json
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from seqkeras.runs import RunError
+from tests.conftest import CHECKOUT
+from tests.killing import killed_at_every_moment
+from training.run import FILES, open_run
+
+OPEN = """
+import dataclasses
+from pathlib import Path
+
+from training.run import open_run
+
+Options = dataclasses.make_dataclass("Options", [("seed", int)])
+sys.addaudithook(die)
+open_run(Path({folder!r}), "toy", Options(5), True)
+"""
+HOLD = """
+import sys
+
+from seqkeras.locking import locked
+
+with locked(sys.argv[1]):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    seed: int
+
+
+def finished(folder):
+    """A run with seed 0."""
+    assert open_run(folder, "toy", Options(0), False) is False
+    (folder / "tokenizer").mkdir()
+    for name in ("tokenizer/text.json", *FILES):
+        (folder / name).write_text("of seed 0")
+
+
+@pytest.mark.parametrize("before", [lambda folder: None, finished], ids=["new", "finished"])
+def test_killed_at_any_moment_the_same_command_opens_the_run_again(before, tmp_path):
+    folder = tmp_path / "run"
+
+    def prepare():
+        shutil.rmtree(folder, ignore_errors=True)
+        before(folder)
+
+    for _ in killed_at_every_moment(OPEN.format(folder=str(folder)), tmp_path, prepare):
+        options = folder / "options.json"
+        if options.exists() and json.loads(options.read_text())["seed"] == 5:
+            left = [path.name for path in folder.iterdir() if path.name in FILES]
+            assert left == []  # nothing of seed 0 lies beside the options of seed 5
+        elif options.exists() and open_run(folder, "toy", Options(0), False):
+            assert all((folder / name).read_text() == "of seed 0" for name in FILES)
+        assert open_run(folder, "toy", Options(5), True) is False
+        assert [path.name for path in folder.iterdir()] == ["options.json"]
+        assert open_run(folder, "toy", Options(5), False) is False
+
+
+def test_a_finished_run_is_not_opened_with_other_options(tmp_path):
+    finished(tmp_path / "run")
+    assert open_run(tmp_path / "run", "toy", Options(0), False)
+    with pytest.raises(RunError, match="seed is 0 there and 5 here; choose another --out, or rep"):
+        open_run(tmp_path / "run", "toy", Options(5), False)
+
+
+def test_a_run_that_another_process_trains_is_refused_with_its_process(tmp_path):
+    folder = tmp_path / "run"
+    finished(folder)
+    before = (folder / "options.json").read_bytes()
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    command = [sys.executable, "-c", HOLD, str(folder)]
+    with subprocess.Popen(command, cwd=CHECKOUT, **pipes) as holder:
+        assert holder.stdout.readline() == "held\n"
+        command = [sys.executable, "-m", "training", "dates", "--out", folder, "--overwrite"]
+        second = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True)
+        holder.stdin.close()
+    assert (second.returncode, second.stdout) == (1, "")
+    assert second.stderr == (
+        f"training: {folder}: process {holder.pid} writes it; wait until that process has ended, "
+        "or choose another folder.\n"
+    )
+    assert (folder / "options.json").read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
