@@ -72,15 +72,14 @@ FIRST = "import json; print(json.dumps(json.load(open({path!r}))['examples'][0])
 
 def command(bundle, example):
     """A command line that answers an input of the bundle at `bundle`, to be pasted in a shell."""
-    words = ["python", "-m", "serving", "predict", str(bundle)]
+    predict = f"python -m serving predict {shlex.quote(str(bundle))}"
     if isinstance(example, str) and not example.startswith("-") and example.isprintable():
-        return shlex.join([*words, example])
-    words.append("--json-input")
+        return f"{predict} {shlex.quote(example)}"
     text = json.dumps(_short(example), ensure_ascii=False)
     if len(text) <= MOST_PASTED:
-        return shlex.join([*words, text])
+        return f"{predict} --json-input {shlex.quote(text)}"
     first = ["python", "-c", FIRST.format(path=f"{bundle}/{MANIFEST}")]
-    return f"{shlex.join(first)} | {shlex.join(words)}"
+    return f"{shlex.join(first)} | {predict} --json-input"
 
 
 def write(folder, manifest):

@@ -21,7 +21,7 @@ from .printing import as_content, as_line, in_line, in_lines, printable
 from .replacing import replacement
 
 PROGRAM = "seqkeras-serving"
-CALL = "python -m serving" if __package__ == "serving" else PROGRAM  # what a user types
+CALL = PROGRAM if __package__ == "seqkeras_serving" else "python -m serving"  # what a user types
 AT_ONCE = 256  # lines that are answered together, sorted by length
 INTERRUPTED, PIPE_CLOSED = 130, 141  # what a shell reports for SIGINT and SIGPIPE
 

@@ -1,0 +1,192 @@
+"""`pip install .`: one package in site-packages, and its three commands in any folder."""
+
+import ast
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+from seqkeras.__main__ import main
+from tests.conftest import CHECKOUT
+
+PACKAGES = ("seqkeras", "training", "export", "serving")
+LEFT_OUT = {"README.md", "LICENSE", "pyproject.toml"}  # of serving's own wheel
+TINY = (
+    "--locales de --examples 64 --passes 1 --batch-size 32 --units 5 --decoder-units 7 "
+    "--embedding-dim 3 --test-examples 5"
+).split()
+LOADS = """
+import importlib.util
+import sys
+
+import keras
+import seqkeras.models
+
+assert not any(importlib.util.find_spec(name) for name in ("training", "export", "serving"))
+from seqkeras import serving
+
+keras.models.load_model("runs/dates/model.keras")
+print(serving.load("bundles/dates")(sys.argv[1]).text)
+"""
+
+
+@pytest.fixture(scope="module")
+def build():
+    """The module setup.py."""
+    spec = importlib.util.spec_from_file_location("build_of_seqkeras", CHECKOUT / "setup.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def sources():
+    return [
+        path
+        for package in PACKAGES
+        for path in sorted((CHECKOUT / package).rglob("*"))
+        if path.is_file() and not {"build", "__pycache__", "node_modules"} & {*path.parts}
+    ]
+
+
+def test_no_module_of_the_wheel_imports_a_name_of_the_checkout(build):
+    for path in sources():
+        if path.suffix == ".py":
+            source = path.read_text(encoding="utf-8")
+            written = build.installed(source)
+            assert written.count("\n") == source.count("\n")  # tracebacks name the same lines
+            assert build.installed(written) == written
+            for node in ast.walk(ast.parse(written)):
+                found = [node.module] if isinstance(node, ast.ImportFrom) and not node.level else []
+                if isinstance(node, ast.Import):
+                    found = [each.name for each in node.names]
+                assert not {each.partition(".")[0] for each in found} & {*build.MOVED}, path
+            assert not re.search("python -m (training|export|serving)", written), path
+
+
+def test_imports_and_commands_get_their_names_in_the_wheel(build):
+    source = (
+        '"""python -m training TASK\n\nfrom export to serving"""\nimport serving  # as it is\n'
+        "from serving.text import x\n\n\ndef f():\n    from export.a import (\n        b,\n    )\n"
+        "    from .training import c\n"
+    )
+    assert build.installed(source) == (
+        '"""seqkeras train TASK\n\nfrom export to serving"""\n'
+        "from seqkeras import serving  # as it is\nfrom seqkeras.serving.text import x\n\n\n"
+        "def f():\n    from seqkeras.export.a import (\n        b,\n    )\n"
+        "    from .training import c\n"
+    )
+    for line in ("import os, serving\n", "import serving.text\n", "x = 1; import export\n"):
+        with pytest.raises(ValueError, match="an import must begin its line, alone"):
+            build.installed(line)
+
+
+def test_what_is_pinned_is_what_the_wheel_takes():
+    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    needed = {each.name.lower(): each for each in map(Requirement, project["dependencies"])}
+    files = ("requirements.txt", "serving/requirements.txt", "serving/requirements-tokenizers.txt")
+    lines = [line for file in files for line in (CHECKOUT / file).read_text().splitlines()]
+    pinned = dict(re.findall(r"^([\w-]+)==([\w.]+)", "\n".join(lines), re.MULTILINE))
+    assert {name.lower() for name in pinned} == needed.keys()
+    for name, version in pinned.items():
+        assert needed[name.lower()].specifier.contains(version), name
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "output", "error"),
+    [
+        (["--version"], 0, "seqkeras ", ""),
+        (["--help"], 0, "usage: seqkeras train TASK", ""),
+        (["serve", "nothing"], 2, "", "seqkeras-serving: "),
+        ([], 2, "", "seqkeras: the command must be train, export or serve; received ''; see"),
+        (["predict"], 2, "", "seqkeras: the command must be train, export or serve; received 'pr"),
+    ],
+)
+def test_one_command_has_the_three(arguments, status, output, error, capsys):
+    try:
+        assert main(arguments) == status
+    except SystemExit as exited:
+        assert exited.code == status
+    written = capsys.readouterr()
+    assert written.out.startswith(output) and written.err.startswith(error)
+
+
+def run(*command, folder):
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(
+        [*map(str, command)], cwd=folder, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory):
+    """A folder: wheels/ as pip built them, and environment/, where they are installed."""
+    folder = tmp_path_factory.mktemp("installed")
+    checkout = folder / "checkout"
+    checkout.mkdir()
+    for name in (*PACKAGES, "setup.py", "pyproject.toml", "README.md", "LICENSE"):
+        path = CHECKOUT / name
+        if path.is_dir():
+            ignored = shutil.ignore_patterns("build", "__pycache__", "node_modules", "*.egg-info")
+            shutil.copytree(path, checkout / name, ignore=ignored)
+        else:
+            shutil.copy(path, checkout)
+    run(sys.executable, "-m", "venv", folder / "environment", folder=folder)
+    python = folder / "environment" / "bin" / "python"  # its pip: an environment of uv has none
+    wheel = [python, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", "wheels"]
+    run(*wheel, checkout, checkout / "serving", folder=folder)
+    shutil.rmtree(checkout)
+    purelib = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    packages = Path(run(python, "-c", purelib, folder=folder).strip())
+    (packages / "others.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    install = [python, "-m", "pip", "install", "--quiet", "--no-index", "--find-links", "wheels"]
+    # What they need is there; pip holds the versions against what the wheels say.
+    run(*install, "seqkeras", "seqkeras-serving[tokenizers]", folder=folder)
+    return folder
+
+
+@pytest.mark.long
+def test_the_wheel_holds_every_file_under_one_name(environment):
+    [wheel] = (environment / "wheels").glob("seqkeras-*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        names = {name for name in archive.namelist() if ".dist-info/" not in name}
+    expected = set()
+    for path in sources():
+        name = path.relative_to(CHECKOUT).as_posix()
+        if not (name.startswith("serving/") and path.name in LEFT_OUT):
+            expected.add(name if name.startswith("seqkeras/") else f"seqkeras/{name}")
+    assert names == expected
+
+
+@pytest.mark.long
+def test_the_commands_run_in_an_empty_folder(environment, tmp_path):
+    binaries = environment / "environment" / "bin"
+    text = "de|Samstag, 3. Mai 2014"
+    trained = run(
+        binaries / "seqkeras", "train", "dates", "--out", "runs/dates", *TINY, folder=tmp_path
+    )
+    assert trained.splitlines()[-1] == "next: seqkeras export runs/dates bundles/dates"
+    exported = run(binaries / "seqkeras", "export", "runs/dates", "bundles/dates", folder=tmp_path)
+    assert exported.splitlines()[-1].startswith("next: seqkeras serve predict bundles/dates ")
+    ask = ("predict", "bundles/dates", text, "--json")
+    answer = run(binaries / "seqkeras", "serve", *ask, folder=tmp_path)
+    assert json.loads(answer)["input"] == text
+    assert run(binaries / "seqkeras-serving", *ask, folder=tmp_path) == answer
+    assert run(binaries / "python", "-m", "seqkeras.serving", *ask, folder=tmp_path) == answer
+    assert (
+        run(binaries / "python", "-c", LOADS, text, folder=tmp_path).strip()
+        == (json.loads(answer)["text"])
+    )
+    card = (tmp_path / "bundles" / "dates" / "README.md").read_text(encoding="utf-8")
+    assert "seqkeras serve predict dates " in card
