@@ -88,10 +88,11 @@ def verify_files(folder, manifest, names=None):
 def read_bundle(folder, read):
     """Return `read(manifest)` of a bundle that did not change meanwhile.
 
-    An exporter that replaces a bundle renames the old folder aside, as its sibling
-    `.NAME.replaced-…`, then the new one in. A reader that meets the gap between the two, or files
-    of both, or one that was written meanwhile, tries again, for up to a second. A bundle that is
-    plainly missing or damaged is refused at once.
+    An exporter that replaces a bundle exchanges the two folders' names in a single step. Where the
+    file system can not, it renames the old folder aside, as its sibling `.NAME.replaced-…`, then
+    the new one in. A reader that meets the gap between the two, or files of both, or one that was
+    written meanwhile, tries again, for up to a second. A bundle that is plainly missing or damaged
+    is refused at once.
 
     Raises:
         BundleError: if the bundle can not be read, or still changes after a second.
