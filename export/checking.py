@@ -198,6 +198,9 @@ class _Unmade(Runtime):
 
     graphs: dict = dataclasses.field(default_factory=dict)
 
+    def external_files(self, model):
+        return ()
+
     def session(self, model):
         graph = self.graphs[model.stem]
         return SimpleNamespace(

@@ -82,6 +82,10 @@ class Runtime:
             disabled_optimizers=() if self.providers else SLOWER_ON_CPU,
         )
 
+    def external_files(self, model):
+        """Return the names of the files beside a model's from which it reads weights."""
+        return external_files(model)
+
     def session_options(self):
         """Return onnxruntime's options."""
         options = onnxruntime.SessionOptions()
@@ -115,7 +119,7 @@ def open_session(folder, manifest, role, runtime, inputs, outputs, optional=froz
             f"{folder}: manifest.json names no {role} graph. Export the bundle again."
         )
     graph = graphs[role]
-    _require_listed_weights(folder, graph)
+    _require_listed_weights(folder, graph, runtime)
     try:
         session = runtime.session(folder / graph.file)
     except Exception as error:  # onnxruntime's exceptions have no base of their own
@@ -146,13 +150,13 @@ def open_session(folder, manifest, role, runtime, inputs, outputs, optional=froz
     return _Session(session, role, folder / graph.file, runtime.observe)
 
 
-def _require_listed_weights(folder, graph):
+def _require_listed_weights(folder, graph, runtime):
     """Raise a BundleError if a graph reads weights from a file that is not in the manifest.
 
     The manifest's are held against their sha256; of another nobody knows what is in it.
     """
     try:
-        names = external_files(folder / graph.file)
+        names = runtime.external_files(folder / graph.file)
     except ValueError as error:
         raise BundleError(
             f"{folder}: {graph.file} is no ONNX graph: {error}. Export the bundle again."
