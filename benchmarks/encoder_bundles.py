@@ -39,6 +39,7 @@ def export_model(model, folder, precisions):
         precisions: names beside float32, see `export.quantize`.
     """
     from export.bundle import Options, export
+    from export.tolerances import UNLIMITED
     from seqkeras.runs import save_run
     from seqkeras.tokenizers import word_piece
 
@@ -53,7 +54,7 @@ def export_model(model, folder, precisions):
         {"source_length": MAX_LENGTH},
         {"text": word_piece([*SPECIAL_TOKENS, *words])},
     )
-    options = Options(precisions=tuple(precisions), tolerance=1.0, saved_models=False)
+    options = Options(precisions=tuple(precisions), tolerances=UNLIMITED, saved_models=False)
     export(run, folder, options=options)
 
 

@@ -36,6 +36,9 @@ class Tolerances:
                 raise ValueError(f"{option} must be {demand}; received {value:g}.")
 
 
+UNLIMITED = Tolerances(score=1e9, agreement=0, log_prob=1e9)  # to measure what would be refused
+
+
 def telling_scores(figures):
     """The names of the scores that say something; figures are those of `export.measuring`."""
     return [name for name, value in figures.get("float32_scores", {}).items() if value > 0]

@@ -1,5 +1,6 @@
 """From a model of each kind to its bundle and to an answer."""
 
+import dataclasses
 import json
 import re
 import shlex
@@ -9,9 +10,9 @@ import pytest
 
 import serving
 from export import bundle
-from export.__main__ import main as export_command
 from export.bundle import ExportError, Options, export
-from export.tolerances import Tolerances
+from export.measuring import PrecisionError
+from export.tolerances import UNLIMITED
 from seqkeras.models import (
     GPT,
     Bert,
@@ -48,7 +49,6 @@ TEXTS = [
     "Words are made of parts.",
 ]
 LIMIT = 24
-ANY = Tolerances(score=9, agreement=0, log_prob=99)
 
 
 def encoder(vocab_size):
@@ -248,7 +248,7 @@ def test_a_run_becomes_a_bundle_that_answers(make, tmp_path, monkeypatch, capsys
 
 def test_another_precision_of_a_number_is_measured_by_its_size(tmp_path):
     regress(tmp_path / "run")
-    options = Options(precisions=("int8",), tolerances=ANY, saved_models=False)
+    options = Options(precisions=("int8",), tolerances=UNLIMITED, saved_models=False)
     manifest = export(tmp_path / "run", tmp_path / "bundle", options=options)
     figures = manifest.precisions["int8"].figures
     assert "agreement" not in figures  # a single number is always its own best
@@ -273,7 +273,7 @@ def test_another_precision_of_a_number_is_measured_by_its_size(tmp_path):
 )
 def test_another_precision_answers_too(make, scored, tmp_path):
     inputs = make(tmp_path / "run")
-    options = Options(precisions=("int8",), tolerances=ANY, saved_models=False)
+    options = Options(precisions=("int8",), tolerances=UNLIMITED, saved_models=False)
     manifest = export(tmp_path / "run", tmp_path / "bundle", options=options)
     figures = manifest.precisions["int8"].figures
     assert figures["bytes"] < figures["float32_bytes"]
@@ -297,19 +297,20 @@ def translate_to_nothing_known(folder):
     path.write_text(json.dumps([{**each, "target": "0123"} for each in examples]))
 
 
-@pytest.mark.parametrize("make", [generate, translate_to_nothing_known], ids=lambda e: e.__name__)
-def test_a_precision_of_which_no_score_tells_is_refused_or_marked(make, tmp_path, capsys, broken):
-    make(tmp_path / "run")
-    command = [str(tmp_path / "run"), str(tmp_path / "bundle"), "--precision", "int8"]
-    assert export_command(command) == 1
-    refusal = capsys.readouterr().err
-    assert re.match(r"export: int8: its agreement with float32 on \d+ examples is ", refusal)
-    assert not (tmp_path / "bundle").exists()
-    assert export_command([*command, "--agreement", "0", "--log-prob-tolerance", "99"]) == 0
-    assert "  int8 is worse than the defaults allow: its agreement" in capsys.readouterr().out
-    card = (tmp_path / "bundle/README.md").read_text(encoding="utf-8")
+def test_a_precision_of_which_no_score_tells_is_refused_or_marked(tmp_path, broken):
+    translate_to_nothing_known(tmp_path / "run")
+    folder = tmp_path / "bundle"
+    options = Options(precisions=("int8",), saved_models=False)
+    off = r"^int8: its (agreement|log-probabilities) .*, by --.*\)\. Leave it out, or allow more\.$"
+    with pytest.raises(PrecisionError, match=off):
+        export(tmp_path / "run", folder, options=options)
+    assert not folder.exists()
+    options = dataclasses.replace(options, tolerances=UNLIMITED)
+    figures = export(tmp_path / "run", folder, options=options).precisions["int8"].figures
+    assert figures["float32_scores"] == {"chrF": 0, "exact match": 0}
+    card = (folder / "README.md").read_text(encoding="utf-8")
     assert "No score says how good the answers are: a precision was refused where its " in card
-    assert "**int8 is worse than the defaults allow: its agreement with float32 on " in card
+    assert re.search(r"\*\*int8 is worse than the defaults allow: its (agree|log-prob)", card)
 
 
 @pytest.fixture

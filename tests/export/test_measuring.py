@@ -9,7 +9,7 @@ from export import measuring
 from export.measuring import PrecisionError, Task, measure
 from export.quantize import quantize
 from export.scores import Scores
-from export.tolerances import Tolerances
+from export.tolerances import UNLIMITED, Tolerances
 from seqkeras.values import NEVER
 from tests.arrays import floats
 from tests.export.running import run
@@ -17,7 +17,6 @@ from tests.export.test_decoders import advance, empty_caches, exported
 from tests.export.written import graph
 
 KERNEL, OTHER = floats(19, 5), floats(19, 5) + 0.5 * floats(19, 5, seed=1)
-ANY = Tolerances(score=9, agreement=0, log_prob=99)
 NONE = Tolerances(score=0, agreement=1, log_prob=0)
 EXAMPLES = [{"x": floats(length, 19, seed=length)} for length in (3, 7, 5, 2)]
 NUMBERS = np.random.default_rng(0)
@@ -52,7 +51,7 @@ def log_softmax(logits):
 
 
 def test_rows_of_logits_are_compared_without_their_padding():
-    figures = measure(scorer(KERNEL), scorer(OTHER), EXAMPLES, Task(("y",)), "other", ANY)
+    figures = measure(scorer(KERNEL), scorer(OTHER), EXAMPLES, Task(("y",)), "other", UNLIMITED)
     equal, differences = [], []
     for example in EXAMPLES:
         a, b = (log_softmax(example["x"] @ kernel) for kernel in (KERNEL, OTHER))
@@ -72,7 +71,7 @@ def test_rows_of_logits_are_compared_without_their_padding():
 
 
 def test_numbers_that_are_no_logits_are_compared_with_their_size():
-    figures = measure(scorer(KERNEL), scorer(2 * KERNEL), EXAMPLES, Task(), "other", ANY)
+    figures = measure(scorer(KERNEL), scorer(2 * KERNEL), EXAMPLES, Task(), "other", UNLIMITED)
     squares = sum(np.square(each["x"] @ KERNEL).sum() for each in EXAMPLES)
     sums = sum(np.square(each["x"].sum(-1)).sum() for each in EXAMPLES)
     expected = np.sqrt(squares / (squares + sums))
@@ -167,16 +166,16 @@ def test_what_differs_by_more_than_the_tolerance_or_is_no_number_is_refused(task
     for number in (np.nan, np.inf):
         broken = scorer(number * np.ones_like(KERNEL))
         with pytest.raises(PrecisionError, match="^other: it gives numbers that are not finite."):
-            measure(scorer(KERNEL), broken, EXAMPLES, task, "other", ANY)
+            measure(scorer(KERNEL), broken, EXAMPLES, task, "other", UNLIMITED)
 
 
 def test_batches_change_int8_and_the_change_is_told(monkeypatch):
     examples = [{"x": size * floats(3, 19, seed=size)} for size in (1, 30, 3, 10)]
     whole = quantize(scorer(floats(19, 29)), "int8")
-    changed = measure(scorer(floats(19, 29)), whole, examples, Task(("y",)), "int8", ANY)
+    changed = measure(scorer(floats(19, 29)), whole, examples, Task(("y",)), "int8", UNLIMITED)
     assert changed["batching_largest_log_prob_difference"] > 0.05
     monkeypatch.setattr(measuring, "BATCH", 1)
-    alone = measure(scorer(floats(19, 29)), whole, examples, Task(("y",)), "int8", ANY)
+    alone = measure(scorer(floats(19, 29)), whole, examples, Task(("y",)), "int8", UNLIMITED)
     assert alone["batching_largest_log_prob_difference"] == 0
     assert alone["mean_log_prob_difference"] < changed["mean_log_prob_difference"]
 
@@ -209,7 +208,7 @@ def test_a_language_model_is_compared_along_its_texts():
     assert figures["agreement"] == 1
     assert figures["largest_log_prob_difference"] == 0
     assert figures["batching_largest_log_prob_difference"] < 1e-4
-    figures = measure(graphs, made, TEXTS[:1], Task(), "int8-embedding", ANY)
+    figures = measure(graphs, made, TEXTS[:1], Task(), "int8-embedding", UNLIMITED)
     a, b = (along(each, {}, TEXTS[0]["token_ids"]) for each in (graphs, made))
     expected = largest_difference([(a, b)])
     assert figures["largest_log_prob_difference"] == pytest.approx(expected, rel=1e-3)
@@ -221,9 +220,9 @@ def test_an_encoder_decoder_is_compared_along_targets_and_by_what_it_generates()
     graphs, made = exported("transformer")[1], whole("transformer")
     task = Task(target_length=6)
     answers = [generated(each) for each in (graphs, made)]
-    figures = measure(graphs, made, PAIRS, task, "int8-embedding", ANY)
+    figures = measure(graphs, made, PAIRS, task, "int8-embedding", UNLIMITED)
     assert figures["agreement"] == np.mean([a == b for a, b in zip(*answers)])
-    figures = measure(graphs, made, PAIRS[:1], task, "int8-embedding", ANY)
+    figures = measure(graphs, made, PAIRS[:1], task, "int8-embedding", UNLIMITED)
     before = [2, *PAIRS[0]["target_ids"][:-1]]
     pair = [along(each, encoded(each, PAIRS[0]), before) for each in (graphs, made)]
     expected = largest_difference([pair])
