@@ -57,20 +57,37 @@ class PastAttention(keras.layers.Layer):
         self.predict_kernel = self.add_weight(name="predict_kernel", shape=shape)  # W_x
 
     def call(self, sequence, mask=None):
+        output, weights, _ = self.read(sequence, self.initial_state(ops.shape(sequence)[0]), mask)
+        return output, weights
+
+    def read(self, sequence, state, mask=None):
+        """A piece of a sequence, after another.
+
+        Args:
+            sequence: (B, T, D).
+            state: as `initial_state` or the piece before returned it.
+            mask: (B, T) booleans, True for real steps, or None.
+
+        Returns:
+            output and weights as of the call, and the state behind each row's last real step of a
+            right-padded mask.
+        """
         require_sequence(self, sequence=sequence.shape)
         require_mask(self, mask, sequence.shape)
         real = ops.ones(ops.shape(sequence)[:2], "bool") if mask is None else mask
         (sequence,) = without_padding(mask, sequence)
         key, value, predict = self._parts(sequence)
-        output, weights = self._attend(
-            key,
-            predict,
-            self._last(ops.matmul(key, self.key_kernel)),
-            self._last(value),
-            self._last(real[..., None])[..., 0],
-        )
+        present = {"keys": ops.matmul(key, self.key_kernel), "values": value, "real": real}
+        whole = {
+            name: ops.concatenate([ops.cast(state[name], each.dtype), each], axis=1)
+            for name, each in present.items()
+        }  # (B, L + T, ...)
+        past = [self._before(whole[name]) for name in ("keys", "values", "real")]
+        output, weights = self._attend(key, predict, *past)
+        lengths = None if mask is None else ops.sum(ops.cast(mask, "int32"), axis=1)
+        state = {name: self._behind(each, lengths) for name, each in whole.items()}
         real = ops.cast(real, output.dtype)[..., None]
-        return output * real, weights * real
+        return output * real, weights * real, state
 
     def initial_state(self, batch_size):
         """The state before the first step: no key, no value."""
@@ -91,29 +108,24 @@ class PastAttention(keras.layers.Layer):
         Returns:
             (output (B, U), weights (B, L)), and the new state.
         """
-        key, value, predict = self._parts(inputs)
-        past = [state[name][:, None] for name in ("keys", "values", "real")]
-        output, weights = self._attend(key[:, None], predict[:, None], *past)
-        present = {
-            "keys": ops.matmul(key, self.key_kernel),
-            "values": value,
-            "real": ops.ones(ops.shape(key)[:1], "bool"),
-        }
-        state = {
-            name: ops.concatenate([state[name][:, 1:], each[:, None]], axis=1)
-            for name, each in present.items()
-        }
+        output, weights, state = self.read(inputs[:, None], state)
         return (output[:, 0], weights[:, 0]), state
 
     def _parts(self, states):
         parts = ops.split(states, self.num_parts, axis=-1)
         return parts[0], parts[1], parts[-1]
 
-    def _last(self, sequence):
-        """(B, T, ·) to (B, T, L, ·): beside each step the L before it, zeros before the first."""
-        missing = ops.zeros_like(sequence[:, :1])
-        padded = ops.concatenate([missing] * self.window + [sequence], axis=1)  # (B, L + T, ·)
-        return ops.stack([padded[:, i : i - self.window] for i in range(self.window)], axis=2)
+    def _before(self, whole):
+        """(B, L + T, ...) to (B, T, L, ...): beside each of T steps the L before it."""
+        return ops.stack([whole[:, i : i - self.window] for i in range(self.window)], axis=2)
+
+    def _behind(self, whole, lengths):
+        """(B, L + T, ...) to (B, L, ...): the last L of so many steps (B,), or with None of T."""
+        if lengths is None:
+            return whole[:, -self.window :]
+        places = lengths[:, None] + ops.arange(self.window, dtype=lengths.dtype)  # (B, L)
+        places = ops.reshape(places, (*ops.shape(places), *[1] * (len(whole.shape) - 2)))
+        return ops.take_along_axis(whole, places, axis=1)
 
     def _attend(self, key, predict, past_keys, past_values, past_real):
         """(B, T, U) present parts and (B, T, L, ·) past ones to outputs and weights."""

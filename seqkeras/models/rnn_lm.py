@@ -5,6 +5,7 @@ import functools
 import keras
 from keras import ops
 
+from seqkeras.attention import KeyValueAttention, KeyValuePredictAttention
 from seqkeras.attention.masks import padding_mask
 from seqkeras.decoding import StateEntry
 from seqkeras.embeddings import TokenEmbedding
@@ -13,6 +14,8 @@ from seqkeras.models.rnn_cells import config_of, require_cell, with_objects
 from seqkeras.models.token_model import TokenModel
 from seqkeras.shapes import require_positive
 from seqkeras.values import build_once
+
+ATTENTIONS = {"key_value": KeyValueAttention, "key_value_predict": KeyValuePredictAttention}
 
 
 @keras.saving.register_keras_serializable("seqkeras")
@@ -25,6 +28,9 @@ class RNNLanguageModel(TokenModel):
     With tied weights the logits are E (P dropout(h_L(t))) with the embeddings E themselves; P, a
     projection to their size, is there only if the states have another size.
 
+    With an attention to the last states h*(t) = attention(h_L(t-W..t)) takes the place of h_L(t):
+    each state falls into a key and a value, or into a key, a value and a part to predict from.
+
     Notation: E and W are the U and V of both Mikolov and Press and Wolf; P is the latter's.
 
     Args:
@@ -36,6 +42,9 @@ class RNNLanguageModel(TokenModel):
             Keras's or your own, as a pattern of each layer's (`seqkeras.models.rnn_cells`).
         dropout: of the embeddings, between the layers and before the logits; never of the states.
         tie_weights: take the embeddings as the matrix of the logits.
+        attention: "key_value" or "key_value_predict", layers of `seqkeras.attention`, whose two or
+            three parts divide U; None for none.
+        attention_window: how many of the last states it attends to.
 
     Call arguments (one dictionary):
         token_ids: (B, T) integers, padded on the right.
@@ -45,8 +54,8 @@ class RNNLanguageModel(TokenModel):
         logits: (B, T, V), in float32 at least.
 
     Raises:
-        ValueError: if a size is not positive, the cell is unknown or does not fit, or an input is
-            missing or unknown.
+        ValueError: if a size is not positive, the cell or the attention is unknown or does not fit,
+            or an input is missing or unknown.
 
     Train it with the masked cross-entropy named in `seqkeras.losses`. `read` takes the state of the
     piece of text before, so that long text is read in pieces (truncated back-propagation through
@@ -54,7 +63,8 @@ class RNNLanguageModel(TokenModel):
 
     Reference: Mikolov et al. 2010, https://doi.org/10.21437/Interspeech.2010-343; dropout: Zaremba
     et al. 2014, section 3.2, https://arxiv.org/abs/1409.2329; tied weights: Press and Wolf 2017,
-    https://arxiv.org/abs/1608.05859, and Inan et al. 2017, https://arxiv.org/abs/1611.01462
+    https://arxiv.org/abs/1608.05859, and Inan et al. 2017, https://arxiv.org/abs/1611.01462;
+    attention: Daniluk et al. 2017, sections 2.2 and 2.3, https://arxiv.org/abs/1702.04521
     """
 
     input_names = ["token_ids"], ["lengths"]
@@ -68,6 +78,8 @@ class RNNLanguageModel(TokenModel):
         cell="lstm",
         dropout=0.0,
         tie_weights=False,
+        attention=None,
+        attention_window=5,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -85,11 +97,30 @@ class RNNLanguageModel(TokenModel):
         self.embedding = TokenEmbedding(vocab_size, embedding_dim, dtype=policy)
         self.stack = RecurrentStack(cell, units, num_layers, dropout, dtype=policy)
         self.dropout = keras.layers.Dropout(dropout, dtype=policy)
+        self.attention_options = {"attention": attention, "attention_window": attention_window}
+        self.attention, self.output_dim = self._make_attention(units, attention, attention_window)
         self.projection = self.output_layer = None
         if not tie_weights:
             self.output_layer = keras.layers.Dense(vocab_size, dtype=values_dtype(self))
-        elif units != embedding_dim:
+        elif self.output_dim != embedding_dim:
             self.projection = keras.layers.Dense(embedding_dim, use_bias=False, dtype=policy)
+
+    def _make_attention(self, units, name, window):
+        """The layer of a name, or None, and the size of what the logits are made of."""
+        if name is None:
+            return None, units
+        if name not in ATTENTIONS:
+            raise ValueError(
+                f"RNNLanguageModel: attention must be one of {[*ATTENTIONS]} or None; "
+                f"received {name!r}."
+            )
+        attention = ATTENTIONS[name](window, dtype=self.dtype_policy.name)
+        if units % attention.num_parts:
+            raise ValueError(
+                f"RNNLanguageModel: units must be a multiple of {attention.num_parts} with "
+                f"attention {name!r}; received {units}."
+            )
+        return attention, units // attention.num_parts
 
     @property
     def vocab_size(self):
@@ -99,9 +130,14 @@ class RNNLanguageModel(TokenModel):
     def state_entries(self):
         """What the state holds, in order (see `seqkeras.decoding`)."""
         shapes = self.stack.state_shapes(self.sizes["embedding_dim"])
+        entries = dict(zip(self.stack.state_names, shapes, strict=True))
+        if self.attention is not None:
+            window = self.attention.window
+            entries |= dict.fromkeys(("keys", "values"), (window, self.output_dim))
+            entries["real"] = (window,)
         return [
-            StateEntry(name, "beam", shape, self.compute_dtype)
-            for name, shape in zip(self.stack.state_names, shapes, strict=True)
+            StateEntry(name, "beam", shape, "bool" if name == "real" else self.compute_dtype)
+            for name, shape in entries.items()
         ]
 
     @property
@@ -111,9 +147,11 @@ class RNNLanguageModel(TokenModel):
     def build(self, inputs_shape):
         build_once(self.embedding, (None, None))
         build_once(self.stack, (None, None, self.sizes["embedding_dim"]))
+        if self.attention is not None:
+            build_once(self.attention, (None, None, self.sizes["units"]))
         for layer in (self.projection, self.output_layer):
             if layer is not None:
-                build_once(layer, (None, None, self.sizes["units"]))
+                build_once(layer, (None, None, self.output_dim))
 
     def call(self, inputs, training=False):
         self.require_inputs(inputs)
@@ -148,7 +186,7 @@ class RNNLanguageModel(TokenModel):
         return self._logits(self.dropout(hidden, training=training)), state
 
     def _hidden(self, token_ids, lengths=None, state=None, training=False):
-        """(B, T, U), and the state behind each row's last real token."""
+        """What logits are made of (B, T, ·), and the state behind each row's last real token."""
         mask = None if lengths is None else padding_mask(lengths, ops.shape(token_ids)[1])
         names = self.stack.state_names
         hidden, states = self.stack(
@@ -157,8 +195,14 @@ class RNNLanguageModel(TokenModel):
             initial_state=None if state is None else [state[name][:, 0] for name in names],
             training=training,
         )
-        state = {name: each[:, None] for name, each in zip(names, states, strict=True)}
-        return hidden, state
+        after = dict(zip(names, states, strict=True))
+        if self.attention is not None:
+            past = self.attention.initial_state(ops.shape(token_ids)[0])
+            if state is not None:
+                past = {name: state[name][:, 0] for name in past}
+            hidden, _, past = self.attention.read(hidden, past, mask)
+            after |= past
+        return hidden, {name: each[:, None] for name, each in after.items()}
 
     def step(self, token_ids, state):
         """One token of every beam, the step contract of `seqkeras.decoding`.
@@ -204,6 +248,7 @@ class RNNLanguageModel(TokenModel):
             "cell": self.cell_config(),
             "dropout": self.dropout.rate,
             "tie_weights": self.tie_weights,
+            **self.attention_options,
         }
 
     @classmethod

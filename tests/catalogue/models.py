@@ -17,7 +17,7 @@ def ids(vocab_size, length, seed=0):
     return np.random.default_rng([seed, length]).integers(1, vocab_size, (B, length))
 
 
-def language_case(cell, make_cell=None, **options):
+def language_case(cell, make_cell=None, name=None, **options):
     """A case whose cell is the one named, or with `make_cell` another."""
 
     def make():
@@ -25,7 +25,7 @@ def language_case(cell, make_cell=None, **options):
         own = make_cell() if make_cell else cell
         return RNNLanguageModel(**sizes, num_layers=2, cell=own, dropout=0.3)
 
-    name = f"RNNLanguageModel({', '.join([cell, *options])})"
+    name = f"RNNLanguageModel({name or ', '.join([cell, *options])})"
     inputs = {"token_ids": ids(17, S), "lengths": LENGTHS}
     return Case(name, make, lambda: inputs, {"token_ids": 1}, past=("token_ids",))
 
@@ -113,6 +113,17 @@ LANGUAGE = [
     language_case("gru", tie_weights=True),
     language_case("lstm", tie_weights=True, embedding_dim=11),
 ]
+PAST_LANGUAGE = [
+    language_case("gru", name="key-value", units=10, attention="key_value", attention_window=2),
+    language_case(
+        "lstm",
+        name="key-value-predict",
+        units=15,
+        tie_weights=True,
+        attention="key_value_predict",
+        attention_window=3,
+    ),
+]
 BILM = [bilm_case()]
 FORECASTERS = [
     forecaster_case("direct", "lstm", [], 0),
@@ -135,6 +146,7 @@ ANY_CELL_FORECASTERS = [
 ]
 CASES = [
     *LANGUAGE,
+    *PAST_LANGUAGE,
     *BILM,
     mix_case(),
     *BIDAF,

@@ -26,6 +26,9 @@ MODELS = {
     ),
     "rnn language model": lambda: RNNLanguageModel(V, 13, 11, num_layers=2, cell="gru"),
     "qrnn language model": lambda: RNNLanguageModel(V, 13, 11, num_layers=2, cell="qrnn"),
+    "key-value": lambda: RNNLanguageModel(
+        V, 13, 12, num_layers=2, cell="gru", attention="key_value_predict", attention_window=3
+    ),
 }
 TRANSFORMERS = [name for name in MODELS if name.startswith("transformer")]
 LANGUAGE_MODELS = [name for name in MODELS if name not in TRANSFORMERS]
@@ -134,7 +137,7 @@ def test_a_step_of_attention_is_a_handful_of_nodes(name):
         assert counts["Scan"] == 2
         return
     assert "Scan" not in counts
-    if name == "rnn language model":
+    if name in ("rnn language model", "key-value"):
         assert counts["GRU"] == 2
         return
     layers = model.stack_options["num_layers"] if name in TRANSFORMERS else 2

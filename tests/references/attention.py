@@ -102,17 +102,19 @@ def predicted_positions(query, real_keys, kernel, scale):
 
 def key_value_attention(sequence, window, num_parts, weights, mask=None):
     """Daniluk et al. 2017, sections 2.2 (two parts) and 2.3 (three): h* and attention weights."""
-    W_Y, W_h, w, W_r, W_x = (np.asarray(each, np.float64).T for each in weights)
+    W_Y, W_h, w, W_r, W_x = (doubles(each).T for each in weights)
+    sequence = doubles(sequence)
+    dtype = np.result_type(sequence, W_Y, W_h, w, W_r, W_x)
     batch_size, length, dim = sequence.shape
-    outputs = np.zeros((batch_size, length, dim // num_parts))
-    attended = np.zeros((batch_size, length, window))
+    outputs = np.zeros((batch_size, length, dim // num_parts), dtype)
+    attended = np.zeros((batch_size, length, window), dtype)
     for row, t in np.ndindex(batch_size, length):
         if mask is not None and not mask[row, t]:
             continue
-        k, v, *rest = np.split(sequence[row].astype(np.float64), num_parts, axis=-1)
+        k, v, *rest = np.split(sequence[row], num_parts, axis=-1)
         p = rest[0] if num_parts == 3 else v
         past = [s for s in range(max(0, t - window), t) if mask is None or mask[row, s]]
-        r = np.zeros(dim // num_parts)
+        r = np.zeros(dim // num_parts, dtype)
         if past:
             alpha = softmax(np.array([(w @ np.tanh(W_Y @ k[s] + W_h @ k[t])).item() for s in past]))
             r = sum(a * v[s] for a, s in zip(alpha, past, strict=True))

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.references.attention import softmax
+from tests.references.attention import key_value_attention, softmax
 from tests.references.embeddings import character_cnn, highway, relu
 from tests.references.recurrent import gru_step, lstm_step, over_steps, rnn_step, sigmoid
 
@@ -27,9 +27,18 @@ def recurrent_stack(x, mask, cell, layers, states=None):
     return x, finals
 
 
-def rnn_language_model(token_ids, mask, cell, E, layers, output=None, projection=None):
-    """Mikolov et al. 2010; without (kernel, bias) of the output tied, Press and Wolf 2017."""
+def rnn_language_model(
+    token_ids, mask, cell, E, layers, output=None, projection=None, attention=None, past=None
+):
+    """Mikolov et al. 2010; without (kernel, bias) of the output tied, Press and Wolf 2017.
+
+    With `attention`, its weights, and `past`, its window and its number of parts, Daniluk et al.
+    2017.
+    """
     h, _ = recurrent_stack(E[token_ids], mask, cell, layers)
+    if attention is not None:
+        window, num_parts = past
+        h, _ = key_value_attention(h, window, num_parts, attention, mask)
     if output is not None:
         return h @ output[0] + output[1]
     if projection is not None:

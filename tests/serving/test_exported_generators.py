@@ -20,6 +20,9 @@ MODELS = {
     "transformer": lambda: Transformer(V, V, 24, 1, 3, 40, max_length=LIMIT),
     "gpt": lambda: GPT(V, 24, 2, 3, 40, LIMIT),
     "gpt restricted": lambda: GPT(V, 24, 2, 3, 40, LIMIT, attention_window=2),
+    "key-value": lambda: RNNLanguageModel(
+        V, 13, 12, attention="key_value_predict", attention_window=2
+    ),
     "rnn": lambda: RNNLanguageModel(V, 13, 11, num_layers=2, cell="gru"),
     "qrnn": lambda: RNNLanguageModel(V, 13, 11, num_layers=2, cell=QRNN(1, 3, "ifo")),
 }

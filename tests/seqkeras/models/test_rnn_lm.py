@@ -16,9 +16,13 @@ from tests.seqkeras.models.support import compiled, losses_by_heart
 
 SIZES = {"vocab_size": 17, "embedding_dim": 7, "units": 11}
 LOSS = keras.losses.SparseCategoricalCrossentropy(from_logits=True, ignore_class=0)
-named_cells = pytest.mark.parametrize("case", models.LANGUAGE, ids=lambda case: case.name)
+named_cells = pytest.mark.parametrize(
+    "case", models.LANGUAGE + models.PAST_LANGUAGE, ids=lambda case: case.name
+)
 every_model = pytest.mark.parametrize(
-    "case", models.LANGUAGE + models.ANY_CELL_LANGUAGE, ids=lambda case: case.name
+    "case",
+    models.LANGUAGE + models.PAST_LANGUAGE + models.ANY_CELL_LANGUAGE,
+    ids=lambda case: case.name,
 )
 
 
@@ -31,13 +35,16 @@ def weights_of(model):
         named["output"] = model.output_layer.weights
     if model.projection is not None:
         [named["projection"]] = model.projection.weights
+    if model.attention is not None:
+        named["attention"] = model.attention.weights
     return named
 
 
 def expected_logits(model, weights, inputs):
     mask = right_padded(inputs["lengths"], S)
     cell = model.get_config()["cell"]
-    return rnn_language_model(inputs["token_ids"], mask, cell, **weights)
+    past = model.attention and (model.attention.window, model.attention.num_parts)
+    return rnn_language_model(inputs["token_ids"], mask, cell, **weights, past=past)
 
 
 @named_cells
@@ -111,7 +118,7 @@ def test_beams_do_not_meet(case):
 @every_model
 @pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16"])
 def test_the_state_is_what_the_entries_say(case, policy):
-    config = case.make().get_config() | SIZES | {"dtype": policy}
+    config = case.make().get_config() | {"dtype": policy}
     model = RNNLanguageModel.from_config(config)
     state = model.initial_state(B)
     _, after = model.step(case.inputs()["token_ids"][:, :1], state)
@@ -202,3 +209,15 @@ def test_an_lstm_learns_which_bracket_closes():
     closes = unseen[:, 1:] > 3
     chosen = logits[..., 4:].argmax(axis=-1) + 4
     assert np.mean(chosen[closes] == unseen[:, 1:][closes]) > 0.98
+
+
+def test_an_attention_that_does_not_fit_is_refused():
+    message = r"^RNNLanguageModel: attention must be one of \['key_value', .*; received 'hard'\.$"
+    with pytest.raises(ValueError, match=message):
+        RNNLanguageModel(**SIZES, attention="hard")
+    message = (
+        r"^RNNLanguageModel: units must be a multiple of 3 with attention 'key_value_predict'; "
+        r"received 11\.$"
+    )
+    with pytest.raises(ValueError, match=message):
+        RNNLanguageModel(**SIZES, attention="key_value_predict")
