@@ -23,6 +23,7 @@ from seqkeras.attention.scores import (
     GeneralScore,
     ScaledDotScore,
 )
+from seqkeras.attention.structured import StructuredSelfAttention
 
 __all__ = [
     "AdditiveScore",
@@ -39,6 +40,7 @@ __all__ = [
     "MultiHeadAttention",
     "RestrictedSelfAttention",
     "ScaledDotScore",
+    "StructuredSelfAttention",
     "causal_mask",
     "combine_masks",
     "masked_softmax",

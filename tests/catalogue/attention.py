@@ -17,6 +17,7 @@ from seqkeras.attention import (
     MultiHeadAttention,
     RestrictedSelfAttention,
     ScaledDotScore,
+    StructuredSelfAttention,
 )
 from tests.arrays import floats, right_padded
 from tests.catalogue.case import B, Case, D, S, T, U
@@ -145,6 +146,13 @@ OTHERS = [
         {"context": 1, "query": 1, "context_mask": 1, "query_mask": 1},
         mask="context_mask",
         scale=100,
+    ),
+    Case(
+        "StructuredSelfAttention",
+        lambda: StructuredSelfAttention(13, 3, penalty=0.7),
+        self_inputs(D),
+        {"sequence": 1, "mask": 1},
+        mask="mask",
     ),
     Case(
         "MovingAverageBaseline",

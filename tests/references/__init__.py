@@ -18,6 +18,7 @@ from tests.references.attention import (
     multi_head_attention,
     predicted_positions,
     scaled_dot_score,
+    structured_self_attention,
 )
 from tests.references.decoding import greedy
 from tests.references.qrnn import linear_recurrence, qrnn
@@ -36,6 +37,7 @@ __all__ = [
     "gru",
     "hard_attention",
     "key_value_attention",
+    "structured_self_attention",
     "linear_recurrence",
     "local_attention",
     "lstm",

@@ -123,6 +123,26 @@ def key_value_attention(sequence, window, num_parts, weights, mask=None):
     return outputs, attended
 
 
+def structured_self_attention(sequence, hidden_kernel, hop_kernel, mask=None):
+    """Lin et al. 2017, section 2, equations 5 to 8: M's rows joined, A, and the mean penalty."""
+    H, W_1, W_2 = doubles(sequence), doubles(hidden_kernel).T, doubles(hop_kernel).T
+    batch_size, length, dim = H.shape
+    dtype = np.result_type(H, W_1, W_2)
+    A = np.zeros((batch_size, len(W_2), length), dtype)
+    M = np.zeros((batch_size, len(W_2), dim), dtype)
+    penalty = 0
+    for row, hop in np.ndindex(A.shape[:2]):
+        real = range(length) if mask is None else np.flatnonzero(mask[row])
+        if len(real):
+            A[row, hop, real] = softmax(
+                np.array([W_2[hop] @ np.tanh(W_1 @ H[row, t]) for t in real])
+            )
+            M[row, hop] = sum(A[row, hop, t] * H[row, t] for t in real)
+    for each in A:
+        penalty += np.linalg.norm(each @ each.T - np.eye(len(each))) ** 2 / batch_size
+    return M.reshape(batch_size, -1), A, penalty
+
+
 def bi_attention(context, query, kernel, context_mask=None, query_mask=None):
     """Seo et al. 2017, section 2, "Attention flow layer": G (B, T, 4D)."""
     context, query, w = doubles(context), doubles(query), doubles(kernel)[:, 0]
