@@ -18,7 +18,8 @@ from export.families.saved_models import most_tokens
 from export.families.single import INPUTS
 from export.scores import wrong_target
 from export.signatures import to_trace
-from seqkeras.runs import RECORD, VALIDATION
+from seqkeras.runs import GENERATED, RECORD, VALIDATION
+from seqkeras.tokenizers.special import end_problem
 from serving.manifest import MANIFEST, BundleError, FileEntry, Graph, Manifest
 from serving.opening import Runtime
 from serving.pipelines import PIPELINES
@@ -27,7 +28,6 @@ from serving.pipelines.model import MASKED
 from serving.text import CharacterTable
 from serving.text.vocabularies import EOS
 
-DECODERS = {"Translate": "target", "Generate": "text"}  # the tokenizer of what is generated
 # Tokenizer -> the inputs that take its ids.
 IDS = {
     "text": ("token_ids",),
@@ -115,7 +115,7 @@ def _tokens(contents):
                     f"the {role} tokenizer must have at most the model's {limit_name}, {size}, "
                     f"tokens; it has {len(tokenizer)}"
                 )
-    role = DECODERS.get(contents.record.pipeline)
+    role = GENERATED.get(contents.record.pipeline)
     if role is None:
         return
     size = _decoder_size(model)
@@ -131,6 +131,9 @@ def _tokens(contents):
             yield f"decoding.{name} is missing, the id that {name[:-3]}s a text"
         elif not 0 <= given < size:
             yield f"decoding.{name} must be an id, from 0 to {size - 1}; received {given}"
+    problem = end_problem(model, contents.decoding.end_id)
+    if problem:
+        yield f"decoding.{problem}"
     if is_table and contents.decoding.end_id != EOS:
         yield (
             f"decoding.end_id must be {EOS}, <eos>, where a table of characters ends a text; "
@@ -148,7 +151,7 @@ def _with_known_ids(contents):
     It finds what else is wrong; what is wrong with these `_tokens` says.
     """
     decoding = contents.decoding
-    if contents.record.pipeline not in DECODERS:
+    if contents.record.pipeline not in GENERATED:
         return decoding
     size = _decoder_size(contents.model)
     ids = {name: min(getattr(decoding, name), size - 1) for name in ("start_id", "end_id")}

@@ -84,7 +84,7 @@ class SmoothedCrossEntropy(keras.losses.Loss):
         loss = -sum_v q(v) log softmax(logits)_v,   q(v) = (1 - e) [v = y] + e / V
 
     Notation: e is the paper's epsilon_ls. V and the sum are of the classes that may be chosen:
-    those whose logit is not `NEVER`, as `Transformer` gives it to what it never generates.
+    those whose logit is not `NEVER`, as that of a `SpanHead`'s padding.
 
     Args:
         label_smoothing: e, from 0 to 1.

@@ -19,6 +19,7 @@ import numpy as np
 
 from seqkeras import files
 from seqkeras.locking import locked
+from seqkeras.tokenizers.special import end_problem, special_ids
 from serving.manifest import DecodingDefaults, Limits, TensorSpec, TextPrefix
 from serving.manifest.fields import parse_fields
 
@@ -42,6 +43,7 @@ PIPELINES = (
 TOKENIZERS = {"source": "tokenizer/source.json", "target": "tokenizer/target.json"}
 
 
+GENERATED = {"Translate": "target", "Generate": "text"}  # the tokenizer of what is generated
 ROLES = ("text", "source", "target", "words", "characters")  # of tokenizers
 EXAMPLES = 'a list of {"input": ...} or {"text": ..., "target": ...}, one at least'
 
@@ -191,7 +193,8 @@ def save_run(
         tokenizers: role -> tokenizer of `seqkeras.tokenizers`: "source" and "target", "text", or
             "words" of trees, "words" and "characters" of `BiDAF`.
         task: what the model was trained for, in a word.
-        decoding: dictionary of the manifest's `DecodingDefaults`.
+        decoding: dictionary of the manifest's `DecodingDefaults`. Without `start_id` or `end_id`
+            they are those of the tokenizer (`seqkeras.tokenizers.special_ids`).
         settings: dictionary, see `serving.pipelines`.
         scores: what was measured of it: name -> number.
         text_prefix: dictionary of the manifest's `TextPrefix`.
@@ -200,8 +203,8 @@ def save_run(
 
     Raises:
         InUseError: if another process writes the folder.
-        RunError: if there is something in the folder, the model is not built, or what is given is
-            not what it must be. Then nothing is written.
+        RunError: if there is something in the folder, the model is not built, no text of the model
+            would end, or what is given is not what it must be. Then nothing is written.
     """
     folder = Path(folder)
     _require_free(folder)
@@ -221,11 +224,12 @@ def save_run(
                 f"received a {type(tokenizer).__name__}."
             )
     paths = {role: f"tokenizer/{role}.json" for role in tokenizers or {}}
+    decoding = _decoding(folder, model, pipeline, tokenizers or {}, decoding or {})
     record = RunRecord(
         task,
         pipeline,
         _plain(folder, "limits", limits),
-        _plain(folder, "decoding", decoding or {}),
+        _plain(folder, "decoding", decoding),
         _plain(folder, "text_prefix", text_prefix),
         paths,
         _plain(folder, "settings", settings or {}),
@@ -256,6 +260,20 @@ def save_run(
 def _require_free(folder):
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise RunError(f"{folder}: must not exist, or be empty; choose another folder.")
+
+
+def _decoding(folder, model, pipeline, tokenizers, decoding):
+    """With the ids that begin and end a text, as the tokenizer of what is generated has them."""
+    tokenizer = tokenizers.get(GENERATED.get(pipeline))
+    if tokenizer is None:
+        return decoding
+    found = dataclasses.asdict(special_ids(tokenizer))
+    known = {name: found[name] for name in ("start_id", "end_id") if found[name] is not None}
+    decoding = known | decoding
+    problem = end_problem(model, decoding.get("end_id"))
+    if problem:
+        raise RunError(f"{folder}: decoding.{problem}.")
+    return decoding
 
 
 def are_examples(validation):

@@ -8,6 +8,7 @@ import tensorflow as tf
 from keras import ops
 
 from export.signatures import Signature
+from seqkeras.models.never_generated import without
 from serving.manifest import StateEntry, TensorSpec
 
 SOURCE = (
@@ -39,6 +40,11 @@ def language_model_graphs(model):
     """The one graph of a language model, "decoder_step", which takes one token or several."""
     state = _State(model)
     return {"decoder_step": _decoder_step(model, state, model.vocab_size, several=True)}
+
+
+def log_probs_along(model, inputs):
+    """(B, T, V) log-probabilities of given targets, of what a model may generate."""
+    return ops.log_softmax(without(model(inputs), getattr(model, "never_generated", ())))
 
 
 def state_entries(model):

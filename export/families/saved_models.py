@@ -6,7 +6,7 @@ import functools
 import tensorflow as tf
 from keras import ops
 
-from export.families.decoders import SOURCE
+from export.families.decoders import SOURCE, log_probs_along
 from export.generation.prompts import search_behind, with_first
 from export.generation.searches import best_of, result_specs, search_of
 from export.signatures import Signature
@@ -30,7 +30,7 @@ def encoder_decoder(model, max_length, decoding=None):
 
     def score(token_ids, lengths, target_ids):
         inputs = {"token_ids": token_ids, "lengths": lengths, "target_ids": target_ids}
-        return {"log_probs": ops.log_softmax(model(_checked(model, scored, inputs)))}
+        return {"log_probs": log_probs_along(model, _checked(model, scored, inputs))}
 
     def generate(defaults, token_ids, lengths):
         given = {"token_ids": token_ids, "lengths": lengths}

@@ -8,6 +8,7 @@ import numpy as np
 import tensorflow as tf
 from keras import ops
 
+from export.families.decoders import log_probs_along
 from export.verifying import parity
 from export.verifying.parity import MARGIN, Comparison, tensors
 from export.verifying.searches import Found, compare_searches, generated, in_keras
@@ -82,7 +83,7 @@ def _text(tokenizer, token_ids, end_id):
 
 
 def _log_probs(model, arrays):
-    return ops.convert_to_numpy(ops.log_softmax(model(arrays)))  # (N, T, V)
+    return ops.convert_to_numpy(log_probs_along(model, arrays))  # (N, T, V)
 
 
 def _onnx_log_probs(folder, manifest, arrays):

@@ -52,6 +52,10 @@ class TokenEmbedding(keras.layers.Layer):
             autocast=False,  # rows are cast after the lookup, and logits are not
         )
 
+    def compute_output_spec(self, token_ids):
+        require_ids(self, "token_ids", token_ids, "vocab_size", self.vocab_size)
+        return super().compute_output_spec(token_ids)
+
     def call(self, token_ids):
         require_ids(self, "token_ids", token_ids, "vocab_size", self.vocab_size)
         if keras.backend.standardize_dtype(token_ids.dtype) != "int64":

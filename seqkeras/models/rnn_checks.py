@@ -2,6 +2,7 @@
 
 from seqkeras.attention import Attention, HardAttention, LocalAttention, MultiHeadAttention
 from seqkeras.models.contexts import CONTEXTS
+from seqkeras.models.never_generated import id_problems
 from seqkeras.models.rnn_cells import cell_problems, is_qrnn
 from seqkeras.models.rnn_wirings import SCORES, WIRINGS
 from seqkeras.shapes import require_positive
@@ -32,6 +33,7 @@ def check_arguments(model, sizes, options, cells, attention, encoder_dim):
         for name, choices in CHOICES.items()
         if options[name] not in choices
     ]
+    problems += id_problems(options["never_generated"], sizes["target_vocab_size"])
     problems += _attention_problems(attention)
     if not problems:
         rules = _rules(sizes, options, attention, encoder_dim)
@@ -69,15 +71,6 @@ def _rules(sizes, options, attention, encoder_dim):
     fed = options["feed_output"] and wiring != "context"
     dims = f"received {encoder_dim} and {decoder_units}."
     return [
-        (
-            all(id_ in range(sizes["target_vocab_size"]) for id_ in options["never_generated"]),
-            "never_generated must be ids of the target, from 0 to "
-            f"{sizes['target_vocab_size'] - 1}; received {options['never_generated']}.",
-        ),
-        (
-            len(set(options["never_generated"])) < sizes["target_vocab_size"],
-            "never_generated must leave one id of the target; received all of them.",
-        ),
         (
             options["bridge_layers"] >= 0,
             f"bridge_layers must be at least 0; received {options['bridge_layers']}.",

@@ -5,10 +5,11 @@ from keras import ops
 
 from seqkeras.composites import keras_rnn
 from seqkeras.decoding import StateEntry
+from seqkeras.models.never_generated import without
 from seqkeras.models.rnn_cells import make_cell, state_names
 from seqkeras.recurrent import RNN, StackedCells
 from seqkeras.shapes import require_steps
-from seqkeras.values import NEVER, build_once
+from seqkeras.values import build_once
 
 
 class RNNDecoder(keras.layers.Layer):
@@ -27,7 +28,7 @@ class RNNDecoder(keras.layers.Layer):
         num_layers: of the decoder.
         reads_out: whether there is a hidden layer between features and logits.
         dropout: of the embeddings and before the logits.
-        never_generated: ids whose logit is always `NEVER`.
+        never_generated: ids whose logit is `NEVER` where a token is chosen.
         teacher_forcing: a `TeacherForcing` layer.
 
     Call arguments:
@@ -60,7 +61,7 @@ class RNNDecoder(keras.layers.Layer):
         policy = {"dtype": self.dtype_policy}
         self.units = units
         self.output_dim = embedding_dim or 1
-        self.allowed = [id_ not in never_generated for id_ in range(vocab_size)]
+        self.never_generated = list(never_generated)
         self.teacher_forcing = teacher_forcing
         fed = embedding_dim > 0
         self.embedding = (
@@ -163,7 +164,8 @@ class RNNDecoder(keras.layers.Layer):
         embedded = self._embed(token_ids, training=False)
         features, weights, state = self.advance(embedded, state, self._run_beams)
         others = () if weights is None else (weights,)
-        return (self._logits(features, training=False), *others), state
+        logits = without(self._logits(features, training=False), self.never_generated)
+        return (logits, *others), state
 
     def _embed(self, token_ids, training):
         if self.embedding is None:
@@ -172,8 +174,7 @@ class RNNDecoder(keras.layers.Layer):
 
     def _logits(self, features, training):
         hidden = self.readout(features) if self.readout else features[..., : self.units]
-        logits = self.output_layer(self.dropout(hidden, training=training))
-        return ops.where(ops.convert_to_tensor(self.allowed), logits, ops.cast(NEVER, logits.dtype))
+        return self.output_layer(self.dropout(hidden, training=training))
 
     def _run_beams(self, x, state):
         """The cell, one step of every beam: (B, K, D) -> (B, K, U), and the new state."""
@@ -211,7 +212,7 @@ class RNNDecoder(keras.layers.Layer):
             y, own = ops.split(inputs, 2, axis=-1)
             y = y + own * self.embedding(predicted)[:, 0]
             features, _, after = self._advance_one(y, carried, state)
-            logits = self._logits(features[:, None], training=False)
+            logits = without(self._logits(features[:, None], training=False), self.never_generated)
             predicted = ops.cast(ops.argmax(logits, axis=-1), "int32")
             return features, [*self._carried(after), predicted]
 

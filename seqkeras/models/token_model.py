@@ -9,6 +9,7 @@ import keras
 from seqkeras.embeddings import LearnedPositions
 from seqkeras.embeddings.ids import require_ids
 from seqkeras.models.inputs import require_inputs
+from seqkeras.models.never_generated import require_end
 
 BEYOND = re.compile(r"indices\[[\d,]+\] = (-?\d+) is not in \[0, (\d+)\)")  # TensorFlow's words
 
@@ -24,6 +25,9 @@ def _checked(name):
             if isinstance(inputs, Mapping) or hasattr(inputs, "dtype"):  # no pipeline
                 self.require_inputs(inputs)
                 self.check_ids(inputs)
+        if name == "fit":
+            y = arguments[0] if arguments else options.get("y")
+            require_end(self, y, options.get("sample_weight"))
         try:
             return theirs(self, x, *arguments, **options)
         except Exception as error:
@@ -57,12 +61,26 @@ class TokenModel(keras.Model):
     id_limits: dict
     takes_choices = False
 
+    def __init__(self, **kwargs):
+        super().__init__(autocast=False, **kwargs)  # it would make floats integers silently
+
+    @property
+    def input_dtype(self):
+        """The type of the inputs, which `model.export` writes into a signature."""
+        return "int32"
+
     fit = _checked("fit")
     evaluate = _checked("evaluate")
     predict = _checked("predict")
     train_on_batch = _checked("train_on_batch")
     test_on_batch = _checked("test_on_batch")
     predict_on_batch = _checked("predict_on_batch")
+
+    def compute_output_spec(self, inputs, **options):
+        """What a functional model asks: its inputs have types already."""
+        self.require_inputs(inputs)
+        self.check_ids(inputs)
+        return super().compute_output_spec(inputs, **options)
 
     def _table_sizes(self):
         """How many rows the tables have that ids and positions index."""

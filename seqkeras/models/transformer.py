@@ -8,11 +8,12 @@ from seqkeras.decoding import StateEntry
 from seqkeras.embeddings import LearnedPositions, SinusoidalPositions, TokenEmbedding
 from seqkeras.models.gpt import require_positions
 from seqkeras.models.inputs import SOURCE, require_inputs
+from seqkeras.models.never_generated import id_problems, without
 from seqkeras.models.token_model import TokenModel
 from seqkeras.shapes import require_positive
 from seqkeras.transformer import Decoder, Encoder
 from seqkeras.transformer.block import require_heads
-from seqkeras.values import NEVER, build_once
+from seqkeras.values import build_once
 
 POSITIONS = ("paper", "tensor2tensor", "marian", "learned")
 SHARED = ("none", "target", "all")
@@ -47,8 +48,8 @@ class Transformer(TokenModel):
         attention_dropout: of the attention weights.
         activation_dropout: of what the activation gives.
         epsilon: of layer normalisation.
-        never_generated: target ids whose logit is always `NEVER`: padding, unknown, begin. No
-            target may be one of them, unless the loss ignores it: it would cost 1e9.
+        never_generated: target ids whose logit is `NEVER` in `step`, which generates: padding,
+            unknown, begin. `seqkeras.tokenizers.special_ids` knows those of a tokenizer.
         output_bias: whether there is b.
         attention_window: r: self-attention, of encoder and decoder, sees no further than so many
             positions; None for all.
@@ -123,7 +124,6 @@ class Transformer(TokenModel):
             "attention_window": attention_window,
         }
         self._check()
-        self.allowed = [id_ not in never_generated for id_ in range(target_vocab_size)]
         policy = self.dtype_policy
         self.encoder = Encoder(**self.stack_options, dtype=policy)
         self.decoder = Decoder(**self.stack_options, dtype=policy)
@@ -152,22 +152,18 @@ class Transformer(TokenModel):
                 raise ValueError(
                     f"Transformer: {name} must be one of {known}; received {options[name]!r}."
                 )
-        if not all(id_ in range(sizes["target_vocab_size"]) for id_ in options["never_generated"]):
-            raise ValueError(
-                "Transformer: never_generated must be ids of the target, from 0 to "
-                f"{sizes['target_vocab_size'] - 1}; received {options['never_generated']}."
-            )
-        if len(set(options["never_generated"])) == sizes["target_vocab_size"]:
-            raise ValueError(
-                "Transformer: never_generated must leave one id of the target; received all of "
-                "them."
-            )
+        for problem in id_problems(options["never_generated"], sizes["target_vocab_size"]):
+            raise ValueError(f"Transformer: {problem}")
         vocab_sizes = sizes["source_vocab_size"], sizes["target_vocab_size"]
         if options["shared_embeddings"] == "all" and len(set(vocab_sizes)) > 1:
             raise ValueError(
                 "Transformer: source_vocab_size and target_vocab_size must be equal to share all "
                 f"embeddings; received {vocab_sizes[0]} and {vocab_sizes[1]}."
             )
+
+    @property
+    def never_generated(self):
+        return self.options["never_generated"]
 
     @property
     def target_vocab_size(self):
@@ -266,18 +262,19 @@ class Transformer(TokenModel):
             state: as `encode` returns it; per-beam entries (B, K, ...).
 
         Returns:
-            (logits (B, K, V), attention weights (B, K, S)), and the new state. The weights are the
-            last block's, the mean of its heads.
+            (logits (B, K, V), attention weights (B, K, S)), and the new state. The logits are
+            `NEVER` for what is never generated; the weights are the last block's, the mean of its
+            heads.
         """
         positions = self.positions(state["position"][..., None])  # (B, K, 1, D)
         embedded = self.target_embedding(token_ids[..., None]) + positions
         hidden, weights, state = self.decoder.read(embedded, state, state["source_mask"])
-        return (self._logits(hidden[:, :, 0]), weights[:, :, 0]), state
+        logits = without(self._logits(hidden[:, :, 0]), self.never_generated)
+        return (logits, weights[:, :, 0]), state
 
     def _logits(self, hidden):
         logits = self.output_embedding.logits(hidden)
-        logits = logits if self.output_bias is None else logits + self.output_bias
-        return ops.where(ops.convert_to_tensor(self.allowed), logits, ops.cast(NEVER, logits.dtype))
+        return logits if self.output_bias is None else logits + self.output_bias
 
     def get_config(self):
         return {**super().get_config(), **self.sizes, **self.options, **self.stack_options}

@@ -1,6 +1,7 @@
 """The one tokenizer, that of `serving.text`, under the library's name; vocabularies are learned."""
 
 from seqkeras.tokenizers.learn import learn_byte_pairs, learn_sentence_pieces, learn_word_piece
+from seqkeras.tokenizers.special import SpecialIds, special_ids
 from serving.text import (
     BOS,
     EOS,
@@ -28,6 +29,7 @@ __all__ = [
     "CharacterTable",
     "Encoding",
     "SentencePieces",
+    "SpecialIds",
     "Subwords",
     "WordTable",
     "byte_pairs",
@@ -38,6 +40,7 @@ __all__ = [
     "read_byte_pairs",
     "read_tokenizer",
     "read_vocabulary",
+    "special_ids",
     "word_piece",
     "word_places",
 ]

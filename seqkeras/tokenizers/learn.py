@@ -11,9 +11,11 @@ from serving.text.byte_pairs import byte_pairs
 from serving.text.sentence_pieces import SentencePieces
 from serving.text.sentence_pieces import require_library as require_sentencepiece
 from serving.text.subwords import require_library as require_tokenizers
+from serving.text.vocabularies import BOS, EOS, PAD, UNK
 from serving.text.word_piece import SPECIAL_TOKENS, word_piece
 
 MODELS = ("unigram", "bpe")
+PIECES = {"pad_id": PAD, "unk_id": UNK, "bos_id": BOS, "eos_id": EOS}  # the library's names
 
 
 def learn_word_piece(texts, vocab_size, lowercase=True, min_count=2):
@@ -91,12 +93,17 @@ def learn_byte_pairs(texts, vocab_size, min_count=2):
 def learn_sentence_pieces(texts, vocab_size, model="unigram", suffix=(), **options):
     """Learn a `serving.text.SentencePieces` with ids of its own.
 
+        id("<pad>"), id("<unk>"), id("<s>"), id("</s>") = 0, 1, 2, 3
+
+    as a `CharacterTable` has them, unless an option says which ids they have.
+
     Args:
         texts: an iterable of strings.
-        vocab_size: the number of pieces, with <unk>, <s> and </s>.
+        vocab_size: the number of pieces, with <pad>, <unk>, <s> and </s>.
         model: "unigram" or "bpe".
         suffix: tokens that `analyze` sets behind a text, as "</s>".
-        options: more of the library's own, as `character_coverage`.
+        options: more of the library's own, as `character_coverage`. Who gives one of `pad_id`,
+            `unk_id`, `bos_id` and `eos_id` gets the library's defaults for the others.
 
     Returns:
         The `SentencePieces`.
@@ -112,6 +119,7 @@ def learn_sentence_pieces(texts, vocab_size, model="unigram", suffix=(), **optio
             f"learn_sentence_pieces: model must be one of {', '.join(MODELS)}; received {model!r}."
         )
     sentencepiece, written = require_sentencepiece(), io.BytesIO()
+    ids = {} if set(PIECES) & set(options) else PIECES
     try:
         sentencepiece.SentencePieceTrainer.train(
             sentence_iterator=iter(texts),
@@ -119,6 +127,7 @@ def learn_sentence_pieces(texts, vocab_size, model="unigram", suffix=(), **optio
             vocab_size=vocab_size,
             model_type=model,
             minloglevel=2,  # nothing but errors
+            **ids,
             **options,
         )
     except RuntimeError as error:

@@ -81,6 +81,13 @@ def choose(folder):
     save_run(folder, model, "Choose", examples(given), limits, tokenizers, settings={"output": "a"})
 
 
+def edited(folder, make, **fields):
+    """A run whose record says something else than `save_run` wrote."""
+    make(folder)
+    path = folder / "run.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | fields))
+
+
 LONG = "a few " * 40
 CASES = [
     (
@@ -123,9 +130,13 @@ CASES = [
         f"run.json: decoding.end_id must be an id, from 0 to {len(BYTES) - 1}; received 9999",
     ),
     (
-        lambda run: generate(run, decoding={}),
+        lambda run: edited(run, generate, decoding={}),
         "run.json: decoding.start_id is missing, the id that starts a text; run.json: decoding.end_"
         "id is missing, the id that ends a text",
+    ),
+    (
+        lambda run: edited(run, translate, decoding={"start_id": 2, "end_id": 1}),
+        "run.json: decoding.end_id must be an id that the model may generate; received 1, and nev",
     ),
     (
         lambda run: translate(run, decoding={"num_beams": 99}),
@@ -184,9 +195,8 @@ def test_all_reasons_come_in_one_error(tmp_path, capsys):
     ],
 )
 def test_a_record_edited_by_hand_is_refused_in_words(fields, message, tmp_path, capsys):
-    classify(tmp_path / "run")
+    edited(tmp_path / "run", classify, **fields)
     path = tmp_path / "run/run.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | fields))
     assert main([str(tmp_path / "run"), str(tmp_path / "bundle")]) == 1
     error = capsys.readouterr().err
     assert error.startswith(f"export: {path}: ") and message in error

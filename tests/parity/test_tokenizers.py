@@ -70,7 +70,7 @@ def test_sentence_pieces_are_those_of_marian(tmp_path):
     learned = learn_sentence_pieces(TEXTS, 110, "bpe", character_coverage=0.98)
     for side in ("source", "target"):
         (tmp_path / f"{side}.spm").write_bytes(learned.model)
-    pieces = [learned.token_of(place) for place in range(3, len(learned))]
+    pieces = [learned.token_of(place) for place in range(4, len(learned))]
     tokens = ["</s>", "<unk>", *pieces[::-1], ">>fra<<", "<pad>"]
     vocabulary = {token: place for place, token in enumerate(tokens)}
     (tmp_path / "vocab.json").write_text(json.dumps(vocabulary), encoding="utf-8")

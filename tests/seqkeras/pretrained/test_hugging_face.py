@@ -195,8 +195,9 @@ def test_tokens_that_a_translation_may_not_hold_are_never_generated(tmp_path):
     given = stored("marian", tmp_path)
     folder_with("marian", tmp_path, bad_words_ids=[[1], [3, 4]])
     model = load_hugging_face(tmp_path)
+    assert model.never_generated == [1]
     logits = outputs_of(model, given)["logits"]
-    assert np.all(logits[..., 1] == NEVER) and np.all(logits[..., 2:] > NEVER)
+    assert np.all(logits > NEVER / 2)  # `transformers` bans them in `generate` too
     save_hugging_face(model, tmp_path / "ours", read_config(tmp_path))
     assert read_config(tmp_path / "ours")["bad_words_ids"] == [[1], [3, 4]]
 

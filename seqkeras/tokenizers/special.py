@@ -1,0 +1,71 @@
+"""The ids of a tokenizer's special tokens: what pads, begins and ends a text, and the unknown.
+
+One place knows their names; models, runs and searches take them from here.
+"""
+
+import dataclasses
+
+NAMES = {  # the first that the vocabulary holds
+    "padding_id": ("<pad>", "[PAD]"),
+    "unknown_id": ("<unk>", "[UNK]"),
+    "start_id": ("<bos>", "<s>", "[CLS]", "<|endoftext|>"),
+    "end_id": ("<eos>", "</s>", "[SEP]", "<|endoftext|>"),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class SpecialIds:
+    """What `special_ids` finds; None for a token that the vocabulary does not hold.
+
+    Args:
+        padding_id: of the token behind a text's end.
+        unknown_id: of what is not in the vocabulary.
+        start_id: of the token that begins a text.
+        end_id: of the token that ends it.
+    """
+
+    padding_id: int | None
+    unknown_id: int | None
+    start_id: int | None
+    end_id: int | None
+
+    @property
+    def never_generated(self):
+        """Ids that no answer holds: padding, unknown, begin; never the id that ends a text."""
+        ids = {self.padding_id, self.unknown_id, self.start_id} - {None, self.end_id}
+        return tuple(sorted(ids))
+
+
+def special_ids(tokenizer):
+    """The `SpecialIds` of a tokenizer.
+
+    Args:
+        tokenizer: of `seqkeras.tokenizers`.
+    """
+    return SpecialIds(**{field: _first(tokenizer, names) for field, names in NAMES.items()})
+
+
+def end_problem(model, end_id):
+    """Why no text of the model would end, in words, or None.
+
+    Args:
+        model: an encoder-decoder, or a language model.
+        end_id: the id that ends a text.
+    """
+    never_generated = list(getattr(model, "never_generated", ()))
+    if end_id not in never_generated:
+        return None
+    return (
+        f"end_id must be an id that the model may generate; received {end_id}, and never_generated "
+        f"is {never_generated}: make the model with "
+        "never_generated=seqkeras.tokenizers.special_ids(tokenizer).never_generated"
+    )
+
+
+def _first(tokenizer, names):
+    for name in names:
+        try:
+            return tokenizer.id_of(name)
+        except ValueError:  # no such token
+            continue
+    return None
