@@ -1,3 +1,24 @@
 """Sequence models from RNN to BERT as Keras layers and models."""
 
+import importlib
+import pkgutil
+
+from seqkeras.registration import register
+
 __version__ = "0.1.0"
+_SUBMODULES = frozenset(
+    module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_")
+)
+
+register()
+
+
+def __getattr__(name):
+    """`seqkeras.recurrent` and its like, imported where they are used first."""
+    if name in _SUBMODULES:
+        return importlib.import_module(f"seqkeras.{name}")
+    raise AttributeError(f"module 'seqkeras' has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted({*globals(), *_SUBMODULES})

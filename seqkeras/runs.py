@@ -265,7 +265,7 @@ def _require_free(folder):
 def _decoding(folder, model, pipeline, tokenizers, decoding):
     """With the ids that begin and end a text, as the tokenizer of what is generated has them."""
     tokenizer = tokenizers.get(GENERATED.get(pipeline))
-    if tokenizer is None:
+    if tokenizer is None or not isinstance(decoding, dict):
         return decoding
     found = dataclasses.asdict(special_ids(tokenizer))
     known = {name: found[name] for name in ("start_id", "end_id") if found[name] is not None}

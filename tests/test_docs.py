@@ -14,6 +14,7 @@ PACKAGES = [
     "transformer",
     "models",
     "decoding",
+    "metrics",
     "analysis",
     "tokenizers",
     "pretrained",

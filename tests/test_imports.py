@@ -56,6 +56,7 @@ TABLE = {
             "seqkeras.recurrent",
             "seqkeras.schedules",
             "seqkeras.shapes",
+            "seqkeras.tokenizers.special",
             "seqkeras.transformer",
             "seqkeras.values",
         },
@@ -80,11 +81,15 @@ TABLE = {
     ),
     "seqkeras/analysis/": ({"seqkeras"}, {*NUMERIC, "matplotlib", "arabic_reshaper", "bidi"}),
     "seqkeras/files.py": ({"serving.parsing"}, set()),
-    "seqkeras/runs.py": ({"seqkeras.files", "seqkeras.locking", "serving.manifest"}, {"numpy"}),
+    "seqkeras/runs.py": (
+        {"seqkeras.files", "seqkeras.locking", "seqkeras.tokenizers.special", "serving.manifest"},
+        {"numpy"},
+    ),
     "seqkeras/locking.py": (set(), {"filelock"}),
     "seqkeras/__main__.py": ({"seqkeras", "training", "export", "serving"}, set()),
     "seqkeras/quiet.py": (set(), {"tensorflow"}),
     "seqkeras/losses.py": ({"seqkeras.values"}, NUMERIC),
+    "seqkeras/__init__.py": ({"seqkeras.registration"}, set()),
     "seqkeras/": ({"seqkeras.shapes"}, NUMERIC),
     "training/": ({"training", "seqkeras", "serving"}, {*NUMERIC, "click", "rich"}),
     "export/scores.py": ({"export", "serving"}, {*NUMERIC, "sacrebleu"}),
@@ -101,6 +106,7 @@ TABLE = {
 PRIVATE = {
     "keras.src": {
         "seqkeras/composites/recurrent.py",
+        "seqkeras/embeddings/ids.py",
         "seqkeras/pretrained/assignment.py",
         "export/keras_layers.py",
         "export/onnx_graphs.py",

@@ -13,6 +13,8 @@ from seqkeras.values import NEVER, known_numbers
 
 def without(logits, never_generated):
     """(..., V) logits, `NEVER` for the ids that are never generated."""
+    if not len(never_generated):
+        return logits
     allowed = ~np.isin(np.arange(logits.shape[-1]), list(never_generated))
     return ops.where(ops.convert_to_tensor(allowed), logits, ops.cast(NEVER, logits.dtype))
 

@@ -8,6 +8,7 @@ from seqkeras.attention.masks import padding_mask
 from seqkeras.embeddings.ids import require_ids
 from seqkeras.models.encoder_model import EncoderModel
 from seqkeras.models.heads import MaskedLMHead, MultipleChoiceHead
+from seqkeras.models.partial_labels import PartialLabels
 from seqkeras.values import build_once
 
 ENCODER_INPUTS = ("token_ids", "lengths", "segment_ids")
@@ -15,7 +16,7 @@ ENCODED = ("hidden", "hidden_states", "pooled", "padding_mask")  # what heads ta
 
 
 @keras.saving.register_keras_serializable("seqkeras")
-class WithHeads(EncoderModel):
+class WithHeads(PartialLabels, EncoderModel):
     """An encoder and what stands on it: one head, or several that are trained at once.
 
         outputs(name) = heads(name)(encoder(inputs))
@@ -36,7 +37,9 @@ class WithHeads(EncoderModel):
         masked_positions: (B, M) integers, with a `MaskedLMHead`; without them every position.
 
     Returns:
-        A dictionary of what the heads return, by name; the losses of `compile` go by it.
+        A dictionary of what the heads return, by name; the losses of `compile` go by it. A head
+        without labels, as a batch of another task has them, counts nothing; so does a row whose
+        sample weight for the head is 0.
 
     Raises:
         ValueError: if there is no head, or one that takes what the encoder does not pool; if the

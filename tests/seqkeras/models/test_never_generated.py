@@ -12,7 +12,9 @@ TEXTS = [f"{first} {second}" for first in "abcdefg" for second in ("kilo", "mega
 LIBRARYS_OWN = {"unk_id": 0, "bos_id": 1, "eos_id": 2}  # and no <pad>
 MODELS = {
     "RNNSeq2Seq": lambda size, **options: RNNSeq2Seq(size, size, 5, 7, 11, **options),
-    "Transformer": lambda size, **options: Transformer(size, size, 16, 1, 2, 11, **options),
+    "Transformer": lambda size, **options: Transformer(
+        size, size, 16, 1, 2, 11, shared_embeddings="none", **options
+    ),
 }
 every_model = pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
 

@@ -1,0 +1,67 @@
+"""How often a prediction is right: token by token, and whole sequences."""
+
+import keras
+from keras import ops
+
+from seqkeras.metrics.tokens import OfTokens
+
+
+@keras.saving.register_keras_serializable("seqkeras")
+class TokenAccuracy(OfTokens):
+    """The share of real tokens whose likeliest class is the label.
+
+        accuracy = sum of w [argmax_v p(v) = y] / sum of w,    w = [y is no padding]
+
+    Keras's own "accuracy" counts padding, too.
+
+    Args:
+        ignore_class: the label that counts nothing, as padding; None for none.
+
+    Call arguments:
+        y_true: (...) integers y.
+        y_pred: (..., V) logits or probabilities p.
+        sample_weight: factors of w, (...) or of its first axes; None for 1.
+
+    Raises:
+        ValueError: if y_pred has not one axis more than y_true.
+    """
+
+    def __init__(self, ignore_class=0, name="token_accuracy", dtype=None):
+        super().__init__(ignore_class, name, dtype)
+
+    def measure(self, y_true, y_pred, weight):
+        return _right(y_true, y_pred, weight.dtype), weight
+
+
+@keras.saving.register_keras_serializable("seqkeras")
+class SequenceAccuracy(OfTokens):
+    """The share of rows all of whose real tokens are right.
+
+        accuracy = mean over rows of min over t of [argmax_v p(t, v) = y(t)]
+
+    A row without a real token counts nothing.
+
+    Args:
+        ignore_class: the label that counts nothing, as padding; None for none.
+
+    Call arguments:
+        y_true: (B, ...) integers y.
+        y_pred: (B, ..., V) logits or probabilities p.
+        sample_weight: a token of weight 0 counts nothing; any other weight is that of 1.
+
+    Raises:
+        ValueError: if y_pred has not one axis more than y_true.
+    """
+
+    def __init__(self, ignore_class=0, name="sequence_accuracy", dtype=None):
+        super().__init__(ignore_class, name, dtype)
+
+    def measure(self, y_true, y_pred, weight):
+        steps = tuple(range(1, len(y_true.shape)))
+        real = weight > 0
+        right = ops.where(real, _right(y_true, y_pred, weight.dtype), 1)
+        return ops.min(right, axis=steps), ops.cast(ops.any(real, axis=steps), weight.dtype)
+
+
+def _right(y_true, y_pred, dtype):
+    return ops.cast(ops.equal(ops.cast(ops.argmax(y_pred, axis=-1), "int32"), y_true), dtype)

@@ -1,0 +1,105 @@
+"""Heads are trained at once, by batches that hold labels for some of them."""
+
+import keras
+import numpy as np
+import pytest
+
+from seqkeras.losses import span_loss
+from seqkeras.models import Bert, ClassificationHead, SpanHead, TaggingHead, WithHeads
+from tests.arrays import close
+
+INPUTS = {"token_ids": np.array([[3, 8, 5], [7, 1, 4]]), "lengths": np.array([3, 2])}
+CLASSES, TAGS = np.array([4, 2]), np.array([[1, 2, 0], [2, 1, 0]])
+SPAN = {"start_logits": np.array([1, 0]), "end_logits": np.array([2, 1])}
+ENTROPY = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+LOSSES = {
+    "classes": ENTROPY,
+    "tags": ENTROPY,
+    "span": {"start_logits": span_loss, "end_logits": span_loss},
+}
+
+
+def compiled(heads=("classes", "tags"), **options):
+    keras.utils.set_random_seed(0)
+    made = {"classes": ClassificationHead(5), "tags": TaggingHead(3), "span": SpanHead()}
+    model = WithHeads(Bert(11, 6, 1, 2, 7, max_length=3), {name: made[name] for name in heads})
+    model(INPUTS)
+    losses = {name: LOSSES[name] for name in heads}
+    model.compile(keras.optimizers.SGD(0.1), losses, jit_compile=False, **options)
+    return model
+
+
+def first_loss(model, labels, **options):
+    return model.fit(INPUTS, labels, verbose=0, batch_size=2, **options).history["loss"][0]
+
+
+def test_a_head_without_labels_counts_nothing():
+    both = compiled()
+    heads = {name: weight.numpy() for name, weight in _weights(both, "tags").items()}
+    alone = compiled(["classes"])
+    assert first_loss(both, {"classes": CLASSES}) == first_loss(alone, {"classes": CLASSES})
+    for name, weight in _weights(both, "tags").items():
+        np.testing.assert_array_equal(weight.numpy(), heads[name])
+    pairs = zip(both.encoder.get_weights(), alone.encoder.get_weights(), strict=True)
+    close(*map(list, zip(*pairs)))
+
+
+def _weights(model, head):
+    return {each.path: each for each in model.heads[head].weights}
+
+
+def test_losses_of_what_is_labelled_have_their_weights():
+    outputs = compiled()(INPUTS)
+    classes = 0.5 * float(ENTROPY(CLASSES, outputs["classes"]))
+    tags = 2.0 * float(ENTROPY(TAGS, outputs["tags"]))
+    for labels, expected in (
+        ({"classes": CLASSES, "tags": TAGS}, classes + tags),
+        ({"classes": CLASSES, "tags": None}, classes),
+        ({"tags": TAGS}, tags),
+    ):
+        model = compiled(loss_weights={"classes": 0.5, "tags": 2.0})
+        close(np.ravel(model.test_on_batch(INPUTS, labels))[0], expected)
+
+
+def test_batches_of_two_tasks_take_turns():
+    model = compiled()
+    for labels in ({"classes": CLASSES, "tags": TAGS}, {"tags": TAGS}, {"classes": CLASSES}) * 2:
+        loss = np.ravel(model.train_on_batch(INPUTS, labels))[0]
+        assert np.isfinite(loss)
+
+
+def test_the_ends_of_a_span_may_have_no_labels():
+    model = compiled(["classes", "span"])
+    expected = compiled(["classes", "span"])(INPUTS)["span"]
+    loss = model.evaluate(INPUTS, {"span": SPAN}, verbose=0)
+    parts = [float(np.mean(span_loss(SPAN[end], expected[end]))) for end in SPAN]
+    close(np.ravel(loss)[0], sum(parts))
+    assert np.isfinite(first_loss(compiled(["classes", "span"]), {"classes": CLASSES}))
+
+
+def test_a_row_masked_for_a_head_counts_nothing():
+    labels = {"classes": CLASSES, "tags": TAGS}
+    model = compiled(loss_weights={"classes": 1.0, "tags": 0.0})
+    mask = {"classes": np.array([1.0, 0.0]), "tags": np.ones((2, 3))}
+    loss = np.ravel(model.evaluate(INPUTS, labels, sample_weight=mask, verbose=0))[0]
+    [first, _] = compiled()(INPUTS)["classes"]
+    close(loss, float(ENTROPY(CLASSES[:1], first[None])) / 2)  # Keras's mean is over all rows
+
+
+def test_metrics_see_the_labels_that_are_there():
+    accuracy = keras.metrics.SparseCategoricalAccuracy
+    model = compiled(metrics={name: [accuracy("right")] for name in ("classes", "tags")})
+    best = {name: np.argmax(each, -1) for name, each in model(INPUTS).items()}
+    for labels, right in (({"classes": best["classes"]}, (1, 0)), ({"tags": best["tags"]}, (0, 1))):
+        found = model.test_on_batch(INPUTS, labels, return_dict=True)
+        assert (found["classes_right"], found["tags_right"]) == right
+
+
+def test_a_metric_by_name_wants_labels_at_once():
+    model = compiled(metrics={"tags": ["accuracy"]})
+    message = (
+        r"WithHeads: metrics of a head whose labels may be missing must be objects, as keras.metr.*"
+        r"; received 'accuracy' for 'tags'\.$"
+    )
+    with pytest.raises(ValueError, match=message):
+        model.evaluate(INPUTS, {"classes": CLASSES}, verbose=0)
