@@ -87,6 +87,7 @@ def export(run, bundle, overwrite=False, say=lambda line: None, options=Options(
 
     Raises:
         RunError: if the run can not be used.
+        InUseError: if another process makes that bundle.
         ExportError: if there is a bundle already, or a part of the model can not be exported.
         ParityError: if what was exported answers differently.
         PrecisionError: if a precision answers too differently.
