@@ -48,6 +48,7 @@ vectors: .venv/requirements-parity.done
 lint: .venv/requirements-test.done
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check --quiet .
+	$(BIN)/mypy --no-error-summary
 
 # requirements-test.txt holds requirements.txt too.
 INSTALLED := requirements.txt serving/requirements.txt serving/requirements-tokenizers.txt

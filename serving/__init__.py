@@ -10,9 +10,14 @@ which tells its makers of each process and graph, stays off unless ORT_DISABLE_T
 """
 
 import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from .manifest import BundleError
 from .results import Translation
+
+if TYPE_CHECKING:
+    from .pipelines.pipeline import Pipeline
 
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # read once, when onnxruntime is imported
 
@@ -20,7 +25,12 @@ __all__ = ["BundleError", "Translation", "load"]
 __version__ = "0.1.0"
 
 
-def load(path, precision=None, threads=None, providers=None):
+def load(
+    path: str | os.PathLike[str],
+    precision: str | None = None,
+    threads: int | None = None,
+    providers: str | Sequence[str | tuple[str, dict[str, Any]]] | None = None,
+) -> "Pipeline":
     """Open a bundle and return the pipeline that its manifest names.
 
     Every file that the pipeline reads is first held against the manifest's sha256.

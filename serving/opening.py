@@ -6,6 +6,7 @@ program from us. 32 steps of a Transformer of base size on two cores took 148 ms
 and 156 with onnxruntime's own spinning; beside another busy program 251, 207 and 309.
 """
 
+import os
 import posixpath
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ import onnxruntime
 
 from .checks import require_count, shown
 from .external_data import external_files
-from .manifest import BundleError
+from .manifest import BundleError, Graph, Manifest
 
 QUIET = 4  # onnxruntime's log severity: fatal errors only; the others arrive as exceptions
 SPIN = "20"  # microseconds
@@ -57,7 +58,7 @@ class Runtime:
             require_count("load: threads", self.threads, most=MOST_THREADS)
         object.__setattr__(self, "providers", _with_full_names(self.providers))
 
-    def graphs_of(self, manifest):
+    def graphs_of(self, manifest: Manifest) -> dict[str, Graph]:
         """Return the graphs in this precision, as role -> `Graph`.
 
         Raises:
@@ -73,7 +74,7 @@ class Runtime:
             )
         return manifest.graphs | manifest.precisions[self.precision].graphs
 
-    def session(self, model):
+    def session(self, model: str | os.PathLike[str] | bytes) -> onnxruntime.InferenceSession:
         """Return onnxruntime's session of a model, a path or bytes."""
         return onnxruntime.InferenceSession(
             model,
@@ -82,11 +83,11 @@ class Runtime:
             disabled_optimizers=() if self.providers else SLOWER_ON_CPU,
         )
 
-    def external_files(self, model):
+    def external_files(self, model: str | os.PathLike[str]) -> tuple[str, ...]:
         """Return the names of the files beside a model's from which it reads weights."""
         return external_files(model)
 
-    def session_options(self):
+    def session_options(self) -> onnxruntime.SessionOptions:
         """Return onnxruntime's options."""
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = self.threads or 0
@@ -177,6 +178,12 @@ class _Session:
 
     def __init__(self, session, role, file, observe):
         self._session, self._role, self._file, self._observe = session, role, file, observe
+
+    def __repr__(self):
+        places = ", ".join(
+            name.removesuffix("ExecutionProvider") for name in self._session.get_providers()
+        )
+        return f"<session {self._role}: {str(self._file)!r}, on {places}>"
 
     def __getattr__(self, name):
         return getattr(self._session, name)

@@ -5,6 +5,12 @@ given: text[start:end].
 """
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from .reprs import with_shapes
+
+if TYPE_CHECKING:  # NumPy is loaded when a pipeline is
+    import numpy
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,10 +29,12 @@ class Translation:
 
     text: str
     score: float
-    attention: "numpy.ndarray | None" = None  # noqa: F821 (NumPy is loaded when a pipeline is)
+    attention: "numpy.ndarray | None" = None
     alternatives: "tuple[Translation, ...]" = ()
     source_tokens: tuple = ()
     target_tokens: tuple = ()
+
+    __repr__ = with_shapes
 
 
 @dataclass(frozen=True)
@@ -162,7 +170,9 @@ class WordFeatures:
     text: str
     start: int
     end: int
-    layers: "numpy.ndarray"  # noqa: F821
+    layers: "numpy.ndarray"
+
+    __repr__ = with_shapes
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,10 +184,12 @@ class Embedding:
         words: a tuple of `WordFeatures`, where they were asked for.
     """
 
-    vector: "numpy.ndarray"  # noqa: F821
+    vector: "numpy.ndarray"
     words: tuple = ()
 
-    def similarity(self, other):
+    __repr__ = with_shapes
+
+    def similarity(self, other: "Embedding") -> float:
         """Return the cosine of the angle to another `Embedding`; 0 beside a vector of zeros."""
         norms = float(self.vector @ self.vector) * float(other.vector @ other.vector)
         cosine = float(self.vector @ other.vector) / norms**0.5 if norms else 0.0
@@ -214,5 +226,7 @@ class Forecasting:
         quantiles: quantile -> its (horizon, targets) values; empty if the model has none.
     """
 
-    values: "numpy.ndarray"  # noqa: F821
+    values: "numpy.ndarray"
     quantiles: dict
+
+    __repr__ = with_shapes

@@ -8,13 +8,15 @@ saves the attention weights that nobody wants; a smaller one does not earn the t
 """
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import onnxruntime
 
 from .decoding import Candidates
-from .manifest import BundleError
+from .manifest import BundleError, Manifest
 from .opening import Runtime, open_session
+from .reprs import with_shapes
 
 CANDIDATES = ("candidate_log_probs", "candidate_ids")
 ATTENTION, LOGITS = "attention_weights", "logits"
@@ -38,6 +40,8 @@ class State:
     batch_size: int
     num_beams: int = 1
 
+    __repr__ = with_shapes
+
 
 class EncoderDecoder:
     """An encoder graph, and a decoder graph of one step.
@@ -56,7 +60,7 @@ class EncoderDecoder:
 
     roles = ("encoder", "decoder_step")
 
-    def __init__(self, folder, manifest, runtime=None):
+    def __init__(self, folder: Path, manifest: Manifest, runtime: Runtime | None = None):
         runtime = runtime or Runtime()
         self._decoder = _Decoder(folder, manifest, runtime)
         self._given = [name for name in manifest.beam_state if name not in self._decoder.caches]
@@ -65,7 +69,10 @@ class EncoderDecoder:
         self._encoder = open_session(folder, manifest, "encoder", runtime, inputs, {*self._given})
         self.vocab_size, self.attends = self._decoder.vocab_size, self._decoder.attends
 
-    def encode(self, token_ids, lengths):
+    def __repr__(self) -> str:
+        return f"EncoderDecoder({self._encoder!r}, {self._decoder.session!r})"
+
+    def encode(self, token_ids: np.ndarray, lengths: np.ndarray) -> State:
         """Return the `State` before the first step.
 
         Args:
@@ -77,11 +84,20 @@ class EncoderDecoder:
             len(token_ids), dict(zip(self._given, self._encoder.run(self._given, inputs)))
         )
 
-    def step(self, token_ids, beam_index, k, state, attention=False):
+    def step(
+        self,
+        token_ids: np.ndarray,
+        beam_index: np.ndarray,
+        k: int,
+        state: State,
+        attention: bool = False,
+    ) -> tuple[Candidates, State]:
         """One step of decoding: `serving.decoding` says what goes in and out."""
         return self._decoder.step(token_ids, beam_index, k, state, attention)
 
-    def step_to_logits(self, token_ids, beam_index, state, attention=False):
+    def step_to_logits(
+        self, token_ids: np.ndarray, beam_index: np.ndarray, state: State, attention: bool = False
+    ) -> tuple[np.ndarray, np.ndarray | None, State]:
         """One step, as `serving.decoding.Chosen` takes it."""
         return self._decoder.step_to_logits(token_ids, beam_index, state, attention)
 
@@ -102,26 +118,33 @@ class LanguageModel:
 
     roles = ("decoder_step",)
 
-    def __init__(self, folder, manifest, runtime=None):
+    def __init__(self, folder: Path, manifest: Manifest, runtime: Runtime | None = None):
         self._decoder = _Decoder(folder, manifest, runtime or Runtime())
         self.vocab_size = self._decoder.vocab_size
 
-    def begin(self, batch_size):
+    def __repr__(self) -> str:
+        return f"LanguageModel({self._decoder.session!r})"
+
+    def begin(self, batch_size: int) -> State:
         """Return the `State` before any token."""
         return self._decoder.initial_state(batch_size, {})
 
-    def read(self, token_ids, state):
+    def read(self, token_ids: np.ndarray, state: State) -> State:
         """Return the `State` behind the (B, T) tokens of texts with one beam each."""
         own = np.arange(len(token_ids))[:, np.newaxis]
         _, state = self.step(token_ids[:, np.newaxis], own, 1, state)
         return state
 
-    def step(self, token_ids, beam_index, k, state):
+    def step(
+        self, token_ids: np.ndarray, beam_index: np.ndarray, k: int, state: State
+    ) -> tuple[Candidates, State]:
         """One step of decoding: `serving.decoding` says what goes in and out."""
         token_ids = token_ids.reshape(*beam_index.shape, -1)
         return self._decoder.step(token_ids, beam_index, k, state)
 
-    def step_to_logits(self, token_ids, beam_index, state):
+    def step_to_logits(
+        self, token_ids: np.ndarray, beam_index: np.ndarray, state: State
+    ) -> tuple[np.ndarray, None, State]:
         """One step, as `serving.decoding.Chosen` takes it."""
         token_ids = token_ids.reshape(*beam_index.shape, -1)
         return self._decoder.step_to_logits(token_ids, beam_index, state)
@@ -133,7 +156,7 @@ class _Decoder:
     def __init__(self, folder, manifest, runtime):
         role = "decoder_step"
         names = {entry.name for entry in manifest.state}
-        self._session = open_session(
+        self.session = open_session(
             folder,
             manifest,
             role,
@@ -203,20 +226,20 @@ class _Decoder:
         if self.caches:
             found, caches = self._run_bound(arrays, state.caches, wanted)
         else:
-            found, caches = self._session.run(wanted, arrays), {}
+            found, caches = self.session.run(wanted, arrays), {}
         beam = dict(zip(self._beam, found[asked:]))
         return found[:asked], State(beam, caches, source, *beam_index.shape)
 
     def _run_bound(self, arrays, caches, wanted):
         """Return the arrays that are wanted, and the next caches."""
-        binding = self._session.io_binding()
+        binding = self.session.io_binding()
         for name, array in arrays.items():
             binding.bind_cpu_input(name, np.asarray(array, order="C"))
         for name, cache in caches.items():
             binding.bind_ortvalue_input(name, cache)
         for name in (*wanted, *self._next_caches):
             binding.bind_output(name)
-        self._session.run_with_iobinding(binding, self._only_what_is_wanted)
+        self.session.run_with_iobinding(binding, self._only_what_is_wanted)
         outputs = binding.get_outputs()
         found = [output.numpy() for output in outputs[: len(wanted)]]
         return found, dict(zip(self.caches, outputs[len(wanted) :]))

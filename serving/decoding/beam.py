@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .results import Hypothesis, length_divisor
+from .results import Candidates, Hypothesis, Prompts, length_divisor
 
 
 class Beams:
@@ -25,13 +25,13 @@ class Beams:
 
     def __init__(
         self,
-        end_id,
-        max_lengths,
-        prompts,
-        length_penalty,
-        num_beams,
-        n_best,
-        early_stopping="never",
+        end_id: int,
+        max_lengths: np.ndarray,
+        prompts: Prompts,
+        length_penalty: float,
+        num_beams: int,
+        n_best: int,
+        early_stopping: bool | str = "never",
     ):
         self.end_id, self.max_lengths, self.prompts = end_id, max_lengths, prompts
         self.alpha = length_penalty
@@ -43,7 +43,7 @@ class Beams:
         self.sources = np.arange(len(max_lengths))
         self.totals = np.zeros((len(max_lengths), 1))  # (B, K) log-probability so far
 
-    def extend(self, candidates, length):
+    def extend(self, candidates: Candidates, length: int) -> tuple[np.ndarray, np.ndarray]:
         """Extend the beams by a token; return the (B, K) tokens and rows of those that go on."""
         candidates = self.prompts.force(candidates, self.sources, length)
         totals, token_ids, beam_index = _best_continuations(
@@ -51,7 +51,7 @@ class Beams:
         )
         generated = length - self.prompts.lengths[self.sources]  # (B,)
         ended = (token_ids == self.end_id) & (generated > 0)[:, np.newaxis]
-        ended |= (length == self.max_lengths[self.sources])[:, np.newaxis]
+        ended |= (self.max_lengths[self.sources] == length)[:, np.newaxis]
         if ended.any():
             scores = np.where(ended, totals, -np.inf)
             scores /= length_divisor(np.maximum(generated, 0), self.alpha)[:, np.newaxis]
@@ -80,7 +80,7 @@ class Beams:
             return np.where(done, -np.inf, totals)
         return totals / length_divisor(generated, self.alpha)
 
-    def finished(self):
+    def finished(self) -> list[list[Hypothesis]]:
         """Return for each source the list of its `Hypothesis`, the best first."""
         return [found[: self.n_best] for found in self.ends.hypotheses(self.history)]
 

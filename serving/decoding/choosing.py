@@ -1,9 +1,12 @@
 """Tokens chosen from all logits, where the candidates of the graph will not do."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from .constraint import Constraint
 from .results import Candidates
 
 
@@ -21,7 +24,7 @@ class Prefix:
     sources: np.ndarray
     generated: np.ndarray
 
-    def extended(self, token_ids, beam_index):
+    def extended(self, token_ids: np.ndarray, beam_index: np.ndarray) -> "Prefix":
         """Return the prefix of the (B', K') beams that go on by these tokens."""
         sources, beams = np.divmod(beam_index, self.token_ids.shape[1])
         longer = [self.token_ids[sources, beams], token_ids.reshape(*beam_index.shape, -1)]
@@ -49,16 +52,25 @@ class Chosen:
         constraint: a `Constraint`; None: any token may follow.
     """
 
-    def __init__(self, step, prefix, processors, choose, constraint=None):
+    def __init__(
+        self,
+        step: Callable,
+        prefix: Prefix,
+        processors: Sequence[Callable],
+        choose: Callable,
+        constraint: Constraint | None = None,
+    ):
         self.step, self.prefix = step, prefix
         self.processors, self.choose = processors, choose
         self.constraint = constraint
 
-    def initial(self, state):
+    def initial(self, state: Any) -> tuple[Any, Any, Any]:
         states = None if self.constraint is None else self.constraint.begin(self.prefix)
         return state, None, states
 
-    def __call__(self, token_ids, beam_index, k, state):
+    def __call__(
+        self, token_ids: np.ndarray, beam_index: np.ndarray, k: int, state: tuple[Any, Any, Any]
+    ) -> tuple[Candidates, tuple[Any, Any, Any]]:
         state, prefix, states = state
         if prefix is None:
             prefix = self.prefix
@@ -85,7 +97,7 @@ class Chosen:
         return logits
 
 
-def most_probable(log_probs, k, prefix=None):
+def most_probable(log_probs: np.ndarray, k: int, prefix: Prefix | None = None) -> Candidates:
     """Return the k best `Candidates`; of two equal ones, the lower id comes first."""
     log_probs = np.where(np.isnan(log_probs), np.float32(-np.inf), log_probs)
     if k == 1:
@@ -107,10 +119,10 @@ class Sample:
         uniform: (sources, T) numbers in [0, 1).
     """
 
-    def __init__(self, uniform):
+    def __init__(self, uniform: np.ndarray):
         self.uniform = uniform
 
-    def __call__(self, log_probs, k, prefix):
+    def __call__(self, log_probs: np.ndarray, k: int, prefix: Prefix) -> Candidates:
         places = np.clip(prefix.generated, 0, self.uniform.shape[1] - 1)
         uniform = self.uniform[prefix.sources, places]
         token_ids = inverse_cdf(log_probs[:, 0], uniform)[:, np.newaxis, np.newaxis]

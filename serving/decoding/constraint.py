@@ -1,5 +1,7 @@
 """Only such targets as an automaton allows."""
 
+from typing import Any
+
 import numpy as np
 
 
@@ -14,14 +16,16 @@ class Constraint:
         room: (sources,) the most tokens of a target, those of its prompt not counted.
     """
 
-    def __init__(self, automaton, first, room):
+    def __init__(self, automaton: Any, first: np.ndarray, room: np.ndarray):
         self.automaton, self.first, self.room = automaton, first, room
 
-    def begin(self, prefix):
+    def begin(self, prefix: Any) -> np.ndarray:
         """Return the (B, K) states before the first step."""
         return np.broadcast_to(self.first[prefix.sources, np.newaxis], prefix.token_ids.shape[:2])
 
-    def follow(self, states, prefix, token_ids, beam_index):
+    def follow(
+        self, states: np.ndarray, prefix: Any, token_ids: np.ndarray, beam_index: np.ndarray
+    ) -> np.ndarray:
         """Return the states of the beams that go on by these tokens; see `Prefix.extended`."""
         sources, beams = np.divmod(beam_index, states.shape[1])
         states = states[sources, beams]
@@ -30,7 +34,7 @@ class Constraint:
         followed = self.automaton.advance(states, token_ids)
         return np.where(is_prompt[:, np.newaxis], states, followed)
 
-    def allowed(self, states, prefix):
+    def allowed(self, states: np.ndarray, prefix: Any) -> np.ndarray:
         """Return (B, K, V) booleans; within a prompt any token may follow."""
         left = self.room[prefix.sources] - prefix.generated
         found = self.automaton.allowed(states, left[:, np.newaxis])

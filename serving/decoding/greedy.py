@@ -1,8 +1,10 @@
 """One sequence for each source: each token the first candidate."""
 
+from collections.abc import Callable
+
 import numpy as np
 
-from .results import Hypothesis, length_divisor
+from .results import Candidates, Hypothesis, Prompts, length_divisor
 
 
 class Greedy:
@@ -19,7 +21,14 @@ class Greedy:
 
     num_candidates = 1
 
-    def __init__(self, end_id, max_lengths, prompts, length_penalty=0.0, stops=None):
+    def __init__(
+        self,
+        end_id: int,
+        max_lengths: np.ndarray,
+        prompts: Prompts,
+        length_penalty: float = 0.0,
+        stops: Callable[[int, list[int]], bool] | None = None,
+    ):
         self.end_id, self.max_lengths, self.prompts = end_id, max_lengths, prompts
         self.alpha, self.stops = length_penalty, stops
         self.token_ids = np.zeros((len(max_lengths), max_lengths.max(initial=0)), dtype=np.int64)
@@ -35,7 +44,7 @@ class Greedy:
         self._shortest = self._max_lengths.min(initial=self.token_ids.shape[1])
         self._rows = np.arange(len(sources))[:, np.newaxis]
 
-    def extend(self, candidates, length):
+    def extend(self, candidates: Candidates, length: int) -> tuple[np.ndarray, np.ndarray]:
         """Add a token to every source; return the (B, 1) tokens and rows of those that go on."""
         sources, self.length = self.sources, length
         candidates = self.prompts.force(candidates, sources, length)
@@ -61,14 +70,14 @@ class Greedy:
         behind = self.length > self.prompts.lengths[source]
         return behind and self.stops(source, self.generated(source))
 
-    def generated(self, source):
+    def generated(self, source: int) -> list[int]:
         """Return the ids that a source has behind its prompt so far, without <eos>."""
         end = self.lengths[source] or self.length
         begin = self.prompts.lengths[source]
         token_ids = self.token_ids[source, begin:end].tolist()
         return token_ids[:-1] if token_ids[-1:] == [self.end_id] else token_ids
 
-    def finished(self):
+    def finished(self) -> list[list[Hypothesis]]:
         """Return for each source the list of its one `Hypothesis`."""
         generated = self.lengths - self.prompts.lengths
         scores = self.totals / length_divisor(generated, self.alpha)

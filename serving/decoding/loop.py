@@ -1,27 +1,29 @@
 """The one loop that generates token ids."""
 
 import itertools
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
 from .beam import Beams
 from .greedy import Greedy
-from .results import Prompts
+from .results import Hypothesis, Prompts
 
 
 def search(
-    step,
-    state,
-    start,
-    end_id,
-    max_lengths,
+    step: Callable,
+    state: Any,
+    start: np.ndarray,
+    end_id: int,
+    max_lengths: np.ndarray,
     *,
-    num_beams=1,
-    n_best=1,
-    length_penalty=0.0,
-    early_stopping="never",
-    prompts=None,
-):
+    num_beams: int = 1,
+    n_best: int = 1,
+    length_penalty: float = 0.0,
+    early_stopping: bool | str = "never",
+    prompts: Prompts | None = None,
+) -> list[list[Hypothesis]]:
     """Find the best targets of each source by beam search.
 
         score(Y) = sum_t log p(y_t | y_<t) / lp(Y)
@@ -54,6 +56,7 @@ def search(
     Reference: Sutskever et al. 2014, section 3.2, https://arxiv.org/abs/1409.3215
     """
     prompts = prompts or Prompts(len(start) * [()])
+    found: Greedy | Beams
     if num_beams == 1:
         found = Greedy(end_id, max_lengths, prompts, length_penalty)
     else:
@@ -65,7 +68,13 @@ def search(
     return found.finished()
 
 
-def steps(step, state, start, found, beam_index=None):
+def steps(
+    step: Callable,
+    state: Any,
+    start: np.ndarray,
+    found: Greedy | Beams,
+    beam_index: np.ndarray | None = None,
+) -> Iterator[Greedy | Beams]:
     """Yield `found` after each step, until it follows no source any more.
 
     Args:

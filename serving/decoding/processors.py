@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .choosing import Prefix
+
 MOST_OF_A_NUCLEUS = 512  # tokens: where it has more, all are sorted
 
 
@@ -26,7 +28,7 @@ class Temperature:
 
     temperature: float
 
-    def __call__(self, logits, prefix):
+    def __call__(self, logits: np.ndarray, prefix: Prefix) -> np.ndarray:
         return logits / np.float32(self.temperature)
 
 
@@ -39,7 +41,7 @@ class TopK:
 
     k: int
 
-    def __call__(self, logits, prefix):
+    def __call__(self, logits: np.ndarray, prefix: Prefix) -> np.ndarray:
         if self.k >= logits.shape[-1]:
             return logits
         least = np.partition(logits, -self.k, axis=-1)[..., -self.k]
@@ -59,7 +61,7 @@ class TopP:
 
     p: float
 
-    def __call__(self, logits, prefix):
+    def __call__(self, logits: np.ndarray, prefix: Prefix) -> np.ndarray:
         if self.p == 1:
             return logits
         shifted = logits - np.max(logits, axis=-1, keepdims=True)
@@ -84,7 +86,7 @@ class RepetitionPenalty:
 
     theta: float
 
-    def __call__(self, logits, prefix):
+    def __call__(self, logits: np.ndarray, prefix: Prefix) -> np.ndarray:
         theta = np.float32(self.theta)
         seen = np.take_along_axis(logits, prefix.token_ids, axis=-1)
         seen = np.where(seen > 0, seen / theta, seen * theta)
@@ -99,7 +101,7 @@ class BannedTokens:
 
     token_ids: tuple
 
-    def __call__(self, logits, prefix):
+    def __call__(self, logits: np.ndarray, prefix: Prefix) -> np.ndarray:
         logits = logits.copy()
         logits[..., list(self.token_ids)] = -np.inf
         return logits
@@ -112,7 +114,7 @@ class MinLength:
     min_length: int
     end_id: int
 
-    def __call__(self, logits, prefix):
+    def __call__(self, logits: np.ndarray, prefix: Prefix) -> np.ndarray:
         logits = logits.copy()
         logits[prefix.generated + 1 < self.min_length, :, self.end_id] = -np.inf
         return logits
@@ -125,7 +127,7 @@ class ForcedToken:
     token_id: int
     position: int
 
-    def __call__(self, logits, prefix):
+    def __call__(self, logits: np.ndarray, prefix: Prefix) -> np.ndarray:
         here = prefix.generated == self.position
         logits = logits.copy()
         logits[here] = -np.inf

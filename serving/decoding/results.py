@@ -1,6 +1,8 @@
 """What goes from a step to the search, and from the search to its caller."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -37,7 +39,7 @@ class Hypothesis:
     ended: bool
 
 
-def length_divisor(length, alpha):
+def length_divisor(length: np.ndarray | int, alpha: float) -> Any:
     """GNMT's divisor of a log-probability, which makes up for the length of the target.
 
         lp(Y) = ((5 + |Y|) / 6)^alpha
@@ -58,14 +60,14 @@ class Prompts:
         token_ids: for each source the list of its tokens.
     """
 
-    def __init__(self, token_ids):
+    def __init__(self, token_ids: Sequence[Sequence[int]]):
         self.lengths = np.array([len(row) for row in token_ids], dtype=np.int64)
         self.longest = int(self.lengths.max(initial=0))
         self.token_ids = np.zeros((len(token_ids), self.longest), dtype=np.int64)
         for padded, row in zip(self.token_ids, token_ids):
             padded[: len(row)] = row
 
-    def force(self, candidates, sources, length):
+    def force(self, candidates: Candidates, sources: np.ndarray, length: int) -> Candidates:
         """Return candidates that go on with the prompt, where there is still one.
 
         Args:

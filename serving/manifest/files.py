@@ -5,15 +5,18 @@ import hashlib
 import os
 import stat
 import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import BinaryIO, TypeVar
 
 from .format import MANIFEST, MOST_BYTES, BundleError, FileEntry, Manifest
 
 MOST_SHOWN = 300  # characters of a folder that is not there
+Result = TypeVar("Result")
 PAUSES = 20 * (0.05,)  # seconds between the attempts to read a bundle that is being replaced
 
 
-def read_manifest(folder):
+def read_manifest(folder: str | os.PathLike[str]) -> Manifest:
     """Return the manifest of the bundle in `folder`.
 
     Raises:
@@ -31,7 +34,7 @@ def read_manifest(folder):
         raise BundleError(f"{folder}: {error}") from error
 
 
-def open_file(path):
+def open_file(path: str | os.PathLike[str]) -> BinaryIO:
     """Open a file to read its bytes.
 
     Raises:
@@ -45,7 +48,7 @@ def open_file(path):
     return stream
 
 
-def write_manifest(folder, manifest):
+def write_manifest(folder: str | os.PathLike[str], manifest: Manifest) -> None:
     """Write `manifest` into `folder`, after reading it back as serving will.
 
     Raises:
@@ -56,7 +59,7 @@ def write_manifest(folder, manifest):
     (Path(folder) / MANIFEST).write_text(text, encoding="utf-8")
 
 
-def describe_files(folder):
+def describe_files(folder: str | os.PathLike[str]) -> dict[str, FileEntry]:
     """Return path -> `FileEntry` of every file in `folder` but its manifest, sorted by path."""
     folder = Path(folder)
     files = {file.relative_to(folder).as_posix(): file for file in folder.rglob("*")}
@@ -67,7 +70,9 @@ def describe_files(folder):
     }
 
 
-def verify_files(folder, manifest, names=None):
+def verify_files(
+    folder: str | os.PathLike[str], manifest: Manifest, names: Iterable[str] | None = None
+) -> None:
     """Hold files against the manifest by size and sha256.
 
     Args:
@@ -85,7 +90,7 @@ def verify_files(folder, manifest, names=None):
         raise BundleError(f"{folder}: {'; '.join(problems)}. Copy or export the bundle again.")
 
 
-def read_bundle(folder, read):
+def read_bundle(folder: str | os.PathLike[str], read: Callable[[Manifest], Result]) -> Result:
     """Return `read(manifest)` of a bundle that did not change meanwhile.
 
     An exporter that replaces a bundle exchanges the two folders' names in a single step. Where the
@@ -98,6 +103,7 @@ def read_bundle(folder, read):
         BundleError: if the bundle can not be read, or still changes after a second.
     """
     folder = Path(folder)
+    failure: Exception
     for pause in (*PAUSES, None):
         before = _seen(folder)
         try:

@@ -2,6 +2,7 @@
 
 import dataclasses
 from dataclasses import dataclass, field
+from typing import Self, TypeVar
 
 from ..parsing import as_json, parse_json
 from .fields import parse_fields
@@ -10,9 +11,13 @@ SCHEMA_VERSION = 3
 MANIFEST = "manifest.json"
 STATE_IS_PER = ("beam", "source")
 MOST_BYTES = 2**24  # of a manifest
-LARGEST = 2**31 - 1  # of a length or an id: what every index of onnxruntime and NumPy can hold
+LARGEST_ID = 2**31 - 1  # what every index of onnxruntime and NumPy can hold
+LONGEST = 2**24  # tokens: a target's are given room at once
 HEX_DIGITS = "0123456789abcdef"
 MOST_PENALTY = 10  # of GNMT's length penalty, either way
+
+
+Settings = TypeVar("Settings")
 
 
 class BundleError(ValueError):
@@ -46,7 +51,7 @@ class Graph:
     weights: tuple[str, ...] = ()
 
     @property
-    def files(self):
+    def files(self) -> tuple[str, ...]:
         """All that must be there to open it."""
         return (self.file, *self.weights)
 
@@ -158,8 +163,16 @@ class Manifest:
     def __post_init__(self):
         _refuse([*self._wrong_values(), *self._wrong_paths()])
 
+    def __repr__(self) -> str:
+        size = sum(entry.bytes for entry in self.files.values())
+        precisions = ", ".join(["float32", *self.precisions])
+        return (
+            f"<Manifest {self.name!r}: {self.pipeline}, {precisions}, "
+            f"{len(self.files)} files of {size:,} bytes, made {self.created}>"
+        )
+
     @property
-    def graph_files(self):
+    def graph_files(self) -> tuple[str, ...]:
         """The files of all graphs, in every precision, each once."""
         graphs = [*self.graphs.values()]
         for precision in self.precisions.values():
@@ -167,27 +180,27 @@ class Manifest:
         return tuple(dict.fromkeys(file for each in graphs for file in each.files))
 
     @property
-    def beam_state(self):
+    def beam_state(self) -> tuple[str, ...]:
         """Names of the state entries that follow the beams."""
         return tuple(entry.name for entry in self.state if entry.per == "beam")
 
     @property
-    def source_state(self):
+    def source_state(self) -> tuple[str, ...]:
         """Names of the state entries that stay with their source."""
         return tuple(entry.name for entry in self.state if entry.per == "source")
 
-    def parse_settings(self, kind):
+    def parse_settings(self, kind: type[Settings]) -> tuple[Settings | None, list[str]]:
         """Return the settings as a `kind`, a dataclass, and every reason why they are none."""
         problems = []
         arguments = parse_fields(kind, self.settings, "settings", problems)
         return None if problems else kind(**arguments), problems
 
-    def to_json(self):
+    def to_json(self) -> str:
         """Return the manifest as JSON text that `from_json` reads back."""
         return as_json(dataclasses.asdict(self), indent=2, allow_nan=False) + "\n"
 
     @classmethod
-    def from_json(cls, text):
+    def from_json(cls, text: str | bytes) -> Self:
         """Read a manifest from JSON, as text or UTF-8 bytes.
 
         Raises:
@@ -221,15 +234,15 @@ class Manifest:
         if not 1 <= self.schema_version <= SCHEMA_VERSION:
             known = f"from 1 to {SCHEMA_VERSION}"
             yield f"schema_version must be {known}; received {self.schema_version}"
-        for name, value, least in (
-            ("limits.source_length", self.limits.source_length, 1),
-            ("limits.target_length", self.limits.target_length, 1),
-            ("decoding.num_beams", self.decoding.num_beams, 1),
-            ("decoding.start_id", self.decoding.start_id, 0),
-            ("decoding.end_id", self.decoding.end_id, 0),
+        for name, value, least, most in (
+            ("limits.source_length", self.limits.source_length, 1, LONGEST),
+            ("limits.target_length", self.limits.target_length, 1, LONGEST),
+            ("decoding.num_beams", self.decoding.num_beams, 1, LARGEST_ID),
+            ("decoding.start_id", self.decoding.start_id, 0, LARGEST_ID),
+            ("decoding.end_id", self.decoding.end_id, 0, LARGEST_ID),
         ):
-            if not least <= value <= LARGEST:
-                bound = f"at least {least}" if value < least else f"at most {LARGEST}"
+            if not least <= value <= most:
+                bound = f"at least {least}" if value < least else f"at most {most}"
                 yield f"{name} must be {bound}; received {value}"
         if not abs(self.decoding.length_penalty) <= MOST_PENALTY:
             yield (

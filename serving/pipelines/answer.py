@@ -1,16 +1,22 @@
 """Questions about a context, answered by a part of it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, overload
 
 import numpy as np
 
 from ..checks import require_count, require_number
+from ..manifest import Manifest
+from ..opening import Runtime
 from ..results import Span
 from ..text import whole_characters
 from .batching import TOKEN_BUDGET
 from .inputs import encoded, one_or_all, parts_of, require_words
 from .model import Model
-from .questions import SubwordQuestions, WordQuestions
+from .pipeline import Pipeline
+from .questions import Question, SubwordQuestions, WordQuestions
 from .settings import read_settings, wrong_output
 from .spans import Window, best_spans
 
@@ -38,7 +44,7 @@ class Settings:
                 yield f"settings.{field} must be at least 1; received {getattr(self, field)}"
 
 
-class Answer:
+class Answer(Pipeline):
     """The part of a context that answers a question.
 
     A model of subwords reads a context that is too long in windows, each behind the whole question;
@@ -65,7 +71,7 @@ class Answer:
 
     fields = ("question", "context")
 
-    def __init__(self, folder, manifest, runtime=None):
+    def __init__(self, folder: Path, manifest: Manifest, runtime: Runtime | None = None):
         self.manifest = manifest
         self._settings = read_settings(folder, manifest, Settings)
         reader = WordQuestions if "words" in manifest.tokenizers else SubwordQuestions
@@ -73,14 +79,22 @@ class Answer:
         outputs = [self._settings.start, self._settings.end]
         self._model = Model(folder, manifest, runtime, outputs, reader.packing)
 
+    @overload
+    def __call__(
+        self, inputs: tuple[str, str] | Mapping[str, str], *args: Any, **options: Any
+    ) -> Span: ...
+
+    @overload
+    def __call__(self, inputs: list, *args: Any, **options: Any) -> list[Span]: ...
+
     def __call__(
         self,
-        inputs,
-        n_best=1,
-        no_answer_threshold=None,
-        truncate=False,
-        token_budget=TOKEN_BUDGET,
-    ):
+        inputs: tuple[str, str] | Mapping[str, str] | list,
+        n_best: int = 1,
+        no_answer_threshold: float | None = None,
+        truncate: bool = False,
+        token_budget: int = TOKEN_BUDGET,
+    ) -> Span | list[Span]:
         """Answer a question, or each one of a list.
 
         Args:
@@ -110,7 +124,7 @@ class Answer:
         ]
         return one_or_all(inputs, answers)
 
-    def encode(self, value, name="Answer: input", truncate=False):
+    def encode(self, value: Any, name: str = "Answer: input", truncate: bool = False) -> Question:
         """Return the `Question` that the model reads.
 
         Raises:

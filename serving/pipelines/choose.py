@@ -1,13 +1,19 @@
 """Which of several texts goes on a text best."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, overload
 
 from ..checks import shown
+from ..manifest import Manifest
+from ..opening import Runtime
 from ..results import Choice
 from ..text.encoding import Encoding
 from .batching import TOKEN_BUDGET
 from .inputs import TextReader, encoded, one_or_all, parts_of
 from .model import Model, softmax
+from .pipeline import Pipeline
 from .settings import read_settings, wrong_output
 
 
@@ -30,7 +36,7 @@ class _Row:
     encodings: list[Encoding]
 
 
-class Choose:
+class Choose(Pipeline):
     """The choice that fits a text best.
 
         scores = softmax over the choices of logit(text, choice)
@@ -48,13 +54,26 @@ class Choose:
 
     fields = ("text", "choices")
 
-    def __init__(self, folder, manifest, runtime=None):
+    def __init__(self, folder: Path, manifest: Manifest, runtime: Runtime | None = None):
         self.manifest = manifest
         settings = read_settings(folder, manifest, Settings)
         self._reader = TextReader(folder, manifest)
         self._model = Model(folder, manifest, runtime, [settings.output])
 
-    def __call__(self, inputs, truncate=False, token_budget=TOKEN_BUDGET):
+    @overload
+    def __call__(
+        self, inputs: tuple[str, Sequence[str]] | Mapping[str, Any], *args: Any, **options: Any
+    ) -> Choice: ...
+
+    @overload
+    def __call__(self, inputs: list, *args: Any, **options: Any) -> list[Choice]: ...
+
+    def __call__(
+        self,
+        inputs: tuple[str, Sequence[str]] | Mapping[str, Any] | list,
+        truncate: bool = False,
+        token_budget: int = TOKEN_BUDGET,
+    ) -> Choice | list[Choice]:
         """Answer a text with its choices, or each one of a list.
 
         Args:
@@ -79,7 +98,7 @@ class Choose:
         )
         return one_or_all(inputs, answers)
 
-    def encode(self, value, name="Choose: input", truncate=False):
+    def encode(self, value: Any, name: str = "Choose: input", truncate: bool = False) -> Any:
         """Return what the model reads of a text and its choices.
 
         Raises:

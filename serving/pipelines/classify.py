@@ -2,12 +2,17 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, overload
 
 from ..checks import require_flag
+from ..manifest import Manifest
+from ..opening import Runtime
 from ..results import Classification, Node
 from .batching import TOKEN_BUDGET
 from .inputs import TextReader, encoded, one_or_all, parts_of
 from .model import TOKENS, Model, sigmoid, softmax
+from .pipeline import Pipeline
 from .settings import read_settings, wrong_output
 from .trees import TreeReader
 
@@ -24,7 +29,7 @@ class Settings:
     threshold: float = 0.5
     pairs: bool | None = None
 
-    axes = ("batch",)
+    axes: ClassVar[tuple[str, ...]] = ("batch",)
 
     def problems(self, outputs):
         """Yield what is wrong."""
@@ -66,7 +71,7 @@ class _Texts:
         return self._reader.read_pair(*parts_of(text, PAIR, name), names, truncate)
 
 
-class Classify:
+class Classify(Pipeline):
     """The label of a text, of a pair of texts, or of a tree.
 
         scores = softmax(logits), or sigmoid(logits) of a model of several labels at once
@@ -88,11 +93,12 @@ class Classify:
     Reference: of trees, Tai et al. 2015, section 4.1, https://arxiv.org/abs/1503.00075
     """
 
-    def __init__(self, folder, manifest, runtime=None):
+    def __init__(self, folder: Path, manifest: Manifest, runtime: Runtime | None = None):
         self.manifest = manifest
         self._reads_trees = "words" in manifest.tokenizers
         kind = TreeSettings if self._reads_trees else Settings
         self._settings = read_settings(folder, manifest, kind)
+        self._reader: TreeReader | _Texts
         if self._reads_trees:
             self._reader = TreeReader(folder, manifest)
         else:
@@ -101,7 +107,21 @@ class Classify:
         outputs = [self._settings.output]
         self._model = Model(folder, manifest, runtime, outputs, self._reader.packing)
 
-    def __call__(self, texts, truncate=False, token_budget=TOKEN_BUDGET, nodes=False):
+    @overload
+    def __call__(
+        self, texts: str | tuple[str, str] | Mapping[str, str], *args: Any, **options: Any
+    ) -> Classification: ...
+
+    @overload
+    def __call__(self, texts: list, *args: Any, **options: Any) -> list[Classification]: ...
+
+    def __call__(
+        self,
+        texts: str | tuple[str, str] | Mapping[str, str] | list,
+        truncate: bool = False,
+        token_budget: int = TOKEN_BUDGET,
+        nodes: bool = False,
+    ) -> Classification | list[Classification]:
         """Answer a text, a pair or a tree, or each one of a list.
 
         Args:
@@ -126,7 +146,7 @@ class Classify:
         )
         return one_or_all(texts, answers)
 
-    def encode(self, text, name="Classify: text", truncate=False):
+    def encode(self, text: Any, name: str = "Classify: text", truncate: bool = False) -> Any:
         """Return the `Encoding` of a text or a pair, or the `TreeRow` of a tree.
 
         Raises:

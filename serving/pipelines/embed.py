@@ -2,14 +2,19 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, overload
 
 import numpy as np
 
 from ..checks import require_flag, shown
+from ..manifest import Manifest
+from ..opening import Runtime
 from ..results import Embedding, WordFeatures
 from .batching import TOKEN_BUDGET
 from .inputs import TextReader, encoded, one_or_all, text_of
 from .model import TOKENS, Model
+from .pipeline import Pipeline
 from .settings import read_settings, wrong_output
 from .spelled_words import SpelledWords
 
@@ -41,7 +46,7 @@ class WordSettings(Settings):
             yield f"settings.word_length must be at least 1; received {self.word_length}"
 
 
-class Embed:
+class Embed(Pipeline):
     """The vector of a text, of length 1 if the settings say so.
 
         similarity(a, b) = a . b / (‖a‖ ‖b‖)
@@ -61,11 +66,12 @@ class Embed:
     Peters et al. 2018, section 3.2, https://arxiv.org/abs/1802.05365
     """
 
-    def __init__(self, folder, manifest, runtime=None):
+    def __init__(self, folder: Path, manifest: Manifest, runtime: Runtime | None = None):
         self.manifest = manifest
         self._of_words = "characters" in manifest.tokenizers
         kind = WordSettings if self._of_words else Settings
         self._settings = read_settings(folder, manifest, kind)
+        self._reader: SpelledWords | TextReader
         if self._of_words:
             self._reader = SpelledWords(folder, manifest, self._settings.word_length)
         else:
@@ -73,9 +79,20 @@ class Embed:
         packing = SpelledWords.packing if self._of_words else TOKENS
         self._model = Model(folder, manifest, runtime, [self._settings.output], packing)
 
+    @overload
+    def __call__(self, texts: str | Mapping[str, str], *args: Any, **options: Any) -> Embedding: ...
+
+    @overload
+    def __call__(self, texts: list, *args: Any, **options: Any) -> list[Embedding]: ...
+
     def __call__(
-        self, texts, normalize=None, truncate=False, token_budget=TOKEN_BUDGET, words=False
-    ):
+        self,
+        texts: str | Mapping[str, str] | list,
+        normalize: bool | None = None,
+        truncate: bool = False,
+        token_budget: int = TOKEN_BUDGET,
+        words: bool = False,
+    ) -> Embedding | list[Embedding]:
         """Answer a text, or each text of a list.
 
         Args:
@@ -108,7 +125,7 @@ class Embed:
 
         return one_or_all(texts, self._model.answer(rows, read, token_budget))
 
-    def encode(self, text, name="Embed: text", truncate=False):
+    def encode(self, text: Any, name: str = "Embed: text", truncate: bool = False) -> Any:
         """Return what the model reads of a text, an `Encoding` or a `SpelledText`.
 
         Raises:
@@ -117,7 +134,9 @@ class Embed:
         text = text_of(text, name)
         return self._reader.read(text, name, truncate)
 
-    def similarity(self, texts, others, truncate=False, token_budget=TOKEN_BUDGET):
+    def similarity(
+        self, texts: Any, others: Any, truncate: bool = False, token_budget: int = TOKEN_BUDGET
+    ) -> np.ndarray:
         """Return the cosines of the vectors of two lists of texts, (texts, others) float32.
 
         Args:

@@ -1,17 +1,22 @@
 """What may stand where a text has masks."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, overload
 
 import numpy as np
 
 from ..checks import require_count
-from ..manifest import BundleError
+from ..manifest import BundleError, Manifest
+from ..opening import Runtime
 from ..results import Filler, Filling
 from ..text import Subwords, pad
 from ..text.encoding import Encoding
 from .inputs import TextReader, encoded, one_or_all, text_of
 from .model import MASKED, TOKENS, Model, Packing, softmax, token_arrays
+from .pipeline import Pipeline
 from .settings import read_settings, wrong_output
 
 TOP_K = 5
@@ -51,7 +56,7 @@ def _arrays(rows):
     return token_arrays([row.encoding for row in rows]) | {MASKED: masks}
 
 
-class FillMask:
+class FillMask(Pipeline):
     """The most probable tokens for each mask of a text.
 
         scores = softmax(logits at the mask), over the whole vocabulary
@@ -75,7 +80,7 @@ class FillMask:
     Reference: Devlin et al. 2019, section 3.1, task 1, https://arxiv.org/abs/1810.04805
     """
 
-    def __init__(self, folder, manifest, runtime=None):
+    def __init__(self, folder: Path, manifest: Manifest, runtime: Runtime | None = None):
         self.manifest = manifest
         self._settings = read_settings(folder, manifest, Settings)
         self._reader = TextReader(folder, manifest)
@@ -93,7 +98,19 @@ class FillMask:
         packing = Packing(_arrays, TOKENS.required, TOKENS.optional)
         self._model = Model(folder, manifest, runtime, [self._settings.output], packing)
 
-    def __call__(self, texts, top_k=TOP_K, truncate=False, token_budget=TOKEN_BUDGET):
+    @overload
+    def __call__(self, texts: str | Mapping[str, str], *args: Any, **options: Any) -> Filling: ...
+
+    @overload
+    def __call__(self, texts: list, *args: Any, **options: Any) -> list[Filling]: ...
+
+    def __call__(
+        self,
+        texts: str | Mapping[str, str] | list,
+        top_k: int = TOP_K,
+        truncate: bool = False,
+        token_budget: int = TOKEN_BUDGET,
+    ) -> Filling | list[Filling]:
         """Answer a text, or each text of a list.
 
         Args:
@@ -118,7 +135,7 @@ class FillMask:
 
         return one_or_all(texts, self._model.answer(rows, answer, token_budget))
 
-    def encode(self, text, name="FillMask: text", truncate=False):
+    def encode(self, text: Any, name: str = "FillMask: text", truncate: bool = False) -> Any:
         """Return what the model reads of a text.
 
         Raises:

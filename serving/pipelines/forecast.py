@@ -2,16 +2,19 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, overload
 
 import numpy as np
 
 from ..checks import shown
-from ..manifest import BundleError
+from ..manifest import BundleError, Manifest
 from ..opening import Runtime, open_session
 from ..results import Forecasting
 from .batching import TOKEN_BUDGET, answer_in_batches
 from .inputs import encoded, one_or_all, too_long
 from .model import ROLE
+from .pipeline import Pipeline
 from .settings import read_settings, wrong_output
 
 
@@ -35,7 +38,7 @@ class Settings:
             )
 
 
-class Forecast:
+class Forecast(Pipeline):
     """The values that follow a series, one for each step and target, or quantiles of them.
 
     Args:
@@ -49,7 +52,7 @@ class Forecast:
 
     reads_json = True  # on the command line
 
-    def __init__(self, folder, manifest, runtime=None):
+    def __init__(self, folder: Path, manifest: Manifest, runtime: Runtime | None = None):
         self.manifest = manifest
         self._settings = read_settings(folder, manifest, Settings)
         runtime = runtime or Runtime()
@@ -71,7 +74,20 @@ class Forecast:
                 "which steps, in numbers. Export the bundle again."
             )
 
-    def __call__(self, series, truncate=False, token_budget=TOKEN_BUDGET):
+    @overload
+    def __call__(
+        self, series: np.ndarray | tuple | Mapping[str, Any], *args: Any, **options: Any
+    ) -> Forecasting: ...
+
+    @overload
+    def __call__(self, series: list, *args: Any, **options: Any) -> list[Forecasting]: ...
+
+    def __call__(
+        self,
+        series: np.ndarray | tuple | Mapping[str, Any] | list,
+        truncate: bool = False,
+        token_budget: int = TOKEN_BUDGET,
+    ) -> Forecasting | list[Forecasting]:
         """Answer a series, or each series of a list.
 
         Args:
@@ -93,7 +109,9 @@ class Forecast:
         values = answer_in_batches(rows, lengths, self._run, token_budget)
         return one_or_all(series, [self._answer(each) for each in values])
 
-    def encode(self, series, name="Forecast: series", truncate=False):
+    def encode(
+        self, series: Any, name: str = "Forecast: series", truncate: bool = False
+    ) -> tuple[np.ndarray, np.ndarray | None]:
         """Return the window (length, features) and what is known, (horizon, covariates) or None.
 
         Raises:

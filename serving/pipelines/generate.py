@@ -1,13 +1,17 @@
 """What follows a text, by a language model."""
 
 import dataclasses
+from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, overload
 
 import numpy as np
 
 from ..checks import require_count
 from ..decoding import Beams, Chosen, Greedy, Prefix, Prompts, Sample, most_probable, steps
-from ..manifest import BundleError
+from ..manifest import BundleError, Manifest
+from ..opening import Runtime
 from ..results import Generation
 from ..session import LanguageModel
 from ..text import CharacterTable
@@ -16,6 +20,7 @@ from .constraints import Constraints, constraint_of, require_constraint
 from .inputs import each_of, one_or_all, open_tokenizer, require_length, require_text
 from .options import Options, complete, processors_of
 from .pieces import Detokenizer, Growing, cut, finite, no_answer, pieces
+from .pipeline import Pipeline
 from .translate import require_vocabulary
 
 
@@ -45,7 +50,7 @@ class _Row:
     samples: range = range(1)
 
 
-class Generate:
+class Generate(Pipeline):
     """What follows a text.
 
         prompt -> tokens -> decoder steps, each token chosen or drawn -> tokens -> text
@@ -63,7 +68,7 @@ class Generate:
         BundleError: if the graph, the tokenizer or the settings are not what the pipeline needs.
     """
 
-    def __init__(self, folder, manifest, runtime=None):
+    def __init__(self, folder: Path, manifest: Manifest, runtime: Runtime | None = None):
         self.manifest = manifest
         self._graphs = LanguageModel(folder, manifest, runtime)
         self._tokenizer = open_tokenizer(folder, manifest, "text")
@@ -75,7 +80,15 @@ class Generate:
         self._constraints = Constraints(self._tokenizer, manifest.decoding.end_id, size)
         require_constraint(folder, manifest, self._constraints)
 
-    def __call__(self, prompts, token_budget=TOKEN_BUDGET, **options):
+    @overload
+    def __call__(self, prompts: str, *args: Any, **options: Any) -> Generation: ...
+
+    @overload
+    def __call__(self, prompts: list, *args: Any, **options: Any) -> list[Generation]: ...
+
+    def __call__(
+        self, prompts: str | list[str], token_budget: int = TOKEN_BUDGET, **options: Any
+    ) -> Generation | list[Generation]:
         """Answer a prompt, or each prompt of a list.
 
         Args:
@@ -100,14 +113,14 @@ class Generate:
         rows = [self._row(text, name, options) for text, name in zip(texts, names)]
         shares = [_shares(row, options, token_budget) for row in rows]
         rows = [row for share in shares for row in share]
-        found = [None] * len(rows)
+        found: list = [None] * len(rows)
         for batch in _batches(rows, options, token_budget):
             for place, each in zip(batch, self._generate([rows[i] for i in batch], options)):
                 found[place] = each
-        found = iter(found)
-        return one_or_all(prompts, [_joined([next(found) for _ in share]) for share in shares])
+        ahead = iter(found)
+        return one_or_all(prompts, [_joined([next(ahead) for _ in share]) for share in shares])
 
-    def stream(self, prompt, **options):
+    def stream(self, prompt: str, **options: Any) -> Iterator[str]:
         """Return an iterator over the pieces of the answer, each as soon as it is sure.
 
         Joined they are the text that `__call__` gives; one beam is followed unless told otherwise.
@@ -126,7 +139,13 @@ class Generate:
                 )
         return self._stream(self._row(prompt, "Generate: prompt", options), options)
 
-    def encode(self, text, name="Generate: prompt", max_new_tokens=1, truncate=False):
+    def encode(
+        self,
+        text: str,
+        name: str = "Generate: prompt",
+        max_new_tokens: int = 1,
+        truncate: bool = False,
+    ) -> list[int]:
         """Return the ids of a prompt.
 
         Raises:

@@ -1,10 +1,12 @@
 """The graph of a model that answers in one go."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
+from ..manifest import Manifest
 from ..opening import Runtime, open_session
 from ..text import pad
 from .batching import MOST_PADDING, TOKEN_BUDGET, answer_in_batches
@@ -72,7 +74,14 @@ class Model:
 
     roles = (ROLE,)
 
-    def __init__(self, folder, manifest, runtime, outputs, packing=TOKENS):
+    def __init__(
+        self,
+        folder: Path,
+        manifest: Manifest,
+        runtime: Runtime | None,
+        outputs: Sequence[str | None],
+        packing: Packing = TOKENS,
+    ):
         runtime = runtime or Runtime()
         self._session = open_session(
             folder,
@@ -87,11 +96,14 @@ class Model:
         self._takes = [spec.name for spec in runtime.graphs_of(manifest)[ROLE].inputs]
         self._outputs = list(outputs)
 
-    def takes(self, name):
+    def __repr__(self) -> str:
+        return f"Model({self._session!r})"
+
+    def takes(self, name: str) -> bool:
         """Whether the graph takes an input of that name."""
         return name in self._takes
 
-    def answer(self, rows, read, token_budget=TOKEN_BUDGET):
+    def answer(self, rows: Sequence, read: Callable, token_budget: int = TOKEN_BUDGET) -> list:
         """Return what `read` makes of the outputs for each row, in their order.
 
         Args:
@@ -109,7 +121,9 @@ class Model:
         places = range(len(rows))
         return answer_in_batches(places, lengths, run, token_budget, MOST_PADDING)
 
-    def answer_groups(self, groups, read, token_budget=TOKEN_BUDGET):
+    def answer_groups(
+        self, groups: Sequence[Sequence], read: Callable, token_budget: int = TOKEN_BUDGET
+    ) -> list:
         """Return what `read` makes of the outputs for each group of rows, in their order.
 
         A group of C is a row (C, length) of the graph's inputs. Only groups of one size are rows of

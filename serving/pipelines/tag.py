@@ -2,18 +2,23 @@
 
 import bisect
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, overload
 
 import numpy as np
 
 from ..checks import shown
-from ..manifest import BundleError
+from ..manifest import BundleError, Manifest
+from ..opening import Runtime
 from ..results import Entity, Tagging, Word
 from ..text import Subwords, whole_characters
 from .batching import TOKEN_BUDGET
 from .entities import SCHEMES, entities, is_tag
 from .inputs import TextReader, encoded, one_or_all, require_token, require_words, text_of
 from .model import Model, softmax
+from .pipeline import Pipeline
 from .settings import read_settings, wrong_output
 from .windows import Windows
 
@@ -63,7 +68,7 @@ class _Row:
     tokens: list
 
 
-class Tag:
+class Tag(Pipeline):
     """The tags of a text's words.
 
         tag(word) = argmax of softmax(logits at the word's first token)
@@ -82,7 +87,7 @@ class Tag:
     Reference: Devlin et al. 2019, section 5.3, https://arxiv.org/abs/1810.04805
     """
 
-    def __init__(self, folder, manifest, runtime=None):
+    def __init__(self, folder: Path, manifest: Manifest, runtime: Runtime | None = None):
         self.manifest = manifest
         self._settings = read_settings(folder, manifest, Settings)
         self._reader = TextReader(folder, manifest)
@@ -93,7 +98,20 @@ class Tag:
             )
         self._model = Model(folder, manifest, runtime, [self._settings.output])
 
-    def __call__(self, texts, truncate=False, token_budget=TOKEN_BUDGET):
+    @overload
+    def __call__(
+        self, texts: str | tuple[str, ...] | Mapping[str, Any], *args: Any, **options: Any
+    ) -> Tagging: ...
+
+    @overload
+    def __call__(self, texts: list, *args: Any, **options: Any) -> list[Tagging]: ...
+
+    def __call__(
+        self,
+        texts: str | tuple[str, ...] | Mapping[str, Any] | list,
+        truncate: bool = False,
+        token_budget: int = TOKEN_BUDGET,
+    ) -> Tagging | list[Tagging]:
         """Answer a text, or each text of a list.
 
         Args:
@@ -115,11 +133,11 @@ class Tag:
         scores = self._model.answer(
             windows, lambda place, logits: softmax(logits[firsts[place]]), token_budget
         )
-        scores = iter(scores)
-        answers = [self._answer(row, [next(scores) for _ in row.windows.rows]) for row in rows]
+        ahead = iter(scores)
+        answers = [self._answer(row, [next(ahead) for _ in row.windows.rows]) for row in rows]
         return one_or_all(texts, answers)
 
-    def encode(self, text, name="Tag: text", truncate=False):
+    def encode(self, text: Any, name: str = "Tag: text", truncate: bool = False) -> Any:
         """Return what the model reads of a text.
 
         Raises:

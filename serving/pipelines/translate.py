@@ -2,12 +2,16 @@
 
 import functools
 import unicodedata
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, overload
 
 import numpy as np
 
 from ..checks import require_flag, shown
 from ..decoding import Chosen, Greedy, Prefix, Prompts, most_probable, search, steps
-from ..manifest import BundleError
+from ..manifest import BundleError, Manifest
+from ..opening import Runtime
 from ..results import Translation
 from ..session import EncoderDecoder
 from ..text import CharacterTable, Encoding, pad
@@ -24,11 +28,12 @@ from .inputs import (
 )
 from .options import require_beams, require_early_stopping, require_penalty
 from .pieces import Detokenizer, finite, no_answer, pieces
+from .pipeline import Pipeline
 
 SHORTEST = 16  # tokens: a shorter source takes as much of the token budget, for its target's sake
 
 
-class Translate:
+class Translate(Pipeline):
     """One text into another.
 
         text -> tokens -> encoder -> beam search over decoder steps -> tokens -> text
@@ -42,7 +47,7 @@ class Translate:
         BundleError: if the graphs or tokenizers are not what the pipeline needs.
     """
 
-    def __init__(self, folder, manifest, runtime=None):
+    def __init__(self, folder: Path, manifest: Manifest, runtime: Runtime | None = None):
         self.manifest = manifest
         self._graphs = EncoderDecoder(folder, manifest, runtime)
         self._source, self._target = (
@@ -54,18 +59,24 @@ class Translate:
         self._constraints = Constraints(self._target, decoding.end_id, size)
         require_constraint(folder, manifest, self._constraints)
 
+    @overload
+    def __call__(self, texts: str, *args: Any, **options: Any) -> Translation: ...
+
+    @overload
+    def __call__(self, texts: list, *args: Any, **options: Any) -> list[Translation]: ...
+
     def __call__(
         self,
-        texts,
-        num_beams=None,
-        n_best=1,
-        length_penalty=None,
-        attention=False,
-        early_stopping="never",
-        regex=None,
-        choices=None,
-        truncate=False,
-        token_budget=TOKEN_BUDGET,
+        texts: str | list[str],
+        num_beams: int | None = None,
+        n_best: int = 1,
+        length_penalty: float | None = None,
+        attention: bool = False,
+        early_stopping: bool | str = "never",
+        regex: str | None = None,
+        choices: Sequence[str] | None = None,
+        truncate: bool = False,
+        token_budget: int = TOKEN_BUDGET,
     ) -> Translation | list[Translation]:
         """Answer a text, or each text of a list.
 
@@ -97,7 +108,7 @@ class Translate:
         answers = answer_in_batches(rows, lengths, answer, token_budget)
         return one_or_all(texts, answers)
 
-    def stream(self, text, truncate=False):
+    def stream(self, text: str, truncate: bool = False) -> Iterator[str]:
         """Return an iterator over the pieces of the greedy answer, each as soon as it is sure.
 
         Joined they are the text of the answer with `num_beams=1`.
@@ -113,7 +124,7 @@ class Translate:
         greedy = Greedy(self.manifest.decoding.end_id, max_lengths, Prompts([()]))
         return self._stream(step, row, greedy)
 
-    def encode(self, text, name="Translate: text", truncate=False):
+    def encode(self, text: str, name: str = "Translate: text", truncate: bool = False) -> Encoding:
         """Return the `Encoding` of a text.
 
         Raises:

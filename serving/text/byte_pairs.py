@@ -1,5 +1,7 @@
 """Byte-level byte-pair encoding, GPT-2's way from text to tokens, and RoBERTa's."""
 
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from ..parsing import parse_json
@@ -11,7 +13,9 @@ SPECIAL_TOKENS = {
 }
 
 
-def byte_pairs(vocabulary, merges, form="gpt2"):
+def byte_pairs(
+    vocabulary: Mapping[str, int], merges: Iterable[Sequence[str]], form: str = "gpt2"
+) -> Subwords:
     """Return the `Subwords` of GPT-2 or of RoBERTa.
 
     A text is its UTF-8 bytes, each written as a character that can be seen: any text has tokens,
@@ -54,7 +58,9 @@ def byte_pairs(vocabulary, merges, form="gpt2"):
     return Subwords(tokenizer.to_str())
 
 
-def read_byte_pairs(vocabulary_file, merges_file):
+def read_byte_pairs(
+    vocabulary_file: str | os.PathLike[str], merges_file: str | os.PathLike[str]
+) -> tuple[dict[str, int], list[tuple[str, ...]]]:
     """Return the vocabulary and the merges in files.
 
     Args:

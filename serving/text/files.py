@@ -1,5 +1,6 @@
 """A tokenizer of any kind from its file, as a bundle's folder `tokenizer/` has one."""
 
+import os
 from pathlib import Path
 
 from ..parsing import parse_json
@@ -9,7 +10,9 @@ from .vocabularies import CharacterTable
 from .words import WordTable
 
 
-def read_tokenizer(path):
+def read_tokenizer(
+    path: str | os.PathLike[str],
+) -> CharacterTable | WordTable | Subwords | SentencePieces:
     """Return the `CharacterTable`, `WordTable`, `Subwords` or `SentencePieces` of a file.
 
     Raises:
@@ -20,13 +23,13 @@ def read_tokenizer(path):
         content = parse_json(Path(path).read_bytes())
     except ValueError as error:
         raise ValueError(f"{path}: a tokenizer's file must be JSON: {error}.") from error
-    kinds = {
+    kinds: dict[str, type[CharacterTable | WordTable | SentencePieces]] = {
         "characters": CharacterTable,
         "words": WordTable,
         "sentencepiece": SentencePieces,
     }
     kind = content.get("type") if isinstance(content, dict) else None
-    if kind in kinds:
+    if isinstance(kind, str) and kind in kinds:
         return kinds[kind].from_file(path)
     if isinstance(content, dict) and isinstance(content.get("model"), dict):
         return Subwords.from_file(path)

@@ -1,11 +1,13 @@
 """Rows of token ids to the rectangle that a graph takes."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from .vocabularies import PAD
 
 
-def pad(rows, pad_id=PAD):
+def pad(rows: Sequence[Sequence[int]], pad_id: int = PAD) -> tuple[np.ndarray, np.ndarray]:
     """Pad rows on the right, as far as the longest.
 
     Args:

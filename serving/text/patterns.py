@@ -12,9 +12,11 @@ Rabin and Scott 1959, https://doi.org/10.1147/rd.32.0114 (one state for each set
 """
 
 import re
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from re import _constants as codes
-from re import _parser as parser
+from re import _constants as codes  # type: ignore[attr-defined]  # has no stubs
+from re import _parser as parser  # type: ignore[attr-defined]
+from typing import Self
 
 import numpy as np
 
@@ -47,14 +49,14 @@ class Pattern:
         accepts: (Q,) booleans.
     """
 
-    def __init__(self, next_states, accepting):
+    def __init__(self, next_states: Sequence[Mapping[int, int]], accepting: Iterable[int]):
         self.next_states = np.full((len(next_states), 256), DEAD, np.int32)
         for row, following in zip(self.next_states, next_states):
             row[list(following)] = list(following.values())
         self.accepts = np.zeros(len(next_states), bool)
         self.accepts[list(accepting)] = True
 
-    def read(self, text):
+    def read(self, text: str) -> int:
         """Return the state behind a text, -1 if no allowed text begins so."""
         state = 0
         for byte in text.encode():
@@ -63,13 +65,13 @@ class Pattern:
                 return DEAD
         return int(state)
 
-    def allows(self, text):
+    def allows(self, text: str) -> bool:
         """Whether a text is one of those allowed."""
         state = self.read(text)
         return state != DEAD and bool(self.accepts[state])
 
     @classmethod
-    def of_expression(cls, expression):
+    def of_expression(cls, expression: str) -> Self:
         """Return the pattern of the texts that a regular expression matches as a whole.
 
         Raises:
@@ -88,7 +90,7 @@ class Pattern:
             raise ValueError(f"regex {_short(expression)} {error}.") from error
 
     @classmethod
-    def of_texts(cls, texts):
+    def of_texts(cls, texts: Iterable[str]) -> Self:
         """Return the pattern of these texts and no other.
 
         Raises:

@@ -7,9 +7,12 @@ scripts change before Marian's models see it.
 import base64
 import binascii
 import json
+import os
 import re
+from collections.abc import Iterable, Mapping
 from inspect import signature
 from pathlib import Path
+from typing import Self
 
 from ..parsing import parse_json
 from .encoding import Encoding, fit, require_text
@@ -40,17 +43,27 @@ class SentencePieces:
     Reference: Kudo and Richardson 2018, https://arxiv.org/abs/1808.06226
     """
 
-    def __init__(self, model, vocabulary=None, prefix=(), suffix=()):
+    def __init__(
+        self,
+        model: bytes,
+        vocabulary: Mapping[str, int] | None = None,
+        prefix: Iterable[str] = (),
+        suffix: Iterable[str] = (),
+    ):
         self._library = _parse(model)
         self.model = bytes(model)
         self.vocabulary = None if vocabulary is None else _vocabulary(vocabulary)
         self.prefix, self.suffix = tuple(prefix), tuple(suffix)
-        if vocabulary is not None:
+        if self.vocabulary is not None:
             self._tokens = {place: token for token, place in self.vocabulary.items()}
         for token in (*(() if vocabulary is None else ("<unk>",)), *self.prefix, *self.suffix):
             self.id_of(token)
 
-    def __len__(self):
+    def __repr__(self) -> str:
+        own = "its own ids" if self.vocabulary is None else "the ids of a vocabulary"
+        return f"<SentencePieces: {len(self):,} tokens, {own}>"
+
+    def __len__(self) -> int:
         if self.vocabulary is None:
             return self._library.get_piece_size()
         return max(self.vocabulary.values()) + 1
@@ -61,7 +74,7 @@ class SentencePieces:
     def __hash__(self):
         return hash(self.model)
 
-    def id_of(self, token):
+    def id_of(self, token: str) -> int:
         """Return the id of a token.
 
         Raises:
@@ -77,7 +90,7 @@ class SentencePieces:
             raise ValueError(f"SentencePieces: the vocabulary must hold {token!r}; it does not.")
         return found
 
-    def token_of(self, index):
+    def token_of(self, index: int) -> str:
         """Return the token of an id.
 
         Raises:
@@ -90,7 +103,7 @@ class SentencePieces:
         return self._library.id_to_piece(index)
 
     @property
-    def byte_ids(self):
+    def byte_ids(self) -> frozenset[int]:
         """The ids of tokens that are one byte of a character."""
         own = range(self._library.get_piece_size())
         pieces = {
@@ -102,7 +115,7 @@ class SentencePieces:
             self.vocabulary[each] for each in pieces.values() if each in self.vocabulary
         )
 
-    def encode(self, text):
+    def encode(self, text: str) -> list[int]:
         """Return the ids of `text`, without prefix and suffix.
 
         Raises:
@@ -114,7 +127,7 @@ class SentencePieces:
                 return self._library.encode(text)
         return [self._known_id(token) for token, _ in self._split(text)]
 
-    def analyze(self, text, max_length=None, truncate=False):
+    def analyze(self, text: str, max_length: int | None = None, truncate: bool = False) -> Encoding:
         """Return the `Encoding` of a text, with prefix and suffix.
 
         Args:
@@ -143,7 +156,7 @@ class SentencePieces:
             word_ids=_words_of(pieces),
         )
 
-    def decode(self, token_ids):
+    def decode(self, token_ids: Iterable[int]) -> str:
         """Return the text of `token_ids`; special tokens have none.
 
         What is unknown is " ⁇ " to a model with ids of its own; beside a vocabulary it is left out.
@@ -159,12 +172,12 @@ class SentencePieces:
             known = [each for each in tokens if each not in SPECIAL_TOKENS]
             return self._library.decode_pieces(known)
 
-    def to_file(self, path):
+    def to_file(self, path: str | os.PathLike[str]) -> None:
         """Write JSON: {"type": "sentencepiece", "model": its bytes in base 64, ...}."""
         Path(path).write_text(self._content() + "\n", encoding="utf-8")
 
     @classmethod
-    def from_file(cls, path):
+    def from_file(cls, path: str | os.PathLike[str]) -> Self:
         """Read what `to_file` wrote, or the file of a SentencePiece model.
 
         Raises:
@@ -182,7 +195,7 @@ class SentencePieces:
             raise ValueError(f"{path}: not a SentencePiece model: {error}") from error
 
     @classmethod
-    def from_marian(cls, folder, side="source"):
+    def from_marian(cls, folder: str | os.PathLike[str], side: str = "source") -> Self:
         """Read a side of a Marian model's folder: `source.spm` or `target.spm`, and `vocab.json`;
         of targets `target_vocab.json`, where there is one.
 

@@ -5,8 +5,11 @@ batches, padding and state: truncation is asked for call by call.
 """
 
 import json
+import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Self
 
 from .encoding import Encoding, fit, require_text
 from .library import errors_of_library
@@ -39,7 +42,7 @@ class Subwords:
     Reference: https://github.com/huggingface/tokenizers
     """
 
-    def __init__(self, content):
+    def __init__(self, content: str):
         library = require_library()
         with errors_of_library("Subwords: content must be that of a tokenizer.json"):
             self._library = library.Tokenizer.from_str(content)
@@ -48,14 +51,18 @@ class Subwords:
         self._library.no_truncation()
         self._library.no_padding()
         parsed = json.loads(content)
-        self.is_word_piece = parsed["model"].get("type") == "WordPiece"
+        self._kind = parsed["model"].get("type")
+        self.is_word_piece = self._kind == "WordPiece"
         self.is_byte_level = "ByteLevel" in _decoders(parsed)
         self.byte_ids = _byte_ids(parsed, self._library.get_vocab())
         added = parsed.get("added_tokens") or []
         self.added_tokens = frozenset(each["content"] for each in added)
         self.left_stripped = frozenset(each["content"] for each in added if each.get("lstrip"))
 
-    def __len__(self):
+    def __repr__(self) -> str:
+        return f"<Subwords: {self._kind}, {len(self):,} tokens>"
+
+    def __len__(self) -> int:
         return self._library.get_vocab_size()
 
     def __eq__(self, other):
@@ -64,7 +71,7 @@ class Subwords:
     def __hash__(self):
         return hash(self.to_json())
 
-    def id_of(self, token):
+    def id_of(self, token: str) -> int:
         """Return the id of a token.
 
         Raises:
@@ -75,7 +82,7 @@ class Subwords:
             raise ValueError(f"Subwords: the vocabulary must hold {token!r}; it does not.")
         return found
 
-    def token_of(self, index):
+    def token_of(self, index: int) -> str:
         """Return the token of an id.
 
         Raises:
@@ -87,7 +94,7 @@ class Subwords:
             raise ValueError(f"Subwords: ids must be under {len(self)}; received {index}.")
         return found
 
-    def encode(self, text):
+    def encode(self, text: str) -> list[int]:
         """Return the ids of `text`, without special tokens around it.
 
         Raises:
@@ -95,7 +102,13 @@ class Subwords:
         """
         return self._split(text).ids
 
-    def analyze(self, text, pair=None, max_length=None, truncate=False):
+    def analyze(
+        self,
+        text: str,
+        pair: str | None = None,
+        max_length: int | None = None,
+        truncate: bool = False,
+    ) -> Encoding:
         """Return the `Encoding` of a text or of a pair, with the special tokens of the template.
 
         BERT's is [CLS] text [SEP], or [CLS] text [SEP] pair [SEP]; GPT-2 has none.
@@ -116,7 +129,14 @@ class Subwords:
             part.truncate(kept)
         return self._joined(*parts)
 
-    def windows(self, text, context, max_length, step, text_length=None):
+    def windows(
+        self,
+        text: str | None,
+        context: str,
+        max_length: int,
+        step: int,
+        text_length: int | None = None,
+    ) -> list[Encoding]:
         """Return the `Encoding`s of a text, each with a part of a long context as its pair.
 
         Args:
@@ -144,7 +164,7 @@ class Subwords:
         second.truncate(room, stride=max(room - step, 0))
         return [self._joined(*first, part) for part in (second, *second.overflowing)]
 
-    def words(self, text):
+    def words(self, text: str) -> list[str]:
         """Return the words that are split into tokens, as normalised: for BERT without accents."""
         require_text("Subwords", text)
         library = self._library
@@ -154,7 +174,7 @@ class Subwords:
                 return [text]
             return [word for word, _ in library.pre_tokenizer.pre_tokenize_str(text)]
 
-    def decode(self, token_ids, special_tokens=False):
+    def decode(self, token_ids: Iterable[int], special_tokens: bool = False) -> str:
         """Return the text of `token_ids`.
 
         Byte-level BPE gives back what was encoded. WordPiece joins words by spaces, and takes them
@@ -174,16 +194,16 @@ class Subwords:
             text = self._library.decode(token_ids, skip_special_tokens=not special_tokens)
         return tidy(text) if self.is_word_piece else text
 
-    def to_json(self):
+    def to_json(self) -> str:
         """Return the text of a `tokenizer.json`."""
         return self._library.to_str()
 
-    def to_file(self, path):
+    def to_file(self, path: str | os.PathLike[str]) -> None:
         """Write a `tokenizer.json`, which the library and Hugging Face read too."""
         Path(path).write_text(self.to_json() + "\n", encoding="utf-8")
 
     @classmethod
-    def from_file(cls, path):
+    def from_file(cls, path: str | os.PathLike[str]) -> Self:
         """Read a `tokenizer.json`.
 
         Raises:
@@ -231,7 +251,7 @@ def _byte_ids(content, vocabulary):
     return frozenset(place for token, place in vocabulary.items() if is_byte(token))
 
 
-def tidy(text):
+def tidy(text: str) -> str:
     """Take out spaces that joined words have and English does not.
 
     Reference: https://github.com/huggingface/transformers (clean_up_tokenization)

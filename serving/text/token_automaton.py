@@ -8,9 +8,11 @@ never entered: no token leads to a text that the vocabulary can not finish, or n
 Reference: Willard and Louf 2023, section 3, https://arxiv.org/abs/2307.09702
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from .patterns import DEAD
+from .patterns import DEAD, Pattern
 
 NEVER = np.iinfo(np.int32).max  # tokens to the end, where it can not be reached
 MOST_AT_ONCE = 2_000_000  # entries of the rows that are kept
@@ -36,7 +38,13 @@ class TokenAutomaton:
 
     behind = 0
 
-    def __init__(self, pattern, texts, end_id, vocab_size):
+    def __init__(
+        self,
+        pattern: Pattern,
+        texts: tuple[Sequence[bytes | None], Sequence[bytes | None]],
+        end_id: int,
+        vocab_size: int,
+    ):
         self.pattern, self.end_id, self.vocab_size = pattern, end_id, vocab_size
         size = len(pattern.accepts)
         self.first, self.ended, self.dead = size, size + 1, size + 2
@@ -46,12 +54,12 @@ class TokenAutomaton:
         self._rows = {}
         self.distances = self._distances()
 
-    def writes(self, text):
+    def writes(self, text: str) -> bool:
         """Whether tokens lead to a text, which is one of those allowed, as the first one."""
         state = self.first if not text else self.pattern.read(text)
         return bool(self.distances[state] == 1)
 
-    def allowed(self, states, room):
+    def allowed(self, states: np.ndarray, room: np.ndarray) -> np.ndarray:
         """Return which tokens may follow.
 
         Args:
@@ -64,12 +72,12 @@ class TokenAutomaton:
         left = self.distances[self.next_states(states)]
         return left < np.expand_dims(room, -1)
 
-    def advance(self, states, token_ids):
+    def advance(self, states: np.ndarray, token_ids: np.ndarray) -> np.ndarray:
         """Return the states behind tokens, both (...)."""
         following = self.next_states(states)
         return np.take_along_axis(following, token_ids[..., np.newaxis], axis=-1)[..., 0]
 
-    def next_states(self, states):
+    def next_states(self, states: np.ndarray) -> np.ndarray:
         """Return (..., V) the state behind each token, from states (...)."""
         states = np.asarray(states)
         rows = np.stack([self._row(state) for state in states.ravel().tolist()])

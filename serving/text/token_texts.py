@@ -10,12 +10,14 @@ tokenizer never writes; nor, of WordPiece, to those with an apostrophe, whose sp
 tokens behind them.
 """
 
+from typing import Any
+
 from .subwords import Subwords
 from .vocabularies import CharacterTable
 from .words import WordTable
 
 
-def token_texts(tokenizer):
+def token_texts(tokenizer: Any) -> tuple[list[bytes | None], list[bytes | None]]:
     """Return the bytes that each token adds as the first of a text, and those as a later one.
 
     Args:

@@ -8,8 +8,11 @@ not handle characters of several code points that have no composed form.
 
 import collections
 import json
+import os
 import unicodedata
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any, Self
 
 from ..parsing import parse_json
 
@@ -29,12 +32,15 @@ class Table:
     must_be: str
     special_tokens: tuple
 
-    def __init__(self, entries):
+    def __init__(self, entries: Iterable[str]):
         self.entries = tuple(entries)
         self._require_entries()
         self._ids = {entry: index for index, entry in enumerate(self.entries)}
 
-    def __len__(self):
+    def __repr__(self) -> str:
+        return f"<{self._name}: {len(self):,} {self.kind}>"
+
+    def __len__(self) -> int:
         return len(self.entries)
 
     def __eq__(self, other):
@@ -43,7 +49,7 @@ class Table:
     def __hash__(self):
         return hash(self.entries)
 
-    def id_of(self, token):
+    def id_of(self, token: str) -> int:
         """Return the id of an entry.
 
         Raises:
@@ -53,7 +59,7 @@ class Table:
             raise ValueError(f"{self._name}: the table must hold {token!r}; it does not.")
         return self._ids[token]
 
-    def token_of(self, index):
+    def token_of(self, index: int) -> str:
         """Return the entry of an id.
 
         Raises:
@@ -63,21 +69,21 @@ class Table:
             raise ValueError(f"{self._name}: ids must be under {len(self)}; received {index}.")
         return self.entries[index]
 
-    def lookup(self, entry):
+    def lookup(self, entry: str) -> int:
         """Return the id of an entry, <unk> where it is not in the table."""
         return self._ids.get(entry, UNK)
 
-    def content(self):
+    def content(self) -> dict[str, Any]:
         """Return what `to_file` writes."""
         return {"type": self.kind, self.kind: self.entries}
 
-    def to_file(self, path):
+    def to_file(self, path: str | os.PathLike[str]) -> None:
         """Write the table as JSON: {"type": ..., and under that name the list of entries}."""
         text = json.dumps(self.content(), ensure_ascii=False)
         Path(path).write_text(text + "\n", encoding="utf-8")
 
     @classmethod
-    def from_file(cls, path):
+    def from_file(cls, path: str | os.PathLike[str]) -> Self:
         """Read what `to_file` wrote.
 
         Raises:
@@ -95,12 +101,12 @@ class Table:
         return cls.from_content(content)
 
     @classmethod
-    def from_content(cls, content):
+    def from_content(cls, content: dict[str, Any]) -> Self:
         """Return the table of what a file holds beside its type."""
         return cls(content[cls.kind])
 
     @staticmethod
-    def is_entry(entry):
+    def is_entry(entry: str) -> bool:
         """Whether a string may stand in the table."""
         raise NotImplementedError
 
@@ -145,15 +151,15 @@ class CharacterTable(Table):
     special_tokens = SPECIAL_TOKENS
 
     @property
-    def characters(self):
+    def characters(self) -> tuple[str, ...]:
         """The special tokens, then the characters."""
         return self.entries
 
-    def encode(self, text):
+    def encode(self, text: str) -> list[int]:
         """Return the id of each code point of `text` in NFC, as a list."""
         return [self.lookup(character) for character in unicodedata.normalize("NFC", text)]
 
-    def decode(self, token_ids):
+    def decode(self, token_ids: Iterable[int]) -> str:
         """Return the text of `token_ids` up to the first <eos>; special tokens have no text.
 
         Raises:
@@ -169,7 +175,7 @@ class CharacterTable(Table):
         return "".join(text)
 
     @classmethod
-    def learn(cls, texts):
+    def learn(cls, texts: Iterable[str]) -> Self:
         """Return the table of all code points in `texts`, in their order in Unicode.
 
         Lone surrogates are left out: they can not be written as UTF-8.
@@ -178,5 +184,5 @@ class CharacterTable(Table):
         return cls(SPECIAL_TOKENS + tuple(sorted(filter(cls.is_entry, found))))
 
     @staticmethod
-    def is_entry(entry):
+    def is_entry(entry: str) -> bool:
         return len(entry) == 1 and not "\ud800" <= entry <= "\udfff"

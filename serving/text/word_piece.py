@@ -1,5 +1,7 @@
 """WordPiece, BERT's way from text to tokens."""
 
+import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from .subwords import Subwords, require_library
@@ -7,7 +9,12 @@ from .subwords import Subwords, require_library
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 
-def word_piece(vocabulary, lowercase=True, strip_accents=None, max_word_length=100):
+def word_piece(
+    vocabulary: Sequence[str],
+    lowercase: bool = True,
+    strip_accents: bool | None = None,
+    max_word_length: int = 100,
+) -> Subwords:
     """Return the `Subwords` of BERT.
 
     Words end at white space, punctuation and each Chinese character; control characters and NUL are
@@ -48,7 +55,7 @@ def word_piece(vocabulary, lowercase=True, strip_accents=None, max_word_length=1
     return Subwords(tokenizer.to_str())
 
 
-def read_vocabulary(path):
+def read_vocabulary(path: str | os.PathLike[str]) -> list[str]:
     """Return the tokens of a `vocab.txt`, one in each line.
 
     Raises:

@@ -9,6 +9,8 @@ reader sees as one character is never cut, so far as `whole_characters` says.
 import collections
 import re
 import unicodedata
+from collections.abc import Iterable
+from typing import Any, Self
 
 from .encoding import require_text
 from .vocabularies import PAD, SPECIAL_TOKENS, UNK, Table
@@ -32,7 +34,7 @@ _GOES_ON = re.compile(
 )
 
 
-def word_places(text):
+def word_places(text: str) -> list[tuple[int, int]]:
     """Return where each word of a text lies, as (start, end) in its order.
 
     Raises:
@@ -54,7 +56,7 @@ def word_places(text):
     return places
 
 
-def whole_characters(text, start, end):
+def whole_characters(text: str, start: int, end: int) -> tuple[int, int]:
     """Return (start, end) of a part of a text, widened to the characters that a reader sees.
 
     Marks, variation selectors, skin tones and tags belong to the character before them, and so do
@@ -120,20 +122,20 @@ class WordTable(Table):
     kind, entry, must_be = "words", "word", "a string that UTF-8 can hold, and not be empty"
     special_tokens = SPECIAL_TOKENS[: UNK + 1]
 
-    def __init__(self, words, lowercase=False):
+    def __init__(self, words: Iterable[str], lowercase: bool = False):
         super().__init__(words)
         self.lowercase = bool(lowercase)
 
     @property
-    def words(self):
+    def words(self) -> tuple[str, ...]:
         """The special tokens, then the words."""
         return self.entries
 
-    def lookup(self, entry):
+    def lookup(self, entry: str) -> int:
         """Return the id of a word, <unk> where it is not in the table."""
         return super().lookup(_normalized(entry, self.lowercase))
 
-    def encode(self, text):
+    def encode(self, text: str) -> list[int]:
         """Return the id of each word of `text`, as a list.
 
         Raises:
@@ -141,7 +143,7 @@ class WordTable(Table):
         """
         return [self.lookup(text[start:end]) for start, end in word_places(text)]
 
-    def decode(self, token_ids):
+    def decode(self, token_ids: Iterable[int]) -> str:
         """Return the words of `token_ids` with spaces between; padding has none.
 
         Raises:
@@ -150,7 +152,7 @@ class WordTable(Table):
         return " ".join(self.token_of(index) for index in token_ids if index != PAD)
 
     @classmethod
-    def learn(cls, words, lowercase=False, min_count=1):
+    def learn(cls, words: Iterable[str], lowercase: bool = False, min_count: int = 1) -> Self:
         """Return the table of words, the most frequent first, and of equals in Unicode's order.
 
         Args:
@@ -163,15 +165,15 @@ class WordTable(Table):
         kept.sort(key=lambda word: (-counts[word], word))
         return cls([*cls.special_tokens, *kept], lowercase)
 
-    def content(self):
+    def content(self) -> dict[str, Any]:
         return {"lowercase": self.lowercase, **super().content()}
 
     @classmethod
-    def from_content(cls, content):
+    def from_content(cls, content: dict[str, Any]) -> Self:
         return cls(content[cls.kind], content.get("lowercase", False))
 
     @staticmethod
-    def is_entry(entry):
+    def is_entry(entry: str) -> bool:
         return bool(entry) and not any("\ud800" <= each <= "\udfff" for each in entry)
 
 

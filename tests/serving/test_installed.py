@@ -132,6 +132,7 @@ def test_the_folder_and_its_wheel_run_with_nothing_but_the_requirements(shared_b
         "import importlib.metadata as m, importlib.util as u, seqkeras_serving as s\n"
         "assert m.version('seqkeras-serving') == s.__version__\n"
         "assert not any(u.find_spec(n) for n in ('serving', 'tensorflow', 'keras', 'seqkeras'))\n"
+        "import importlib.resources as f; assert (f.files(s) / 'py.typed').is_file()\n"
         "required = [r for r in m.requires('seqkeras-serving') if 'extra' not in r]\n"
         "print(sorted(required), s.load.__module__)"
     )

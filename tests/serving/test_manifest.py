@@ -159,7 +159,7 @@ def test_a_newer_schema_is_refused_with_the_way_to_upgrade(bundle):
         ),
         (
             lambda m: m["limits"].update(target_length=10**30),
-            "limits.target_length must be at most 2147483647; received 10000",
+            "limits.target_length must be at most 16777216; received 10000",
         ),
         (lambda m: m.update(examples="up"), 'examples must be a list; received "up"'),
         (lambda m: m.update(scores=1), "scores must be an object; received 1"),

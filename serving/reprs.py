@@ -1,0 +1,25 @@
+"""What an object says that it is, in a line: `repr`."""
+
+from dataclasses import fields
+from typing import Any
+
+
+def with_shapes(answer: Any) -> str:
+    """Return what a dataclass says, with arrays by type and shape, and without what is empty."""
+    given = ((field.name, getattr(answer, field.name)) for field in fields(answer))
+    parts = [f"{name}={_short(value)}" for name, value in given if not _is_empty(value)]
+    return f"{type(answer).__name__}({', '.join(parts)})"
+
+
+def _is_empty(value):
+    return value is None or (isinstance(value, (tuple, dict)) and not value)
+
+
+def _short(value):
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{key!r}: {_short(each)}' for key, each in value.items())}}}"
+    if hasattr(value, "shape"):
+        dtype = value.dtype if hasattr(value, "dtype") else value.data_type()
+        shape = value.shape() if callable(value.shape) else value.shape
+        return f"<{dtype} {tuple(shape)}>"
+    return repr(value)
