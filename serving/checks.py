@@ -78,7 +78,7 @@ class _Repr(reprlib.Repr):
 
     def repr_int(self, value, level):  # Python itself refuses to write thousands of digits
         huge = value.bit_length() > 1000
-        return f"of {value.bit_length()} bits" if huge else repr(value)
+        return f"<{value.bit_length()} bits>" if huge else repr(value)
 
 
 _REPR = _Repr()

@@ -181,7 +181,7 @@ def _array(value, name):
             raise TypeError(f"{given.dtype} is no kind of real numbers")
         with np.errstate(over="ignore"):
             array = given.astype("float32")
-    except (TypeError, ValueError) as error:
+    except (OverflowError, TypeError, ValueError) as error:
         raise ValueError(f"{name} must be numbers; received {shown(value)}.") from error
     if not np.isfinite(array).all():
         raise ValueError(f"{name} must be finite numbers in float32; received {shown(value)}.")

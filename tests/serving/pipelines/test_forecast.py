@@ -110,6 +110,7 @@ def test_old_values_are_forgotten_only_when_asked(tmp_path):
     "given, message",
     [
         ("1 2 3", "series must be numbers; received '1 2 3'."),
+        (((10**400, 0, 0),), "series must be numbers; received tuple ((<1329 bits>, 0, 0),)."),
         (np.full((2, 3), np.nan), "series must be finite numbers in float32; received ndarray"),
         (np.full((2, 3), 1e300), "series must be finite numbers in float32; received ndarray"),
         (np.ones((2, 3), complex), "series must be numbers; received ndarray array([[1.+0.j"),
