@@ -136,8 +136,9 @@ def _about_input(folder, manifest):
             "numbers each."
         )
     role, tokenizer = next(iter(tokenizers.items()))
-    unit = tokenizer.kind if isinstance(tokenizer, CharacterTable | WordTable) else "tokens"
-    about = [_limits(manifest, unit)]
+    kinds = [each for each in (CharacterTable, WordTable) if isinstance(tokenizer, each)]
+    unit = kinds[0].kind if kinds else "tokens"
+    about = [_limits(manifest, "nodes" if _reads_trees(manifest) else unit)]
     if unit != "tokens":
         file = manifest.tokenizers[role]
         about.append(f"{unit.capitalize()} that are not in `{file}` count as unknown.")
@@ -147,10 +148,14 @@ def _about_input(folder, manifest):
     return " ".join(about)
 
 
+def _reads_trees(manifest):
+    return manifest.pipeline == "Classify" and "words" in manifest.tokenizers
+
+
 def _limits(manifest, unit):
     """How much an input may hold."""
     most, settings = manifest.limits.source_length, manifest.settings
-    if manifest.pipeline == "Classify" and unit == WordTable.kind:
+    if unit == "nodes":
         return f"A tree in brackets, of at most {most} nodes."
     if manifest.pipeline == "Choose":
         return f"A text and choices, of which none has more than {most} tokens with the text."

@@ -87,6 +87,7 @@ TABLE = {
     ),
     "seqkeras/locking.py": (set(), {"filelock"}),
     "seqkeras/__main__.py": ({"seqkeras", "training", "export", "serving"}, set()),
+    "seqkeras/preprocessors.py": ({"seqkeras.tokenizers"}, NUMERIC),
     "seqkeras/quiet.py": (set(), {"tensorflow"}),
     "seqkeras/losses.py": ({"seqkeras.values"}, NUMERIC),
     "seqkeras/__init__.py": ({"seqkeras.registration"}, set()),

@@ -10,8 +10,9 @@ from export.text_graphs.character_ids import CharacterIds
 from export.text_graphs.characters import require
 from export.text_graphs.requirements import require_decoder
 from export.text_graphs.sentence_pieces import Pieces
+from export.text_graphs.vectorized_words import WordIds
 from export.text_graphs.word_piece import WordPiece
-from serving.text import CharacterTable, SentencePieces, Subwords
+from serving.text import CharacterTable, SentencePieces, Subwords, VectorizedWords, WordTable
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,7 +78,7 @@ class Reader:
     """A tokenizer of `serving.text` in a graph.
 
     Args:
-        tokenizer: `Subwords`, `SentencePieces` or `CharacterTable`.
+        tokenizer: `Subwords`, `SentencePieces`, `CharacterTable` or `VectorizedWords`.
         limit: the most tokens of an input, special ones too.
         end_id: None, or the id of a last special token that is left out, as of a prompt.
         empty: let texts without a token through.
@@ -90,7 +91,8 @@ class Reader:
         self._tokenizer, self.limit, self._end_id, self._empty = tokenizer, limit, end_id, empty
         self.tokenize = in_graph(tokenizer)
         self.takes_pairs = isinstance(tokenizer, Subwords)
-        self._unit = "characters" if isinstance(tokenizer, CharacterTable) else "tokens"
+        units = {CharacterTable: "characters", VectorizedWords: "words"}
+        self._unit = units.get(type(tokenizer), "tokens")
 
     def __call__(self, *texts, names=("text", "text")):
         """(B,) texts, or two of them, to `Read`; what is refused is an InvalidArgumentError.
@@ -182,10 +184,12 @@ def in_graph(tokenizer):
         return CharacterIds(tokenizer)
     if isinstance(tokenizer, SentencePieces):
         return Pieces(tokenizer)
-    if not isinstance(tokenizer, Subwords):
+    if isinstance(tokenizer, VectorizedWords):
+        return WordIds(tokenizer)
+    if isinstance(tokenizer, WordTable):
         raise ValueError(
-            "text graph: a tokenizer must be one of subwords or characters; it is a "
-            f"{type(tokenizer).__name__}."
+            "text graph: a WordTable splits words by rules that no graph here knows; one that "
+            "from_text_vectorization makes is split at white space."
         )
     content = json.loads(tokenizer.to_json())
     kind = content["model"].get("type")

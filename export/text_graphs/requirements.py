@@ -4,6 +4,7 @@ Whatever a graph would do otherwise than the library is refused, with every reas
 """
 
 from export.text_graphs.characters import MOST_ADDED_TOKENS
+from seqkeras.tokenizers.keras_nlp_tokenizers import SPLITS
 
 BYTE_LEVEL = ("ByteLevel", "RobertaProcessing")  # post-processors that may trim places
 
@@ -15,9 +16,16 @@ def require_word_piece(content):
         content: a `tokenizer.json`, parsed.
     """
     kinds = {name: (content[name] or {}).get("type") for name in ("normalizer", "pre_tokenizer")}
+    by_bert = kinds["pre_tokenizer"] == "BertPreTokenizer"
     problems = [
-        (kinds["normalizer"] != "BertNormalizer", "its normalizer must be BERT's"),
-        (kinds["pre_tokenizer"] != "BertPreTokenizer", "its pre_tokenizer must be BERT's"),
+        (
+            kinds["normalizer"] != "BertNormalizer",
+            "its normalizer must be BERT's, or KerasNLP's without lowercase",
+        ),
+        (
+            not by_bert and not _is_of_keras_nlp(content["pre_tokenizer"]),
+            "its pre_tokenizer must be BERT's or KerasNLP's",
+        ),
         (trimming(content) is not None, "its post_processor must trim no places"),
     ]
     _require("WordPiece", [*problems, *_of_added_tokens(content), *_of_post_processor(content)])
@@ -96,6 +104,15 @@ def _of_added_tokens(content):
     yield (
         takes_spaces and has_spaces,
         "an added token may take the spaces beside it, or another one hold some, but not both",
+    )
+
+
+def _is_of_keras_nlp(pre_tokenizer):
+    """Whether words are split as `from_keras_nlp` splits them, each character by itself."""
+    splits = (pre_tokenizer or {}).get("pretokenizers", [])
+    return bool(splits) and all(
+        each["type"] == "Split" and (each["pattern"].get("Regex"), each["behavior"]) in SPLITS
+        for each in splits
     )
 
 

@@ -12,7 +12,6 @@ from export.text_graphs.pipelines.fill_mask import fill_mask
 from export.text_graphs.pipelines.generate import generate
 from export.text_graphs.pipelines.tag import tag
 from export.text_graphs.pipelines.translate import translate
-from serving.text import WordTable
 
 # Pipeline -> what makes its signatures; another pipeline has none.
 MAKERS = {
@@ -46,9 +45,7 @@ def text_signatures(
     """
     if pipeline not in MAKERS:
         return {}
-    if "characters" in tokenizers or any(
-        isinstance(each, WordTable) for each in tokenizers.values()
-    ):
+    if {"words", "characters"} & set(tokenizers):
         raise ValueError(f"text graph: {pipeline} of words or trees is not known.")
     options = dict(settings or {})
     if pipeline == "Translate":

@@ -220,7 +220,7 @@ def _tables(normalizer, pre_tokenizer):
     kinds, expansions = np.full(CODE_POINTS, NOTHING), {}
     for code_point, form in forms.items():
         bare = form.strip()
-        if bare == chr(code_point):
+        if bare == chr(code_point) and classes[bare] != SPACE:
             alone = bare != form or classes[bare] == ALONE
             kinds[code_point] = ALONE if alone else LETTER
         elif form:

@@ -1,7 +1,9 @@
 """The one tokenizer, that of `serving.text`, under the library's name; vocabularies are learned."""
 
+from seqkeras.tokenizers.keras_nlp_tokenizers import from_keras_nlp
 from seqkeras.tokenizers.learn import learn_byte_pairs, learn_sentence_pieces, learn_word_piece
 from seqkeras.tokenizers.special import SpecialIds, special_ids
+from seqkeras.tokenizers.text_vectorization import from_text_vectorization
 from serving.text import (
     BOS,
     EOS,
@@ -11,6 +13,7 @@ from serving.text import (
     Encoding,
     SentencePieces,
     Subwords,
+    VectorizedWords,
     WordTable,
     byte_pairs,
     pad,
@@ -31,8 +34,11 @@ __all__ = [
     "SentencePieces",
     "SpecialIds",
     "Subwords",
+    "VectorizedWords",
     "WordTable",
     "byte_pairs",
+    "from_keras_nlp",
+    "from_text_vectorization",
     "learn_byte_pairs",
     "learn_sentence_pieces",
     "learn_word_piece",

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from ..checks import require_count, require_flag, shown
 from ..manifest import BundleError
-from ..text import SentencePieces, Subwords, read_tokenizer
+from ..text import SentencePieces, Subwords, WordTable, read_tokenizer
 
 MOST_CHARACTERS = 2**22  # of a text, or 1,000 for each token of its limit if these are more
 
@@ -159,29 +159,38 @@ class TextReader:
     Attributes:
         tokenizer, limit: the tokenizer "text", and the most tokens of a text or a pair.
         takes_pairs: whether the tokenizer does.
+        reads_words: whether it is a table of words.
 
     Raises:
-        BundleError: if the bundle has no tokenizer of subwords.
+        BundleError: if the bundle has no tokenizer of subwords, and no table of words.
     """
 
     def __init__(self, folder, manifest):
         self.tokenizer = open_tokenizer(folder, manifest, "text")
-        if not isinstance(self.tokenizer, (Subwords, SentencePieces)):
+        if not isinstance(self.tokenizer, (Subwords, SentencePieces, WordTable)):
             raise BundleError(
-                f"{folder}: the text tokenizer must be one of subwords, not of characters. "
-                "Export the bundle again."
+                f"{folder}: the text tokenizer must be one of subwords or a table of words; it is "
+                f"a {type(self.tokenizer).__name__}. Export the bundle again."
             )
         self.limit = manifest.limits.source_length
+        self.reads_words = isinstance(self.tokenizer, WordTable)
         self.takes_pairs = isinstance(self.tokenizer, Subwords)
 
-    def read(self, text, name, truncate=False):
+    def read(self, text, name, truncate=False, places=None):
         """Return the `Encoding` of a text.
+
+        Args:
+            text: the text.
+            name: of it, for errors.
+            truncate: cut what is over the limit.
+            places: where the words lie that a table of words is asked for; None: as it splits them.
 
         Raises:
             ValueError: beginning with `name`, if the text can not be answered.
         """
         require_words(text, name)
-        return self._fitted((name,), truncate, text)
+        options = {} if places is None else {"places": places}
+        return self._fitted((name,), truncate, text, **options)
 
     def read_pair(self, text, pair, names, truncate=False):
         """Return the `Encoding` of a pair of texts.
@@ -216,19 +225,20 @@ class TextReader:
         require_token(any(encodings[0].offsets), name)
         return encodings
 
-    def _fitted(self, names, truncate, *texts):
+    def _fitted(self, names, truncate, *texts, **options):
         if not truncate:
             for text, name in zip(texts, names):
                 require_length(text, self.limit, name)
-        encoding = self.tokenizer.analyze(*texts)
+        encoding = self.tokenizer.analyze(*texts, **options)
         if _runs(encoding.offsets) < len(texts):  # only then is it worth to read them again
             for text, name in zip(texts, names):
                 require_token(self.tokenizer.encode(text), name)
         if len(encoding) <= self.limit:
             return encoding
         if truncate:
-            return self.tokenizer.analyze(*texts, max_length=self.limit, truncate=True)
-        raise ValueError(too_long(names[0], len(encoding), self.limit))
+            return self.tokenizer.analyze(*texts, max_length=self.limit, truncate=True, **options)
+        unit = "words" if self.reads_words else "tokens"
+        raise ValueError(too_long(names[0], len(encoding), self.limit, unit))
 
 
 def _runs(offsets):

@@ -116,7 +116,8 @@ class Tag(Pipeline):
 
         Args:
             texts: a string, or a tuple of its words, which are then joined by spaces and keep their
-                places in that; or a dictionary of "text", which is one of these; or a list of such.
+                places in that, and which a table of words looks up whole; or a dictionary of
+                "text", which is one of these; or a list of such.
             truncate: cut what is over the limit; words that are cut have no tags. With a `stride`
                 nothing is.
             token_budget: the most tokens of a batch, padding among them.
@@ -148,13 +149,15 @@ class Tag(Pipeline):
         if isinstance(text, tuple):
             given = text
             text, places = _joined(given, name)
+        elif self._settings.words == "spaces":
+            require_words(text, name)
+            places = [found.span() for found in re.finditer(r"\S+", text)]
         stride = self._settings.stride
         if stride is None:
-            windows = Windows.of([self._reader.read(text, name, truncate)], stride=1)
+            own = places if self._reader.reads_words else None
+            windows = Windows.of([self._reader.read(text, name, truncate, own)], stride=1)
         else:
             windows = Windows.of(self._reader.read_windows(text, name, stride), stride)
-        if places is None and self._settings.words == "spaces":
-            places = [found.span() for found in re.finditer(r"\S+", text)]
         if places is None:
             places, tokens = _words_of_tokenizer(text, windows, self._reader.tokenizer)
         else:

@@ -12,6 +12,7 @@ from .sentence_pieces import SentencePieces
 from .subwords import Subwords, tidy
 from .token_automaton import NEVER, TokenAutomaton
 from .token_texts import token_texts
+from .vectorized_words import VectorizedWords
 from .vocabularies import BOS, EOS, PAD, SPECIAL_TOKENS, UNK, CharacterTable
 from .word_piece import read_vocabulary, word_piece
 from .words import WordTable, whole_characters, word_places
@@ -29,6 +30,7 @@ __all__ = [
     "SentencePieces",
     "Subwords",
     "TokenAutomaton",
+    "VectorizedWords",
     "WordTable",
     "byte_pairs",
     "pad",

@@ -6,6 +6,7 @@ from pathlib import Path
 from ..parsing import parse_json
 from .sentence_pieces import SentencePieces
 from .subwords import Subwords
+from .vectorized_words import VectorizedWords
 from .vocabularies import CharacterTable
 from .words import WordTable
 
@@ -26,6 +27,7 @@ def read_tokenizer(
     kinds: dict[str, type[CharacterTable | WordTable | SentencePieces]] = {
         "characters": CharacterTable,
         "words": WordTable,
+        "vectorized_words": VectorizedWords,
         "sentencepiece": SentencePieces,
     }
     kind = content.get("type") if isinstance(content, dict) else None

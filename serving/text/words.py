@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Iterable
 from typing import Any, Self
 
-from .encoding import require_text
+from .encoding import Encoding, fit, require_text
 from .vocabularies import PAD, SPECIAL_TOKENS, UNK, Table
 
 # Characters and sets of them, as regular expressions write them: Python's, and TensorFlow's.
@@ -141,7 +141,36 @@ class WordTable(Table):
         Raises:
             ValueError: if `text` is not a string, or holds a lone surrogate.
         """
-        return [self.lookup(text[start:end]) for start, end in word_places(text)]
+        return [self.lookup(text[start:end]) for start, end in self.places(text)]
+
+    def places(self, text):
+        """Return where each word of a text lies, as `word_places` does."""
+        return word_places(text)
+
+    def analyze(self, text, places=None, max_length=None, truncate=False):
+        """Return the `Encoding` of a text, a token for each word.
+
+        Args:
+            text: a string.
+            places: where the words lie in it, if another one has split it; else it is split here.
+            max_length: how many words there may be; None for any number.
+            truncate: cut what is too long.
+
+        Raises:
+            ValueError: if `text` is no string or holds a lone surrogate, or there are too many
+                words and `truncate` is False.
+        """
+        places = self.places(text) if places is None else places
+        [kept] = fit(type(self).__name__, [len(places)], 0, max_length, truncate)
+        places = list(places[:kept])
+        token_ids = [self.lookup(text[start:end]) for start, end in places]
+        return Encoding(
+            token_ids=token_ids,
+            tokens=[self.token_of(each) for each in token_ids],
+            offsets=places,
+            segment_ids=[0] * kept,
+            word_ids=list(range(kept)),
+        )
 
     def decode(self, token_ids: Iterable[int]) -> str:
         """Return the words of `token_ids` with spaces between; padding has none.

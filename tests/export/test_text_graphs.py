@@ -16,11 +16,13 @@ import pytest
 import sentencepiece
 import tensorflow as tf
 import tokenizers
+from keras_nlp.tokenizers import WordPieceTokenizer
 
 from export.text_graphs.byte_pairs import byte_characters
 from export.text_graphs.character_ids import _changes
 from export.text_graphs.characters import checked
 from export.text_graphs.reading import in_graph
+from seqkeras.tokenizers import from_keras_nlp
 from serving.text import (
     CharacterTable,
     SentencePieces,
@@ -62,6 +64,14 @@ def wordpieces(**options):
     return word_piece([*vocabulary, "\u65e5", "1", "##2", "\u00e9", "T"], **options)
 
 
+def keras_nlp_wordpieces():
+    ours = json.loads(wordpieces().to_json())["model"]["vocab"]
+    theirs = WordPieceTokenizer(
+        sorted(ours, key=ours.get), strip_accents=True, special_tokens_in_strings=True
+    )
+    return from_keras_nlp(theirs)
+
+
 def pairs(form="gpt2"):
     merges = [("t", "h"), ("th", "e"), ("\u0120", "the"), ("a", "t"), ("a", "a"), ("aa", "aa")]
     merges += [("l", "l"), ("'", "ll"), ("a", "b"), ("ab", "ab"), ("\u0120", "\u0120")]
@@ -95,6 +105,7 @@ TOKENIZERS = {
     "WordPiece": wordpieces,
     "WordPiece, cased": lambda: wordpieces(lowercase=False),
     "WordPiece, accents": lambda: wordpieces(strip_accents=False, max_word_length=40),
+    "WordPiece, KerasNLP": keras_nlp_wordpieces,
     "byte pairs": pairs,
     "byte pairs, RoBERTa": lambda: pairs("roberta"),
     "unigrams": lambda: pieces("unigram"),

@@ -211,7 +211,10 @@ def test_a_bundle_without_a_tokenizer_or_with_one_of_characters_is_refused(tmp_p
     folder = tmp_path / "c"
     write_bundle(folder, "Tag", graph, settings)
     CharacterTable.learn(["abc"]).to_file(folder / "tokenizer/text.json")
-    with pytest.raises(BundleError, match="must be one of subwords, not of characters. Export"):
+    with pytest.raises(
+        BundleError,
+        match="must be one of subwords or a table of words; it is a CharacterTable. Export",
+    ):
         Tag(folder, read_manifest(folder))
     (folder / "tokenizer/text.json").write_text("{}")
     with pytest.raises(BundleError, match="text.json: must hold .*. Export the bundle again.$"):

@@ -1,0 +1,83 @@
+"""What a model's own preprocessor makes of texts, beside a tokenizer of ours.
+
+A task of KerasNLP (KerasHub) holds one as `preprocessor`. It leaves out preprocessors that give
+something else than "token_ids" and a "padding_mask", and inputs other than texts and pairs of them.
+"""
+
+import numpy as np
+
+from seqkeras.tokenizers.keras_nlp_tokenizers import reads_in_tf_data
+
+MOST_TEXTS = 1024  # that are compared
+
+
+def unlike_preprocessor(model, tokenizer, inputs):
+    """Yield what is wrong if a model's preprocessor reads texts otherwise than a tokenizer.
+
+    Args:
+        model: a Keras model, with a `preprocessor` or without.
+        tokenizer: of `serving.text`.
+        inputs: texts, or pairs of texts.
+    """
+    preprocessor = getattr(model, "preprocessor", None)
+    pairs = [_parts(each) for each in inputs[:MOST_TEXTS]]
+    numbers = {len(each) for each in pairs}
+    if preprocessor is None or len(numbers) != 1 or numbers - {1, 2}:
+        return
+    try:
+        theirs = _rows(preprocessor, pairs)
+    except Exception as error:  # whatever the preprocessor's own code raises
+        reason = " ".join(str(error).split()) or type(error).__name__
+        yield f"the model's preprocessor must read the run's texts; it says: {reason:.300}"
+        return
+    if theirs is None:
+        return
+    ours = [tokenizer.analyze(*texts).token_ids for texts in pairs]
+    different = [each for each in zip(pairs, theirs, ours, strict=True) if each[1] != each[2]]
+    if different:
+        texts, *rows = different[0]
+        yield (
+            f"the model's preprocessor reads {len(different)} of {len(pairs)} texts otherwise than "
+            f"the tokenizer: {' and '.join(map(repr, texts)):.100} {_told(tokenizer, *rows)}: "
+            "make the tokenizer by from_keras_nlp(model.preprocessor), or set model.preprocessor "
+            "to None if the model was trained on other ids"
+        )
+
+
+def _parts(value):
+    """The texts of an input, or none if it holds something else."""
+    parts = value if isinstance(value, list | tuple) else [value]
+    return tuple(parts) if all(isinstance(each, str) for each in parts) else ()
+
+
+def _rows(preprocessor, pairs):
+    """The real ids of each text; None if the preprocessor gives something else."""
+    columns = tuple(map(list, zip(*pairs, strict=True)))
+
+    def read(*texts):
+        return preprocessor(texts[0]) if len(texts) == 1 else preprocessor(x=texts)
+
+    if reads_in_tf_data():
+        import tensorflow as tf  # which texts alone need here
+
+        [found] = tf.data.Dataset.from_tensors(columns).map(read)
+    else:
+        found = read(*columns)
+    if not isinstance(found, dict) or not {"token_ids", "padding_mask"} <= set(found):
+        return None
+    token_ids, mask = (np.asarray(found[name]) for name in ("token_ids", "padding_mask"))
+    return [row[real.astype(bool)].tolist() for row, real in zip(token_ids, mask, strict=True)]
+
+
+def _told(tokenizer, theirs, ours):
+    """Where two rows of ids part, in words."""
+    if theirs == ours[: len(theirs)] or (
+        len(theirs) < len(ours) and theirs[:-1] == ours[: len(theirs) - 1]
+    ):
+        return f"has {len(theirs)} tokens there and {len(ours)} here"
+    place = next((n for n, (a, b) in enumerate(zip(theirs, ours)) if a != b), len(ours))
+    there, here = (
+        repr(tokenizer.token_of(row[place])) if place < len(row) else "nothing"
+        for row in (theirs, ours)
+    )
+    return f"has {there} there and {here} here as token {place}"
