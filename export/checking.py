@@ -14,10 +14,16 @@ import numpy as np
 
 from export.families.calling import axes_of, reason_of
 from export.families.inputs import FEEDS
-from export.families.saved_models import most_tokens
 from export.families.single import INPUTS
 from export.scores import wrong_target
 from export.signatures import to_trace
+from seqkeras.run_checks import (
+    MOST_EXAMPLES,
+    most_tokens,
+    positions_problem,
+    vocabulary_problems,
+    weight_problems,
+)
 from seqkeras.runs import GENERATED, RECORD, VALIDATION
 from seqkeras.tokenizers.special import end_problem
 from serving.manifest import MANIFEST, BundleError, FileEntry, Graph, Manifest
@@ -28,15 +34,6 @@ from serving.pipelines.model import MASKED
 from serving.text import CharacterTable
 from serving.text.vocabularies import EOS
 
-# Tokenizer -> the inputs that take its ids.
-IDS = {
-    "text": ("token_ids",),
-    "source": ("token_ids",),
-    "target": ("target_ids",),
-    "words": ("token_ids", "context_ids", "query_ids"),
-    "characters": ("context_characters", "query_characters", "character_ids"),
-}
-MOST_EXAMPLES = 3  # that a refusal tells of
 TOLERANCE = 1e-4
 MOST_TOKENS = 2048  # that a model is tried with
 MOST_PADDED = 64  # that it is tried with, with padding and without
@@ -60,7 +57,7 @@ def require_fit(run, contents, parts, about):
     """
     reasons = [*_lengths(contents, parts), *_tokens(contents), *_labels(contents.record)]
     reasons += _inputs(contents, parts)
-    reasons = [f"{RECORD}: {each}" for each in reasons] + [*_weights(contents.model)]
+    reasons = [f"{RECORD}: {each}" for each in reasons] + [*weight_problems(contents.model)]
     try:
         pipeline = _pipeline(run, parts, about | {"decoding": _with_known_ids(contents)})
     except BundleError as error:
@@ -73,22 +70,11 @@ def require_fit(run, contents, parts, about):
         raise ExportError(f"{run}: {'; '.join(dict.fromkeys(reasons))}. Save the run again.")
 
 
-def _weights(model):
-    """The first of a model's weights that hold what is no number, or infinite."""
-    for weight in model.weights:
-        if not np.isfinite(keras.ops.convert_to_numpy(weight)).all():
-            yield f"the model's weights are not finite, {weight.path} among them: train again"
-            return
-
-
 def _lengths(contents, parts):
     limits, model = contents.limits, contents.model
     most = most_tokens(model)
     if parts.kind != "language model" and most is not None and limits.source_length > most:
-        yield (
-            f"limits.source_length must be at most the model's positions, {most}; received "
-            f"{limits.source_length}"
-        )
+        yield positions_problem(limits, most)
     if parts.kind == "one go":
         return
     room = getattr(model, "max_length", None) or getattr(model, "sizes", {}).get("max_length")
@@ -107,14 +93,7 @@ def _lengths(contents, parts):
 def _tokens(contents):
     """What is wrong with ids, beams and the sizes of vocabularies."""
     model, tokenizers = contents.model, contents.tokenizers
-    limits = getattr(model, "id_limits", {})
-    for role, tokenizer in tokenizers.items():
-        for limit_name, size in {limits[name] for name in IDS.get(role, ()) if name in limits}:
-            if len(tokenizer) > size:
-                yield (
-                    f"the {role} tokenizer must have at most the model's {limit_name}, {size}, "
-                    f"tokens; it has {len(tokenizer)}"
-                )
+    yield from vocabulary_problems(model, tokenizers)
     role = GENERATED.get(contents.record.pipeline)
     if role is None:
         return

@@ -19,6 +19,7 @@ import numpy as np
 
 from seqkeras import files
 from seqkeras.locking import locked
+from seqkeras.run_checks import run_problems
 from seqkeras.tokenizers.special import end_problem, special_ids
 from serving.manifest import DecodingDefaults, Limits, TensorSpec, TextPrefix
 from serving.manifest.fields import parse_fields
@@ -46,6 +47,10 @@ TOKENIZERS = {"source": "tokenizer/source.json", "target": "tokenizer/target.jso
 GENERATED = {"Translate": "target", "Generate": "text"}  # the tokenizer of what is generated
 ROLES = ("text", "source", "target", "words", "characters")  # of tokenizers
 EXAMPLES = 'a list of {"input": ...} or {"text": ..., "target": ...}, one at least'
+
+
+# Who has a tokenizer of another library may make one of ours of it.
+WAYS = {"TextVectorization": ", as from_text_vectorization makes one"}
 
 
 class RunError(ValueError):
@@ -220,8 +225,8 @@ def save_run(
             )
         if not hasattr(tokenizer, "to_file"):
             raise RunError(
-                f"{folder}: tokenizers[{role!r}] must be a tokenizer of seqkeras.tokenizers; "
-                f"received a {type(tokenizer).__name__}."
+                f"{folder}: tokenizers[{role!r}] must be a tokenizer of seqkeras.tokenizers"
+                f"{WAYS.get(type(tokenizer).__name__, '')}; received a {type(tokenizer).__name__}."
             )
     paths = {role: f"tokenizer/{role}.json" for role in tokenizers or {}}
     decoding = _decoding(folder, model, pipeline, tokenizers or {}, decoding or {})
@@ -235,10 +240,14 @@ def save_run(
         _plain(folder, "settings", settings or {}),
         _plain(folder, "inputs", inputs),
     )
-    record.parse(folder)
+    limits = record.parse(folder).limits
     validation = _plain(folder, "validation", validation)
     if not are_examples(validation):
         raise RunError(f"{folder}: validation must be {EXAMPLES}.")
+    given = [each["input"] if "input" in each else each["text"] for each in validation]
+    problems = [*run_problems(pipeline, model, tokenizers or {}, limits, record.settings, given)]
+    if problems:
+        raise RunError(f"{folder}: {'; '.join(problems)}.")
     scores = _plain(folder, "scores", scores or {})
     with locked(folder):
         _require_free(folder)

@@ -82,8 +82,18 @@ TABLE = {
     "seqkeras/analysis/": ({"seqkeras"}, {*NUMERIC, "matplotlib", "arabic_reshaper", "bidi"}),
     "seqkeras/files.py": ({"serving.parsing"}, set()),
     "seqkeras/runs.py": (
-        {"seqkeras.files", "seqkeras.locking", "seqkeras.tokenizers.special", "serving.manifest"},
+        {
+            "seqkeras.files",
+            "seqkeras.locking",
+            "seqkeras.run_checks",
+            "seqkeras.tokenizers.special",
+            "serving.manifest",
+        },
         {"numpy"},
+    ),
+    "seqkeras/run_checks.py": (
+        {"seqkeras.embeddings", "seqkeras.preprocessors", "serving.text"},
+        {"keras", "numpy"},
     ),
     "seqkeras/locking.py": (set(), {"filelock"}),
     "seqkeras/__main__.py": ({"seqkeras", "training", "export", "serving"}, set()),

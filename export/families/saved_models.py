@@ -11,7 +11,7 @@ from export.generation.prompts import search_behind, with_first
 from export.generation.searches import best_of, result_specs, search_of
 from export.signatures import Signature
 from seqkeras.decoding import decode
-from seqkeras.embeddings import LearnedPositions
+from seqkeras.run_checks import most_tokens
 from serving.manifest import DecodingDefaults, TensorSpec
 
 
@@ -183,12 +183,3 @@ def source_limits(model):
     """What a source may be: the `vocab_size` of its ids, and its `source_length`; None if any."""
     _, vocab_size = getattr(model, "id_limits", {}).get("token_ids", (None, None))
     return {"vocab_size": vocab_size, "source_length": most_tokens(model)}
-
-
-def most_tokens(model):
-    """How many positions a model, or the encoder below its heads, has vectors for, or None."""
-    for each in (model, getattr(model, "encoder", None)):
-        positions = getattr(each, "positions", None)
-        if isinstance(positions, LearnedPositions):
-            return positions.max_length
-    return None

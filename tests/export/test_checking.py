@@ -88,10 +88,19 @@ def edited(folder, make, **fields):
     path.write_text(json.dumps(json.loads(path.read_text()) | fields))
 
 
+def exchanged(folder, model=None, validation=None):
+    """A run with a model, or examples, that `save_run` has not seen."""
+    classify(folder)
+    if model:
+        model.save(folder / "model.keras")
+    if validation:
+        (folder / "validation.json").write_text(json.dumps(validation))
+
+
 LONG = "a few " * 40
 CASES = [
     (
-        lambda run: classify(run, limits={"source_length": LIMIT + 1}),
+        lambda run: edited(run, classify, limits={"source_length": LIMIT + 1, "target_length": 1}),
         f"run.json: limits.source_length must be at most the model's positions, {LIMIT}; received",
     ),
     (
@@ -105,12 +114,12 @@ CASES = [
     (lambda run: classify(run, tokenizers={}), "run.json names no text tokenizer"),
     (lambda run: classify(run, tokenizers={"source": WORDS}), "run.json names no text tokenizer"),
     (
-        lambda run: classify(run, model=with_head(ClassificationHead(2), len(WORDS) - 30)),
+        lambda run: exchanged(run, model=with_head(ClassificationHead(2), len(WORDS) - 30)),
         f"run.json: the text tokenizer must have at most the model's vocab_size, {len(WORDS) - 30},"
         f" tokens; it has {len(WORDS)}",
     ),
     (
-        lambda run: classify(run, validation=examples("small", 3, LONG)),
+        lambda run: exchanged(run, validation=examples("small", 3, LONG)),
         "validation.json[1] must be a string; received int 3; validation.json[2] has ",
     ),
     (

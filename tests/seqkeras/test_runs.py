@@ -8,6 +8,7 @@ import pytest
 
 from seqkeras.locking import InUseError, locked
 from seqkeras.runs import PIPELINES, RECORD, VALIDATION, RunError, RunRecord, save_run
+from seqkeras.tokenizers import CharacterTable, VectorizedWords
 
 FIELDS = {
     "task": "dates",
@@ -167,3 +168,75 @@ def test_a_validation_that_nests_too_deep_is_not_saved(tmp_path):
     with pytest.raises(RunError, match="validation must be what JSON can hold: "):
         save_run(tmp_path / "run", model(), **{**GIVEN, "validation": deep})
     assert list(tmp_path.iterdir()) == []
+
+
+def text_model(size=17):
+    from seqkeras.models import Bert, ClassificationHead, WithHeads
+
+    sizes = {"hidden_dim": 6, "num_layers": 1, "num_heads": 3, "feed_forward_dim": 7}
+    made = WithHeads(Bert(size, **sizes, max_length=13), {"classes": ClassificationHead(2)})
+    made.build(None)
+    return made
+
+
+def words(*more):
+    return VectorizedWords(["<pad>", "<unk>", "the", "cat", *more])
+
+
+@keras.saving.register_keras_serializable("tests")
+class Broken(keras.layers.Layer):
+    def build(self, shape):
+        self.scale = self.add_weight(shape=(), initializer=lambda *a, **o: np.float32("nan"))
+
+    def call(self, inputs):
+        return inputs * self.scale
+
+
+def with_a_local_class():
+    class Twice(keras.layers.Layer):
+        def call(self, inputs):
+            return 2 * inputs
+
+    return keras.Sequential([keras.Input((None, 3)), Twice()])
+
+
+@pytest.mark.parametrize(
+    "changes, reason",
+    [
+        ({"limits": {"source_length": 14}}, "source_length must be at most the model's positions"),
+        (
+            {"tokenizers": {"text": words(*"abcdefghijklmnop")}},
+            "the text tokenizer must have at most the model's vocab_size, 17, tokens; it has 20",
+        ),
+        (
+            {"limits": {"source_length": 2}},
+            r"validation\[0\] has 3 words; limits.source_length is 2",
+        ),
+        (
+            {"tokenizers": {"text": CharacterTable.learn(["the cat"])}},
+            "Classify reads texts by a tokenizer of subwords or a table of words; "
+            r"tokenizers\['text'\] is a CharacterTable",
+        ),
+        (
+            {"model": keras.Sequential([keras.Input((3,)), Broken()])},
+            "the model's weights are not finite, .* among them: train again",
+        ),
+        ({"model": with_a_local_class()}, "the class Twice must be registered, or the model can"),
+        (
+            {"tokenizers": {"text": keras.layers.Layer()}},
+            "must be a tokenizer of seqkeras.tokenizers; received a Layer",
+        ),
+    ],
+)
+def test_a_run_that_export_would_refuse_is_not_written(changes, reason, tmp_path):
+    given = {
+        "model": text_model(),
+        "pipeline": "Classify",
+        "validation": [{"input": "the cat sat"}],
+        "limits": {"source_length": 5},
+        "tokenizers": {"text": words()},
+        "settings": {"labels": ["no", "yes"]},
+    }
+    with pytest.raises(RunError, match=f"^{re.escape(str(tmp_path / 'run'))}: .*{reason}"):
+        save_run(tmp_path / "run", **{**given, **changes})
+    assert not (tmp_path / "run").exists()

@@ -1,0 +1,134 @@
+"""What export would refuse of a run, as far as its model, tokenizers and examples show it.
+
+`save_run` asks before anything is written, and export again of what it reads.
+"""
+
+import keras
+import numpy as np
+
+from seqkeras.embeddings import LearnedPositions
+from seqkeras.preprocessors import unlike_preprocessor
+from serving.text import SentencePieces, Subwords, WordTable
+
+# Pipelines that read a text, or a pair of texts, by the tokenizer "text".
+OF_TEXTS = ("Classify", "Tag", "Embed", "FillMask")
+MOST_EXAMPLES = 3  # that a refusal tells of
+# Tokenizer -> the inputs that take its ids.
+IDS = {
+    "text": ("token_ids",),
+    "source": ("token_ids",),
+    "target": ("target_ids",),
+    "words": ("token_ids", "context_ids", "query_ids"),
+    "characters": ("context_characters", "query_characters", "character_ids"),
+}
+
+
+def run_problems(pipeline, model, tokenizers, limits, settings, inputs):
+    """Yield what is wrong with a run that is about to be written.
+
+    Args:
+        pipeline: the name of the one that will serve it.
+        model: a Keras model that is built.
+        tokenizers: role -> tokenizer.
+        limits: the manifest's `Limits`.
+        settings: of the pipeline.
+        inputs: the real inputs, as the pipeline takes them.
+    """
+    yield from unsaved_classes(model)
+    yield from weight_problems(model)
+    yield from vocabulary_problems(model, tokenizers)
+    if pipeline in OF_TEXTS and "text" in tokenizers:
+        most = most_tokens(model)
+        if most is not None and limits.source_length > most:
+            yield positions_problem(limits, most)
+        tokenizer, texts = tokenizers["text"], _texts(pipeline, tokenizers["text"], inputs)
+        if texts and isinstance(tokenizer, Subwords | SentencePieces | WordTable):
+            if settings.get("stride") is None:
+                yield from _long_texts(tokenizer, limits.source_length, texts)
+            yield from unlike_preprocessor(model, tokenizer, [*texts.values()])
+        elif texts:
+            yield (
+                f"{pipeline} reads texts by a tokenizer of subwords or a table of words; "
+                f"tokenizers['text'] is a {type(tokenizer).__name__}"
+            )
+
+
+def unsaved_classes(model):
+    """Yield the classes of a model's layers that Keras could not find when it loads the model."""
+    for kind in dict.fromkeys(type(each) for each in [model, *model._flatten_layers()]):
+        name = keras.saving.get_registered_name(kind)
+        local = kind.__module__ == "__main__" or "<locals>" in kind.__qualname__
+        if local and keras.saving.get_registered_object(name) is None:
+            yield (
+                f"the class {kind.__name__} must be registered, or the model can not be loaded: "
+                "@keras.saving.register_keras_serializable() above it, in a module that `python "
+                "-m export --import` names"
+            )
+
+
+def weight_problems(model):
+    """Yield the first of a model's weights that hold what is no number, or infinite."""
+    for weight in model.weights:
+        if not np.isfinite(keras.ops.convert_to_numpy(weight)).all():
+            yield f"the model's weights are not finite, {weight.path} among them: train again"
+            return
+
+
+def vocabulary_problems(model, tokenizers):
+    """Yield the tokenizers that have more tokens than the model has rows for."""
+    limits = getattr(model, "id_limits", {})
+    for role, tokenizer in tokenizers.items():
+        for limit_name, size in {limits[name] for name in IDS.get(role, ()) if name in limits}:
+            if len(tokenizer) > size:
+                yield (
+                    f"the {role} tokenizer must have at most the model's {limit_name}, {size}, "
+                    f"tokens; it has {len(tokenizer)}"
+                )
+
+
+def most_tokens(model):
+    """How many positions a model, or the encoder below its heads, has vectors for, or None."""
+    for each in (model, getattr(model, "encoder", None)):
+        positions = getattr(each, "positions", None)
+        if isinstance(positions, LearnedPositions):
+            return positions.max_length
+    return None
+
+
+def positions_problem(limits, most):
+    """What is wrong with a limit of more tokens than a model has positions."""
+    return (
+        f"limits.source_length must be at most the model's positions, {most}; received "
+        f"{limits.source_length}"
+    )
+
+
+def _long_texts(tokenizer, limit, texts):
+    """Yield the first texts that are over the limit."""
+    unit = "words" if isinstance(tokenizer, WordTable) else "tokens"
+    lengths = {place: len(tokenizer.analyze(*each)) for place, each in texts.items()}
+    found = [
+        f"validation[{place}] has {length} {unit}; limits.source_length is {limit}"
+        for place, length in lengths.items()
+        if length > limit
+    ]
+    yield from found[:MOST_EXAMPLES]
+    if len(found) > MOST_EXAMPLES:
+        yield f"validation: {len(found) - MOST_EXAMPLES} more like these"
+
+
+def _texts(pipeline, tokenizer, inputs):
+    """Place -> the text, or the two, of an input; what is something else is left to export."""
+    pairs = pipeline == "Classify" and isinstance(tokenizer, Subwords)
+    found = {}
+    for place, value in enumerate(inputs):
+        parts = tuple(value) if pairs and isinstance(value, list) else (value,)
+        if len(parts) < 3 and all(map(_says_something, parts)):
+            found[place] = parts
+    return found
+
+
+def _says_something(text):
+    if not isinstance(text, str):
+        return False
+    return bool(text.strip()) and not any("\ud800" <= each <= "\udfff" for each in text)
