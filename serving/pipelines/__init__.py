@@ -14,10 +14,11 @@ input of several parts. A pipeline keeps nothing between calls, so several threa
     FillMask    text with masks                       Filling
     Forecast    series, or series and known           Forecasting
 
-Texts are read by the tokenizer "source" and "target" of Translate, and "text" of the others. Where
-there is a table "words", Classify reads trees in brackets, "(3 (2 A) (2 film))", whose labels may
-be left out, and Answer reads words with their characters, by the tables "words" and "characters".
-By a table "characters" alone, Embed reads the words of a bidirectional language model.
+Texts are read by the tokenizer "source" and "target" of Translate, and "text" of the others; for
+Classify, Tag and Embed it may be a table of words. Where there is a table "words", Classify reads
+trees in brackets, "(3 (2 A) (2 film))", whose labels may be left out, and Answer reads words with
+their characters, by the tables "words" and "characters". By a table "characters" alone, Embed reads
+the words of a bidirectional language model.
 
 What a manifest's `settings` may hold for them; those without a default must be there:
 

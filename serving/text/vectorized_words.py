@@ -4,6 +4,8 @@ It leaves out n-grams, single characters and functions of the user's own.
 """
 
 import re
+from collections.abc import Iterable
+from typing import Any, Self
 
 from .encoding import require_text
 from .vocabularies import UNK, Table
@@ -40,7 +42,7 @@ class VectorizedWords(WordTable):
 
     kind = "vectorized_words"
 
-    def __init__(self, words, standardize=BOTH):
+    def __init__(self, words: Iterable[str], standardize: str | None = BOTH) -> None:
         if standardize not in STANDARDIZE:
             raise ValueError(
                 f"VectorizedWords: standardize must be one of {STANDARDIZE}; "
@@ -50,13 +52,13 @@ class VectorizedWords(WordTable):
         self.standardize = standardize
         self.strips = standardize in (BOTH, STRIP)
 
-    def lookup(self, entry):
+    def lookup(self, entry: str) -> int:
         """Return the id of a word, <unk> where it is not in the table."""
         word = entry.translate(_LOWER) if self.lowercase else entry
         word = word.translate(_STRIPPED) if self.strips else word
         return max(Table.lookup(self, word), UNK)  # a special token's name is no word
 
-    def places(self, text):
+    def places(self, text: str) -> list[tuple[int, int]]:
         """Return where each word of a text lies, as (start, end): without the signs around it.
 
         Raises:
@@ -71,17 +73,11 @@ class VectorizedWords(WordTable):
                 found.append((start, start + len(word)))
         return found
 
-    def content(self):
+    def content(self) -> dict[str, Any]:
         """Return what `to_file` writes."""
         return {"type": self.kind, "standardize": self.standardize, self.kind: self.entries}
 
     @classmethod
-    def from_content(cls, content):
+    def from_content(cls, content: dict[str, Any]) -> Self:
         """Return the table of what a file holds beside its type."""
         return cls(content[cls.kind], content.get("standardize", BOTH))
-
-    @classmethod
-    def learn(cls, words, standardize=BOTH, min_count=1):
-        """Return the table of words, as `WordTable.learn` does."""
-        words = WordTable.learn(words, min_count=min_count).words
-        return cls(words, standardize)

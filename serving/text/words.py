@@ -143,11 +143,17 @@ class WordTable(Table):
         """
         return [self.lookup(text[start:end]) for start, end in self.places(text)]
 
-    def places(self, text):
+    def places(self, text: str) -> list[tuple[int, int]]:
         """Return where each word of a text lies, as `word_places` does."""
         return word_places(text)
 
-    def analyze(self, text, places=None, max_length=None, truncate=False):
+    def analyze(
+        self,
+        text: str,
+        places: list[tuple[int, int]] | None = None,
+        max_length: int | None = None,
+        truncate: bool = False,
+    ) -> Encoding:
         """Return the `Encoding` of a text, a token for each word.
 
         Args:
