@@ -7,6 +7,7 @@ import pytest
 from seqkeras.models import RNNSeq2Seq, Transformer
 from seqkeras.runs import RunError, save_run
 from seqkeras.tokenizers import learn_sentence_pieces, pad, special_ids
+from tests.arrays import BACKEND
 
 TEXTS = [f"{first} {second}" for first in "abcdefg" for second in ("kilo", "mega", "giga")]
 LIBRARYS_OWN = {"unk_id": 0, "bos_id": 1, "eos_id": 2}  # and no <pad>
@@ -31,7 +32,7 @@ def batch(tokenizer, texts=TEXTS):
 
 def compiled(model):
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True, ignore_class=0)
-    model.compile("adam", loss)
+    model.compile("adam", loss, jit_compile=BACKEND == "jax")
     return model
 
 
@@ -78,5 +79,6 @@ def test_padding_that_is_never_generated_ends_nothing(make):
     model = make(len(tokenizer))
     inputs, targets = batch(tokenizer)
     padded = np.pad(targets, [(0, 0), (0, 1)]), np.pad(inputs["target_ids"], [(0, 0), (0, 1)])
-    model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile("adam", loss, jit_compile=BACKEND == "jax")
     model.fit(inputs | {"target_ids": padded[1]}, padded[0], verbose=0)
