@@ -6,7 +6,6 @@ it is. So `import seqkeras` by itself imports neither Keras nor TensorFlow.
 
 import importlib
 import importlib.abc
-import importlib.util
 import sys
 
 MODULES = (  # of layers, models, losses, metrics and schedules
@@ -36,19 +35,33 @@ def _import_modules():
 
 
 class _BehindKeras(importlib.abc.MetaPathFinder):
-    """Finds Keras as Python does, and imports our modules when its import is done."""
+    """Finds Keras and our modules as Python does, and imports all of ours when Keras is there.
+
+    Not before the outermost import is done, which may be of a module of ours that imports Keras.
+    """
+
+    def __init__(self):
+        self.depth = 0
 
     def find_spec(self, name, path=None, target=None):
-        if name != "keras":
+        if name != "keras" and not name.startswith("seqkeras."):
             return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(name)
+        others = [finder for finder in sys.meta_path if finder is not self]
+        found = (finder.find_spec(name, path, target) for finder in others)
+        spec = next((each for each in found if each is not None), None)
         if spec is not None:
-            execute = spec.loader.exec_module
+            spec.loader.exec_module = self._counted(spec.loader.exec_module)
+        return spec
 
-            def execute_and_import(module):
+    def _counted(self, execute):
+        def execute_and_import(module):
+            self.depth += 1
+            try:
                 execute(module)
+            finally:
+                self.depth -= 1
+            if self.depth == 0 and "keras" in sys.modules and self in sys.meta_path:
+                sys.meta_path.remove(self)
                 _import_modules()
 
-            spec.loader.exec_module = execute_and_import
-        return spec
+        return execute_and_import

@@ -25,13 +25,17 @@ def python(code, *arguments):
     return finished.stdout.split()
 
 
-@pytest.mark.parametrize("order", ["seqkeras, keras", "keras, seqkeras"])
-def test_a_file_is_loaded_by_whoever_imports_seqkeras(order, tmp_path):
+@pytest.mark.parametrize(
+    "imports",
+    ["import seqkeras, keras", "import keras, seqkeras", "import seqkeras.recurrent, keras"],
+)
+def test_a_file_is_loaded_by_whoever_imports_seqkeras(imports, tmp_path):
     model = GPT(11, 6, 1, 2, 7, 5)
     model.build()
     model.save(tmp_path / "model.keras")
     code = f"""
-import sys, {order}
+import sys
+{imports}
 print(type(keras.models.load_model(sys.argv[1])).__name__)
 print(*(n.removeprefix("seqkeras>") for n in keras.saving.get_custom_objects() if ">" in n))
 """
