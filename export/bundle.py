@@ -136,6 +136,7 @@ class _Bundle:
             max_length=contents.limits.target_length,
             decoding=contents.decoding,
             pipeline=contents.record.pipeline,
+            constraint=contents.constraint,
         )
 
     def require_fit(self, run):
@@ -285,6 +286,7 @@ class _Bundle:
             self.contents.decoding,
             self.contents.limits.target_length,
             self.options.portable,
+            self.contents.constraint,
             **limits,
         )
         return {GENERATE: graph}

@@ -1,6 +1,7 @@
 """What a run holds, read and checked before anything is traced or written."""
 
 import dataclasses
+import functools
 import warnings
 
 import keras
@@ -10,6 +11,7 @@ from export.families.inputs import FEEDS, fed_specs
 from export.policies import in_float32, set_float32
 from export.replacing import identity
 from seqkeras import files
+from seqkeras.decoding import Constraint
 from seqkeras.runs import (
     EXAMPLES,
     MODEL,
@@ -54,6 +56,29 @@ class Contents:
     def inputs(self):
         """The real inputs, as the pipeline takes them."""
         return [each["input"] if "input" in each else each["text"] for each in self.examples]
+
+    @functools.cached_property
+    def constraint(self):
+        """The `seqkeras.decoding.Constraint` of what is generated; None where it may be any text.
+
+        Raises:
+            RunError: if no text that the regular expression allows can be generated.
+        """
+        regex = self.decoding.regex
+        if regex is None or self.record.pipeline not in ("Translate", "Generate"):
+            return None
+        tokenizer = self.tokenizers["target" if "target" in self.tokenizers else "text"]
+        size = getattr(self.model, "target_vocab_size", getattr(self.model, "vocab_size", None))
+        try:
+            found = Constraint.of_regex(regex, tokenizer, self.decoding.end_id, size)
+        except ValueError as error:
+            raise RunError(f"{RECORD}: decoding.regex: {error}") from error
+        if found.shortest > self.limits.target_length:
+            raise RunError(
+                f"{RECORD}: decoding.regex: the shortest text that it allows has {found.shortest} "
+                f"tokens with <eos>; limits.target_length is {self.limits.target_length}."
+            )
+        return found
 
 
 def read_contents(run):

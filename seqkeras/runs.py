@@ -23,6 +23,7 @@ from seqkeras.run_checks import run_problems
 from seqkeras.tokenizers.special import end_problem, special_ids
 from serving.manifest import DecodingDefaults, Limits, TensorSpec, TextPrefix
 from serving.manifest.fields import parse_fields
+from serving.text import Pattern
 
 RECORD = "run.json"
 MODEL = "model.keras"
@@ -161,6 +162,11 @@ class Parsed:
                 "decoding.length_penalty must be a number from -10 to 10; received "
                 f"{self.decoding.length_penalty}"
             )
+        if self.decoding.regex is not None:
+            try:
+                Pattern.of_expression(self.decoding.regex)
+            except ValueError as error:
+                yield f"decoding.regex: {str(error).rstrip('.')}"
         for spec in self.inputs or ():
             try:
                 np.dtype(spec.dtype)

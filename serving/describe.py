@@ -39,6 +39,8 @@ def _rows(manifest):
         yield "limits", f"source {limits.source_length} tokens, target {limits.target_length}"
         penalty = f"length_penalty {defaults.length_penalty:g}"
         yield "decoding", f"num_beams {defaults.num_beams}, {penalty}"
+        if defaults.regex is not None:
+            yield "answers", f"match {defaults.regex}"
         yield "state", ", ".join(f"{entry.name} per {entry.per}" for entry in manifest.state)
     else:
         yield "limits", f"{limits.source_length} tokens"

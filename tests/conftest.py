@@ -52,8 +52,8 @@ def pytest_collection_modifyitems(items):
 
 
 SMALL = (
-    "--cell gru --locales de,ja --examples 8000 --passes 3 --batch-size 64 --units 32 "
-    "--decoder-units 32 --embedding-dim 16 --learning-rate 0.01 --test-examples 50 "
+    "--cell gru --locales de,ja --examples 8000 --in-text 0.1 --passes 3 --batch-size 64 "
+    "--units 32 --decoder-units 32 --embedding-dim 16 --learning-rate 0.01 --test-examples 50 "
     "--steps-per-save 125"
 ).split()
 

@@ -31,7 +31,7 @@ class Parts:
     state: tuple[StateEntry, ...] = ()
 
 
-def parts_of(model, inputs=None, max_length=None, decoding=None, pipeline=None):
+def parts_of(model, inputs=None, max_length=None, decoding=None, pipeline=None, constraint=None):
     """What leaves of a Keras model.
 
     Args:
@@ -40,6 +40,7 @@ def parts_of(model, inputs=None, max_length=None, decoding=None, pipeline=None):
             what is known of it.
         max_length: the most tokens that the SavedModel generates.
         decoding: the manifest's `DecodingDefaults`.
+        constraint: a `seqkeras.decoding.Constraint` of what the SavedModel generates, or None.
         pipeline: name of the one that will serve it, which says what a model that is none of ours
             is called with.
 
@@ -50,14 +51,14 @@ def parts_of(model, inputs=None, max_length=None, decoding=None, pipeline=None):
         return Parts(
             "encoder-decoder",
             decoders.encoder_decoder_graphs(model),
-            saved_models.encoder_decoder(model, max_length, decoding),
+            saved_models.encoder_decoder(model, max_length, decoding, constraint),
             decoders.state_entries(model),
         )
     if _has_all(model, LANGUAGE_MODEL):
         return Parts(
             "language model",
             decoders.language_model_graphs(model),
-            saved_models.language_model(model, max_length, decoding),
+            saved_models.language_model(model, max_length, decoding, constraint),
             decoders.state_entries(model),
         )
     graphs = single.graphs(model, inputs, pipeline)

@@ -15,7 +15,7 @@ from seqkeras.run_checks import most_tokens
 from serving.manifest import DecodingDefaults, TensorSpec
 
 
-def encoder_decoder(model, max_length, decoding=None):
+def encoder_decoder(model, max_length, decoding=None, constraint=None):
     """`serving_default` scores a target (teacher forcing), `generate` decodes greedily.
 
     Where the default is more than one beam, `generate_beam` follows so many.
@@ -24,6 +24,7 @@ def encoder_decoder(model, max_length, decoding=None):
         model: the encoder-decoder.
         max_length: the most tokens that `generate` makes.
         decoding: the manifest's `DecodingDefaults`.
+        constraint: a `seqkeras.decoding.Constraint` of what is generated, or None.
     """
     decoding = decoding or DecodingDefaults()
     scored = (*SOURCE, TensorSpec("target_ids", "int64", ("batch", "target_length")))
@@ -41,6 +42,7 @@ def encoder_decoder(model, max_length, decoding=None):
             search_of(defaults, max_length),
             start_id=defaults.start_id,
             max_length=max_length,
+            constraint=constraint,
         )
         return best_of(found)
 
@@ -52,7 +54,7 @@ def encoder_decoder(model, max_length, decoding=None):
     }
 
 
-def language_model(model, max_length, decoding=None):
+def language_model(model, max_length, decoding=None, constraint=None):
     """`serving_default` scores a text, `generate` goes on from a prompt, greedily.
 
     Where the default is more than one beam, `generate_beam` follows so many. What all prompts of a
@@ -62,6 +64,7 @@ def language_model(model, max_length, decoding=None):
         model: the language model.
         max_length: the most tokens of a prompt and what `generate` makes, together.
         decoding: the manifest's `DecodingDefaults`.
+        constraint: a `seqkeras.decoding.Constraint` of what is generated, or None.
     """
     tokens = (
         TensorSpec("token_ids", "int64", ("batch", "length")),
@@ -76,7 +79,9 @@ def language_model(model, max_length, decoding=None):
         given = {"token_ids": token_ids, "lengths": lengths}
         prompts = _checked(model, tokens, given, room=max_length - 1)
         search = search_of(defaults, max_length - 1)
-        found = search_behind(model, search, **prompts, max_length=max_length - 1)
+        found = search_behind(
+            model, search, **prompts, max_length=max_length - 1, constraint=constraint
+        )
         return with_first(**prompts, results=best_of(found))
 
     log_probs = TensorSpec("log_probs", "float32", ("batch", "length", model.vocab_size))

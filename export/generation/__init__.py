@@ -14,7 +14,14 @@ __all__ = ["encoder_decoder", "language_model"]
 
 
 def encoder_decoder(
-    graphs, signatures, decoding, max_length, portable=False, vocab_size=None, source_length=None
+    graphs,
+    signatures,
+    decoding,
+    max_length,
+    portable=False,
+    constraint=None,
+    vocab_size=None,
+    source_length=None,
 ):
     """The graph (token_ids, lengths) -> (generated_ids, generated_lengths, scores).
 
@@ -26,13 +33,14 @@ def encoder_decoder(
         decoding: the manifest's `DecodingDefaults`: one beam is greedy search.
         max_length: the most tokens of a result, `<eos>` among them.
         portable: as of the graphs.
+        constraint: a `seqkeras.decoding.Constraint` of results, or None.
         vocab_size: how many ids a source may have; None if that is not known.
         source_length: the most tokens of a source; None for any number.
 
     Returns:
         An `export.graph.Graph`.
     """
-    search = Search(decoding, max_length, signatures["decoder_step"])
+    search = Search(decoding, max_length, signatures["decoder_step"], constraint)
     parts = search.convert(portable)
     joined = Joined()
     given = checked_inputs(joined, vocab_size, source_length)
@@ -43,7 +51,7 @@ def encoder_decoder(
     return joined.finish(parts["results"], carried, signatures["encoder"].inputs)
 
 
-def language_model(graphs, signatures, decoding, max_length, portable=False):
+def language_model(graphs, signatures, decoding, max_length, portable=False, constraint=None):
     """The graph (token_ids, lengths) of prompts -> (generated_ids, generated_lengths, scores).
 
     What all prompts have is read at once; what the longer ones have beyond is forced, step by step.
@@ -52,14 +60,14 @@ def language_model(graphs, signatures, decoding, max_length, portable=False):
 
     Args:
         graphs: "decoder_step", an `export.graph.Graph`.
-        signatures, decoding, portable: see `encoder_decoder`.
+        signatures, decoding, portable, constraint: see `encoder_decoder`.
         max_length: the most tokens of a prompt and its continuation, `<eos>` among them.
 
     Returns:
         An `export.graph.Graph`.
     """
     signature = signatures["decoder_step"]
-    search = PromptedSearch(decoding, max_length, signature)
+    search = PromptedSearch(decoding, max_length, signature, constraint)
     parts = search.convert(portable)
     joined = Joined()
     given = checked_inputs(joined, search.vocab_size, room=max_length - 1)

@@ -29,7 +29,7 @@ def about_generation(manifest):
     rows = [("takes", each) for each in graph.inputs] + [("gives", each) for each in graph.outputs]
     return CARD.format(
         file=graph.file,
-        how="greedily" if beams == 1 else f"by {beams} beams",
+        how=_how(decoding),
         beside=f" It reads {names}, which must lie beside it." if names else "",
         rows="\n".join(
             f"| {way} | `{spec.name}` | {spec.dtype} | ({', '.join(map(str, spec.shape))}) |"
@@ -39,6 +39,14 @@ def about_generation(manifest):
         found=_found(manifest),
         penalty=f" over the length penalty, of {alpha:g}" if beams > 1 and alpha else "",
     )
+
+
+def _how(decoding):
+    """How the graph searches."""
+    how = "greedily" if decoding.num_beams == 1 else f"by {decoding.num_beams} beams"
+    if decoding.regex is None:
+        return how
+    return f"{how}, among texts that match the manifest's `decoding.regex`"
 
 
 def _given(manifest):

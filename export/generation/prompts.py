@@ -51,7 +51,7 @@ def with_first(token_ids, lengths, results):
     }
 
 
-def search_behind(model, search, token_ids, lengths, max_length):
+def search_behind(model, search, token_ids, lengths, max_length, constraint=None):
     """What `seqkeras.decoding.decode` finds behind prompts, in a TensorFlow graph.
 
     Args:
@@ -59,6 +59,7 @@ def search_behind(model, search, token_ids, lengths, max_length):
         search: a `seqkeras.decoding.Search`.
         token_ids, lengths: see `begun`.
         max_length: T; a cache needs no room for the last of the T + 1 tokens, which no step reads.
+        constraint: a `seqkeras.decoding.Constraint` of what is found behind the prompts, or None.
 
     Returns:
         What `search.results` returns.
@@ -66,7 +67,8 @@ def search_behind(model, search, token_ids, lengths, max_length):
     caches = [entry for entry in model.state_entries if "cache_length" in entry.shape]
     room = {"max_length": max_length} if caches else {}
     batch_size = ops.shape(token_ids)[0]
-    loop = Loop(search, max_length, prompt=behind_first(token_ids, lengths))
+    prompt = behind_first(token_ids, lengths)
+    loop = Loop(search, max_length, prompt=prompt, constraint=constraint)
 
     def advance(length, last, tokens, state, found):
         (logits, *others), state = model.step(last, state)
@@ -76,6 +78,7 @@ def search_behind(model, search, token_ids, lengths, max_length):
     (logits, *_), state = model.read_beams(common, model.initial_state(batch_size, **room))
     logits = ops.repeat(logits, search.num_beams, axis=1)
     state = {name: ops.repeat(each, search.num_beams, axis=1) for name, each in state.items()}
-    carried = loop.advance(logits, [], length, tokens, state, search.begin(batch_size))
+    found = loop.begin_search(batch_size)
+    carried = loop.advance(logits, [], length, tokens, state, found)
     _, _, tokens, _, found = ops.while_loop(loop.unfinished, advance, carried)
     return search.results(tokens, found)

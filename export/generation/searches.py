@@ -52,15 +52,15 @@ class Search:
 
     prompt = ()
 
-    def __init__(self, decoding, max_length, step):
-        self.decoding, self.max_length = decoding, max_length
+    def __init__(self, decoding, max_length, step, constraint=None):
+        self.decoding, self.max_length, self.constraint = decoding, max_length, constraint
         [logits] = [spec for spec in step.outputs if spec.name == "logits"]
         self.vocab_size = logits.shape[-1]
         self.beams = decoding.num_beams
         self.search = search_of(decoding, max_length)
         self.found = [
             TensorSpec(f"found_{name}", each.dtype.name, ("batch", *each.shape[1:]))
-            for name, each in self.search.begin(1).items()
+            for name, each in self._loop().begin_search(1).items()
         ]
         rows = ("batch", self.beams)
         self.tokens = TensorSpec("tokens", "int32", (*rows, max_length))
@@ -96,8 +96,11 @@ class Search:
             for name, (function, inputs, outputs) in specs.items()
         }
 
+    def _loop(self, prompt=None):
+        return Loop(self.search, self.max_length, prompt=prompt, constraint=self.constraint)
+
     def _begin(self, lengths):
-        loop = Loop(self.search, self.max_length)
+        loop = self._loop()
         batch_size = ops.shape(lengths)[0]
         length, last, tokens, _, found = loop.begin(batch_size, self.decoding.start_id, {})
         rows = ops.arange(batch_size, dtype="int64")[:, None]  # of one beam each, as yet
@@ -105,7 +108,7 @@ class Search:
 
     def _advance(self, logits, length, tokens, **others):
         prompt = [others.pop(spec.name) for spec in self.prompt]
-        loop = Loop(self.search, self.max_length, prompt=self._rest(*prompt))
+        loop = self._loop(self._rest(*prompt))
         beams = ops.arange(self.beams, dtype="int32") + ops.zeros_like(tokens[:, :, 0])
         length, last, tokens, state, found = loop.advance(
             logits, [], length, tokens, {"beams": beams}, _found(others)
@@ -137,8 +140,8 @@ class PromptedSearch(Search):
         TensorSpec("lengths", "int64", ("batch",)),
     )
 
-    def __init__(self, decoding, max_length, step):
-        super().__init__(decoding, max_length - 1, step)
+    def __init__(self, decoding, max_length, step, constraint=None):
+        super().__init__(decoding, max_length - 1, step, constraint)
         self.begun = [
             self.length,
             self.tokens,
@@ -155,7 +158,7 @@ class PromptedSearch(Search):
             "common": common,
             "rows": ops.arange(ops.shape(token_ids)[0], dtype="int64")[:, None],
         }
-        found = self.search.begin(ops.shape(token_ids)[0])
+        found = self._loop(self._rest(token_ids, lengths)).begin_search(ops.shape(token_ids)[0])
         return named | {f"found_{name}": each for name, each in found.items()}
 
     def _rest(self, token_ids, lengths):

@@ -170,14 +170,14 @@ def _slip_in_word(rng, locale, word):
         return word
     place, alphabet = pick(rng, places), _alphabet(locale)
     before, letter, after = word[:place], word[place], word[place + 1 :]
-    lower, like_letter = _lower(locale, letter), _upper if letter.isupper() else _lower
+    small, like_letter = lower_case(locale, letter), upper_case if letter.isupper() else lower_case
     slip = pick(rng, ("drop", "double", "swap", "replace") if alphabet else ("drop", "double"))
     if slip == "drop":
         return before + after
-    if slip == "double" and _is_plain(lower):
-        return before + letter + lower + after
+    if slip == "double" and _is_plain(small):
+        return before + letter + small + after
     if slip == "swap" and place + 1 in places:
-        return before + like_letter(locale, after[0]) + lower + after[1:]
+        return before + like_letter(locale, after[0]) + small + after[1:]
     if slip == "replace":
         return before + like_letter(locale, pick(rng, alphabet)) + after
     return word
@@ -205,7 +205,7 @@ def _alphabet(locale):
     if locale in WITHOUT_ALPHABET:
         return ""
     names = [name for symbol in ("MMMM", "MMM", "EEEE") for name in _names(locale, symbol)]
-    return "".join(sorted(filter(_is_plain, set(_lower(locale, "".join(names))))))
+    return "".join(sorted(filter(_is_plain, set(lower_case(locale, "".join(names))))))
 
 
 def _is_plain(letter):
@@ -219,19 +219,19 @@ def _is_plain(letter):
 def _recase(rng, locale, pieces):
     """Returns the pieces in one of the other cases that they can have, or as they are."""
     title = [(s, _title(locale, text) if s in NAMES else text) for s, text in pieces]
-    lower = [(s, _lower(locale, text)) for s, text in pieces]
-    upper = [(s, _upper(locale, text)) for s, text in pieces]
+    lower = [(s, lower_case(locale, text)) for s, text in pieces]
+    upper = [(s, upper_case(locale, text)) for s, text in pieces]
     others = [other for other in (lower, lower, upper, title) if other != pieces]
     return pick(rng, others) if others else pieces
 
 
-def _lower(locale, text):
+def lower_case(locale, text):
     if locale == "tr":
         text = text.replace("I", "ı").replace("İ", "i")
     return text.lower()
 
 
-def _upper(locale, text):
+def upper_case(locale, text):
     """Upper case as typed: Turkish i keeps its dot, Greek its diaeresis but no accent."""
     if locale == "tr":
         text = text.replace("i", "İ")
@@ -241,7 +241,7 @@ def _upper(locale, text):
 
 
 def _title(locale, text):
-    return " ".join(_upper(locale, word[:1]) + word[1:] for word in text.split(" "))
+    return " ".join(upper_case(locale, word[:1]) + word[1:] for word in text.split(" "))
 
 
 # Punctuation.
@@ -285,6 +285,18 @@ def is_nearest(locale, word, own):
     return all(distances[own] < far for meaning, far in distances.items() if meaning != own)
 
 
+@lru_cache(maxsize=65536)
+def resembles_a_name(locale, word):
+    """Says whether a word could be taken for a month or a weekday: one edit away, or none."""
+    key = _key(locale, word)
+    most = 1 if len(key) > 3 else 0
+    return any(
+        OSA.distance(key, other, score_cutoff=most) <= most
+        for keys in _keys(locale).values()
+        for other in keys
+    )
+
+
 @cache
 def _keys(locale):
     """Returns {("months", 4): the keys of all names of May, ...} in every form that CLDR has."""
@@ -297,7 +309,7 @@ def _keys(locale):
 @lru_cache(maxsize=65536)
 def _key(locale, name):
     """Returns the name without case, punctuation and spaces, as names are compared."""
-    upper = _upper(locale, unicodedata.normalize("NFC", name))
+    upper = upper_case(locale, unicodedata.normalize("NFC", name))
     return "".join(c for c in upper if unicodedata.category(c)[0] in "LMN")
 
 
@@ -359,7 +371,7 @@ def typed_characters(locale, pattern):
     names = [name for symbol in sorted(symbols) for name in _names(locale, symbol)]
     typed = [*SEPARATORS, *(other for _, other in LOSSES)]
     text = "".join([_join(pattern), *names, *typed])
-    return {*text, *_lower(locale, text), *_upper(locale, text)}
+    return {*text, *lower_case(locale, text), *upper_case(locale, text)}
 
 
 def typed_length(locale, pattern):

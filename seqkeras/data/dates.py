@@ -10,9 +10,9 @@ forms, in Unicode NFC. A short form gets a four-digit year where CLDR has two di
 patterns of one locale keep one order of the fields, so no two of its dates then share a text.
 
 Noisy text has at least one of the changes in `NOISE`. `date_noise.py` makes them, and never makes a
-second date possible.
+second date possible. `dates_in_text.py` makes text around dates, and text that holds none.
 
-Left out: other numerals (Arabic, Hindi), other calendars.
+Left out: other calendars.
 """
 
 import datetime
@@ -24,6 +24,7 @@ from typing import NamedTuple
 
 from babel.dates import get_date_format, tokenize_pattern
 
+from seqkeras.data import dates_in_text
 from seqkeras.data.date_noise import (
     NAMES,
     NOISE,
@@ -33,6 +34,7 @@ from seqkeras.data.date_noise import (
     typed_characters,
     typed_length,
 )
+from seqkeras.data.dates_in_text import NONE
 
 LOCALES = (
     "en_US", "en_GB", "de", "fr", "es", "it", "pt", "nl", "sv", "pl", "cs", "ru", "uk", "tr",
@@ -42,16 +44,26 @@ FORMS = ("full", "long", "medium", "short")
 SPLITS = ("train", "validation", "test")
 FIRST_DAY, LAST_DAY = datetime.date(1950, 1, 1), datetime.date(2049, 12, 31)
 
+YEAR = "(19[5-9][0-9]|20[0-4][0-9])"
+LEAP_YEAR = "(19(5[26]|[68][048]|[79][26])|20([024][048]|[13][26]))"
+ANSWERS = (  # a regular expression of all that an answer may be: a day of these years, or none
+    f"{NONE}|{YEAR}-("
+    "(0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])"
+    "|(0[469]|11)-(0[1-9]|[12][0-9]|30)"
+    f"|02-(0[1-9]|1[0-9]|2[0-8]))|{LEAP_YEAR}-02-29"
+)
+
 
 class Example(NamedTuple):
     """A pair, and how it was made.
 
     Args:
         text: the locale, `|`, and the date as written.
-        target: the ISO date.
+        target: the ISO date, or "none".
         locale: one of `LOCALES`.
-        form: one of `FORMS`.
-        noise: the changes that were made, keys of `NOISE`; empty if the text is clean.
+        form: one of `FORMS`, or "text".
+        noise: the changes that were made, keys of `NOISE`; of text what was written and what stands
+            around it (`dates_in_text`); empty if the text is clean.
     """
 
     text: str
@@ -80,7 +92,7 @@ def days(split):
     return tuple(day for day in every if split_of(day) == split)
 
 
-def sample(split, count, seed, noisy=False, locales=LOCALES):
+def sample(split, count, seed, noisy=False, locales=LOCALES, in_text=0.0):
     """Draws examples, as many of each locale as of any other (but for a rest), in random order.
 
     Args:
@@ -89,6 +101,8 @@ def sample(split, count, seed, noisy=False, locales=LOCALES):
         seed: an integer. The same arguments give the same examples on every machine.
         noisy: the share of noisy examples, 0 to 1; False is 0 and True is 1.
         locales: some of `LOCALES`.
+        in_text: the share of dates as they stand in text, and of texts that hold none; `noisy` is
+            the share of the others.
 
     Returns:
         A list of `Example`.
@@ -102,14 +116,18 @@ def sample(split, count, seed, noisy=False, locales=LOCALES):
             f"sample: locales must be some of {', '.join(LOCALES)}; "
             f"received {', '.join(map(str, unknown)) or 'none'}."
         )
-    if not 0 <= noisy <= 1:
-        raise ValueError(f"sample: noisy must be a share from 0 to 1; received {noisy!r}.")
+    for name, share in (("noisy", noisy), ("in_text", in_text)):
+        if not 0 <= share <= 1:
+            raise ValueError(f"sample: {name} must be a share from 0 to 1; received {share!r}.")
     pool = days(split)
-    rng = random.Random(f"{split} {count} {seed} {float(noisy)} {' '.join(locales)}")
+    shares = f"{float(noisy)} {float(in_text)}" if in_text else f"{float(noisy)}"
+    rng = random.Random(f"{split} {count} {seed} {shares} {' '.join(locales)}")
     examples = []
     for number in range(count):
         day, locale = pick(rng, pool), locales[number % len(locales)]
-        if rng.random() < noisy:
+        if in_text and rng.random() < in_text:
+            examples.append(_example_in_text(rng, day, locale, split))
+        elif rng.random() < noisy:
             examples.append(_noisy_example(rng, day, locale))
         else:
             examples.append(clean_example(day, locale, pick(rng, FORMS)))
@@ -132,18 +150,36 @@ def _noisy_example(rng, day, locale):
             return Example(f"{locale}|{text}", day.isoformat(), locale, form, noise)
 
 
+def _example_in_text(rng, day, locale, split):
+    text, holds, made = dates_in_text.draw(rng, locale, day, split, _usual)
+    return Example(f"{locale}|{text}", day.isoformat() if holds else NONE, locale, "text", made)
+
+
+def _usual(rng, day, locale):
+    """Returns the text of a day, clean or noisy, without the locale."""
+    form = pick(rng, FORMS)
+    pieces = _write(day, locale, form)
+    if not isinstance(day, datetime.date) or rng.random() < 0.5:
+        return "".join(text for _, text in pieces)
+    return _noisy_example(rng, day, locale).text.partition("|")[2]
+
+
 @cache
 def characters():
-    """Returns the sorted string of all characters that an example can hold, in any locale."""
+    """Returns the sorted string of the characters of examples, in any locale.
+
+    Beside dates there may be words of other characters, which a model need not know.
+    """
     found = set("0123456789-|").union(*LOCALES)
     for locale in LOCALES:
+        found.update(dates_in_text.characters(locale))
         found.update(*(typed_characters(locale, _pattern(locale, form)) for form in FORMS))
     return "".join(sorted(found))
 
 
 @cache
 def max_length():
-    """Returns the length of the longest text that an example can have."""
+    """Returns the length of the longest text of a clean or noisy example."""
     return max(
         len(f"{locale}|") + typed_length(locale, _pattern(locale, form))
         for locale in LOCALES

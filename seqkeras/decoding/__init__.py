@@ -2,6 +2,7 @@
 
 from seqkeras.decoding.beam import beam
 from seqkeras.decoding.compiled import compiled
+from seqkeras.decoding.constraint import Constraint
 from seqkeras.decoding.greedy import greedy
 from seqkeras.decoding.loop import Search, StateEntry, decode, generate
 from seqkeras.decoding.processors import (
@@ -20,6 +21,7 @@ from seqkeras.decoding.spans import best_spans
 
 __all__ = [
     "BannedTokens",
+    "Constraint",
     "ForcedToken",
     "MinLength",
     "Prefix",

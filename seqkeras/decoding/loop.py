@@ -20,6 +20,8 @@ from seqkeras.decoding.checks import count, require
 from seqkeras.decoding.processors import Prefix, Prompt
 from seqkeras.values import known_numbers
 
+CONSTRAINED = "constrained"  # among what is found: where each beam is in a constraint
+
 
 @dataclasses.dataclass(frozen=True)
 class StateEntry:
@@ -87,6 +89,7 @@ def decode(
     state_entries=None,
     processors=(),
     prompt=None,
+    constraint=None,
 ):
     """The loop: step, process, extend, reorder, until no row is unfinished or T tokens are there.
 
@@ -102,6 +105,8 @@ def decode(
         processors: functions of logits, see `seqkeras.decoding.processors`.
         prompt: None, or (token_ids (B, P), lengths (B,)): the tokens with which each row begins.
             They cost nothing: their log-probability counts as 0.
+        constraint: a `Constraint`, what results may be, behind their prompts; None: anything. It
+            comes before the processors.
 
     Returns:
         What `search.results` returns.
@@ -110,14 +115,14 @@ def decode(
         ValueError: if max_length is no positive integer, the prompt has another shape or batch, or
             is longer than max_length, an id known already is not in the vocabulary of the model
             that `step` is a method of, state_entries are missing or are not those of the state, a
-            per-beam entry does not have one beam, or a cache has no room for max_length tokens
-            behind those that are there (while a graph is traced it is not known how many are, and
-            counts as none).
+            per-beam entry does not have one beam, a constraint allows no result so short, or a
+            cache has no room for max_length tokens behind those that are there (while a graph is
+            traced it is not known how many are, and counts as none).
     """
     model = getattr(step, "__self__", None)
     if state_entries is None:
         state_entries = getattr(model, "state_entries", None)
-    loop = Loop(search, max_length, processors, prompt)
+    loop = Loop(search, max_length, processors, prompt, constraint)
     _require_vocabulary(model, start_id, search.end_id, prompt)
     state, fixed = _split(state, state_entries, search.num_beams)
     _require_batch(prompt, state | fixed)
@@ -140,15 +145,21 @@ class Loop:
     decoder's state, as far as it is per beam; and what the search has found.
 
     Args:
-        search, max_length, processors, prompt: see `decode`.
+        search, max_length, processors, prompt, constraint: see `decode`.
 
     Raises:
-        ValueError: if max_length is no positive integer, or the prompt has another shape, is longer
-            or has lengths, known already, that are not within it.
+        ValueError: if max_length is no positive integer, the prompt has another shape, is longer
+            or has lengths, known already, that are not within it, or there is no room for any
+            result that the constraint allows.
     """
 
-    def __init__(self, search, max_length, processors=(), prompt=None):
+    def __init__(self, search, max_length, processors=(), prompt=None, constraint=None):
         require("decode", count("max_length", max_length))
+        if constraint is not None:
+            demand = f"max_length must be {constraint.shortest} at least, by the constraint"
+            holds = max_length >= constraint.shortest
+            require("decode", (holds, f"{demand}; received {max_length}"))
+        self.constraint = constraint
         self.search, self.max_length, self.processors = search, max_length, list(processors)
         self.prompt = None if prompt is None else _checked(prompt, max_length)
         if self.prompt is not None:
@@ -163,8 +174,17 @@ class Loop:
             beams + ops.reshape(ops.cast(start_id, "int32"), (-1, 1)),
             beams[..., None] + 0 * self.positions,
             state,
-            self.search.begin(batch_size),
+            self.begin_search(batch_size),
         )
+
+    def begin_search(self, batch_size):
+        """What is found before the first step: the search's own, and the constraint's states."""
+        found = self.search.begin(batch_size)
+        if self.constraint is None:
+            return found
+        beams = ops.zeros((batch_size, self.search.num_beams), "int32")
+        lengths = self._prompt_lengths(beams)
+        return found | {CONSTRAINED: self.constraint.begin(beams, lengths)}
 
     def unfinished(self, length, last, token_ids, state, found):
         """Whether there is a step to take."""
@@ -172,19 +192,40 @@ class Loop:
 
     def advance(self, logits, others, length, token_ids, state, found):
         """What is carried on, behind a step that returned logits (B, K, V), others and state."""
-        prompted = self.prompt is not None
-        lengths = self.prompt.lengths if prompted else ops.zeros_like(token_ids[:, 0, 0])
-        prefix = Prefix(token_ids, length, lengths)
-        logits = ops.cast(logits, "float32")
-        for processor in self.processors:
-            logits = ops.cast(processor(logits, prefix), "float32")
-        log_probs = ops.log_softmax(logits)
+        prefix = Prefix(token_ids, length, self._prompt_lengths(token_ids[:, :, 0]))
+        states = found.get(CONSTRAINED)
+        log_probs = self._log_probs(ops.cast(logits, "float32"), states, prefix)
         last, beam_index, found = self.search.extend(log_probs, others, prefix, found)
+        if self.constraint is not None:
+            states = states if beam_index is None else reorder(states, beam_index)
+            after_prompt = prefix.after_prompt[:, None]
+            states = ops.where(after_prompt, self.constraint.advance(states, last), states)
+            found = found | {CONSTRAINED: states}
         if beam_index is not None:
             token_ids = reorder(token_ids, beam_index)
             state = {name: reorder(entry, beam_index) for name, entry in state.items()}
         token_ids = ops.where(self.positions == length, last[..., None], token_ids)
         return length + 1, last, token_ids, state, found
+
+    def _prompt_lengths(self, beams):
+        return ops.zeros_like(beams[:, 0]) if self.prompt is None else self.prompt.lengths
+
+    def _log_probs(self, logits, states, prefix):
+        """(B, K, V) of the next token."""
+        if self.constraint is None:
+            return ops.log_softmax(self._processed(logits, prefix))
+        allowed = self.constraint.allowed(states, self.max_length - prefix.length)
+        allowed = ops.logical_or(allowed, ops.logical_not(prefix.after_prompt)[:, None, None])
+        log_probs = ops.where(allowed, ops.log_softmax(logits), -np.inf)
+        if not self.processors:
+            return log_probs
+        total = ops.logsumexp(log_probs, axis=-1, keepdims=True)
+        return ops.log_softmax(self._processed(log_probs, prefix)) + total
+
+    def _processed(self, logits, prefix):
+        for processor in self.processors:
+            logits = ops.cast(processor(logits, prefix), "float32")
+        return logits
 
 
 def generate(step, state, choose, *, start_id, end_id, max_length, **options):

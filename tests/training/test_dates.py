@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from seqkeras.data.dates import ANSWERS
 from serving.text import CharacterTable
 from tests.conftest import CHECKOUT, SMALL, run_python
 from training.__main__ import main
@@ -45,7 +46,7 @@ def test_a_finished_run_holds_what_export_needs_and_no_checkpoint(dates_run):
         "tokenizer",
         "validation.json",
     }
-    assert len(CharacterTable.from_file(dates_run / "tokenizer" / "target.json")) == 4 + 11
+    assert len(CharacterTable.from_file(dates_run / "tokenizer" / "target.json")) == 4 + 11 + 3
     assert json.loads((dates_run / "options.json").read_text())["units"] == 32
 
 
@@ -54,7 +55,16 @@ def test_scores_are_given_over_all_by_locale_and_by_noise(dates_run):
     assert set(scores["by_locale"]) == {"de", "ja"}
     mean = sum(right["clean"] for right in scores["by_locale"].values()) / 2
     assert scores["clean"] == pytest.approx(mean)
-    assert scores["by_noise"]
+    assert scores["by_noise"] and scores["by_writing"]
+    assert set(scores["aurc"]) == {"clean", "noisy", "in text"}
+    assert all(0 <= area <= 1 for area in scores["aurc"].values())
+
+
+def test_every_answer_is_a_day_or_none(dates_run):
+    record = json.loads((dates_run / "run.json").read_text())
+    assert record["decoding"]["regex"] == ANSWERS
+    scores = json.loads((dates_run / "scores.json").read_text())
+    assert scores["in text"] > 0
 
 
 def test_a_finished_run_says_so_and_is_left_alone(dates_run, capsys):

@@ -1,6 +1,8 @@
 """Dates as people write them, in 28 locales, to ISO dates: made on the spot, trained in minutes.
 
-A bidirectional recurrent encoder, additive attention and a recurrent decoder, over characters.
+A bidirectional recurrent encoder, additive attention and a recurrent decoder, over characters. The
+dates are of 1950 to 2049; text that holds none of these is answered with "none". A constraint on
+the search, which the bundle keeps, allows no other answer.
 """
 
 import collections
@@ -18,7 +20,9 @@ from seqkeras import files
 from seqkeras.analysis.attention_maps import AttentionMap, plot_attention_maps
 from seqkeras.data import dates
 from seqkeras.data.batching import BucketedBatches
-from seqkeras.decoding import greedy, in_batches
+from seqkeras.data.dates_in_text import NONE
+from seqkeras.decoding import Constraint, greedy, in_batches
+from seqkeras.metrics import area_under_risk_coverage
 from seqkeras.models import RNNSeq2Seq
 from seqkeras.runs import (
     ATTENTION_MAP,
@@ -30,15 +34,20 @@ from seqkeras.runs import (
     RunRecord,
 )
 from seqkeras.terminal import one_line
-from seqkeras.tokenizers import BOS, EOS, CharacterTable, pad
+from seqkeras.tokenizers import BOS, EOS, PAD, CharacterTable, pad
 from training.console import console, progress_bar
 from training.fit import fit
 from training.options import FRACTION, FitOptions, Number, at_least, option
 from training.run import open_run
 
 TARGET_LENGTH = 11  # ten characters and <eos>
-SOURCE_LENGTH = 64  # room beyond the longest date, for a stray word
+SOURCE_LENGTH = 128  # room beyond the longest text of training
 VALIDATION_EXAMPLES = 560
+KINDS = {  # of test texts: the shares of `dates.sample`
+    "clean": {"noisy": 0.0},
+    "noisy": {"noisy": 1.0},
+    "in text": {"in_text": 1.0},
+}
 MAPPED_LOCALES = ("de", "ru", "ar", "he", "ja", "ko")
 
 
@@ -61,12 +70,15 @@ class _Locales(click.ParamType):
 class DatesOptions(FitOptions):
     """Options of `python -m training dates`."""
 
-    examples: int = option(120_000, at_least(1), "Training examples to make.")
+    examples: int = option(200_000, at_least(1), "Training examples to make.")
     locales: tuple = option(
         dates.LOCALES, _Locales(), "Which, with commas between them; all 28 by default."
     )
-    noisy: float = option(0.5, FRACTION, "Share of them that carry human noise.")
-    test_examples: int = option(100, at_least(1), "Test dates per locale, clean and noisy each.")
+    in_text: float = option(
+        0.45, FRACTION, "Share of them that stand in text, or are text without a date."
+    )
+    noisy: float = option(0.5, FRACTION, "Share of the others that carry human noise.")
+    test_examples: int = option(100, at_least(1), "Test texts per locale, of each kind.")
     cell: str = option("lstm", click.Choice(["gru", "lstm"]), "Recurrent cell of both sides.")
     embedding_dim: int = option(48, at_least(1), "Size of the character embeddings.")
     units: int = option(64, at_least(1), "Encoder state in each direction.")
@@ -77,7 +89,7 @@ class DatesOptions(FitOptions):
 
 
 def run(options, folder, overwrite=False):
-    """Dates people write, in 28 locales, to ISO dates."""
+    """Dates people write, in 28 locales, to ISO dates of 1950 to 2049; others are none."""
     if options.examples < options.batch_size:
         raise click.UsageError(
             f"--examples must be at least --batch-size, {options.batch_size}; "
@@ -89,15 +101,19 @@ def run(options, folder, overwrite=False):
         )
         return
     source = CharacterTable.learn(dates.characters())
-    target = CharacterTable.learn("0123456789-")
+    target = CharacterTable.learn(["0123456789-", NONE])
     (folder / "tokenizer").mkdir(exist_ok=True)
     source.to_file(folder / TOKENIZERS["source"])
     target.to_file(folder / TOKENIZERS["target"])
     translate = _Translator(source, target)
 
     began = time.monotonic()
-    train = dates.sample("train", options.examples, options.seed, options.noisy, options.locales)
-    validation = dates.sample("validation", VALIDATION_EXAMPLES, options.seed, 0.5, options.locales)
+    train = dates.sample(
+        "train", options.examples, options.seed, options.noisy, options.locales, options.in_text
+    )
+    validation = dates.sample(
+        "validation", VALIDATION_EXAMPLES, options.seed, 0.5, options.locales, in_text=0.5
+    )
     console.print(
         f"dates: {len(train):,} training examples in {len(options.locales)} locales, "
         f"made in {time.monotonic() - began:.0f} s"
@@ -127,8 +143,8 @@ def run(options, folder, overwrite=False):
     (folder / CHECKPOINT).unlink(missing_ok=True)
     console.print(_table(scores))
     console.print(
-        f"{one_line(folder)}: {MODEL}, {SCORES} and {ATTENTION_MAP} are there; clean dates "
-        f"{scores['clean']:.2%} right, noisy ones {scores['noisy']:.2%}"
+        f"{one_line(folder)}: {MODEL}, {SCORES} and {ATTENTION_MAP} are there; right are "
+        f"{', '.join(f'{scores[kind]:.2%} {kind}' for kind in KINDS)}"
     )
     command = shlex.join([str(folder), f"bundles/{folder.name}"])
     console.print(f"next: python -m export {one_line(command)}")
@@ -153,9 +169,8 @@ class _Batches:
 
     def __init__(self, examples, source, target, options):
         self.token_ids, self.lengths = pad([source.encode(example.text) for example in examples])
-        self.targets = np.array(
-            [[BOS, *target.encode(example.target), EOS] for example in examples]
-        )
+        targets = [[BOS, *target.encode(example.target), EOS] for example in examples]
+        self.targets, _ = pad([*targets, [PAD] * (TARGET_LENGTH + 1)])  # the last one as wide
         self.buckets = BucketedBatches(self.lengths, options.batch_size, options.seed)
 
     def dataset_from(self, step):
@@ -183,45 +198,57 @@ class _Batches:
 
 
 class _Translator:
-    """The greedy answers of a Keras model to texts; the model's graph is traced once."""
+    """The greedy answers of a Keras model to texts, constrained; its graph is traced once."""
 
     def __init__(self, source, target):
         self.source, self.target = source, target
+        self.constraint = Constraint.of_regex(dates.ANSWERS, target, EOS)
         self.model = None
 
     def __call__(self, model, texts, advance=None):
+        """Return the answers and their scores."""
         if model is not self.model:
             self.model, self.decode = model, self._trace(model)
         rows = [self.source.encode(text) for text in texts]
-        (token_ids,) = in_batches(self.decode, rows, pad, advance=advance)
-        return [self.target.decode(row) for row in token_ids]
+        token_ids, scores = in_batches(self.decode, rows, pad, advance=advance)
+        return [self.target.decode(row) for row in token_ids], scores
 
     def _trace(self, model):
         rows, lengths = tf.TensorSpec((None, None), tf.int64), tf.TensorSpec((None,), tf.int64)
 
         @tf.function(input_signature=[rows, lengths])
         def decode(token_ids, lengths):
-            state = model.encode(token_ids, lengths)
-            return greedy(model.step, state, start_id=BOS, end_id=EOS, max_length=TARGET_LENGTH)[:1]
+            token_ids, _, scores = greedy(
+                model.step,
+                model.encode(token_ids, lengths),
+                start_id=BOS,
+                end_id=EOS,
+                max_length=TARGET_LENGTH,
+                constraint=self.constraint,
+            )
+            return token_ids, scores
 
         return decode
 
 
 def _share_right(model, examples, translate):
-    answers = translate(model, [example.text for example in examples])
+    answers, _ = translate(model, [example.text for example in examples])
     return float(np.mean([a == e.target for a, e in zip(answers, examples, strict=True)]))
 
 
 def _evaluate(model, options, translate):
-    """Exact match on test dates: over all, per locale, and per kind of noise."""
+    """Exact match on test texts of each kind: over all, per locale, per noise; and the AURC.
+
+    The area under the risk-coverage curve says how well the scores rank right above wrong.
+    """
     count = options.test_examples * len(options.locales)
     scores = {"examples": count}
-    by_locale = {locale: {} for locale in options.locales}
+    by_locale, aurc = {locale: {} for locale in options.locales}, {}
     with progress_bar() as bar:
-        for kind, noisy in (("clean", 0.0), ("noisy", 1.0)):
-            examples = dates.sample("test", count, options.seed, noisy, options.locales)
-            task = bar.add_task(f"scoring {kind} test dates", total=count)
-            answers = translate(
+        for kind, shares in KINDS.items():
+            examples = dates.sample("test", count, options.seed, locales=options.locales, **shares)
+            task = bar.add_task(f"scoring test dates {kind}", total=count)
+            answers, sure = translate(
                 model,
                 [example.text for example in examples],
                 advance=lambda rows, task=task: bar.advance(task, rows),
@@ -235,27 +262,29 @@ def _evaluate(model, options, translate):
                 ):
                     right[group].append(answer == example.target)
             scores[kind] = float(np.mean(right["all"]))
+            aurc[kind] = area_under_risk_coverage(sure, right["all"])
             for locale in options.locales:
                 by_locale[locale][kind] = float(np.mean(right[locale]))
-            if noisy:
-                scores["by_noise"] = {
+            if any(example.noise for example in examples):
+                name = "by_noise" if kind == "noisy" else "by_writing"
+                scores[name] = {
                     group.removeprefix("noise "): float(np.mean(right[group]))
                     for group in sorted(right)
                     if group.startswith("noise ")
                 }
-    scores["by_locale"] = by_locale
-    return scores
+    return scores | {"aurc": aurc, "by_locale": by_locale}
 
 
 def _table(scores):
-    table = Table(title=f"dates right, of {scores['examples']:,} clean and as many noisy ones")
+    table = Table(title=f"dates right, of {scores['examples']:,} clean, noisy and in text each")
     table.add_column("locale")
-    table.add_column("clean", justify="right")
-    table.add_column("noisy", justify="right")
+    for kind in KINDS:
+        table.add_column(kind, justify="right")
     for locale, right in scores["by_locale"].items():
-        table.add_row(locale, f"{right['clean']:.1%}", f"{right['noisy']:.1%}")
+        table.add_row(locale, *(f"{right[kind]:.1%}" for kind in KINDS))
     table.add_section()
-    table.add_row("all", f"{scores['clean']:.2%}", f"{scores['noisy']:.2%}")
+    table.add_row("all", *(f"{scores[kind]:.2%}" for kind in KINDS))
+    table.add_row("AURC", *(f"{scores['aurc'][kind]:.5f}" for kind in KINDS))
     return table
 
 
@@ -279,6 +308,6 @@ def _record(options):
         task="dates",
         pipeline="Translate",
         limits={"source_length": SOURCE_LENGTH, "target_length": TARGET_LENGTH},
-        decoding={"num_beams": 1, "length_penalty": 0.0},
+        decoding={"num_beams": 1, "length_penalty": 0.0, "regex": dates.ANSWERS},
         text_prefix={"name": "locale", "separator": "|", "values": sorted(options.locales)},
     )

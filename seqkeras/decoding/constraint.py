@@ -1,0 +1,87 @@
+"""Only such results as a regular expression, or a set of texts, allows."""
+
+import numpy as np
+from keras import ops
+
+from serving.text import NEVER, Pattern, TokenAutomaton, token_texts
+
+MOST = 50_000_000  # entries: states times tokens
+
+
+class Constraint:
+    """Which tokens may follow, of greedy search, beams and sampling alike.
+
+        log p(y) = log P(allowed) + log p(y | allowed)
+
+    P is the model's probability of all that may follow; p(y | allowed) is what processors make of
+    the model's probabilities of these. So a score tells how well a result fits the model, and a
+    beam search finds the best that is allowed. A result ends before there is no room for its end.
+
+    Args:
+        automaton: a `serving.text.TokenAutomaton`.
+
+    Raises:
+        ValueError: if it is too large for a tensor.
+
+    Reference: Willard and Louf 2023, section 3, https://arxiv.org/abs/2307.09702
+    """
+
+    def __init__(self, automaton):
+        size = len(automaton.distances) * automaton.vocab_size
+        if size > MOST:
+            raise ValueError(
+                f"Constraint: states times tokens must be {MOST:,} at most; received {size:,}. "
+                "Repeat less in the regular expression, or have fewer choices."
+            )
+        table = automaton.next_states(np.arange(len(automaton.distances)))
+        # Most tokens lead nowhere alike: one column stands for all that are equal.
+        columns, classes = np.unique(table, axis=1, return_inverse=True)
+        self.shortest = int(automaton.distances[automaton.first])
+        self.first, self.behind = automaton.first, automaton.behind
+        self.next_states = ops.convert_to_tensor(columns.astype("int32"))  # (states, C)
+        self.classes = ops.convert_to_tensor(classes.ravel().astype("int32"))  # (V,)
+        self.distances = ops.convert_to_tensor(automaton.distances)  # (states,)
+
+    @classmethod
+    def of_regex(cls, regex, tokenizer, end_id, vocab_size=None):
+        """Results whose whole text a regular expression matches.
+
+        Args:
+            regex: what it may hold says `serving.text.patterns`.
+            tokenizer: of `seqkeras.tokenizers`.
+            end_id: the id of `<eos>`.
+            vocab_size: of the model; None for the tokenizer's.
+
+        Raises:
+            ValueError: if it is no such expression, or the tokenizer can write no text of it.
+        """
+        return cls._of(Pattern.of_expression(regex), tokenizer, end_id, vocab_size)
+
+    @classmethod
+    def of_choices(cls, choices, tokenizer, end_id, vocab_size=None):
+        """Results that are one of these texts; the arguments are those of `of_regex`."""
+        return cls._of(Pattern.of_texts(choices), tokenizer, end_id, vocab_size)
+
+    @classmethod
+    def _of(cls, pattern, tokenizer, end_id, vocab_size):
+        size = len(tokenizer) if vocab_size is None else vocab_size
+        automaton = TokenAutomaton(pattern, token_texts(tokenizer), end_id, size)
+        if automaton.distances[automaton.first] == NEVER:
+            raise ValueError("Constraint: the tokenizer can write none of the texts allowed.")
+        return cls(automaton)
+
+    def begin(self, beams, prompt_lengths):
+        """(B, K) int32 states before any token; `beams` are (B, K) int32 zeros."""
+        first = ops.where(prompt_lengths > 0, self.behind, self.first)
+        return beams + ops.cast(first, "int32")[:, None]
+
+    def allowed(self, states, room):
+        """(B, K, V) booleans: with so many tokens at most the result can still end."""
+        distances = ops.take(self.distances, ops.take(self.next_states, states, axis=0), axis=0)
+        return ops.take(distances < room, self.classes, axis=-1)
+
+    def advance(self, states, token_ids):
+        """The (B, K) states behind tokens."""
+        columns = ops.take(self.classes, token_ids, axis=0)
+        following = ops.take(self.next_states, states, axis=0)  # (B, K, C)
+        return ops.take_along_axis(following, columns[..., None], axis=-1)[..., 0]

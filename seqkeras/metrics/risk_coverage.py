@@ -1,0 +1,40 @@
+"""Whether scores rank right answers above wrong ones: risk against coverage."""
+
+import numpy as np
+
+
+def area_under_risk_coverage(scores, right):
+    """AURC: the mean risk over all coverages, when the surest answers are given first.
+
+        risk(k) = wrong answers among the k of highest score / k
+        AURC = 1/n sum_{k=1..n} risk(k)
+
+    0 for no wrong answer; with a share e of wrong ones e for scores that say nothing, and
+    e + (1 - e) log(1 - e) or thereabouts for scores that rank every right answer above every wrong
+    one. Of equal scores each order is as likely: the mean over all of them counts.
+
+    Args:
+        scores: (n,) numbers, the higher the surer.
+        right: (n,) booleans, whether the answers are right.
+
+    Returns:
+        A number from 0 to 1.
+
+    Raises:
+        ValueError: if there is no answer, a score is NaN, or there are not as many of both.
+
+    Reference: Geifman and El-Yaniv 2017, https://arxiv.org/abs/1705.08500 (risk and coverage);
+    Geifman et al. 2019, section 2, https://arxiv.org/abs/1805.08206 (the area)
+    """
+    scores, right = np.asarray(scores, "float64"), np.asarray(right, bool)
+    if scores.ndim != 1 or scores.shape != right.shape or not scores.size:
+        raise ValueError(
+            "area_under_risk_coverage: scores and right must have the same shape (n,), n at least "
+            f"1; received {scores.shape} and {right.shape}."
+        )
+    if np.isnan(scores).any():
+        raise ValueError("area_under_risk_coverage: scores must be numbers; received NaN.")
+    _, place, counts = np.unique(-scores, return_inverse=True, return_counts=True)
+    wrong = np.bincount(place, weights=~right) / counts  # the share of each score's answers
+    expected = np.cumsum(np.repeat(wrong, counts))
+    return float(np.mean(expected / np.arange(1, scores.size + 1)))

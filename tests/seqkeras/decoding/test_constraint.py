@@ -1,0 +1,163 @@
+"""Constrained results beside `serving.decoding`, and beside a search through all texts."""
+
+import itertools
+import re
+
+import numpy as np
+import pytest
+from keras import ops
+
+from seqkeras import decoding
+from seqkeras.decoding import Constraint
+from seqkeras.tokenizers import BOS, EOS, CharacterTable
+from serving.decoding import Chosen, Prefix, most_probable
+from serving.decoding import Constraint as ServedConstraint
+from serving.decoding import search as served_search
+from serving.text import Pattern, TokenAutomaton, token_texts
+from tests.arrays import close, floats
+
+TABLE = CharacterTable.learn(["abcd"])
+V, T, B = len(TABLE), 6, 3
+REGEX = "(ab|c){1,3}|d+"
+
+
+class Toy:
+    """A step whose logits depend on the row, on all tokens so far and on their number."""
+
+    def __init__(self, seed=0):
+        self.own, self.follow, self.place = (
+            2 * floats(*shape, seed=seed + k)
+            for k, shape in enumerate([(B, V), (V, V), (T + 2, V)])
+        )
+
+    def state(self):
+        rows = len(self.own)
+        return {"sum": ops.zeros((rows, 1, V)), "place": ops.zeros((rows, 1), "int32")}
+
+    entries = [decoding.StateEntry("sum", "beam", (V,)), decoding.StateEntry("place", "beam", ())]
+
+    def step(self, token_ids, state):
+        total = state["sum"] / 2 + ops.take(ops.convert_to_tensor(self.follow), token_ids, axis=0)
+        logits = total + ops.convert_to_tensor(self.own)[:, None]
+        logits = logits + ops.take(ops.convert_to_tensor(self.place), state["place"], axis=0)
+        return (logits,), {"sum": total, "place": state["place"] + 1}
+
+    def log_probs(self, row, token_ids):
+        total = np.zeros(V)
+        for token in [BOS, *token_ids]:
+            total = total / 2 + self.follow[token]
+        logits = total + self.own[row] + self.place[len(token_ids)]
+        return logits - np.log(np.exp(logits).sum())
+
+    def score(self, row, text):
+        ids = [*TABLE.encode(text), EOS]
+        return sum(self.log_probs(row, ids[:t])[token] for t, token in enumerate(ids))
+
+
+TEXTS = [
+    text
+    for length in range(T)
+    for text in map("".join, itertools.product("abcd", repeat=length))
+    if re.fullmatch(REGEX, text)
+]
+
+
+def constrained(function, toy, regex=REGEX, **options):
+    constraint = Constraint.of_regex(regex, TABLE, EOS)
+    return function(
+        toy.step,
+        toy.state(),
+        start_id=BOS,
+        end_id=EOS,
+        max_length=T,
+        state_entries=toy.entries,
+        constraint=constraint,
+        **options,
+    )
+
+
+def texts_of(token_ids):
+    return [TABLE.decode(row) for row in ops.convert_to_numpy(token_ids)]
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_beam_of_all_finds_the_most_probable_text_that_matches(seed):
+    toy = Toy(seed)
+    token_ids, _, scores = constrained(decoding.beam, toy, num_beams=23, n_best=3)
+    for row in range(B):
+        expected = sorted(((toy.score(row, text), text) for text in TEXTS), reverse=True)[:3]
+        assert texts_of(token_ids[row]) == [text for _, text in expected]
+        close(scores[row], np.array([score for score, _ in expected]), rtol=1e-4)
+
+
+@pytest.mark.parametrize("num_beams", [1, 3])
+@pytest.mark.parametrize("regex", [REGEX, "(?s:.*)", "(abc)*"])
+def test_the_loop_does_as_the_runtime_does(num_beams, regex):
+    toy = Toy(5)
+    if num_beams == 1:
+        token_ids, lengths, scores = constrained(decoding.greedy, toy, regex)
+    else:
+        found = constrained(decoding.beam, toy, regex, num_beams=num_beams)
+        token_ids, lengths, scores = (each[:, 0] for each in found)
+
+    def step(token_ids, beam_index, rows):
+        rows = [
+            (rows[at][0], (*rows[at][1], int(token)) if token != BOS else ())
+            for token, at in zip(token_ids.ravel(), beam_index.ravel())
+        ]
+        logits = np.array([toy.log_probs(row, ids) for row, ids in rows])
+        return logits.reshape(*beam_index.shape, V), None, rows
+
+    automaton = TokenAutomaton(Pattern.of_expression(regex), token_texts(TABLE), EOS, V)
+    served = ServedConstraint(automaton, np.full(B, automaton.first), np.full(B, T))
+    prefix = Prefix(np.full((B, 1, 1), BOS), np.arange(B), np.zeros(B, "int64"))
+    chosen = Chosen(step, prefix, (), most_probable, served)
+    state = chosen.initial([(row, ()) for row in range(B)])
+    start, most = np.full((B, 1), BOS), np.full(B, T)
+    expected = served_search(chosen, state, start, EOS, most, num_beams=num_beams)
+    assert texts_of(token_ids) == [TABLE.decode(each.token_ids) for [each] in expected]
+    close(scores, np.array([each.score for [each] in expected]), rtol=1e-4)
+    assert all(re.fullmatch(regex, text) for text in texts_of(token_ids))
+
+
+def test_what_is_drawn_matches_and_is_as_frequent_as_the_model_says():
+    toy = Toy(7)
+    toy.own = np.repeat(toy.own[:1], 700, axis=0)
+    texts = texts_of(constrained(decoding.sample, toy, "a|b|cd", seed=1)[0])
+    first = np.exp(toy.log_probs(0, []))[[TABLE.id_of(each) for each in "abc"]]
+    drawn = [texts.count(text) / len(texts) for text in ("a", "b", "cd")]
+    np.testing.assert_allclose(drawn, first / first.sum(), atol=0.06)
+
+
+def test_a_constraint_comes_before_processors():
+    token_ids, _, scores = constrained(decoding.sample, Toy(2), top_k=1, temperature=0.5, seed=1)
+    greedy_ids, _, greedy_scores = constrained(decoding.greedy, Toy(2))
+    assert texts_of(token_ids) == texts_of(greedy_ids)
+    # A sure choice among what is allowed costs what is not allowed alone.
+    assert (ops.convert_to_numpy(scores) >= ops.convert_to_numpy(greedy_scores) - 1e-5).all()
+
+
+def test_a_prompt_is_not_constrained_and_what_is_behind_it_is():
+    prompt = np.array([[4, 7], [5, 5], [6, 4]]), np.array([2, 1, 0])
+    token_ids, lengths, _ = constrained(decoding.greedy, Toy(3), "(ab|c)+", prompt=prompt)
+    for row, begin, text in zip(prompt[0], prompt[1], texts_of(token_ids)):
+        assert text.startswith(TABLE.decode(row[:begin]))
+        assert re.fullmatch("(ab|c)+", text[begin:])
+
+
+def test_choices_are_a_constraint():
+    constraint = Constraint.of_choices(["ab", "dd"], TABLE, EOS)
+    toy = Toy(4)
+    token_ids, _, _ = decoding.greedy(
+        toy.step, toy.state(), start_id=BOS, end_id=EOS, max_length=T, constraint=constraint
+    )
+    assert set(texts_of(token_ids)) <= {"ab", "dd"}
+
+
+def test_a_constraint_with_no_room_or_no_text_is_refused():
+    with pytest.raises(
+        ValueError, match="^decode: max_length must be 8 at least, by the constraint"
+    ):
+        constrained(decoding.greedy, Toy(), "a{7,}")
+    with pytest.raises(ValueError, match="^Constraint: the tokenizer can write none of the texts"):
+        Constraint.of_regex("z", TABLE, EOS)

@@ -1,0 +1,81 @@
+"""Dates as people write them, collected by hand, with the answers that a reader gives.
+
+None of them comes from the generator of the training data. A text that holds no date, one that no
+calendar has, or one outside 1950 to 2049 is "none".
+"""
+
+DATES_AS_WRITTEN = (
+    # ISO 8601, in any locale.
+    ("en_US|2014-05-03", "2014-05-03"),
+    ("de|1999-12-31", "1999-12-31"),
+    ("ja|2020-02-29", "2020-02-29"),
+    ("fr|2014-05-03T10:30:00Z", "2014-05-03"),
+    ("ru|2007-11-09T23:59:59+03:00", "2007-11-09"),
+    ("en_GB|20210704", "2021-07-04"),
+    ("pl|2016-01-08 07:05", "2016-01-08"),
+    ("es|2033/10/12", "2033-10-12"),
+    # Numbers, in the order of the locale.
+    ("en_US|05/03/2014", "2014-05-03"),
+    ("en_US|05/03/2014 10:30", "2014-05-03"),
+    ("en_US|7-4-1976", "1976-07-04"),
+    ("en_US|12/25/99", "1999-12-25"),
+    ("en_GB|05/03/2014 10:30", "2014-03-05"),
+    ("en_GB|11.09.01", "2001-09-11"),
+    ("de|3.5.2014", "2014-05-03"),
+    ("de|03.05.14", "2014-05-03"),
+    ("fr|14/07/1989", "1989-07-14"),
+    ("nl|27-4-2013", "2013-04-27"),
+    ("it|02/06/1956", "1956-06-02"),
+    ("sv|2003-06-06", "2003-06-06"),
+    ("hu|2004. 05. 01.", "2004-05-01"),
+    ("ko|2002.6.22", "2002-06-22"),
+    ("tr|29.10.1973", "1973-10-29"),
+    # A number over 12 leaves no choice.
+    ("en_US|23/05/2014", "2014-05-23"),
+    ("de|05/23/2014", "2014-05-23"),
+    # Months as names, in orders that CLDR does not have for the locale.
+    ("en_US|3 May 2014", "2014-05-03"),
+    ("en_US|May 3rd, 2014", "2014-05-03"),
+    ("en_US|the 21st of June 1969", "1969-06-21"),
+    ("en_US|Sat, 03 May 2014 10:30:00 GMT", "2014-05-03"),
+    ("en_US|July 20, 1969 at 8:17 PM", "1969-07-20"),
+    ("en_GB|1 Jan 2000", "2000-01-01"),
+    ("en_GB|08-Mar-1985", "1985-03-08"),
+    ("de|9. November 1989, 18.57 Uhr", "1989-11-09"),
+    ("fr|1er janvier 2002", "2002-01-01"),
+    ("es|12 de octubre de 1992", "1992-10-12"),
+    ("pt|25 abril 1974", "1974-04-25"),
+    ("ru|9 мая 1995 г.", "1995-05-09"),
+    ("el|25 Μαρτίου 2021", "2021-03-25"),
+    ("zh|2008年8月8日 20:08", "2008-08-08"),
+    ("ja|1964年10月10日(土)", "1964-10-10"),
+    ("fi|6.12.2017 klo 9.00", "2017-12-06"),
+    # Other digits.
+    ("ar|٣ مايو ٢٠١٤", "2014-05-03"),
+    ("ar|٢٠١٤/٠٥/٠٣", "2014-05-03"),
+    ("hi|३ मई २०१४", "2014-05-03"),
+    ("hi|१५/०८/१९९७", "1997-08-15"),
+    # Words around.
+    ("en_US|Payment due by May 3, 2014.", "2014-05-03"),
+    ("en_US|posted on 2019-08-30 by admin", "2019-08-30"),
+    ("en_GB|Best before 17/11/2026", "2026-11-17"),
+    ("de|Berlin, den 3. Oktober 1990", "1990-10-03"),
+    ("fr|Fait à Paris, le 11 mars 2011", "2011-03-11"),
+    ("it|nata a Roma il 4 luglio 1954", "1954-07-04"),
+    ("pl|Warszawa, dnia 1 maja 2004 r.", "2004-05-01"),
+    # No date that can be told.
+    ("en_US|February 30, 2014", "none"),
+    ("en_GB|31/04/2015", "none"),
+    ("de|29. Februar 2019", "none"),
+    ("fr|2014-13-01", "none"),
+    ("en_US|May 3, 1912", "none"),
+    ("es|14 de abril de 1931", "none"),
+    ("de|12.12.2112", "none"),
+    ("en_US|May 2014", "none"),
+    ("en_GB|3 May", "none"),
+    ("en_US|hello world", "none"),
+    ("de|Rechnung Nr. 4711 über 12,50 €", "none"),
+    ("ru|без даты", "none"),
+    ("en_US|10:30 PM", "none"),
+    ("ja|会議室", "none"),
+)

@@ -1,0 +1,33 @@
+"""The default model, trained whole, on dates that people wrote."""
+
+import re
+
+import keras
+import pytest
+
+from seqkeras.data.dates import ANSWERS, LOCALES
+from seqkeras.tokenizers import CharacterTable
+from tests.conftest import run_python
+from tests.training.dates_as_written import DATES_AS_WRITTEN
+from training.tasks.dates import _Translator
+
+
+def test_the_list_is_of_known_locales_and_answers():
+    assert len(dict(DATES_AS_WRITTEN)) == len(DATES_AS_WRITTEN) >= 60
+    for text, answer in DATES_AS_WRITTEN:
+        assert text.partition("|")[0] in LOCALES and re.fullmatch(ANSWERS, answer)
+
+
+@pytest.mark.long
+def test_nearly_all_dates_that_people_wrote_are_read(tmp_path):
+    finished = run_python("-m", "training", "dates", "--out", tmp_path / "dates")
+    assert finished.returncode == 0, finished.stderr
+    model = keras.models.load_model(tmp_path / "dates/model.keras")
+    tables = (
+        CharacterTable.from_file(tmp_path / f"dates/tokenizer/{role}.json")
+        for role in ("source", "target")
+    )
+    texts, expected = zip(*DATES_AS_WRITTEN)
+    answers, _ = _Translator(*tables)(model, texts)
+    wrong = [each for each in zip(texts, answers, expected) if each[1] != each[2]]
+    assert len(wrong) <= 4, wrong
