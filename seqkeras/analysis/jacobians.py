@@ -133,11 +133,13 @@ def _formula(cell):
         (GRUCell, (["h"], gru_step)),
         (QRNN, (["c"], qrnn_step)),
     ):
-        if isinstance(cell, cell_class):
+        usual = getattr(cell, "is_composite", True) and getattr(cell, "use_bias", True)
+        if isinstance(cell, cell_class) and usual:
             return formula
     raise ValueError(
         "jacobian_norms: cell must be a SimpleRNNCell, LSTMCell, GRUCell or QRNN of "
-        f"seqkeras.recurrent; received {cell!r}."
+        "seqkeras.recurrent, with their own activations and a bias; received "
+        f"{cell!r}."
     )
 
 

@@ -18,13 +18,16 @@ class Bidirectional(keras.layers.Layer):
         output(t) = [forward h(t); backward h(t)]
 
     Both directions of a `SimpleRNN`, `LSTM` or `GRU` are one composite, and one node of an exported
-    graph, unless it is stateful or training makes it drop: then, as with every other layer, two
-    layers run, and the outputs of the second are turned round. `keras.layers.Bidirectional` takes
-    our layers too, and merges in other ways.
+    graph, unless it is stateful, training makes it drop, or its cell is no composite: then, as with
+    every other layer, two layers run, and the outputs of the second are turned round.
 
     Args:
         layer: a recurrent layer that goes forwards: one of `seqkeras.recurrent`, `RNN` of any cell
-            among them, or one of Keras's. Its copy is made by config.
+            among them, or one of Keras's.
+        merge_mode: how the outputs of both meet: "concat", "sum", "mul", "ave", or None for a tuple
+            of them.
+        backward_layer: one that goes backwards, and else returns what the other does; None for a
+            copy of the layer, made by config.
 
     Call arguments:
         sequences: (B, T, D).
@@ -36,34 +39,42 @@ class Bidirectional(keras.layers.Layer):
     Returns:
         (B, T, 2U) outputs in the order of the inputs, zero at masked steps; without the layer's
         `return_sequences` its (B, 2U) last outputs, [after the last real step; after the first].
-        With `return_state` a tuple of that and the final states, the forward layer's first.
+        With `return_state` a tuple of that and the final states, the forward layer's first. U, not
+        2U, where they do not stand side by side; two outputs in the place of one where they do not
+        merge.
 
     Raises:
-        ValueError: if the layer is not recurrent or goes backwards, the sequences have no step,
-            there are more or fewer initial states than both layers have or one of another shape, or
+        ValueError: if the layer is not recurrent or goes backwards, the backward layer forwards or
+            returns something else, the merge_mode is unknown, the sequences have no step, there are
+            more or fewer initial states than both layers have or one of another shape, or
             the mask has another shape than the sequences.
 
     Reference: Schuster and Paliwal 1997, https://doi.org/10.1109/78.650093
     """
 
-    def __init__(self, layer, **kwargs):
+    def __init__(self, layer, merge_mode="concat", backward_layer=None, **kwargs):
         super().__init__(**kwargs)
         if not isinstance(layer, (keras.layers.RNN, QRNN)) or layer.go_backwards:
             raise ValueError(
                 "Bidirectional: layer must be a recurrent layer, such as LSTM, QRNN or RNN(cell), "
                 f"with go_backwards=False; received {layer!r}."
             )
+        if merge_mode not in MERGES:
+            raise ValueError(
+                f"Bidirectional: merge_mode must be one of {[*MERGES]}; received {merge_mode!r}."
+            )
+        self.merge_mode = merge_mode
         self.forward_layer = layer
-        config = {
-            **layer.get_config(),
-            "name": f"{layer.name}_backward",
-            "go_backwards": True,
-        }
-        self.backward_layer = type(layer).from_config(config)
+        self.has_own_backward_layer = backward_layer is not None
+        if backward_layer is None:
+            config = {**layer.get_config(), "name": f"{layer.name}_backward", "go_backwards": True}
+            backward_layer = type(layer).from_config(config)
+        _require_backward(layer, backward_layer)
+        self.backward_layer = backward_layer
         for each in self._layers_of_both_ways():
             if isinstance(each, keras.layers.RNN):  # Keras's own may repeat the output before
                 each.zero_output_for_mask = each.return_sequences
-        self.num_states = 2 * _num_states(layer)
+        self.num_states = _num_states(layer) + _num_states(backward_layer)
         self.supports_masking = True
         self.supports_jit = layer.supports_jit
 
@@ -81,16 +92,24 @@ class Bidirectional(keras.layers.Layer):
         require_steps(self, sequences=sequences)
         require_mask(self, mask, sequences.shape)
         if initial_state is not None:
-            shapes = 2 * _state_shapes(self.forward_layer)
+            shapes = [each for own in self._layers_of_both_ways() for each in _state_shapes(own)]
             require_states(self, initial_state, shapes, sequences.shape[0])
         run = self._as_one_composite if self._is_one(training) else self._as_two_layers
         outputs, states = run(sequences, initial_state, mask, training)
-        return (outputs, *states) if self.forward_layer.return_state else outputs
+        outputs = MERGES[self.merge_mode](*outputs)
+        if not self.forward_layer.return_state:
+            return outputs
+        return (*outputs, *states) if self.merge_mode is None else (outputs, *states)
 
     def _is_one(self, training):
-        layer = self.forward_layer
-        return isinstance(layer, Recurrent) and not (
-            layer.stateful or (training and layer.cell.drops)
+        layers = self._layers_of_both_ways()
+        return type(layers[0]) is type(layers[1]) and all(
+            isinstance(layer, Recurrent)
+            and layer.cell.is_composite
+            and layer.activity_regularizer is None
+            and layer.units == layers[0].units
+            and not (layer.stateful or (training and layer.cell.drops))
+            for layer in layers
         )
 
     def _as_one_composite(self, sequences, initial_state, mask, training):
@@ -106,9 +125,8 @@ class Bidirectional(keras.layers.Layer):
             sequences, mask, *tensors, cell=cells[0].composite.__name__
         )
         if not self.forward_layer.return_sequences:
-            last = [own[0] for own in self._of_each(states)]
-            outputs = ops.concatenate(last, axis=-1)
-        return outputs, states
+            return [own[0] for own in self._of_each(states)], states
+        return [outputs], states
 
     def _as_two_layers(self, sequences, initial_state, mask, training):
         starts = [None, None] if initial_state is None else self._of_each(initial_state)
@@ -123,15 +141,15 @@ class Bidirectional(keras.layers.Layer):
         forward, backward = results
         if self.forward_layer.return_sequences:
             backward = ops.flip(backward, axis=1)
-        return ops.concatenate([forward, backward], axis=-1), states
+        return [forward, backward], states
 
     def _layers_of_both_ways(self):
         return [self.forward_layer, self.backward_layer]
 
     def _of_each(self, states):
         """Two lists of states, the forward layer's and the backward one's."""
-        half = self.num_states // 2
-        return [list(states[:half]), list(states[half:])]
+        own = _num_states(self.forward_layer)
+        return [list(states[:own]), list(states[own:])]
 
     def reset_state(self):
         """Begin the next batch at zeros, where the layer is stateful."""
@@ -139,25 +157,81 @@ class Bidirectional(keras.layers.Layer):
             layer.reset_state()
 
     def compute_output_shape(self, sequences_shape):
-        shapes = self.forward_layer.compute_output_shape(sequences_shape)
-        if not self.forward_layer.return_state:
-            return (*shapes[:-1], 2 * shapes[-1])
-        outputs, *states = shapes
-        return ((*outputs[:-1], 2 * outputs[-1]), *states, *states)
+        layers = self._layers_of_both_ways()
+        shapes = [layer.compute_output_shape(sequences_shape) for layer in layers]
+        states = ()
+        if self.forward_layer.return_state:
+            states = (*shapes[0][1:], *shapes[1][1:])
+            shapes = [each[0] for each in shapes]
+        if self.merge_mode is None:
+            return (*shapes, *states)
+        merged = shapes[0]
+        if self.merge_mode == "concat":
+            merged = (*merged[:-1], merged[-1] + shapes[1][-1])
+        return (merged, *states) if states else merged
 
     def compute_mask(self, sequences, mask=None):
         layer = self.forward_layer
         kept = mask if layer.return_sequences else None
-        return (kept, *[None] * self.num_states) if layer.return_state else kept
+        masks = [kept] * (2 if self.merge_mode is None else 1)
+        masks += [None] * (self.num_states if layer.return_state else 0)
+        return tuple(masks) if len(masks) > 1 else kept
 
     def get_config(self):
-        layer = keras.saving.serialize_keras_object(self.forward_layer)
-        return {**super().get_config(), "layer": layer}
+        config = {
+            **super().get_config(),
+            "layer": keras.saving.serialize_keras_object(self.forward_layer),
+            "merge_mode": self.merge_mode,
+        }
+        if self.has_own_backward_layer:
+            config["backward_layer"] = keras.saving.serialize_keras_object(self.backward_layer)
+        return config
 
     @classmethod
     def from_config(cls, config):
-        layer = keras.saving.deserialize_keras_object(config["layer"])
-        return cls(**{**config, "layer": layer})
+        layers = {
+            name: keras.saving.deserialize_keras_object(config[name])
+            for name in ("layer", "backward_layer")
+            if name in config
+        }
+        return cls(**{**config, **layers})
+
+
+def _side_by_side(*outputs):
+    """The outputs of both, or those that a composite has put so already."""
+    return outputs[0] if len(outputs) == 1 else ops.concatenate(outputs, axis=-1)
+
+
+def _of_two(merge):
+    """A function of both layers' outputs, or of those that stand side by side."""
+    return lambda *outputs: merge(
+        *(outputs if len(outputs) == 2 else ops.split(outputs[0], 2, axis=-1))
+    )
+
+
+MERGES = {
+    "concat": _side_by_side,
+    "sum": _of_two(lambda forward, backward: forward + backward),
+    "mul": _of_two(lambda forward, backward: forward * backward),
+    "ave": _of_two(lambda forward, backward: (forward + backward) / 2),
+    None: _of_two(lambda forward, backward: (forward, backward)),
+}
+
+
+def _require_backward(layer, backward):
+    """Refuse what does not go backwards, or returns something else than the other layer."""
+    if not isinstance(backward, (keras.layers.RNN, QRNN)) or not backward.go_backwards:
+        raise ValueError(
+            "Bidirectional: backward_layer must be a recurrent layer with go_backwards=True; "
+            f"received {backward!r}."
+        )
+    for name in ("return_sequences", "return_state", "stateful"):
+        expected, received = getattr(layer, name), getattr(backward, name)
+        if expected != received:
+            raise ValueError(
+                f"Bidirectional: backward_layer must have the layer's {name}, {expected}; received "
+                f"{received}."
+            )
 
 
 def _num_states(layer):

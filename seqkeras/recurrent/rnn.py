@@ -1,8 +1,11 @@
 """The loop over steps: RNN(cell), and the layers SimpleRNN, LSTM, GRU.
 
-They take the arguments of the same layers of Keras that say what is computed over time; what Keras
-has beside them (other activations, no bias, regularizers, `unroll`, `time_major`) is left out.
+They take the arguments of the same layers of Keras, but for `zero_output_for_mask=False`: of a
+masked step the output is always zero.
 """
+
+import functools
+import inspect
 
 import keras
 from keras import ops, tree
@@ -30,6 +33,8 @@ class RNN(keras.layers.RNN):
             they were computed, as Keras's are, so that padding then comes first.
         stateful: begin where the last batch ended; `reset_state()` begins at zeros again. The batch
             size must be fixed.
+        unroll: write out the loop of a cell that is no composite, where the length is known.
+        kwargs: of every layer of Keras, `activity_regularizer` among them.
 
     Call arguments:
         sequences: (B, T, D).
@@ -43,9 +48,9 @@ class RNN(keras.layers.RNN):
         `return_state` a tuple of that and each final state.
 
     Raises:
-        ValueError: if the sequences are not of rank 3 or have no step, there are more or fewer
-            initial states than the cell has or one of another shape, or the mask has another shape
-            than the sequences.
+        ValueError: if zero_output_for_mask is False, the sequences are not of rank 3 or have no
+            step, there are more or fewer initial states than the cell has or one of another shape,
+            or the mask has another shape than the sequences.
     """
 
     def __init__(
@@ -55,8 +60,15 @@ class RNN(keras.layers.RNN):
         return_state=False,
         go_backwards=False,
         stateful=False,
+        unroll=False,
+        zero_output_for_mask=True,
         **kwargs,
     ):
+        if not zero_output_for_mask:
+            raise ValueError(
+                f"{type(self).__name__}: zero_output_for_mask must be True: a masked step's output "
+                "is zero; received False. keras.layers repeats the output before it."
+            )
         if isinstance(cell, keras.layers.StackedRNNCells):
             cell = cell.cells
         super().__init__(
@@ -65,6 +77,7 @@ class RNN(keras.layers.RNN):
             return_state=return_state,
             go_backwards=go_backwards,
             stateful=stateful,
+            unroll=unroll,
             zero_output_for_mask=True,
             **kwargs,
         )
@@ -86,7 +99,13 @@ class RNN(keras.layers.RNN):
         if self.stateful:  # PyTorch writes the new states over these, which its gradients need
             initial_state = tree.map_structure(ops.copy, initial_state)
         outputs, last, states = run_cell(
-            self.cell, sequences, mask, initial_state, self.go_backwards, training
+            self.cell,
+            sequences,
+            mask,
+            initial_state,
+            self.go_backwards,
+            training,
+            self.unroll,
         )
         if self.go_backwards and self.return_sequences:
             outputs = ops.flip(outputs, axis=1)
@@ -105,11 +124,8 @@ class RNN(keras.layers.RNN):
 
     def get_config(self):
         config = super().get_config()
-        return {
-            name: value
-            for name, value in config.items()
-            if name not in ("unroll", "zero_output_for_mask")
-        }
+        del config["zero_output_for_mask"]
+        return config
 
 
 class Recurrent(RNN):
@@ -117,45 +133,27 @@ class Recurrent(RNN):
 
     Args:
         units: size of the state, U.
-        return_sequences, return_state, go_backwards, stateful: as `RNN` has them.
-        dropout: share of the inputs that training sets to zero, the same ones at every step.
-        recurrent_dropout: the same for h(t-1) on its way into the gates.
-        seed: of the dropout, an integer or None.
+        cell_arguments, options: of the cell (`seqkeras.recurrent.cells.Cell`: activations, bias,
+            initializers, regularizers, constraints, dropout, seed) and of `RNN` (return_sequences,
+            return_state, go_backwards, stateful, unroll), by the names that Keras's layers have.
 
     Call arguments, returns and errors: those of `RNN`.
     """
 
     cell_class: type[Cell]
 
-    def __init__(
-        self,
-        units,
-        return_sequences=False,
-        return_state=False,
-        go_backwards=False,
-        stateful=False,
-        dropout=0.0,
-        recurrent_dropout=0.0,
-        seed=None,
-        **kwargs,
-    ):
+    def __init__(self, units, *cell_arguments, **options):
+        names = options.keys() & _names_of_options(self.cell_class)
+        of_cell = {name: options.pop(name) for name in names}
         cell = self.cell_class(
             units,
-            dropout=dropout,
-            recurrent_dropout=recurrent_dropout,
-            seed=seed,
-            dtype=kwargs.get("dtype"),
-            trainable=kwargs.get("trainable", True),
+            *cell_arguments,
+            **of_cell,
+            dtype=options.get("dtype"),
+            trainable=options.get("trainable", True),
             name="cell",
         )
-        super().__init__(
-            cell,
-            return_sequences=return_sequences,
-            return_state=return_state,
-            go_backwards=go_backwards,
-            stateful=stateful,
-            **kwargs,
-        )
+        super().__init__(cell, **options)
 
     @property
     def units(self):
@@ -164,17 +162,24 @@ class Recurrent(RNN):
     def get_config(self):
         config = super().get_config()
         del config["cell"]
-        return {
-            **config,
-            "units": self.units,
-            "dropout": self.cell.dropout,
-            "recurrent_dropout": self.cell.recurrent_dropout,
-            "seed": self.cell.seed,
-        }
+        regularizer = keras.regularizers.serialize(self.activity_regularizer)
+        return {**config, **self.cell.options, "activity_regularizer": regularizer}
 
     @classmethod
     def from_config(cls, config):
         return cls(**config)
+
+
+@functools.cache
+def _names_of_options(cell_class):
+    """The arguments of a cell beside those that every layer of Keras has."""
+    return {
+        name
+        for each in cell_class.__mro__
+        if issubclass(each, Cell)
+        for name, parameter in inspect.signature(each.__init__).parameters.items()
+        if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+    } - {"self"}
 
 
 @keras.saving.register_keras_serializable("seqkeras")

@@ -94,7 +94,7 @@ class StackedCells(keras.layers.Layer):
         return cls(**{**config, "cells": cells})
 
 
-def run_cell(cell, sequence, mask, states, reverse, training):
+def run_cell(cell, sequence, mask, states, reverse, training, unroll=False):
     """Any cell over a sequence: ours as composites, a stack cell by cell, others in Keras's loop.
 
     Args:
@@ -104,24 +104,25 @@ def run_cell(cell, sequence, mask, states, reverse, training):
         states: list of (B, ·), as the cell takes them.
         reverse: from the last step to the first; outputs stay in the order of the inputs.
         training: whether dropout drops.
+        unroll: whether a loop over so many steps, if that is known, is written out.
 
     Returns:
         (B, T, U) outputs, zero at masked steps; (B, U), the output of the last real step, zero in a
         row that has none if its states are; and the list of final states.
     """
     if isinstance(cell, Cell):
-        outputs, states = cell.run(sequence, mask, states, reverse, training)
+        outputs, states = cell.run(sequence, mask, states, reverse, training, unroll)
         return outputs, states[0], states
     if isinstance(cell, StackedCells):
         finals = []
         for each, own in cell.with_states(states):
-            sequence, last, own = run_cell(each, sequence, mask, own, reverse, training)
+            sequence, last, own = run_cell(each, sequence, mask, own, reverse, training, unroll)
             finals += own
         return sequence, last, finals
-    return _run_in_keras_loop(cell, sequence, mask, states, reverse, training)
+    return _run_in_keras_loop(cell, sequence, mask, states, reverse, training, unroll)
 
 
-def _run_in_keras_loop(cell, sequence, mask, states, reverse, training):
+def _run_in_keras_loop(cell, sequence, mask, states, reverse, training, unroll):
     (sequence,) = without_padding(mask, sequence)
     options = training_option(cell, training)
     last = ops.zeros((ops.shape(sequence)[0], output_size_of(cell)), sequence.dtype)
@@ -138,6 +139,7 @@ def _run_in_keras_loop(cell, sequence, mask, states, reverse, training):
         mask=mask,
         go_backwards=reverse,
         zero_output_for_mask=True,
+        unroll=unroll and sequence.shape[1] is not None,
     )
     _forget_dropout_masks(cell)
     return (ops.flip(outputs, axis=1) if reverse else outputs), last, list(states)

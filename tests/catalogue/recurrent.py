@@ -33,6 +33,16 @@ def sequence_inputs():
     return {"sequences": floats(B, S, D), "mask": right_padded([5, 3], S)}
 
 
+def general_case(layer_class, **options):
+    """A layer that is no composite, without what a composite could do without."""
+
+    def make():
+        layer = layer_class(U, "softsign", **options, kernel_regularizer="l2")
+        return Bidirectional(layer, "ave") if options.get("use_bias") else layer
+
+    return sequence_case(f"{layer_class.__name__}, {' '.join(options)}", make)
+
+
 def sequence_case(name, make, **options):
     lengths = {"sequences": 1, "mask": 1}
     return Case(name, make, sequence_inputs, lengths, mask="mask", **options)
@@ -107,6 +117,9 @@ CASES = [
         past=("sequences",),
     ),
     *BIDIRECTIONAL,
+    general_case(SimpleRNN, return_sequences=True, use_bias=True),
+    general_case(LSTM, recurrent_activation="hard_sigmoid", use_bias=False, return_state=True),
+    general_case(GRU, reset_after=False, go_backwards=True),
     sequence_case("Bidirectional, last outputs", lambda: Bidirectional(GRU(U))),
     sequence_case(
         "Bidirectional(Keras's cell), last outputs",

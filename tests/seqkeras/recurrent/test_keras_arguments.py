@@ -1,0 +1,248 @@
+"""Every argument of Keras's recurrent layers, one by one: ours mean the same by it."""
+
+import inspect
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from seqkeras.recurrent import GRU, LSTM, QRNN, RNN, Bidirectional, GRUCell, LSTMCell
+from tests.arrays import close, floats, numbers, randomize
+from tests.catalogue.case import B, D, S, U
+from tests.seqkeras.recurrent.rivals import (
+    LAYERS,
+    MASKS,
+    assert_same,
+    every_layer,
+    results_and_gradients,
+    states,
+)
+
+L2, NORM = keras.regularizers.L2(0.25), keras.constraints.MaxNorm(0.75, axis=0)
+CONSTANT = keras.initializers.Constant
+# Name of the argument -> a value that is not the default.
+ARGUMENTS = {
+    "activation": "relu",
+    "use_bias": False,
+    "kernel_initializer": CONSTANT(0.2),
+    "recurrent_initializer": CONSTANT(0.3),
+    "bias_initializer": CONSTANT(0.4),
+    "kernel_regularizer": L2,
+    "recurrent_regularizer": L2,
+    "bias_regularizer": L2,
+    "activity_regularizer": L2,
+    "kernel_constraint": NORM,
+    "recurrent_constraint": NORM,
+    "bias_constraint": keras.constraints.NonNeg(),
+    "dropout": 0.3,
+    "recurrent_dropout": 0.2,
+    "seed": 7,
+    "return_sequences": True,
+    "return_state": True,
+    "go_backwards": True,
+    "stateful": True,
+    "unroll": True,
+}
+GATED = ARGUMENTS | {"recurrent_activation": "hard_sigmoid", "use_cudnn": False}
+OWN = {
+    "SimpleRNN": ARGUMENTS,
+    "LSTM": GATED | {"unit_forget_bias": False},
+    "GRU": GATED | {"reset_after": False},
+}
+DRAWN = {"kernel_initializer": ["kernel"], "recurrent_initializer": ["recurrent_kernel"]}
+CASES = [(name, argument) for name, own in OWN.items() for argument in own]
+every_argument = pytest.mark.parametrize("name, argument", CASES, ids=map("-".join, CASES))
+
+
+def pair(name, **options):
+    """Our layer and Keras's of one constructor, built."""
+    layer_class, _, keras_class, _ = LAYERS[name]
+    layers = layer_class(U, **options), keras_class(U, **options)
+    for layer in layers:
+        layer.build((B, S, D))
+    # Which Keras's SimpleRNN takes, and leaves out.
+    layers[1].activity_regularizer = options.get("activity_regularizer")
+    return layers
+
+
+@every_layer
+def test_no_argument_is_missing(name):
+    known = inspect.signature(LAYERS[name][2].__init__).parameters.keys()
+    assert OWN[name].keys() == known - {"self", "units", "kwargs"}
+
+
+@every_argument
+def test_weights_copied_both_ways_give_the_numbers_of_keras(name, argument):
+    ours, theirs = pair(name, **{argument: OWN[name][argument]})
+    theirs.zero_output_for_mask = theirs.return_sequences
+    for source, target in ((ours, theirs), (theirs, ours)):
+        target.set_weights(randomize(source).get_weights())
+        for layer in (ours, theirs) if argument == "stateful" else ():
+            layer.reset_state()
+        sequences, mask = floats(B, S, D), MASKS["right-padded"]
+        close(ours(sequences, mask=mask), theirs(sequences, mask=mask))
+        close(sum(ours.losses), sum(theirs.losses))
+
+
+@pytest.mark.parametrize("mask", ["no mask", "left-padded", "holes and an empty row"])
+@pytest.mark.parametrize(
+    "name, options",
+    [
+        ("SimpleRNN", {"activation": "relu", "use_bias": False}),
+        ("LSTM", {"activation": "softsign", "recurrent_activation": "hard_sigmoid"}),
+        ("LSTM", {"use_bias": False, "go_backwards": True}),
+        ("GRU", {"reset_after": False, "use_bias": False}),
+        ("GRU", {"reset_after": False, "go_backwards": True, "unroll": True}),
+        ("GRU", {"activation": None, "recurrent_activation": "relu"}),
+    ],
+)
+def test_outputs_and_gradients_on_the_general_path_are_those_of_keras(name, options, mask):
+    ours, theirs = pair(name, **options, return_sequences=True, return_state=True)
+    theirs.zero_output_for_mask = True
+    theirs.set_weights(randomize(ours).get_weights())
+    given = floats(B, S, D), states(LAYERS[name][3]), MASKS[mask]
+    assert_same(*(results_and_gradients(each, *given) for each in (ours, theirs)), 1e-5)
+
+
+@every_argument
+def test_weights_begin_are_bound_and_are_held_as_keras_s(name, argument):
+    ours, theirs = pair(name, **{argument: OWN[name][argument]})
+    assert [each.shape for each in ours.weights] == [each.shape for each in theirs.weights]
+    for one, other in zip(ours.trainable_weights, theirs.trainable_weights, strict=True):
+        for kind in ("regularizer", "constraint"):
+            serialize = keras.saving.serialize_keras_object
+            assert serialize(getattr(one, kind)) == serialize(getattr(other, kind))
+        if one.name == "bias" or one.name in DRAWN.get(argument, ()):
+            close(one, other)
+
+
+@every_argument
+def test_the_config_holds_what_was_given(name, argument):
+    ours, theirs = pair(name, **{argument: OWN[name][argument]})
+    config = ours.get_config()
+    # Keras's own leaves out use_cudnn, and SimpleRNN's seed.
+    held = theirs.get_config().get(argument, OWN[name][argument])
+    serialize = keras.saving.serialize_keras_object
+    assert serialize(config[argument]) == serialize(held)
+    again = type(ours).from_config(config)
+    assert again.get_config() == config
+    again.build((B, S, D))
+    again.set_weights(ours.get_weights())
+    close(again(floats(B, S, D)), ours(floats(B, S, D)))
+
+
+def test_keras_s_own_config_makes_one_of_ours():
+    options = {"recurrent_activation": "hard_sigmoid", "kernel_regularizer": L2, "unroll": True}
+    theirs = keras.layers.LSTM(U, **options)
+    config = theirs.get_config()
+    config.pop("zero_output_for_mask", None)
+    ours = LSTM.from_config(config)
+    assert {name: ours.get_config()[name] for name in config} == config
+
+
+def test_a_model_of_them_trains_and_comes_back(tmp_path):
+    keras.utils.set_random_seed(1)
+    layer = GRU(U, "relu", reset_after=False, kernel_regularizer=L2, recurrent_constraint=NORM)
+    model = keras.Sequential([keras.Input((None, D)), Bidirectional(layer, "sum")])
+    model.compile(keras.optimizers.Adam(0.1), "mse")
+    model.fit(floats(B, S, D), floats(B, U), epochs=2, verbose=0)
+    [kernel] = [each for each in model.weights if "backward" in each.path and each.ndim == 2][1:2]
+    assert np.all(np.linalg.norm(numbers(kernel.value), axis=0) <= 0.75 + 1e-5)
+    model.save(tmp_path / "model.keras")
+    again = keras.models.load_model(tmp_path / "model.keras")
+    close(again(floats(B, S, D)), model(floats(B, S, D)))
+    forward, other = (each.layers[0].forward_layer for each in (again, model))
+    assert forward.get_config() == other.get_config()
+
+
+@pytest.mark.parametrize("merge_mode", ["concat", "sum", "mul", "ave", None])
+@pytest.mark.parametrize("return_state", [False, True])
+@pytest.mark.parametrize("return_sequences", [False, True])
+@pytest.mark.parametrize("activation", ["tanh", "relu"])
+def test_both_ways_merge_as_in_keras(merge_mode, return_state, return_sequences, activation):
+    flags = {"return_sequences": return_sequences, "return_state": return_state}
+    ours = Bidirectional(GRU(U, activation, **flags), merge_mode)
+    theirs = keras.layers.Bidirectional(keras.layers.GRU(U, activation, **flags), merge_mode)
+    for layer in (ours, theirs):
+        layer.build((B, S, D))
+    theirs.set_weights(randomize(ours).get_weights())
+    given = {"mask": MASKS["right-padded"]}
+    found, expected = ours(floats(B, S, D), **given), theirs(floats(B, S, D), **given)
+    assert isinstance(found, tuple) == isinstance(expected, tuple)
+    close(found, expected)
+    shapes = ours.compute_output_shape((B, S, D))
+    found = found if isinstance(found, tuple) else [found]
+    shapes = shapes if isinstance(shapes[0], tuple) else [shapes]
+    assert [tuple(each) for each in shapes] == [tuple(each.shape) for each in found]
+    assert Bidirectional.from_config(ours.get_config()).get_config() == ours.get_config()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda kind: (kind.LSTM(U), kind.GRU(U, go_backwards=True)),
+        lambda kind: (kind.GRU(U), kind.GRU(U, go_backwards=True, use_bias=False)),
+    ],
+    ids=["LSTM and GRU", "two GRUs"],
+)
+def test_a_backward_layer_of_its_own_is_that_of_keras(make):
+    layer, backward = make(OURS)
+    ours = Bidirectional(layer, backward_layer=backward)
+    layer, backward = make(keras.layers)
+    theirs = keras.layers.Bidirectional(layer, backward_layer=backward)
+    for each in (ours, theirs):
+        each.build((B, S, D))
+    theirs.set_weights(randomize(ours).get_weights())
+    given = {"mask": MASKS["right-padded"]}
+    close(ours(floats(B, S, D), **given), theirs(floats(B, S, D), **given))
+    again = Bidirectional.from_config(ours.get_config())
+    again.build((B, S, D))
+    again.set_weights(ours.get_weights())
+    close(again(floats(B, S, D), **given), ours(floats(B, S, D), **given))
+
+
+class OURS:
+    """Our layers as Keras's module has them."""
+
+    LSTM, GRU = LSTM, GRU
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (
+            lambda: RNN(GRUCell(U), zero_output_for_mask=False),
+            "^RNN: zero_output_for_mask must be True: .*; received False",
+        ),
+        (lambda: LSTM(U, use_cudnn="no"), '^LSTMCell: use_cudnn must be "auto", True or False; '),
+        (
+            lambda: Bidirectional(GRU(U), "max"),
+            r"^Bidirectional: merge_mode must be one of \['concat', .*None\]; received 'max'",
+        ),
+        (
+            lambda: Bidirectional(GRU(U), backward_layer=GRU(U)),
+            "^Bidirectional: backward_layer must be a recurrent layer with go_backwards=True; ",
+        ),
+        (
+            lambda: Bidirectional(
+                GRU(U), backward_layer=QRNN(U, return_sequences=True, go_backwards=True)
+            ),
+            "^Bidirectional: backward_layer must have the layer's return_sequences, False; rec",
+        ),
+        (lambda: GRU(U, weights=[]), "weights"),
+    ],
+)
+def test_what_contradicts_is_refused_by_name(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_a_single_step_is_that_of_keras():
+    cells = LSTMCell(U, "relu", "hard_sigmoid"), keras.layers.LSTMCell(U, "relu", "hard_sigmoid")
+    for cell in cells:
+        cell.build((B, D))
+    cells[1].set_weights(randomize(cells[0]).get_weights())
+    given = floats(B, D), [ops.convert_to_tensor(each) for each in states(2)]
+    (output, new), (expected, other) = (cell(*given) for cell in cells)
+    close([output, *new], [expected, *other])
