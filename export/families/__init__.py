@@ -8,6 +8,7 @@ import dataclasses
 
 from export.families import decoders, saved_models, single
 from export.signatures import Signature
+from seqkeras.models import GPT
 from serving.manifest import StateEntry
 
 ENCODER_DECODER = ("encode", "step", "state_entries", "target_vocab_size")
@@ -45,7 +46,8 @@ def parts_of(model, inputs=None, max_length=None, decoding=None, pipeline=None, 
             is called with.
 
     Raises:
-        ValueError: if it is not known what the model is called with, or it can not be called so.
+        ValueError: if it is not known what the model is called with, it can not be called so, or it
+            generates in a way that no pipeline has.
     """
     if _has_all(model, ENCODER_DECODER):
         return Parts(
@@ -55,6 +57,7 @@ def parts_of(model, inputs=None, max_length=None, decoding=None, pipeline=None, 
             decoders.state_entries(model),
         )
     if _has_all(model, LANGUAGE_MODEL):
+        _require_left_to_right(model)
         return Parts(
             "language model",
             decoders.language_model_graphs(model),
@@ -63,6 +66,16 @@ def parts_of(model, inputs=None, max_length=None, decoding=None, pipeline=None, 
         )
     graphs = single.graphs(model, inputs, pipeline)
     return Parts("one go", graphs, saved_models.single(model, graphs))
+
+
+def _require_left_to_right(model):
+    """Raise a ValueError for a language model with another mask than causality."""
+    if isinstance(model, GPT) and model.config["mask"] != "causal":
+        raise ValueError(
+            "Generate reads prompts from left to right; this GPT was made with mask "
+            f"{model.config['mask']!r}. What leaves is a GPT with mask 'causal' and its weights "
+            "(set_weights)."
+        )
 
 
 def _has_all(model, names):

@@ -1,6 +1,6 @@
 """Analysis: what a trained model looks at, and how far its gradients flow."""
 
-from seqkeras.analysis.attention_maps import AttentionMap, plot_attention_maps
+from seqkeras.analysis.attention_maps import AttentionMap, maps_of_heads, plot_attention_maps
 from seqkeras.analysis.jacobians import jacobian_norms
 
-__all__ = ["AttentionMap", "jacobian_norms", "plot_attention_maps"]
+__all__ = ["AttentionMap", "jacobian_norms", "maps_of_heads", "plot_attention_maps"]

@@ -1,7 +1,7 @@
-"""Attention maps: which source characters the model reads as it writes each target character.
+"""Attention maps: what the model reads, characters or words, as it writes each target one.
 
-One PNG, one panel per example: source characters across, in the order in which a reader sees them
-(an Arabic or Hebrew sentence begins at the right), target characters down, the darker the cell the
+One PNG, one panel per example or per head: the source across, in the order in which a reader sees
+it (an Arabic or Hebrew sentence begins at the right), the target down, the darker the cell the
 larger the weight.
 
 Left out: breaking a long source into lines; `labels.py` says which scripts have no font.
@@ -9,6 +9,7 @@ Left out: breaking a long source into lines; `labels.py` says which scripts have
 
 import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +17,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 
+from seqkeras.analysis import token_labels
 from seqkeras.analysis.figure_style import INK, QUIET, RULE
 from seqkeras.analysis.labels import (
     SPACE,
@@ -40,28 +42,35 @@ COLOUR_MAP = "Blues"  # one hue, light to dark: the order survives every kind of
 
 @dataclass(frozen=True, eq=False)
 class AttentionMap:
-    """One example: two strings, and where each target character looked.
+    """One example: two texts, and where each character or word of the target looked.
 
     Args:
-        source: the text that was read, S characters (code points).
-        target: the text that was written, T characters.
-        weights: (T, S) attention weights; every row sums to one.
+        source: what was read: a string, S characters (code points), or a sequence of S strings,
+            words or other tokens.
+        target: what was written, in the same way, T of them.
+        weights: (T, S) attention weights; every row sums to one, or to zero where nothing was
+            attended to.
         title: the line above the panel; the source itself by default.
 
     Raises:
         ValueError: if a text is empty, or weights are no (T, S) array of such rows.
     """
 
-    source: str
-    target: str
+    source: str | Sequence[str]
+    target: str | Sequence[str]
     weights: np.ndarray
     title: str | None = None
 
     def __post_init__(self):
         for name in ("source", "target"):
-            if not (text := getattr(self, name)):
+            text = getattr(self, name)
+            if not isinstance(text, str):
+                text = tuple(text)
+                object.__setattr__(self, name, text)
+            if not text or not all(isinstance(each, str) for each in text):
                 raise ValueError(
-                    f"AttentionMap: {name} must hold at least one character; received {text!r}."
+                    f"AttentionMap: {name} must hold at least one character, or strings; "
+                    f"received {text!r}."
                 )
         expected = (len(self.target), len(self.source))
         if np.shape(self.weights) != expected:
@@ -71,7 +80,7 @@ class AttentionMap:
             )
         weights = np.asarray(self.weights, dtype=float)
         sums = weights.sum(axis=1)
-        wrong = ~(np.abs(sums - 1) < 1e-2)  # also true of NaN; bfloat16 errs by some 0.004
+        wrong = ~((np.abs(sums - 1) < 1e-2) | (sums == 0))  # NaN too; bfloat16 errs by some 0.004
         if wrong.any():
             row = int(np.argmax(wrong))
             raise ValueError(
@@ -82,6 +91,69 @@ class AttentionMap:
             raise ValueError(
                 f"AttentionMap: weights must not be negative; received {weights.min():.4g}."
             )
+
+    @property
+    def line(self):
+        """What stands above the panel."""
+        if self.title is not None:
+            return self.title
+        return self.source if isinstance(self.source, str) else " ".join(self.source)
+
+
+def maps_of_heads(weights, source, target=None, layer=None, head=None):
+    """An `AttentionMap` for each head of each layer.
+
+    Args:
+        weights: (L, N, T, S) of one example, as `model.attention_weights(inputs)["cross"][row]`, or
+            (T, S), of no head in particular, as a bundle's answer has them. Rows and columns behind
+            the texts are padding, and left out.
+        source, target: strings or sequences of tokens, as `AttentionMap` takes them; the target is
+            the source by default, as in self-attention.
+        layer: the number of one layer, from 0; None for all.
+        head: the number of one head, from 0; "mean" for the mean of them; None for all.
+
+    Returns:
+        A list of `AttentionMap`, layer by layer, to be drawn by `plot_attention_maps`.
+
+    Raises:
+        ValueError: if weights are of another rank, or there is no such layer or head.
+    """
+    weights = np.asarray(weights, dtype=float)
+    target = source if target is None else target
+    if weights.ndim == 2:
+        return [AttentionMap(source, target, weights[: len(target), : len(source)])]
+    if weights.ndim != 4:
+        raise ValueError(
+            "maps_of_heads: weights must have shape (layers, heads, target, source) or (target, "
+            f"source), those of one example; received {weights.shape}."
+        )
+    means = head == "mean"
+    layers = _chosen("layer", layer, len(weights))
+    heads = [None] if means else _chosen("head", head, weights.shape[1])
+    cut = weights[:, :, : len(target), : len(source)]
+    return [
+        AttentionMap(
+            source,
+            target,
+            cut[place].mean(axis=0) if means else cut[place, number],
+            f"layer {place}, {'mean of heads' if means else f'head {number}'}",
+        )
+        for place in layers
+        for number in heads
+    ]
+
+
+def _chosen(name, number, count):
+    """The numbers that are meant of so many."""
+    if number is None:
+        return range(count)
+    if type(number) is not int or not 0 <= number < count:
+        ways = ', "mean"' if name == "head" else ""
+        raise ValueError(
+            f"maps_of_heads: {name} must be from 0 to {count - 1}{ways} or None for all; "
+            f"received {number!r}."
+        )
+    return [number]
 
 
 def plot_attention_maps(maps, path):
@@ -104,13 +176,15 @@ def attention_figure(maps):
         raise ValueError("plot_attention_maps: maps must hold at least one map; received none.")
     figure = Figure(dpi=DPI, facecolor="white")
     FigureCanvasAgg(figure)
-    texts = [each.source if each.title is None else each.title for each in maps]
+    texts = [each.line for each in maps]
     titles = [draw_title(figure, text) for text in texts]
+    besides = [LEFT + room(figure, each.target) for each in maps]
     widths = [
-        LEFT + max(len(each.source), width_in_cells(title))
-        for each, title in zip(maps, titles, strict=True)
+        beside + max(len(each.source), width_in_cells(title))
+        for each, title, beside in zip(maps, titles, besides, strict=True)
     ]
-    lefts, tops, width, height = arrange(widths, [len(each.target) for each in maps])
+    heights = [len(each.target) + room(figure, each.source) for each in maps]
+    lefts, tops, width, height = arrange(widths, heights)
     figure.set_size_inches(width * CELL_INCHES, height * CELL_INCHES)
 
     largest = max(float(np.max(each.weights)) for each in maps)
@@ -118,7 +192,7 @@ def attention_figure(maps):
     scale["cmap"] = COLOUR_MAP
     notes = set()
     for index, (each, title) in enumerate(zip(maps, titles, strict=True)):
-        left, top = lefts[index] + LEFT, tops[index] + ABOVE
+        left, top = lefts[index] + besides[index], tops[index] + ABOVE
         axes = add_axes(figure, left, top, len(each.source), len(each.target), f"map {index}")
         notes |= draw_map(axes, each, scale)
         if reads_right_to_left(texts[index]):
@@ -127,6 +201,13 @@ def attention_figure(maps):
         title.set_position((left / width, 1 - (top - 0.6) / height))
     draw_header(figure, scale, notes)
     return figure
+
+
+def room(figure, text):
+    """How many cells more than characters the tokens of a text need beside or below a map."""
+    if isinstance(text, str):
+        return 0
+    return max(0, token_labels.room(figure, text, CELL_INCHES * DPI) - 1)
 
 
 def arrange(widths, heights):
@@ -166,18 +247,31 @@ def add_axes(figure, left, top, columns, rows, label):
 
 def draw_map(axes, each, scale):
     """Draw one panel; return the kinds of labels that the header has to explain."""
-    order = visual_order(each.source)
+    order = order_of(each.source)
     weights = np.asarray(each.weights, dtype=float)[:, order]
     axes.pcolormesh(weights, edgecolors="white", linewidth=0.5, **scale)
-    across = source_labels(each.source)
-    kinds = {
-        draw_label(axes, column + 0.5, len(each.target) + 1.0, across[index])
-        for column, index in enumerate(order)
-    }
-    return kinds | {
-        draw_label(axes, -0.75, row + 0.5, label(character))
-        for row, character in enumerate(each.target)
-    }
+    kinds = set()
+    if isinstance(each.source, str):
+        across = source_labels(each.source)
+        for column, index in enumerate(order):
+            kinds.add(draw_label(axes, column + 0.5, len(each.target) + 1.0, across[index]))
+    else:
+        for column, index in enumerate(order):
+            token_labels.draw_below(axes, column, len(each.target), each.source[index])
+    for row, text in enumerate(each.target):
+        if isinstance(each.target, str):
+            kinds.add(draw_label(axes, -0.75, row + 0.5, label(text)))
+        else:
+            token_labels.draw_beside(axes, row, text)
+    return kinds
+
+
+def order_of(source):
+    """The indices of the characters or tokens from left to right, as a reader sees them."""
+    if isinstance(source, str):
+        return visual_order(source)
+    order = list(range(len(source)))
+    return order[::-1] if reads_right_to_left("".join(source)) else order
 
 
 def draw_label(axes, x, y, text):

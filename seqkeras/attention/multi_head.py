@@ -67,13 +67,14 @@ class Heads(keras.layers.Layer):
             self._split(self._project(value, self.value_kernel, self.value_bias)),
         )
 
-    def extend(self, sequence, cache, positions):
+    def extend(self, sequence, cache, positions, prefix_lengths=None):
         """Self-attention of T further tokens, (B, T, ·), to themselves and to those before.
 
         Args:
             sequence: (B, T, ·).
             cache: the keys and values of those before, as `composites.cached_attention` has them.
             positions: (B,) integers, how many places of the cache each row has filled.
+            prefix_lengths: (B,) integers, as `composites.cached_attention` has them, or None.
 
         Returns:
             (B, T, D), and the list of the new cached keys and values.
@@ -81,7 +82,7 @@ class Heads(keras.layers.Layer):
         query = self._split(self._project(sequence, self.query_kernel, self.query_bias))
         further = self.prepare(sequence, sequence)
         contexts, *cache = composites.cached_attention(
-            query, *further, *cache, positions, window=self.window
+            query, *further, *cache, positions, prefix_lengths, window=self.window
         )
         return self._project_output(self._merge(contexts)), cache
 
@@ -171,6 +172,7 @@ class MultiHeadAttention(Heads):
         query_mask, key_mask, value_mask: (B, T), (B, S) and (B, S) booleans, True for real steps,
             or None. Keras fills them in where a tensor carries a mask along, as one behind
             `Embedding(mask_zero=True)` does, and passes the query's on.
+        causal: as the argument of the layer, for this call; None for the layer's.
 
     Returns:
         (B, T, D), zero where the query is masked; where it may attend to nothing the heads are
@@ -197,6 +199,7 @@ class MultiHeadAttention(Heads):
         query_mask=None,
         key_mask=None,
         value_mask=None,
+        causal=None,
     ):
         masks = attention_mask, query_mask, key_mask, value_mask
         require_attention(self, query, key, value, masks, self.num_heads)
@@ -205,27 +208,37 @@ class MultiHeadAttention(Heads):
             key, value = without_padding(attended(mask), key, value)
             (query,) = without_padding(query_mask, query)
         (outputs,) = without_padding(
-            query_mask, self.attend(query, *self.prepare(key, value), mask, training)
+            query_mask, self.attend(query, *self.prepare(key, value), mask, training, causal)
         )
         return outputs
 
-    def attend(self, query, prepared_key, prepared_value, attention_mask=None, training=False):
+    def attend(
+        self,
+        query,
+        prepared_key,
+        prepared_value,
+        attention_mask=None,
+        training=False,
+        causal=None,
+    ):
         """Attention to what `prepare` returned."""
+        causal = self.causal if causal is None else causal
         query = self._split(self._project(query, self.query_kernel, self.query_bias))
         mask = self._mask_of_heads(attention_mask)
-        contexts = self._attend(query, prepared_key, prepared_value, mask, self.causal, training)
+        contexts = self._attend(query, prepared_key, prepared_value, mask, causal, training)
         return self._project_output(self._merge(contexts))
 
-    def attention_weights(self, query, key, attention_mask=None):
+    def attention_weights(self, query, key, attention_mask=None, causal=None):
         """(B, N, T, S) weights of every head, as a plot shows them."""
         key = self._split(self._project(key, self.key_kernel, self.key_bias))
-        return self.weigh(query, key, attention_mask)
+        return self.weigh(query, key, attention_mask, causal)
 
-    def weigh(self, query, prepared_key, attention_mask=None):
+    def weigh(self, query, prepared_key, attention_mask=None, causal=None):
         """The same, for a key that `prepare` returned."""
         query = self._split(self._project(query, self.query_kernel, self.query_bias))
         mask = self._mask_of_heads(attention_mask)
-        return composites.attention_weights(query, prepared_key, mask, causal=self.causal)
+        causal = self.causal if causal is None else causal
+        return composites.attention_weights(query, prepared_key, mask, causal=causal)
 
     def _mask_of_heads(self, mask):
         if mask is None or len(mask.shape) == 4:

@@ -41,6 +41,7 @@ class RestrictedSelfAttention(Heads):
         mask: (B, T) booleans, True for real positions, or None. The others are not attended to,
             and what they attend with is zeros.
         attention_mask: (B or 1, T or 1, T) booleans beside the window, True = may attend, or None.
+        causal: as the argument of the layer, for this call; None for the layer's.
 
     Returns:
         (B, T, D); where a query may attend to nothing the heads are zero, and the output its bias.
@@ -61,7 +62,8 @@ class RestrictedSelfAttention(Heads):
         require_sequence(self, sequence=sequence_shape)
         self._add_projections(*[sequence_shape[-1]] * 3)
 
-    def call(self, sequence, mask=None, training=False, attention_mask=None):
+    def call(self, sequence, mask=None, training=False, attention_mask=None, causal=None):
+        causal = self.causal if causal is None else causal
         require_sequence(self, sequence=sequence.shape)
         require_steps(self, sequence=sequence)
         require_mask(self, mask, sequence.shape)
@@ -75,25 +77,26 @@ class RestrictedSelfAttention(Heads):
         key = self._project(read, self.key_kernel, self.key_bias)
         value = self._project(read, self.value_kernel, self.value_bias)
         if allowed is None or allowed.shape[1] == 1:
-            contexts = self._attend_in_blocks(query, key, value, allowed, training)
+            contexts = self._attend_in_blocks(query, key, value, allowed, causal, training)
         else:
             near = combine_masks(self._near(ops.shape(sequence)[1]), allowed)[:, None]
             split = (self._split(each) for each in (query, key, value))
-            contexts = self._merge(self._attend(*split, near, self.causal, training))
+            contexts = self._merge(self._attend(*split, near, causal, training))
         return self._project_output(contexts)
 
-    def attention_weights(self, sequence, attention_mask=None):
+    def attention_weights(self, sequence, attention_mask=None, causal=None):
         """(B, N, T, T) weights of every head, as a plot shows them."""
         query = self._split(self._project(sequence, self.query_kernel, self.query_bias))
         key = self._split(self._project(sequence, self.key_kernel, self.key_bias))
         near = combine_masks(self._near(ops.shape(sequence)[1]), attention_mask)
-        return composites.attention_weights(query, key, near[:, None], causal=self.causal)
+        causal = self.causal if causal is None else causal
+        return composites.attention_weights(query, key, near[:, None], causal=causal)
 
     def _near(self, length):
         """(1, T, T) mask of the window."""
         return window_mask(length, self.window, self.window)
 
-    def _attend_in_blocks(self, query, key, value, allowed, training):
+    def _attend_in_blocks(self, query, key, value, allowed, causal, training):
         """(B, T, N H) contexts of projected tensors; allowed: (B or 1, 1, T) or None."""
         batch_size, length = ops.shape(query)[:2]
         real = ops.ones((batch_size, length), "bool")
@@ -101,13 +104,15 @@ class RestrictedSelfAttention(Heads):
         # A block no longer than the sequence: a window beyond it sees everything.
         size = (ops.minimum if ops.is_tensor(length) else min)(self.window, length)
         blocks = [_blocks(each, size) for each in (query, key, value, real[..., None])]
-        near = [self._with_neighbours(each) for each in blocks[1:]]
+        near = [_with_neighbours(each, causal) for each in blocks[1:]]
         query, key, value, real = (_fold(each) for each in (blocks[0], *near))
         contexts = self._attend(
             self._split(query),
             self._split(key),
             self._split(value),
-            ops.logical_and(self._band(size), real[:, None, None, :, 0]),  # (B n, 1, r, 2r or 3r)
+            ops.logical_and(
+                self._band(size, causal), real[:, None, None, :, 0]
+            ),  # (B n, 1, r, 2r or 3r)
             causal=False,
             training=training,
         )  # (B n, N, r, H)
@@ -116,20 +121,12 @@ class RestrictedSelfAttention(Heads):
         )
         return contexts[:, :length]
 
-    def _with_neighbours(self, blocks):
-        """(B, n, r, ·) to (B, n, 3r, ·): each behind the one before it, and before the next."""
-        before = ops.concatenate([ops.zeros_like(blocks[:, :1]), blocks[:, :-1]], axis=1)
-        if self.causal:
-            return ops.concatenate([before, blocks], axis=2)
-        after = ops.concatenate([blocks[:, 1:], ops.zeros_like(blocks[:, :1])], axis=1)
-        return ops.concatenate([before, blocks, after], axis=2)
-
-    def _band(self, size):
+    def _band(self, size, causal):
         """(r, 2r or 3r) mask: what is within the window of each query of a block of that size."""
-        num_keys = (2 if self.causal else 3) * size
+        num_keys = (2 if causal else 3) * size
         distances = ops.arange(size)[:, None] + size - ops.arange(num_keys)[None]
         return ops.logical_and(
-            distances <= self.window, distances >= (0 if self.causal else -self.window)
+            distances <= self.window, distances >= (0 if causal else -self.window)
         )
 
     def compute_output_shape(self, sequence_shape):
@@ -145,6 +142,15 @@ def _blocks(sequence, size):
         [sequence, ops.zeros((batch_size, missing, dim), sequence.dtype)], axis=1
     )
     return ops.reshape(padded, (batch_size, -1, size, dim))
+
+
+def _with_neighbours(blocks, causal):
+    """(B, n, r, ·) to (B, n, 3r, ·): each behind the one before it, and before the next."""
+    before = ops.concatenate([ops.zeros_like(blocks[:, :1]), blocks[:, :-1]], axis=1)
+    if causal:
+        return ops.concatenate([before, blocks], axis=2)
+    after = ops.concatenate([blocks[:, 1:], ops.zeros_like(blocks[:, :1])], axis=1)
+    return ops.concatenate([before, blocks, after], axis=2)
 
 
 def _fold(blocks):

@@ -38,7 +38,9 @@ def attention(query, key, value, mask, *, causal=False, scale=None):
 
 
 @composite(lengths_from=None)
-def cached_attention(query, key, value, cached_key, cached_value, positions, *, window=None):
+def cached_attention(
+    query, key, value, cached_key, cached_value, positions, prefix_lengths=None, *, window=None
+):
     """Attention of T further tokens to themselves and to what a cache holds of those before.
 
         context(t) = softmax(query(t) [cached_key; key(1..t)]^T / sqrt(H)) [cached_value; value]
@@ -50,7 +52,9 @@ def cached_attention(query, key, value, cached_key, cached_value, positions, *, 
         query, key, value: (B, N, T, H), of the further tokens.
         cached_key, cached_value: (B, N, C, H).
         positions: (B,) integers, how many places each row has filled.
-        window: r, attend to no token further before than that; None for all.
+        prefix_lengths: (B,) integers, how many of a row's first tokens all attend to each other, in
+            Keras alone; None for none.
+        window: r, attend to no token further away than that; None for all.
 
     Returns:
         (B, N, T, H) contexts, and the new cached keys and values.
@@ -59,7 +63,7 @@ def cached_attention(query, key, value, cached_key, cached_value, positions, *, 
     """
     keys = extend_cache(cached_key, key, positions)
     values = extend_cache(cached_value, value, positions)
-    mask = cache_mask(positions, ops.shape(query)[2], ops.shape(keys)[2], window)
+    mask = cache_mask(positions, ops.shape(query)[2], ops.shape(keys)[2], window, prefix_lengths)
     return attention(query, keys, values, mask[:, None]), keys, values
 
 

@@ -176,6 +176,13 @@ class Bert(TokenModel):
 
     def hidden_states(self, inputs, training=False):
         """The embeddings and what each block gives: a list of L + 1 tensors (B, T, D)."""
+        return self.encoder.hidden_states(*self._embed(inputs, training), training)
+
+    def attention_weights(self, inputs):
+        return {"encoder": self.encoder.attention_weights(*self._embed(inputs))}
+
+    def _embed(self, inputs, training=False):
+        """The embeddings (B, T, D), and the attention mask or None."""
         self.require_inputs(inputs)
         token_ids, lengths = inputs["token_ids"], inputs.get("lengths")
         length = ops.shape(token_ids)[1]
@@ -183,8 +190,7 @@ class Bert(TokenModel):
         segments = self._segments(token_ids, inputs.get("segment_ids"))
         x = x if segments is None else x + segments
         x = self.dropout(self.embedding_norm(x), training=training)
-        mask = None if lengths is None else padding_mask(lengths, length)[:, None]
-        return self.encoder.hidden_states(x, mask, training)
+        return x, None if lengths is None else padding_mask(lengths, length)[:, None]
 
     def _segments(self, token_ids, segment_ids):
         """S segment_id(t), (B, T, D), or None."""

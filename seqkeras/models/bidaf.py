@@ -161,6 +161,18 @@ class BiDAF(TokenModel):
             "end_logits": logits(self.end_layer, M2),
         }
 
+    def attention_weights(self, inputs):
+        self.require_inputs(inputs)
+        context, context_mask = self._encode(inputs, "context", training=False)
+        query, query_mask = self._encode(inputs, "query", training=False)
+        to_query, to_context = self.attention_flow.attention_weights(
+            context, query, context_mask, query_mask
+        )
+        return {
+            "context_to_query": to_query[:, None, None],  # (B, 1, 1, T, J)
+            "query_to_context": to_context[:, None, None, None],  # (B, 1, 1, 1, T)
+        }
+
     def _encode(self, inputs, side, training):
         """Layers 1 to 3 of one side, (B, T, 2U), and its padding mask (B, T)."""
         token_ids = inputs[f"{side}_ids"]

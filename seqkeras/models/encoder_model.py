@@ -1,6 +1,10 @@
 """What models share that stand on an encoder."""
 
+from keras import ops
+
 from seqkeras.models.token_model import TokenModel
+
+ENCODER_INPUTS = ("token_ids", "lengths", "segment_ids")
 
 
 class EncoderModel(TokenModel):
@@ -19,6 +23,12 @@ class EncoderModel(TokenModel):
     @property
     def positions(self):
         return getattr(self.encoder, "positions", None)
+
+    def attention_weights(self, inputs):
+        """Those of the encoder; of choices, (B, C, T), each is a row of its own."""
+        if not hasattr(self.encoder, "attention_weights"):
+            return super().attention_weights(inputs)
+        return self.encoder.attention_weights(encoder_rows(inputs))
 
     # The pooler may belong to another model too, where it learns: its own flag stays as it is.
     @property
@@ -40,6 +50,14 @@ class EncoderModel(TokenModel):
     def _without_pooler(self, variables):
         pooler = None if self.pools else self.encoder.pooler
         return variables if pooler is None else _without(variables, pooler.variables)
+
+
+def encoder_rows(inputs):
+    """What an encoder takes of a dictionary of inputs; of choices (B, C, T) each becomes a row."""
+    rows = {name: inputs[name] for name in ENCODER_INPUTS if inputs.get(name) is not None}
+    if len(inputs["token_ids"].shape) == 3:
+        rows = {name: ops.reshape(each, (-1, *ops.shape(each)[2:])) for name, each in rows.items()}
+    return rows
 
 
 def _without(variables, others):

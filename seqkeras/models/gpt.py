@@ -1,15 +1,23 @@
-"""GPT: a Transformer decoder as a language model. GPT-1's auxiliary losses are left out."""
+"""GPT: a Transformer decoder as a language model, causal, of a prefix, or in any order.
+
+Left out: GPT-1's auxiliary losses; of XLNet the second stream, which knows where the token stands
+that it predicts, relative positions, and the memory of the text before.
+"""
 
 import keras
+import numpy as np
 from keras import ops
 
+from seqkeras.attention.masks import padding_mask, permutation_mask, prefix_mask, with_padding
 from seqkeras.embeddings import LearnedPositions, TokenEmbedding
+from seqkeras.models.inputs import require_inputs
 from seqkeras.models.token_model import TokenModel
 from seqkeras.transformer import Decoder
 from seqkeras.transformer.block import require_heads
-from seqkeras.values import build_once
+from seqkeras.values import build_once, known_numbers
 
 STDDEV = 0.02  # of what weights start as
+MASKS = {"causal": [], "prefix": ["prefix_lengths"], "permutation": ["order"]}  # and its input
 
 
 @keras.saving.register_keras_serializable("seqkeras")
@@ -21,6 +29,13 @@ class GPT(TokenModel):
 
     GPT-2's blocks are pre-norm, with one more normalisation behind the last; the last kernel of
     each of their 2 L sublayers starts as normal numbers of 0.02 / sqrt(2 L). GPT-1's are post-norm.
+
+    A position attends to itself and to what is before it, unless `mask` says otherwise:
+
+        prefix: everything in the prefix too, as in T5's prefix language model and UniLM
+        permutation: itself and what is earlier in a given order z; logits(z(i)) are for y(z(i+1))
+
+    Neither adds a weight: what was trained with one mask goes on with another.
 
     Notation: E and P are the paper's W_e and W_p.
 
@@ -38,27 +53,38 @@ class GPT(TokenModel):
         epsilon: of layer normalisation.
         attention_window: r: self-attention sees no further than so many positions; None for all.
 
+        mask: "causal", "prefix" or "permutation".
+
     Call arguments (one dictionary):
         token_ids: (B, T) integers, padded on the right, if at all. No position sees a later one, so
-            lengths change nothing but which logits have a meaning.
+            lengths change nothing but which logits have a meaning, unless the mask is of an order.
         lengths: (B,) integers, the real tokens of each row, which may be left out.
+        prefix_lengths: (B,) integers, how many of a row's first tokens all attend to each other;
+            with mask "prefix".
+        order: (B, T) integers, the positions in the order of the factorisation; with mask
+            "permutation".
 
     Returns:
         logits: (B, T, V), in float32 at least.
 
     Raises:
         ValueError: if a size is not positive, num_heads does not divide hidden_dim, the activation
-            is unknown, T is more than max_length, or a token id known already is not under V.
+            is unknown, T is more than max_length, a token id known already is not under V, the mask
+            is unknown, or its input is missing or of no use.
 
     Train it with the masked cross-entropy named in `seqkeras.losses`. `read` and `step` go on from
     a state, which holds the key/value cache; `step` is the contract of `seqkeras.decoding`.
 
+    Step by step, `read` takes prefix_lengths of the first piece; what follows, and a permutation,
+    goes from left to right. Bundles read prompts so too: what export takes is a GPT with mask
+    "causal" and the same weights.
+
     Reference: Radford et al. 2018, section 3.1 ("Improving Language Understanding by Generative
     Pre-Training"); Radford et al. 2019, section 2.3 ("Language Models are Unsupervised Multitask
-    Learners"), https://github.com/openai/gpt-2
+    Learners"), https://github.com/openai/gpt-2; prefix: Raffel et al. 2020, section 3.2.1,
+    https://arxiv.org/abs/1910.10683, and Dong et al. 2019, https://arxiv.org/abs/1905.03197;
+    permutation: Yang et al. 2019, section 2.2 (XLNet), https://arxiv.org/abs/1906.08237
     """
-
-    input_names = ["token_ids"], ["lengths"]
 
     def __init__(
         self,
@@ -74,10 +100,13 @@ class GPT(TokenModel):
         attention_dropout=0.0,
         epsilon=1e-5,
         attention_window=None,
+        mask="causal",
         **kwargs,
     ):
         super().__init__(**kwargs)
         require_heads(self, hidden_dim, num_heads)
+        if mask not in MASKS:
+            raise ValueError(f"GPT: mask must be one of {[*MASKS]}; received {mask!r}.")
         self.config = {
             "vocab_size": vocab_size,
             "hidden_dim": hidden_dim,
@@ -91,6 +120,7 @@ class GPT(TokenModel):
             "attention_dropout": attention_dropout,
             "epsilon": epsilon,
             "attention_window": attention_window,
+            "mask": mask,
         }
         self.max_length = max_length
         policy = self.dtype_policy
@@ -114,6 +144,10 @@ class GPT(TokenModel):
         )
 
     @property
+    def input_names(self):
+        return ["token_ids", *MASKS[self.config["mask"]]], ["lengths"]
+
+    @property
     def vocab_size(self):
         return self.config["vocab_size"]
 
@@ -135,8 +169,31 @@ class GPT(TokenModel):
         self.require_inputs(inputs)
         token_ids = inputs["token_ids"]
         x = self._embed(token_ids, ops.arange(ops.shape(token_ids)[1])[None])
-        x = self.decoder(self.dropout(x, training=training), training=training)  # (B, T, D)
+        x = self.decoder(  # (B, T, D)
+            self.dropout(x, training=training), training=training, **self._mask(inputs)
+        )
         return self.embedding.logits(x)
+
+    def _mask(self, inputs):
+        """What a position may attend to, as options of the decoder."""
+        if self.config["mask"] == "causal":
+            return {}
+        length = ops.shape(inputs["token_ids"])[1]
+        lengths = inputs.get("lengths")
+        if self.config["mask"] == "prefix":
+            prefix = inputs["prefix_lengths"]
+            if lengths is not None:  # of what is padded nothing is seen
+                prefix = ops.minimum(prefix, ops.cast(lengths, prefix.dtype))
+            return {"attention_mask": prefix_mask(prefix, length), "causal": False}
+        real = None if lengths is None else padding_mask(lengths, length)
+        order = permutation_mask(inputs["order"])
+        return {"attention_mask": with_padding(order, real), "causal": False}
+
+    def attention_weights(self, inputs):
+        self.require_inputs(inputs)
+        positions = ops.arange(ops.shape(inputs["token_ids"])[1])[None]
+        embedded = self._embed(inputs["token_ids"], positions)
+        return self.decoder.attention_weights(embedded, **self._mask(inputs))
 
     def initial_state(self, batch_size, max_length=None):
         """The state before any token, for one beam (see `state_entries`).
@@ -153,7 +210,7 @@ class GPT(TokenModel):
         require_positions(self, cache_length, self.max_length)
         return self.decoder.initial_cache(batch_size, cache_length)
 
-    def read(self, token_ids, lengths=None, state=None):
+    def read(self, token_ids, lengths=None, state=None, prefix_lengths=None):
         """A piece of text, after another.
 
         Args:
@@ -162,24 +219,42 @@ class GPT(TokenModel):
             state: the state behind the piece before, of one beam; None at the beginning, with room
                 for all max_length tokens. Every step attends to all of that room: `initial_state`
                 with as many tokens as are needed is cheaper.
+            prefix_lengths: (B,) integers, of the first piece, with mask "prefix" alone: how many of
+                its tokens all attend to each other; None for none.
 
         Returns:
             (B, T, V) logits, and the state behind each row's last real token.
 
         Raises:
-            ValueError: if the lengths are not those of the token_ids, or the state is another
-                model's.
+            ValueError: if the lengths are not those of the token_ids, the state is another model's,
+                or the prefix is not of the first piece.
         """
         build_once(self)
-        self.require_inputs({"token_ids": token_ids, "lengths": lengths})
+        require_inputs(
+            self, {"token_ids": token_ids, "lengths": lengths}, ["token_ids"], ["lengths"]
+        )
+        if prefix_lengths is not None:
+            self._require_prefix(state)
+            read = ops.shape(token_ids)[1] if lengths is None else lengths
+            prefix_lengths = ops.minimum(prefix_lengths, read)[:, None]
         if state is None:
             state = self.initial_state(ops.shape(token_ids)[0])
         self._require_state(state)
         if token_ids.shape[1] == 0:
             return self.embedding.logits(self.embedding(token_ids)), state
         lengths = None if lengths is None else lengths[:, None]
-        hidden, state = self._hidden(token_ids[:, None], state, lengths)
+        hidden, state = self._hidden(token_ids[:, None], state, lengths, prefix_lengths)
         return self.embedding.logits(hidden[:, 0]), state
+
+    def _require_prefix(self, state):
+        """Raise a ValueError unless a prefix may be read behind this state."""
+        read = None if state is None else known_numbers(state["position"])
+        if self.config["mask"] != "prefix" or (read is not None and np.any(read)):
+            before = 0 if read is None else int(np.max(read))
+            raise ValueError(
+                'GPT: prefix_lengths must be of the first piece, of a model with mask "prefix"; '
+                f"received some for {self.config['mask']!r}, behind {before} tokens."
+            )
 
     def _require_state(self, state):
         names = [entry.name for entry in self.state_entries]
@@ -224,12 +299,17 @@ class GPT(TokenModel):
         hidden, state = self._hidden(token_ids, state)
         return (self.embedding.logits(hidden[:, :, -1]),), state
 
-    def _hidden(self, token_ids, state, lengths=None):
+    def _hidden(self, token_ids, state, lengths=None, prefix_lengths=None):
         """(B, K, T) further tokens to (B, K, T, D), and the new state."""
         positions = state["position"][..., None] + ops.arange(ops.shape(token_ids)[2])
         if lengths is not None:  # what is padded has no position
             positions = ops.minimum(positions, self.max_length - 1)
-        x, _, state = self.decoder.read(self._embed(token_ids, positions), state, lengths=lengths)
+        x, _, state = self.decoder.read(
+            self._embed(token_ids, positions),
+            state,
+            lengths=lengths,
+            prefix_lengths=prefix_lengths,
+        )
         return x, state
 
     def _embed(self, token_ids, positions):

@@ -22,6 +22,7 @@ def require_inputs(model, inputs, required, optional=(), choices=False):
 
     Where there are "lengths", "segment_ids" and "target_ids", they are of the "token_ids": one
     number for each sequence, from 0 to T, one for each token, and a target for each sequence.
+    "prefix_lengths" are as lengths, an "order" as segment_ids.
     """
     who = type(model).__name__
     if not isinstance(inputs, Mapping):
@@ -52,6 +53,8 @@ def _shape_problems(inputs, choices):
     for name, expected, meaning in (
         ("lengths", shape[:-1], "the real steps of each sequence"),
         ("segment_ids", shape, "the text of each token"),
+        ("prefix_lengths", shape[:-1], "the prefix of each sequence"),
+        ("order", shape, "the order of the tokens"),
         ("target_ids", (shape[0], None), "the target of each sequence"),
     ):
         received = expected if inputs.get(name) is None else tuple(np.shape(inputs[name]))

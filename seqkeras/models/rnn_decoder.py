@@ -115,7 +115,8 @@ class RNNDecoder(keras.layers.Layer):
             run: (x, state) -> (s, state), the cell.
 
         Returns:
-            features (B, K, F), attention weights (B, K, S) or None, and the new state.
+            features (B, K, F), attention weights (B, K, S), of several heads (B, N, K, S), or None,
+            and the new state.
         """
         raise NotImplementedError
 
@@ -163,9 +164,25 @@ class RNNDecoder(keras.layers.Layer):
         state = {name: ops.convert_to_tensor(each) for name, each in state.items()}
         embedded = self._embed(token_ids, training=False)
         features, weights, state = self.advance(embedded, state, self._run_beams)
+        if weights is not None and len(weights.shape) == 4:
+            weights = ops.mean(weights, axis=1)
         others = () if weights is None else (weights,)
         logits = without(self._logits(features, training=False), self.never_generated)
         return (logits, *others), state
+
+    def attention_weights(self, target_ids, state):
+        """(B, 1, N, T, S): how much each head attends to the source at each step, one by one.
+
+        Args:
+            target_ids: (B, T) integers, `<bos>` and all target tokens but the last.
+            state: as of the call.
+        """
+        found = []
+        for t in range(target_ids.shape[1]):
+            embedded = self._embed(target_ids[:, t : t + 1], training=False)
+            _, weights, state = self.advance(embedded, state, self._run_beams)
+            found.append(weights if len(weights.shape) == 4 else weights[:, None])
+        return ops.concatenate(found, axis=2)[:, None]
 
     def _embed(self, token_ids, training):
         if self.embedding is None:

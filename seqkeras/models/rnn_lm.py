@@ -204,6 +204,19 @@ class RNNLanguageModel(TokenModel):
             after |= past
         return hidden, {name: each[:, None] for name, each in after.items()}
 
+    def attention_weights(self, inputs):
+        if self.attention is None:
+            return super().attention_weights(inputs)
+        self.require_inputs(inputs)
+        token_ids, lengths = inputs["token_ids"], inputs.get("lengths")
+        length = ops.shape(token_ids)[1]
+        mask = None if lengths is None else padding_mask(lengths, length)
+        hidden, _ = self.stack(self.embedding(token_ids), mask=mask)
+        _, weights = self.attention(hidden, mask=mask)  # (B, T, L), from step t - L to t - 1
+        steps = ops.arange(length)[:, None] + ops.arange(self.attention.window)
+        places = ops.one_hot(steps, length + self.attention.window, dtype=weights.dtype)
+        return {"past": ops.einsum("btl,tls->bts", weights, places)[:, None, None, :, -length:]}
+
     def step(self, token_ids, state):
         """One token of every beam, the step contract of `seqkeras.decoding`.
 

@@ -260,6 +260,14 @@ class RNNSeq2Seq(TokenModel):
         state = self.encode(inputs["token_ids"], inputs["lengths"], training=training)
         return self.decoder(inputs["target_ids"], state, training=training)
 
+    def attention_weights(self, inputs):
+        if not self.attends:
+            return super().attention_weights(inputs)
+        self.require_inputs(inputs)
+        state = self.encode(inputs["token_ids"], inputs["lengths"])
+        target_ids = ops.convert_to_tensor(inputs["target_ids"])
+        return {"cross": self.decoder.attention_weights(target_ids, state)}
+
     def encode(self, token_ids, lengths, training=False):
         """The decoder's initial state: a dictionary of the entries in `state_entries`.
 

@@ -86,7 +86,7 @@ class AttentionDecoder(RNNDecoder):
 
     A local attention needs the number of the step: the state counts it, as `position`. A hard one
     takes the best position, but samples in `sample`, with noise that the state brings. The weights
-    of several heads are their mean; the context is what the heads give together.
+    of a step are the mean of the heads'; the context is what the heads give together.
 
     Args:
         attention: a layer with a score, as `seqkeras.attention.Attention`, or `MultiHeadAttention`.
@@ -136,7 +136,7 @@ class AttentionDecoder(RNNDecoder):
         }
 
     def attend(self, query, state):
-        """Context (B, K, D), weights (B, K, S), and the state, one step on."""
+        """Context (B, K, D), weights (B, K, S) or (B, N, K, S), and the state, one step on."""
         options = {"positions": state["position"]} if self.counts else {}
         if "noise" in state:
             options["noise"] = state["noise"]
@@ -144,7 +144,7 @@ class AttentionDecoder(RNNDecoder):
         source, mask = (state["keys"], state["values"]), state["source_mask"][:, None]
         if self.has_heads:
             context = self.attention.attend(query, *source, attention_mask=mask)
-            weights = ops.mean(self.attention.weigh(query, state["keys"], mask), axis=1)
+            weights = self.attention.weigh(query, state["keys"], mask)  # (B, N, K, S)
         else:
             context, weights = self.attention.attend(query, *source, attention_mask=mask, **options)
         if self.counts:

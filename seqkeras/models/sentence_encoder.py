@@ -4,8 +4,8 @@ import keras
 from keras import ops
 
 from seqkeras.attention.masks import padding_mask
-from seqkeras.models.encoder_model import EncoderModel
-from seqkeras.models.with_heads import ENCODER_INPUTS, require_encoder, serialize
+from seqkeras.models.encoder_model import ENCODER_INPUTS, EncoderModel
+from seqkeras.models.with_heads import require_encoder, serialize
 from seqkeras.values import build_once
 
 POOLINGS = ("mean", "cls")

@@ -94,6 +94,24 @@ class TokenModel(keras.Model):
         """Raise a ValueError unless a dictionary holds what the model reads, and nothing else."""
         require_inputs(self, inputs, *self.input_names, choices=self.takes_choices)
 
+    def attention_weights(self, inputs):
+        """How much each head of each layer attends to each position, as a plot shows it.
+
+        Args:
+            inputs: as of the call, target_ids among them where the model has a decoder.
+
+        Returns:
+            name -> (B, L, N, T, S), softmax weights of T queries over S positions, L and N being 1
+            where there is one layer or head: "encoder", "decoder" (self-attention), "cross" (of a
+            decoder to the source), "past" (of a language model to its last states),
+            "context_to_query" and "query_to_context". Padded positions have no weight; rows of
+            padded queries have no meaning.
+
+        Raises:
+            ValueError: if the model does not attend.
+        """
+        raise ValueError(f"{type(self).__name__}: attention_weights: this model does not attend.")
+
     def check_ids(self, inputs):
         """Raise a ValueError if there is no row for an id, or no position for a token.
 

@@ -206,9 +206,7 @@ class Transformer(TokenModel):
     def call(self, inputs, training=False):
         self.require_inputs(inputs)
         encoded, mask = self._encode(inputs["token_ids"], inputs["lengths"], training)
-        target_ids = inputs["target_ids"]
-        positions = ops.arange(ops.shape(target_ids)[1])[None]
-        embedded = self.target_embedding(target_ids) + self.positions(positions)
+        embedded = self._embed(self.target_embedding, inputs["target_ids"])
         hidden = self.decoder(
             self.dropout(embedded, training=training),
             encoded,
@@ -247,10 +245,23 @@ class Transformer(TokenModel):
     def _encode(self, token_ids, lengths, training=False):
         """What the encoder gives, (B, S, D), and the source's padding mask (B, S)."""
         mask = padding_mask(lengths, ops.shape(token_ids)[1])
-        positions = ops.arange(ops.shape(token_ids)[1])[None]
-        embedded = self.source_embedding(token_ids) + self.positions(positions)
-        embedded = self.dropout(embedded, training=training)
+        embedded = self.dropout(self._embed(self.source_embedding, token_ids), training=training)
         return self.encoder(embedded, attention_mask=mask[:, None], training=training), mask
+
+    def attention_weights(self, inputs):
+        self.require_inputs(inputs)
+        token_ids, lengths = inputs["token_ids"], inputs["lengths"]
+        encoded, mask = self._encode(token_ids, lengths)
+        source = self._embed(self.source_embedding, token_ids)
+        target = self._embed(self.target_embedding, inputs["target_ids"])
+        return {
+            "encoder": self.encoder.attention_weights(source, mask[:, None]),
+            **self.decoder.attention_weights(target, encoded, encoded_mask=mask),
+        }
+
+    def _embed(self, embedding, token_ids):
+        """(B, T) ids from the first position on to (B, T, D)."""
+        return embedding(token_ids) + self.positions(ops.arange(ops.shape(token_ids)[1])[None])
 
     def step(self, token_ids, state):
         """One target step of every beam, the step contract of `seqkeras.decoding`.

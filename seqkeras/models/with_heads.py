@@ -6,12 +6,11 @@ from keras import ops, tree
 
 from seqkeras.attention.masks import padding_mask
 from seqkeras.embeddings.ids import require_ids
-from seqkeras.models.encoder_model import EncoderModel
+from seqkeras.models.encoder_model import ENCODER_INPUTS, EncoderModel, encoder_rows
 from seqkeras.models.heads import MaskedLMHead, MultipleChoiceHead
 from seqkeras.models.partial_labels import PartialLabels
 from seqkeras.values import build_once
 
-ENCODER_INPUTS = ("token_ids", "lengths", "segment_ids")
 ENCODED = ("hidden", "hidden_states", "pooled", "padding_mask")  # what heads take, no inputs
 
 
@@ -127,15 +126,12 @@ class WithHeads(PartialLabels, EncoderModel):
         }
 
     def _encode(self, inputs, training):
-        rows = {name: inputs[name] for name in ENCODER_INPUTS if inputs.get(name) is not None}
         choices = len(inputs["token_ids"].shape) == 3
-        if choices:
-            rows = {
-                name: ops.reshape(each, (-1, *ops.shape(each)[2:])) for name, each in rows.items()
-            }
         every = any("hidden_states" in head.takes for head in self.heads.values())
         options = {"hidden_states": True} if every else {}
-        outputs = self.encoder(rows, training=training and not self.frozen, **options)
+        outputs = self.encoder(
+            encoder_rows(inputs), training=training and not self.frozen, **options
+        )
         if self.frozen:
             outputs = tree.map_structure(ops.stop_gradient, outputs)
         if choices:

@@ -116,11 +116,27 @@ class Block(keras.layers.Layer):
         for layer in (self.attention_norm, self.feed_forward, self.feed_forward_norm):
             build_once(layer, shape)
 
-    def _attend_to_itself(self, x, attention_mask, training):
+    def _attend_to_itself(self, x, attention_mask, training, causal=None):
         h = self._enter(self.attention_norm, x)
         sequences = [h] * (3 if self.attention_window is None else 1)
-        y = self.attention(*sequences, attention_mask=attention_mask, training=training)
+        y = self.attention(
+            *sequences, attention_mask=attention_mask, training=training, causal=causal
+        )
         return self._leave(self.attention_norm, x, y, training)
+
+    def self_attention_weights(self, sequence, attention_mask=None, causal=None):
+        """(B, N, T, T): how much each head of each position attends to each, as a plot shows it.
+
+        Args:
+            sequence: (B, T, D), what enters the block.
+            attention_mask: (B or 1, T or 1, T) booleans, True = may attend, or None.
+            causal: as of the call of a decoder's block; None for what the block is.
+        """
+        h = self._enter(self.attention_norm, sequence)
+        sequences = [h] * (2 if self.attention_window is None else 1)
+        return self.attention.attention_weights(
+            *sequences, attention_mask=attention_mask, causal=causal
+        )
 
     def _enter(self, norm, x):
         """What a sublayer reads."""

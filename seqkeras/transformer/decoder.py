@@ -43,6 +43,8 @@ class DecoderBlock(Block):
         encoded: (B, S, ·) what the encoder gave; None without cross-attention.
         attention_mask: (B or 1, T or 1, T) booleans beside causality, True = may attend, or None.
         encoded_mask: (B, S) booleans, True for real positions of the source, or None.
+        causal: False lets the attention_mask alone say what a position may attend to, as that of a
+            prefix or a permutation does.
 
     A mask that Keras carries along, as behind `Embedding(mask_zero=True)`, is padding too, and is
     passed on.
@@ -107,8 +109,16 @@ class DecoderBlock(Block):
             build_once(self.cross_attention, sequence_shape, encoded_shape, encoded_shape)
             build_once(self.cross_norm, sequence_shape)
 
-    def call(self, sequence, encoded=None, attention_mask=None, encoded_mask=None, training=False):
-        x = self._attend_to_itself(sequence, attention_mask, training)
+    def call(
+        self,
+        sequence,
+        encoded=None,
+        attention_mask=None,
+        encoded_mask=None,
+        training=False,
+        causal=True,
+    ):
+        x = self._attend_to_itself(sequence, attention_mask, training, causal)
         if self.cross_attention is not None:
             h = self._enter(self.cross_norm, x)
             mask = None if encoded_mask is None else encoded_mask[:, None]
@@ -116,7 +126,19 @@ class DecoderBlock(Block):
             x = self._leave(self.cross_norm, x, y, training)
         return self._feed(x, training)
 
-    def read(self, sequence, positions, cache, prepared=None, encoded_mask=None):
+    def cross_attention_weights(
+        self, sequence, encoded, attention_mask=None, encoded_mask=None, causal=True
+    ):
+        """(B, N, T, S): how much each head attends to the source; arguments as of the call."""
+        h = self._enter(
+            self.cross_norm, self._attend_to_itself(sequence, attention_mask, False, causal)
+        )
+        mask = None if encoded_mask is None else encoded_mask[:, None]
+        return self.cross_attention.attention_weights(h, encoded, mask)
+
+    def read(
+        self, sequence, positions, cache, prepared=None, encoded_mask=None, prefix_lengths=None
+    ):
         """T further tokens of each of K beams.
 
         Args:
@@ -126,6 +148,8 @@ class DecoderBlock(Block):
             prepared: keys and values of the source, (B, N, S, H) each, which all beams share; None
                 without cross-attention.
             encoded_mask: (B, S) booleans, True for real positions of the source, or None.
+            prefix_lengths: (B, K) integers, how many of the first tokens attend to each other, or
+                None.
 
         Returns:
             (B, K, T, D); the (B, K, T, S) attention to the source, the mean of the heads, or None;
@@ -133,7 +157,9 @@ class DecoderBlock(Block):
         """
         beams = ops.shape(sequence)[:3]
         x = ops.reshape(sequence, (-1, beams[2], self.hidden_dim))  # (BK, T, D)
-        x, cache = self._read_self(x, ops.reshape(positions, (-1,)), cache)
+        if prefix_lengths is not None:
+            prefix_lengths = ops.reshape(prefix_lengths, (-1,))
+        x, cache = self._read_self(x, ops.reshape(positions, (-1,)), cache, prefix_lengths)
         weights = None
         if self.cross_attention is not None:
             h = ops.reshape(
@@ -146,10 +172,10 @@ class DecoderBlock(Block):
             x = self._leave(self.cross_norm, x, ops.reshape(y, ops.shape(x)))
         return ops.reshape(self._feed(x), (*beams, self.hidden_dim)), weights, cache
 
-    def _read_self(self, x, positions, cache):
+    def _read_self(self, x, positions, cache, prefix_lengths):
         h = self._enter(self.attention_norm, x)
         rows = [_rows(each) for each in cache]  # (BK, N, C, H)
-        y, rows = self.attention.extend(h, rows, positions)
+        y, rows = self.attention.extend(h, rows, positions, prefix_lengths)
         cache = [
             each if len(old.shape) == 4 else ops.reshape(each, ops.shape(old))
             for each, old in zip(rows, cache, strict=True)
@@ -181,6 +207,8 @@ class Decoder(keras.layers.Layer):
         encoded: (B, S, ·) what the encoder gave; None without cross-attention.
         attention_mask: (B or 1, T or 1, T) booleans beside causality, True = may attend, or None.
         encoded_mask: (B, S) booleans, True for real positions of the source, or None.
+        causal: False lets the attention_mask alone say what a position may attend to, as that of a
+            prefix or a permutation does.
 
     A mask that Keras carries along, as behind `Embedding(mask_zero=True)`, is padding too, and is
     passed on.
@@ -241,7 +269,15 @@ class Decoder(keras.layers.Layer):
         if self.final_norm is not None:
             build_once(self.final_norm, sequence_shape)
 
-    def call(self, sequence, encoded=None, attention_mask=None, encoded_mask=None, training=False):
+    def call(
+        self,
+        sequence,
+        encoded=None,
+        attention_mask=None,
+        encoded_mask=None,
+        training=False,
+        causal=True,
+    ):
         for block in self.blocks:
             sequence = block(
                 sequence,
@@ -249,8 +285,28 @@ class Decoder(keras.layers.Layer):
                 attention_mask=attention_mask,
                 encoded_mask=encoded_mask,
                 training=training,
+                causal=causal,
             )
         return sequence if self.final_norm is None else self.final_norm(sequence)
+
+    def attention_weights(
+        self, sequence, encoded=None, attention_mask=None, encoded_mask=None, causal=True
+    ):
+        """How much each head of each block attends; arguments as of the call.
+
+        Returns:
+            A dictionary of "decoder", (B, L, N, T, T), and with cross-attention "cross", (B, L, N,
+            T, S).
+        """
+        found = {"decoder": [], "cross": []}
+        for block in self.blocks:
+            found["decoder"].append(block.self_attention_weights(sequence, attention_mask, causal))
+            options = {"attention_mask": attention_mask, "encoded_mask": encoded_mask}
+            options["causal"] = causal
+            if encoded is not None:
+                found["cross"].append(block.cross_attention_weights(sequence, encoded, **options))
+            sequence = block(sequence, encoded=encoded, **options)
+        return {name: ops.stack(each, axis=1) for name, each in found.items() if each}
 
     @property
     def cache_entries(self):
@@ -299,7 +355,7 @@ class Decoder(keras.layers.Layer):
             entry.name: each for entry, each in zip(self.source_entries, projected, strict=True)
         }
 
-    def read(self, sequence, state, encoded_mask=None, lengths=None):
+    def read(self, sequence, state, encoded_mask=None, lengths=None, prefix_lengths=None):
         """T further tokens of each of K beams.
 
         Args:
@@ -308,6 +364,8 @@ class Decoder(keras.layers.Layer):
                 and values may come with their beams as rows, (B K, N, C, H), and leave so.
             encoded_mask: (B, S) booleans, True for real positions of the source, or None.
             lengths: (B, K) integers, how many of the T tokens are real; None for all.
+            prefix_lengths: (B, K) integers, how many of the first tokens of all, T at most, attend
+                to each other; None for none.
 
         Returns:
             (B, K, T, D); the last block's (B, K, T, S) attention to the source, the mean of its
@@ -324,8 +382,9 @@ class Decoder(keras.layers.Layer):
             prepared = None
             if block.cross_attention is not None:
                 prepared = [state[f"source_{name}"] for name in names]
+            cache = [state[name] for name in names]
             sequence, weights, cache = block.read(
-                sequence, positions, [state[name] for name in names], prepared, encoded_mask
+                sequence, positions, cache, prepared, encoded_mask, prefix_lengths
             )
             after |= dict(zip(names, cache, strict=True))
         if self.final_norm is not None:

@@ -1,6 +1,7 @@
 """Transformer encoder: blocks of self-attention and feed-forward."""
 
 import keras
+from keras import ops
 
 from seqkeras.shapes import require_positive
 from seqkeras.transformer.block import Block
@@ -133,6 +134,15 @@ class Encoder(keras.layers.Layer):
 
     def call(self, sequence, attention_mask=None, training=False):
         return self.hidden_states(sequence, attention_mask, training)[-1]
+
+    def attention_weights(self, sequence, attention_mask=None):
+        """(B, L, N, T, T): how much each head of each block attends; arguments as of the call."""
+        states = self.hidden_states(sequence, attention_mask)
+        found = [
+            block.self_attention_weights(state, attention_mask)
+            for block, state in zip(self.blocks, states)  # the last state enters none
+        ]
+        return ops.stack(found, axis=1)
 
     def hidden_states(self, sequence, attention_mask=None, training=False):
         """What enters the first block and what each block gives, the last one as `call` returns it:

@@ -44,6 +44,13 @@ def gpt_case(pre_norm, activation, **options):
     return Case(name, make, lambda: inputs, {"token_ids": 1}, past=("token_ids",))
 
 
+def masked_gpt_case(mask, inputs, **options):
+    def make():
+        return GPT(17, **SIZES, max_length=13, mask=mask, **options)
+
+    return Case(f"GPT({mask})", make, lambda: {"token_ids": ids(17, LENGTH), **inputs})
+
+
 def transformer_case(positions, shared_embeddings, kind="", **options):
     def make():
         return Transformer(
@@ -131,6 +138,13 @@ GPTS = [
     gpt_case(False, "relu"),
     gpt_case(True, "relu", attention_window=2),
 ]
+MASKED_GPTS = [
+    masked_gpt_case("prefix", {"prefix_lengths": np.array([3, 5])}, attention_window=3),
+    masked_gpt_case(
+        "permutation",
+        {"order": np.array([[3, 0, 6, 1, 2, 5, 4], [6, 5, 4, 3, 2, 1, 0]]), "lengths": LENGTHS},
+    ),
+]
 TRANSFORMERS = [
     transformer_case(
         "tensor2tensor", "all", scale_embeddings=False, activation="gelu", activation_dropout=0.2
@@ -202,4 +216,4 @@ HEADS = [
         {"hidden": 1},
     ),
 ]
-CASES = [*GPTS, *TRANSFORMERS, *BERTS, *SENTENCES, *WITH_HEADS, *HEADS]
+CASES = [*GPTS, *MASKED_GPTS, *TRANSFORMERS, *BERTS, *SENTENCES, *WITH_HEADS, *HEADS]

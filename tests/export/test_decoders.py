@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from keras import ops
 
+from export.families import parts_of
 from export.families.decoders import encoder_decoder_graphs, language_model_graphs
 from export.onnx_graphs import convert
 from seqkeras.models import GPT, RNNLanguageModel, Transformer
@@ -147,3 +148,18 @@ def test_a_step_of_attention_is_a_handful_of_nodes(name):
     # across query and output.
     shown = 1 if crossing else 0  # the weights of the last layer
     assert counts["MatMul"] == layers * (4 + 2 * crossing) + 1 + shown
+
+
+@pytest.mark.parametrize("mask", ["prefix", "permutation"])
+def test_a_language_model_that_is_not_causal_leaves_by_its_weights_alone(mask):
+    model = GPT(V, 24, 1, 3, 40, 17, mask=mask)
+    model.build()
+    message = (
+        rf"^Generate reads prompts from left to right; .* mask '{mask}'\. .*\(set_weights\)\.$"
+    )
+    with pytest.raises(ValueError, match=message):
+        parts_of(model, max_length=11)
+    causal = GPT(V, 24, 1, 3, 40, 17)
+    causal.build()
+    causal.set_weights(model.get_weights())
+    assert parts_of(causal, max_length=11).kind == "language model"

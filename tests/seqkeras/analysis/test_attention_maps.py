@@ -7,7 +7,7 @@ import pytest
 from fontTools.ttLib import TTFont
 from matplotlib.image import imread
 
-from seqkeras.analysis import AttentionMap, plot_attention_maps
+from seqkeras.analysis import AttentionMap, maps_of_heads, plot_attention_maps
 from seqkeras.analysis.attention_maps import attention_figure
 from seqkeras.analysis.labels import fonts, monospace
 
@@ -38,6 +38,14 @@ def attention_map(source, target="2014-05", title=None):
 
 def panels(figure):
     return [axes for axes in figure.axes if axes.get_label().startswith("map")]
+
+
+def words_map(source, target, title=None):
+    weights = np.random.default_rng(7).random((len(target), len(source)))
+    return AttentionMap(source, target, weights / weights.sum(1, keepdims=True), title)
+
+
+WORDS = ["\u2581The", "agreement", "[SEP]", "", " ", "\n", "W" * 40, "2014\u5e74", "a$b$", "\u0939"]
 
 
 def test_a_png_is_written_with_a_panel_for_every_map(tmp_path):
@@ -72,6 +80,63 @@ def test_labels_do_not_overlap_and_titles_stay_on_the_page(source):
         box = text.get_window_extent()
         assert box.x0 >= 0 and box.x1 <= figure.bbox.x1
         assert not any(box.overlaps(axes.get_window_extent()) for axes in panels(figure))
+
+
+@pytest.mark.parametrize("source, target", [(WORDS, WORDS[::-1]), (WORDS, "2014"), ("ab", WORDS)])
+def test_words_are_labels_that_stay_on_the_page_and_apart(source, target):
+    maps = [words_map(source, target), words_map(source, target, title="layer 0, head 1")]
+    figure = attention_figure(maps)
+    outer = [axes.get_window_extent() for axes in panels(figure)]
+    boxes = []
+    for axes in panels(figure):
+        assert len(axes.texts) == len(source) + len(target)
+        own = [text.get_window_extent() for text in axes.texts]
+        for box in own:
+            assert box.x0 >= 0 and box.y0 >= 0
+            assert box.x1 <= figure.bbox.x1 and box.y1 <= figure.bbox.y1
+            assert not any(box.overlaps(each) for each in outer)
+        boxes.append(own)
+    for one, other in itertools.product(*boxes):
+        assert not one.overlaps(other)
+
+
+def test_words_written_from_right_to_left_stand_so():
+    word, other = "\u05e9\u05d1\u05ea", "\u05d0\u05d1"
+    (axes,) = panels(attention_figure([AttentionMap([word, other], "x", [[0.75, 0.25]])]))
+    below = [text for text in axes.texts if text.get_rotation() == 90]
+    below = sorted(below, key=lambda text: text.get_position()[0])
+    assert [text.get_text().strip(RIGHT_TO_LEFT_MARK) for text in below] == [other, word]
+    np.testing.assert_allclose(axes.collections[0].get_array(), [[0.25, 0.75]])
+
+
+def test_every_head_of_every_layer_gets_its_map_without_padding():
+    weights = np.random.default_rng(0).random((2, 3, 5, 7))
+    weights[..., 4:] = 0
+    weights /= weights.sum(axis=-1, keepdims=True)
+    maps = maps_of_heads(weights, ["a", "b", "c", "d"], "xyz")
+    titles = [f"layer {layer}, head {head}" for layer in range(2) for head in range(3)]
+    assert [each.title for each in maps] == titles
+    np.testing.assert_array_equal(maps[4].weights, weights[1, 1, :3, :4])
+    [one] = maps_of_heads(weights, "abcd", "xyz", layer=1, head=2)
+    np.testing.assert_array_equal(one.weights, weights[1, 2, :3, :4])
+    [mean] = maps_of_heads(weights, "abcd", "xyz", layer=0, head="mean")
+    np.testing.assert_allclose(mean.weights, weights[0, :, :3, :4].mean(axis=0))
+    assert mean.title == "layer 0, mean of heads"
+    [itself] = maps_of_heads(np.eye(4), "abcd")
+    assert itself.target == itself.source == "abcd" and itself.line == "abcd"
+
+
+def test_a_head_that_is_not_there_is_refused():
+    weights = np.full((2, 3, 2, 2), 0.5)
+    message = r'^maps_of_heads: head must be from 0 to 2, "mean" or None for all; received 3\.$'
+    with pytest.raises(ValueError, match=message):
+        maps_of_heads(weights, "ab", head=3)
+    message = r"^maps_of_heads: layer must be from 0 to 1 or None for all; received 'last'\.$"
+    with pytest.raises(ValueError, match=message):
+        maps_of_heads(weights, "ab", layer="last")
+    message = r"^maps_of_heads: weights must have shape .* of one example; received \(3, 2, 2\)\.$"
+    with pytest.raises(ValueError, match=message):
+        maps_of_heads(weights[0], "ab")
 
 
 def test_cells_are_square():
@@ -136,8 +201,12 @@ def test_the_scale_ends_at_the_largest_weight():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("", "xy", np.zeros((2, 0))), r"source must hold at least one character; received ''\."),
-        (("abc", "", np.zeros((0, 3))), r"target must hold at least one character; received ''\."),
+        (("", "xy", np.zeros((2, 0))), r"source must hold .* character, or strings; received ''\."),
+        (
+            ("abc", "", np.zeros((0, 3))),
+            r"target must hold .* character, or strings; received ''\.",
+        ),
+        (("abc", [1, 2], np.eye(3)[:2]), r"target must hold .* or strings; received \(1, 2\)\."),
         (
             ("abc", "xy", np.full((3, 2), 0.5)),
             r"weights must have shape \(len\(target\), len\(source\)\) = \(2, 3\); "

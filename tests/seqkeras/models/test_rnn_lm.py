@@ -106,7 +106,10 @@ def test_a_model_step_by_step_is_all_at_once(case):
 def test_beams_do_not_meet(case):
     model, token_ids = case.build(), case.inputs()["token_ids"][:, :3]
     _, start = model.read(token_ids)
-    state = {name: ops.concatenate([each, 2 * each, -each], 1) for name, each in start.items()}
+    state = {
+        name: ops.concatenate([each] * 3 if name == "real" else [each, 2 * each, -each], 1)
+        for name, each in start.items()
+    }
     (logits,), new_state = model.step(token_ids, state)
     for beam in range(3):
         alone = {name: each[:, beam : beam + 1] for name, each in state.items()}

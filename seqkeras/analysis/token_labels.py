@@ -1,0 +1,55 @@
+"""Labels of words and other tokens beside an attention map: at its left, and upright below it.
+
+What no font has is shown by its script's name, a space by its mark; a longer token is cut.
+"""
+
+import math
+
+from matplotlib.font_manager import FontProperties
+
+from seqkeras.analysis.figure_style import INK
+from seqkeras.analysis.labels import SPACE, best_font, readable
+
+SIZE, MOST = 9, 24  # points; characters
+APART = 0.4  # cells between a label and the map
+
+
+def shown(token):
+    """A token in one line of at most `MOST` characters, never empty."""
+    text = "".join(SPACE if each.isspace() else each for each in token) or SPACE
+    return text if len(text) <= MOST else f"{text[: MOST - 1]}…"
+
+
+def draw_below(axes, column, row, token):
+    """Draw a token below a column, read from bottom to top, its end at the map."""
+    _draw(axes, column + 0.5, row + APART, token, rotation=90, ha="center", va="top")
+
+
+def draw_beside(axes, row, token):
+    """Draw a token at the left of a row."""
+    _draw(axes, -APART, row + 0.5, token, ha="right", va="center")
+
+
+def room(figure, tokens, cell):
+    """How many whole cells the longest of some tokens needs.
+
+    Args:
+        figure: that they will be drawn in.
+        tokens: a sequence of strings.
+        cell: pixels.
+    """
+    widths = []
+    for token in set(tokens):
+        text = _draw(figure, 0, 0, token)
+        widths.append(text.get_window_extent().width)
+        text.remove()
+    return math.ceil(max(widths) / cell + 2 * APART)
+
+
+def _draw(where, x, y, token, **options):
+    text = shown(token)
+    font = best_font(text)
+    return where.text(
+        x, y, readable(text, font), color=INK, parse_math=False,
+        font=FontProperties(fname=font, size=SIZE), **options,
+    )  # fmt: skip

@@ -1,0 +1,125 @@
+"""A GPT of a prefix, and one of any order of factorisation."""
+
+import numpy as np
+import pytest
+
+from seqkeras.models import GPT
+from tests.agreement import weights_of
+from tests.arrays import close, numbers, randomize
+from tests.references import transformer as references
+
+SIZES = {"hidden_dim": 6, "num_layers": 2, "num_heads": 3, "feed_forward_dim": 11}
+TOKENS = np.array([[3, 8, 16, 2, 5, 11, 9], [7, 1, 4, 13, 6, 2, 10]])
+ORDER = np.array([[3, 0, 6, 1, 2, 5, 4], [6, 5, 4, 3, 2, 1, 0]])
+PREFIX = np.array([4, 2])
+T = 7
+
+
+def built(mask, **options):
+    model = GPT(17, **SIZES, max_length=13, activation="gelu", mask=mask, **options)
+    model.build()
+    return randomize(model)
+
+
+def expected_logits(model, mask):
+    """Of the (B, T, T) mask, in float64, from the references alone."""
+    E = model.embedding.get_weights()[0].astype("float64")
+    x = E[TOKENS] + model.positions.get_weights()[0][:T]
+    hidden = references.transformer_stack(
+        x,
+        mask,
+        [weights_of(block) for block in model.decoder.blocks],
+        model.decoder.final_norm.get_weights(),
+        pre_norm=True,
+        activation="gelu",
+        epsilon=1e-5,
+    )
+    return hidden @ E.T
+
+
+def mask_of(sees):
+    """A (B, T, T) mask of a rule for row, query and key."""
+    return np.array([[[sees(b, t, s) for s in range(T)] for t in range(T)] for b in range(2)])
+
+
+@pytest.mark.parametrize("window", [None, 2])
+def test_a_prefix_is_read_both_ways_and_what_follows_one_way(window):
+    model = built("prefix", attention_window=window)
+    near = T if window is None else window
+    mask = mask_of(lambda b, t, s: (s <= t or s < PREFIX[b]) and abs(t - s) <= near)
+    logits = model({"token_ids": TOKENS, "prefix_lengths": PREFIX})
+    close(logits, expected_logits(model, mask), rtol=1e-4, atol=1e-5)
+
+
+def test_a_permutation_sees_what_is_earlier_in_its_order():
+    model = built("permutation")
+    ranks = np.argsort(ORDER)
+    mask = mask_of(lambda b, t, s: ranks[b, s] <= ranks[b, t])
+    logits = model({"token_ids": TOKENS, "order": ORDER})
+    close(logits, expected_logits(model, mask), rtol=1e-4, atol=1e-5)
+    lengths = np.array([7, 4])  # what is padded has no weight, wherever it is in the order
+    mask = mask_of(lambda b, t, s: ranks[b, s] <= ranks[b, t] and s < lengths[b])
+    logits = model({"token_ids": TOKENS, "order": ORDER, "lengths": lengths})
+    real = np.arange(T) < lengths[:, None]
+    expected = expected_logits(model, mask)
+    close(numbers(logits)[real], expected[real], rtol=1e-4, atol=1e-5)
+
+
+def test_no_prefix_and_the_order_of_the_text_are_the_causal_model():
+    causal = built("causal")
+    expected = causal({"token_ids": TOKENS})
+    for mask, given in (
+        ("prefix", {"prefix_lengths": np.array([0, 1])}),
+        ("permutation", {"order": np.repeat(np.arange(T)[None], 2, axis=0)}),
+    ):
+        model = built(mask)
+        model.set_weights(causal.get_weights())
+        close(model({"token_ids": TOKENS, **given}), expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("window", [None, 2])
+def test_a_prefix_is_read_and_gone_on_from_step_by_step(window):
+    model = built("prefix", attention_window=window)
+    expected = numbers(model({"token_ids": TOKENS, "prefix_lengths": PREFIX}))
+    prompt = np.where(np.arange(4) < PREFIX[:, None], TOKENS[:, :4], 0)
+    logits, state = model.read(prompt, PREFIX, prefix_lengths=PREFIX)
+    for row, length in enumerate(PREFIX):
+        close(logits[row, :length], expected[row, :length], rtol=1e-4, atol=1e-5)
+    for step in range(3):
+        token_ids = np.take_along_axis(TOKENS, (PREFIX + step)[:, None], axis=1)
+        (logits,), state = model.step(token_ids, state)
+        behind = expected[np.arange(2), PREFIX + step]
+        close(numbers(logits)[:, 0], behind, rtol=1e-4, atol=1e-5)
+
+
+def test_a_prefix_of_a_longer_first_piece_is_read_at_once():
+    model = built("prefix")
+    expected = model({"token_ids": TOKENS, "prefix_lengths": PREFIX})
+    logits, _ = model.read(TOKENS, prefix_lengths=PREFIX)
+    close(logits, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_what_a_mask_has_no_use_for_is_refused():
+    with pytest.raises(
+        ValueError, match=r"^GPT: mask must be one of \['causal', .*; rec.* 'xl'\.$"
+    ):
+        GPT(17, **SIZES, max_length=13, mask="xl")
+    message = r"GPT: inputs must hold \['prefix_lengths'\]; received \['token_ids'\]\."
+    with pytest.raises(ValueError, match=message):
+        built("prefix")({"token_ids": TOKENS})
+    message = r"GPT: inputs must be among .*; received \['order'\], which nobody reads\."
+    with pytest.raises(ValueError, match=message):
+        built("causal")({"token_ids": TOKENS, "order": ORDER})
+    message = (
+        r"order must have shape \(batch, length\), the order of the tokens of token_ids \(2, 7\)"
+    )
+    with pytest.raises(ValueError, match=message):
+        built("permutation")({"token_ids": TOKENS, "order": ORDER[:, :3]})
+    message = r"^GPT: prefix_lengths must be of the first piece.*; .* for {}, behind {} tokens\.$"
+    causal = built("causal")
+    with pytest.raises(ValueError, match=message.format("'causal'", 0)):
+        causal.read(TOKENS, prefix_lengths=PREFIX)
+    model = built("prefix")
+    _, state = model.read(TOKENS[:, :3])
+    with pytest.raises(ValueError, match=message.format("'prefix'", 3)):
+        model.read(TOKENS[:, 3:], state=state, prefix_lengths=PREFIX)
