@@ -120,6 +120,11 @@ def _parser():
         help="also one ONNX file from token ids to token ids, for hosts that are not Python",
     )
     parser.add_argument(
+        "--attention-heads",
+        action="store_true",
+        help="the graphs of a translator can also give the attention of each head of each layer",
+    )
+    parser.add_argument(
         "--portable",
         action="store_true",
         help="standard ONNX operators only, for runtimes other than onnxruntime",
@@ -182,6 +187,7 @@ def _export(options, interrupts):
                 portable=options.portable,
                 generate_in_graph=options.generate_in_graph,
                 strings=options.strings,
+                attention_heads=options.attention_heads,
             ),
         )
     except OpError as error:  # of the file system, as TensorFlow has it

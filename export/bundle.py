@@ -50,6 +50,7 @@ class Options:
         generate_in_graph: also one graph from token ids to token ids.
         saved_models: whether there are SavedModels beside the graphs.
         strings: whether one of them takes strings.
+        attention_heads: whether a translator's graphs can give the attention of each head.
 
     Raises:
         ValueError: if they can not be had of any model.
@@ -61,6 +62,7 @@ class Options:
     generate_in_graph: bool = False
     saved_models: bool = True
     strings: bool = True
+    attention_heads: bool = False
 
     def __post_init__(self):
         for each in self.precisions:
@@ -137,7 +139,21 @@ class _Bundle:
             decoding=contents.decoding,
             pipeline=contents.record.pipeline,
             constraint=contents.constraint,
+            attention_heads=self._heads(contents.model),
         )
+
+    def _heads(self, model):
+        """Whether the attention of each head is asked for.
+
+        Raises:
+            ExportError: if it is, and there is none.
+        """
+        if self.options.attention_heads and not getattr(model, "attends", False):
+            raise ExportError(
+                f"a {type(model).__name__} has no decoder that attends to a source; leave out "
+                "--attention-heads."
+            )
+        return self.options.attention_heads
 
     def require_fit(self, run):
         """Raise an ExportError, with every reason, unless what is asked for can be made and served.

@@ -21,7 +21,8 @@ class Translation:
         text: the answer.
         score: its total log-probability, divided by the length penalty (`decoding`).
         attention: None, or on request a (T, S) float32 array: for each target token of `text`,
-            the weight of each source token. Rows sum to 1.
+            the weight of each source token. Rows sum to 1. Of each head of each layer it is (L, N,
+            T, S).
         alternatives: with n_best > 1, the other answers, the better one first.
         source_tokens, target_tokens: the tokens of the columns and rows of `attention`; empty
             without it.

@@ -20,6 +20,9 @@ from .reprs import with_shapes
 
 CANDIDATES = ("candidate_log_probs", "candidate_ids")
 ATTENTION, LOGITS = "attention_weights", "logits"
+HEADS = "attention_heads"  # of each layer
+# What the option attention wants.
+SHOWN: dict[bool | str, list[str]] = {False: [], True: [ATTENTION], "heads": [HEADS]}
 CACHE_LENGTH = "past_length"  # the axis by which a graph's input is a cache
 
 
@@ -68,6 +71,7 @@ class EncoderDecoder:
         inputs = {"token_ids", "lengths"}
         self._encoder = open_session(folder, manifest, "encoder", runtime, inputs, {*self._given})
         self.vocab_size, self.attends = self._decoder.vocab_size, self._decoder.attends
+        self.attends_by_heads = self._decoder.attends_by_heads
 
     def __repr__(self) -> str:
         return f"EncoderDecoder({self._encoder!r}, {self._decoder.session!r})"
@@ -90,13 +94,21 @@ class EncoderDecoder:
         beam_index: np.ndarray,
         k: int,
         state: State,
-        attention: bool = False,
+        attention: bool | str = False,
     ) -> tuple[Candidates, State]:
-        """One step of decoding: `serving.decoding` says what goes in and out."""
+        """One step of decoding: `serving.decoding` says what goes in and out.
+
+        Args:
+            attention: whether to return attention weights; "heads": those of each head.
+        """
         return self._decoder.step(token_ids, beam_index, k, state, attention)
 
     def step_to_logits(
-        self, token_ids: np.ndarray, beam_index: np.ndarray, state: State, attention: bool = False
+        self,
+        token_ids: np.ndarray,
+        beam_index: np.ndarray,
+        state: State,
+        attention: bool | str = False,
     ) -> tuple[np.ndarray, np.ndarray | None, State]:
         """One step, as `serving.decoding.Chosen` takes it."""
         return self._decoder.step_to_logits(token_ids, beam_index, state, attention)
@@ -166,7 +178,7 @@ class _Decoder:
         )
         graph = runtime.graphs_of(manifest)[role]
         outputs = {spec.name: spec for spec in graph.outputs}
-        self.attends = ATTENTION in outputs
+        self.attends, self.attends_by_heads = ATTENTION in outputs, HEADS in outputs
         self.vocab_size = outputs[LOGITS].shape[-1]
         if not manifest.beam_state or not isinstance(self.vocab_size, int):
             raise BundleError(
@@ -201,12 +213,12 @@ class _Decoder:
         return State(beam, caches, given, batch_size)
 
     def step(self, token_ids, beam_index, k, state, attention=False):
-        wanted = [*CANDIDATES, *([ATTENTION] if attention else [])]
+        wanted = [*CANDIDATES, *SHOWN[attention]]
         found, state = self._run(token_ids, beam_index, min(k, self.vocab_size), state, wanted)
         return Candidates(*found), state
 
     def step_to_logits(self, token_ids, beam_index, state, attention=False):
-        wanted = [LOGITS, *([ATTENTION] if attention else [])]
+        wanted = [LOGITS, *SHOWN[attention]]
         (logits, *weights), state = self._run(token_ids, beam_index, 1, state, wanted)
         return logits, weights[0] if weights else None, state
 

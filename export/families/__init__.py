@@ -32,7 +32,15 @@ class Parts:
     state: tuple[StateEntry, ...] = ()
 
 
-def parts_of(model, inputs=None, max_length=None, decoding=None, pipeline=None, constraint=None):
+def parts_of(
+    model,
+    inputs=None,
+    max_length=None,
+    decoding=None,
+    pipeline=None,
+    constraint=None,
+    attention_heads=False,
+):
     """What leaves of a Keras model.
 
     Args:
@@ -44,6 +52,7 @@ def parts_of(model, inputs=None, max_length=None, decoding=None, pipeline=None, 
         constraint: a `seqkeras.decoding.Constraint` of what the SavedModel generates, or None.
         pipeline: name of the one that will serve it, which says what a model that is none of ours
             is called with.
+        attention_heads: whether a step of an encoder-decoder gives the attention of each head.
 
     Raises:
         ValueError: if it is not known what the model is called with, it can not be called so, or it
@@ -52,7 +61,7 @@ def parts_of(model, inputs=None, max_length=None, decoding=None, pipeline=None, 
     if _has_all(model, ENCODER_DECODER):
         return Parts(
             "encoder-decoder",
-            decoders.encoder_decoder_graphs(model),
+            decoders.encoder_decoder_graphs(model, attention_heads),
             saved_models.encoder_decoder(model, max_length, decoding, constraint),
             decoders.state_entries(model),
         )

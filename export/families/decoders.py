@@ -17,11 +17,15 @@ SOURCE = (
 )
 
 
-def encoder_decoder_graphs(model):
+def encoder_decoder_graphs(model, attention_heads=False):
     """The graphs of an encoder-decoder by role: "encoder" and "decoder_step".
 
     The encoder returns the state before the first step, with one beam, but for caches, which begin
     empty.
+
+    Args:
+        model: the encoder-decoder.
+        attention_heads: whether a step gives the weights of each head of each layer too.
     """
     state = _State(model)
 
@@ -32,7 +36,9 @@ def encoder_decoder_graphs(model):
     outputs = [*state.beam_specs("batch", 1), *state.source_specs]
     return {
         "encoder": Signature(encoder, SOURCE, outputs),
-        "decoder_step": _decoder_step(model, state, model.target_vocab_size),
+        "decoder_step": _decoder_step(
+            model, state, model.target_vocab_size, attention_heads=attention_heads
+        ),
     }
 
 
@@ -95,18 +101,24 @@ class _State:
         return state
 
 
-def _decoder_step(model, state, vocab_size, several=False):
+def _decoder_step(model, state, vocab_size, several=False, attention_heads=False):
     """A step of every beam.
 
     It takes the last token of every beam, or with `several` some tokens of each; `beam_index`,
     which row of the previous per-beam state, flattened, each beam continues: reordering, widening
     and dropping are one gather; `k`; and the state. It returns the k best candidates of every beam,
-    attention weights if the model attends, and the new per-beam state.
+    attention weights if the model attends, with `attention_heads` those of each head of each layer
+    too, and the new per-beam state.
     """
     attends = getattr(model, "attends", False)
     weights_shape = ("batch", "beam", "source_length")
     weights_specs = [TensorSpec("attention_weights", "float32", weights_shape)] if attends else []
     advance = model.read_beams if several else model.step
+    heads_specs = []
+    if attention_heads:
+        shape = ("batch", "beam", *model.attention_heads, "source_length")
+        heads_specs = [TensorSpec("attention_heads", "float32", shape)]
+        advance = _with_their_mean(model.step_by_heads)
 
     def decoder_step(token_ids, beam_index, k, **entries):
         (logits, *weights), after = advance(token_ids, state.reordered(entries, beam_index))
@@ -115,7 +127,10 @@ def _decoder_step(model, state, vocab_size, several=False):
             "candidate_log_probs": log_probs,
             "candidate_ids": ops.cast(ids, "int64"),
             "logits": logits,
-            **{spec.name: each for spec, each in zip(weights_specs, weights, strict=True)},
+            **{
+                spec.name: each
+                for spec, each in zip(weights_specs + heads_specs, weights, strict=True)
+            },
             **{f"next_{entry.name}": after[entry.name] for entry in [*state.beams, *state.caches]},
         }
 
@@ -135,7 +150,18 @@ def _decoder_step(model, state, vocab_size, several=False):
             TensorSpec("candidate_ids", "int64", ("batch", "beam", "k")),
             TensorSpec("logits", "float32", ("batch", "beam", vocab_size)),
             *weights_specs,
+            *heads_specs,
             *state.beam_specs("batch", "beam", prefix="next_"),
             *state.cache_specs("rows", "total_length", prefix="next_"),
         ],
     )
+
+
+def _with_their_mean(step):
+    """A step that gives the mean of the last layer's heads before all heads."""
+
+    def advance(token_ids, state):
+        (logits, heads), state = step(token_ids, state)
+        return (logits, ops.mean(heads[:, :, -1], axis=2), heads), state
+
+    return advance

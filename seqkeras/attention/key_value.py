@@ -75,9 +75,13 @@ class PastAttention(keras.layers.Layer):
         require_sequence(self, sequence=sequence.shape)
         require_mask(self, mask, sequence.shape)
         real = ops.ones(ops.shape(sequence)[:2], "bool") if mask is None else mask
-        (sequence,) = without_padding(mask, sequence)
+        (sequence,) = without_padding(mask, ops.cast(sequence, self.compute_dtype))
         key, value, predict = self._parts(sequence)
-        present = {"keys": ops.matmul(key, self.key_kernel), "values": value, "real": real}
+        present = {
+            "keys": ops.matmul(key, self._cast(self.key_kernel)),
+            "values": value,
+            "real": real,
+        }
         whole = {
             name: ops.concatenate([ops.cast(state[name], each.dtype), each], axis=1)
             for name, each in present.items()
@@ -111,6 +115,10 @@ class PastAttention(keras.layers.Layer):
         output, weights, state = self.read(inputs[:, None], state)
         return (output[:, 0], weights[:, 0]), state
 
+    def _cast(self, weight):
+        """What Keras does in `call` alone, and not where a model calls `read` and `step`."""
+        return ops.cast(weight, self.compute_dtype)
+
     def _parts(self, states):
         parts = ops.split(states, self.num_parts, axis=-1)
         return parts[0], parts[1], parts[-1]
@@ -129,12 +137,15 @@ class PastAttention(keras.layers.Layer):
 
     def _attend(self, key, predict, past_keys, past_values, past_real):
         """(B, T, U) present parts and (B, T, L, ·) past ones to outputs and weights."""
-        query = ops.matmul(key, self.query_kernel)[:, :, None]
-        scores = ops.matmul(ops.tanh(past_keys + query), self.scale)[..., 0]  # (B, T, L)
+        query = ops.matmul(key, self._cast(self.query_kernel))[:, :, None]
+        scores = ops.matmul(ops.tanh(past_keys + query), self._cast(self.scale))[
+            ..., 0
+        ]  # (B, T, L)
         weights = masked_softmax(scores, past_real)
         context = ops.matmul(weights[:, :, None], past_values)[:, :, 0]  # (B, T, U)
         output = ops.tanh(
-            ops.matmul(context, self.context_kernel) + ops.matmul(predict, self.predict_kernel)
+            ops.matmul(context, self._cast(self.context_kernel))
+            + ops.matmul(predict, self._cast(self.predict_kernel))
         )
         return output, weights
 

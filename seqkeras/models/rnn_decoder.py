@@ -161,14 +161,23 @@ class RNNDecoder(keras.layers.Layer):
 
     def step(self, token_ids, state):
         """One step of every beam: (B, K) last tokens -> ((logits, weights if any), new state)."""
+        (logits, weights), state = self._step(token_ids, state)
+        if weights is not None and len(weights.shape) == 4:
+            weights = ops.mean(weights, axis=1)
+        return (logits, *(() if weights is None else (weights,))), state
+
+    def step_by_heads(self, token_ids, state):
+        """As `step`, but with the weights (B, K, 1, N, S) of each head."""
+        (logits, weights), state = self._step(token_ids, state)
+        weights = weights if len(weights.shape) == 4 else weights[:, None]  # (B, N, K, S)
+        return (logits, ops.transpose(weights, (0, 2, 1, 3))[:, :, None]), state
+
+    def _step(self, token_ids, state):
         state = {name: ops.convert_to_tensor(each) for name, each in state.items()}
         embedded = self._embed(token_ids, training=False)
         features, weights, state = self.advance(embedded, state, self._run_beams)
-        if weights is not None and len(weights.shape) == 4:
-            weights = ops.mean(weights, axis=1)
-        others = () if weights is None else (weights,)
         logits = without(self._logits(features, training=False), self.never_generated)
-        return (logits, *others), state
+        return (logits, weights), state
 
     def attention_weights(self, target_ids, state):
         """(B, 1, N, T, S): how much each head attends to the source at each step, one by one.

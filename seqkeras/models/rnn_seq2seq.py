@@ -319,6 +319,15 @@ class RNNSeq2Seq(TokenModel):
         require_ids(self, "token_ids", token_ids, *self.id_limits["target_ids"])
         return self.decoder.step(token_ids, state)
 
+    def step_by_heads(self, token_ids, state):
+        """As `step`, but with the weights (B, K, 1, N, S) of each head."""
+        return self.decoder.step_by_heads(token_ids, state)
+
+    @property
+    def attention_heads(self):
+        """How many layers attend to the source, and with how many heads each."""
+        return 1, getattr(self.decoder.attention, "num_heads", 1)
+
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
         """The loss that `compile` names; with hard attention training adds REINFORCE's gradient.
 

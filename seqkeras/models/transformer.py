@@ -277,11 +277,27 @@ class Transformer(TokenModel):
             `NEVER` for what is never generated; the weights are the last block's, the mean of its
             heads.
         """
+        (logits, heads), state = self._step(token_ids, state)
+        return (logits, ops.mean(heads[-1], axis=1)[:, :, 0]), state
+
+    def step_by_heads(self, token_ids, state):
+        """As `step`, but with the weights (B, K, L, N, S) of each head of each block."""
+        (logits, heads), state = self._step(token_ids, state)
+        heads = ops.stack([each[:, :, :, 0] for each in heads], axis=1)  # (B, L, N, K, S)
+        return (logits, ops.transpose(heads, (0, 3, 1, 2, 4))), state
+
+    @property
+    def attention_heads(self):
+        """How many layers attend to the source, and with how many heads each."""
+        return self.stack_options["num_layers"], self.stack_options["num_heads"]
+
+    def _step(self, token_ids, state):
+        """Logits (B, K, V) and the list of the blocks' weights (B, N, K, 1, S), and the state."""
         positions = self.positions(state["position"][..., None])  # (B, K, 1, D)
         embedded = self.target_embedding(token_ids[..., None]) + positions
-        hidden, weights, state = self.decoder.read(embedded, state, state["source_mask"])
+        hidden, heads, state = self.decoder.read(embedded, state, state["source_mask"])
         logits = without(self._logits(hidden[:, :, 0]), self.never_generated)
-        return (logits, weights[:, :, 0]), state
+        return (logits, heads), state
 
     def _logits(self, hidden):
         logits = self.output_embedding.logits(hidden)

@@ -152,8 +152,8 @@ class DecoderBlock(Block):
                 None.
 
         Returns:
-            (B, K, T, D); the (B, K, T, S) attention to the source, the mean of the heads, or None;
-            and the new cache.
+            (B, K, T, D); the (B, N, K, T, S) attention of each head to the source, or None; and the
+            new cache.
         """
         beams = ops.shape(sequence)[:3]
         x = ops.reshape(sequence, (-1, beams[2], self.hidden_dim))  # (BK, T, D)
@@ -167,8 +167,9 @@ class DecoderBlock(Block):
             )  # (B, KT, D): each beam is some query positions
             mask = None if encoded_mask is None else encoded_mask[:, None]
             y = self.cross_attention.attend(h, *prepared, attention_mask=mask)
-            weights = ops.mean(self.cross_attention.weigh(h, prepared[0], mask), axis=1)
-            weights = ops.reshape(weights, (*beams, ops.shape(weights)[-1]))
+            weights = self.cross_attention.weigh(h, prepared[0], mask)  # (B, N, KT, S)
+            shape = (beams[0], self.num_heads, *beams[1:], ops.shape(weights)[-1])
+            weights = ops.reshape(weights, shape)
             x = self._leave(self.cross_norm, x, ops.reshape(y, ops.shape(x)))
         return ops.reshape(self._feed(x), (*beams, self.hidden_dim)), weights, cache
 
@@ -368,14 +369,14 @@ class Decoder(keras.layers.Layer):
                 to each other; None for none.
 
         Returns:
-            (B, K, T, D); the last block's (B, K, T, S) attention to the source, the mean of its
-            heads, or None; and the new state.
+            (B, K, T, D); a list of each block's (B, N, K, T, S) attention to the source, empty
+            without cross-attention; and the new state.
 
         Raises:
             ValueError: if the cache is full; in a traced graph, where that is not known, tokens
                 that do not fit are not kept.
         """
-        positions, after, weights = state["position"], dict(state), None
+        positions, after, attended = state["position"], dict(state), []
         self._require_room(positions, sequence.shape[2], state["key_0"].shape[-2])
         for level, block in enumerate(self.blocks):
             names = f"key_{level}", f"value_{level}"
@@ -387,11 +388,12 @@ class Decoder(keras.layers.Layer):
                 sequence, positions, cache, prepared, encoded_mask, prefix_lengths
             )
             after |= dict(zip(names, cache, strict=True))
+            attended += [] if weights is None else [weights]
         if self.final_norm is not None:
             sequence = self.final_norm(sequence)
         taken = ops.shape(sequence)[2] if lengths is None else ops.cast(lengths, "int32")
         after["position"] = positions + taken
-        return sequence, weights, after
+        return sequence, attended, after
 
     def _require_room(self, positions, length, cache_length):
         known = known_numbers(positions)

@@ -101,10 +101,10 @@ def _each(rows):
 
 
 def _rows(attention_weights):
-    """Return None or the (B, K, S) weights as (B * K, S), in the order of `beam_index`."""
+    """Return None or the (B, K, ...) weights as (B * K, ...), in the order of `beam_index`."""
     if attention_weights is None:
         return None
-    return attention_weights.reshape(-1, attention_weights.shape[-1])
+    return attention_weights.reshape(-1, *attention_weights.shape[2:])
 
 
 class _Finished:
@@ -152,17 +152,17 @@ class _Finished:
 
         Args:
             history: for each step the (B, K) tokens chosen, the (B, K) rows of the beams that they
-                continue, and None or the (rows, S) weights with which those beams attended.
+                continue, and None or the (rows, ..., S) weights with which those beams attended.
 
         Returns:
-            (H, T) token ids, and None or (H, T, S) attention weights.
+            (H, T) token ids, and None or (H, T, ..., S) attention weights.
         """
         lengths, last, rows = self.lengths.ravel(), self.last.ravel(), self.rows.flatten()
         token_ids = np.zeros((lengths.size, len(history)), dtype=np.int64)
         weights = None
         if history and history[0][2] is not None:
             first = history[0][2]
-            weights = np.zeros((*token_ids.shape, first.shape[-1]), dtype=first.dtype)
+            weights = np.zeros((*token_ids.shape, *first.shape[1:]), dtype=first.dtype)
         for t, (tokens, parents, attention) in reversed(list(enumerate(history))):
             ends, goes_on = lengths == t + 1, lengths > t + 1
             token_ids[ends, t] = last[ends]

@@ -98,11 +98,11 @@ class Greedy:
         ]
 
     def _weights(self):
-        """Return None or the (sources, T, S) attention weights."""
+        """Return None or the (sources, T, ..., S) attention weights."""
         first = self.attention_weights[0][1] if self.attention_weights else None
         if first is None:
             return None
-        shape = (*self.token_ids.shape, first.shape[-1])
+        shape = (*self.token_ids.shape, *first.shape[2:])
         weights = np.zeros(shape, dtype=first.dtype)
         for t, (sources, attention) in enumerate(self.attention_weights):
             weights[sources, t] = attention[:, 0]

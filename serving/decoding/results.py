@@ -14,7 +14,8 @@ class Candidates:
     Attributes:
         log_probs: (B, K, C), descending.
         token_ids: (B, K, C).
-        attention_weights: (B, K, S), or None if they were not asked for.
+        attention_weights: (B, K, S), of each head (B, K, L, N, S), or None if they were not asked
+            for.
     """
 
     log_probs: np.ndarray
@@ -29,7 +30,7 @@ class Hypothesis:
     Attributes:
         token_ids: its ids behind the start, those of a prompt too, without <eos>.
         score: the log-probability of what was chosen, divided by the length penalty.
-        attention_weights: None, or (T, S).
+        attention_weights: None, (T, S), or of each head (T, L, N, S).
         ended: whether <eos> ended it, and not its limit.
     """
 

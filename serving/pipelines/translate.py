@@ -71,7 +71,7 @@ class Translate(Pipeline):
         num_beams: int | None = None,
         n_best: int = 1,
         length_penalty: float | None = None,
-        attention: bool = False,
+        attention: bool | str = False,
         early_stopping: bool | str = "never",
         regex: str | None = None,
         choices: Sequence[str] | None = None,
@@ -85,7 +85,9 @@ class Translate(Pipeline):
             num_beams: how many hypotheses to follow; 1: greedy; None: the manifest's default.
             n_best: how many answers to give to each text, at most `num_beams`.
             length_penalty: alpha of GNMT's length penalty; None: the manifest's default.
-            attention: whether to return attention weights, and the tokens that they join, too.
+            attention: whether to return attention weights, and the tokens that they join, too;
+                "heads": those of each head of each layer, if the bundle was exported with
+                --attention-heads.
             early_stopping: "never", False or True, see `serving.decoding.search`.
             regex: a regular expression, which the whole of each answer matches (what it may hold:
                 `serving.text.patterns`); None: the manifest's default. "(?s:.*)" is any text.
@@ -191,8 +193,7 @@ class Translate(Pipeline):
 
     def _step(self, attention, automaton):
         """Return the function of the number of sources that returns their `search`'s step."""
-        if require_flag("Translate: attention", attention) and not self._graphs.attends:
-            raise ValueError("Translate: attention must be False; this model does not attend.")
+        self._require_attention(attention)
         if automaton is None:
             step = functools.partial(self._graphs.step, attention=attention)
             return lambda num_sources: step
@@ -211,6 +212,17 @@ class Translate(Pipeline):
             return Chosen(to_logits, prefix, (), most_probable, constraint)
 
         return constrained
+
+    def _require_attention(self, attention: bool | str) -> None:
+        """Raise a ValueError unless the graphs give what is asked for."""
+        if attention == "heads":
+            if not self._graphs.attends_by_heads:
+                raise ValueError(
+                    'Translate: attention must be False or True, not "heads"; this bundle was '
+                    "exported without --attention-heads."
+                )
+        elif require_flag("Translate: attention", attention) and not self._graphs.attends:
+            raise ValueError("Translate: attention must be False; this model does not attend.")
 
     def _begin(self, step, rows):
         """Return the step, the state and the tokens before the first one."""
@@ -240,10 +252,13 @@ class Translate(Pipeline):
         text = self._detokenizer.text(hypothesis.token_ids)
         if hypothesis.attention_weights is None:
             return Translation(text, hypothesis.score)
+        weights = hypothesis.attention_weights[..., : len(row)]  # without padding
+        if weights.ndim > 2:  # (T, L, N, S) of each head
+            weights = weights.transpose(1, 2, 0, 3)
         return Translation(
             text,
             hypothesis.score,
-            attention=hypothesis.attention_weights[:, : len(row)].copy(),  # without padding
+            attention=weights.copy(),
             source_tokens=tuple(row.tokens),
             target_tokens=tuple(map(self._target.token_of, hypothesis.token_ids)),
         )

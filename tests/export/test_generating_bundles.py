@@ -43,6 +43,7 @@ def test_one_graph_generates_what_serving_answers_and_its_weights_lie_once(
 ):
     inputs = run_of(make, tmp_path / "run")
     options = Options(precisions, 1.0, not precisions, generate_in_graph=True, saved_models=False)
+    options = dataclasses.replace(options, attention_heads=make is translate)
     manifest = export(tmp_path / "run", tmp_path / "bundle", options=options)
     assert 0 < manifest.parity["onnx_generate_difference"] <= 1e-4
     assert 0 < manifest.parity["onnx_beam_difference"] <= 1e-4
@@ -58,6 +59,11 @@ def test_one_graph_generates_what_serving_answers_and_its_weights_lie_once(
     session = onnxruntime.InferenceSession(tmp_path / "bundle" / graph.file)
     found = session.run(None, {"token_ids": token_ids, "lengths": lengths})
     answers = pipeline(inputs)
+    if make is translate:
+        shown = pipeline(inputs[0], attention="heads")
+        assert shown.text == answers[0].text
+        assert shown.attention.shape[:2] == (2, 2)  # layers, heads
+        assert shown.attention.shape[3] == len(shown.source_tokens)
     *_, tokenizer = (
         read_tokenizer(tmp_path / "bundle" / path) for path in manifest.tokenizers.values()
     )

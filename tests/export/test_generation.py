@@ -23,6 +23,8 @@ MODELS = {
     "rnn": lambda: RNNSeq2Seq(V, V, 13, 8, 11),
     "qrnn": lambda: RNNSeq2Seq(V, V, 13, 8, 11, cell="qrnn", decoder_cell="gru"),
     "gpt": lambda: GPT(V, 24, 2, 3, 40, LONGEST),
+    "gpt, restricted": lambda: GPT(V, 24, 2, 3, 40, LONGEST, attention_window=2),
+    "key-value": lambda: RNNLanguageModel(V, 13, 12, attention="key_value", attention_window=2),
     "rnn language model": lambda: RNNLanguageModel(V, 13, 11, num_layers=2),
 }
 ENCODER_DECODERS = ("transformer", "rnn")

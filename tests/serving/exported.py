@@ -26,7 +26,7 @@ def export_graphs(folder, parts):
     }
 
 
-def write_bundle(folder, model, pipeline, tokenizers, **changes):
+def write_bundle(folder, model, pipeline, tokenizers, attention_heads=False, **changes):
     """Write the bundle of `model` into `folder`.
 
     Args:
@@ -34,9 +34,15 @@ def write_bundle(folder, model, pipeline, tokenizers, **changes):
         model: a built Keras model of `seqkeras.models`.
         pipeline: the name of the pipeline.
         tokenizers: role -> tokenizer.
+        attention_heads: as of `parts_of`.
         changes: fields of the manifest.
     """
     fields = {"limits": Limits(16, 16), "decoding": DecodingDefaults()} | changes
-    parts = parts_of(model, max_length=fields["limits"].target_length, decoding=fields["decoding"])
+    parts = parts_of(
+        model,
+        max_length=fields["limits"].target_length,
+        decoding=fields["decoding"],
+        attention_heads=attention_heads,
+    )
     graphs = export_graphs(folder, parts)
     return write(folder, pipeline, graphs, tokenizers, state=parts.state, **fields)

@@ -54,7 +54,7 @@ def test_some_tokens_at_a_time_are_all_at_once(pieces, pre_norm, window):
     for length in pieces:
         piece = sequence[:, None, start : start + length]
         output, weights, state = layer.read(piece, state, mask)
-        assert weights.shape == (B, 1, length, S)
+        assert [each.shape for each in weights] == [(B, 3, 1, length, S)] * L
         outputs.append(numbers(output)[:, 0])
         start += length
     close(
@@ -84,19 +84,20 @@ def test_beams_share_the_source_and_do_not_meet():
         alone |= sources | {"position": positions[:, one]}
         output, weight, later = numbers(layer.read(tokens[:, one], alone, mask))
         close(output, outputs[:, one], rtol=1e-4, atol=1e-5)
-        close(weight, weights[:, one], rtol=1e-4, atol=1e-5)
+        for own, every in zip(weight, weights, strict=True):
+            close(own, every[:, :, one], rtol=1e-4, atol=1e-5)
         for name in (*caches, "position"):
             close(later[name], after[name][:, one], rtol=1e-4, atol=1e-5)
 
 
-def test_the_weights_are_the_last_blocks_over_what_is_real():
+def test_the_weights_of_every_head_are_over_what_is_real():
     layer = decoder()
     state = layer.initial_cache(B, C) | layer.prepare(floats(B, S, 17))
     mask = right_padded([7, 4], S)
     _, weights, _ = layer.read(floats(B, 1, 1, 15), state, mask)
-    weights = numbers(weights)[:, 0, 0]
-    assert np.all(weights[~mask] == 0)
-    close(weights.sum(axis=-1), np.ones(B))
+    for each in numbers(weights):
+        assert np.all(each[..., 0, 0, :].transpose(0, 2, 1)[~mask] == 0)
+        close(each.sum(axis=-1), np.ones((B, 3, 1, 1)))
 
 
 def test_the_state_is_what_the_entries_say():
