@@ -233,7 +233,7 @@ def _report(bundle, manifest, seconds):
         f"{one_line(bundle)}: made in {seconds:.0f} s; {what} within {max(differences):.1e} of "
         f"Keras{strings}, on {parity['examples']} real inputs"
     )
-    print(f"next: {one_line(command(bundle, manifest.examples[0]))}")
+    print(f"next: {one_line(command(bundle, manifest.examples))}")
 
 
 if __name__ == "__main__":

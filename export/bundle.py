@@ -6,6 +6,7 @@ import datetime
 import importlib.metadata
 from pathlib import Path
 
+import numpy as np
 import tensorflow as tf
 
 import seqkeras
@@ -33,10 +34,12 @@ from serving.manifest import (
     describe_files,
     write_manifest,
 )
+from serving.printing import as_content
 
 LIBRARIES = ("tensorflow", "keras", "tf2onnx", "onnx", "onnxruntime", "numpy")
 KINDS = {"Translate": "encoder-decoder", "Generate": "language model"}  # all others: one go
 GENERATE = "generate"
+MOST_SHOWN, MOST_NUMBERS = 64, 20_000  # inputs in a manifest, and the numbers that these hold
 
 
 @dataclasses.dataclass(frozen=True)
@@ -112,6 +115,19 @@ def export(run, bundle, overwrite=False, say=lambda line: None, options=Options(
     return manifest
 
 
+def _shown(inputs):
+    """The first inputs as JSON holds them; of arrays as many as have few numbers together."""
+    shown, room = [], MOST_NUMBERS
+    for value in inputs[:MOST_SHOWN]:
+        parts = value.values() if isinstance(value, dict) else [value]
+        arrays = [each for each in parts if isinstance(each, np.ndarray)]
+        room -= sum(each.size for each in arrays)
+        if room < 0:
+            break
+        shown.append(as_content(value) if arrays else value)
+    return tuple(shown)
+
+
 @contextlib.contextmanager
 def _leaving(what):
     """Tell of whatever a model's own code raises while it is traced."""
@@ -140,6 +156,7 @@ class _Bundle:
             pipeline=contents.record.pipeline,
             constraint=contents.constraint,
             attention_heads=self._heads(contents.model),
+            tokenizers=contents.tokenizers,
         )
 
     def _heads(self, model):
@@ -224,7 +241,7 @@ class _Bundle:
             "limits": contents.limits,
             "decoding": contents.decoding,
             "state": self.parts.state,
-            "examples": tuple(contents.inputs[:64]),
+            "examples": _shown(contents.inputs),
             "scores": contents.scores,
             "parity": {},
             "settings": record.settings,

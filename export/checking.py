@@ -13,8 +13,9 @@ import keras
 import numpy as np
 
 from export.families.calling import axes_of, reason_of
-from export.families.inputs import FEEDS
+from export.families.inputs import FEEDS, FRAMES, NUMBERS, feeds_of
 from export.families.single import INPUTS
+from export.padding import changed_by_padding, same_rows
 from export.scores import wrong_target
 from export.signatures import to_trace
 from seqkeras.run_checks import (
@@ -34,7 +35,6 @@ from serving.pipelines.model import MASKED
 from serving.text import CharacterTable
 from serving.text.vocabularies import EOS
 
-TOLERANCE = 1e-4
 MOST_TOKENS = 2048  # that a model is tried with
 MOST_PADDED = 64  # that it is tried with, with padding and without
 LOGITS = ("output", "start", "end")  # the settings that name an output of logits
@@ -59,13 +59,23 @@ def require_fit(run, contents, parts, about):
     reasons += _inputs(contents, parts)
     reasons = [f"{RECORD}: {each}" for each in reasons] + [*weight_problems(contents.model)]
     try:
-        pipeline = _pipeline(run, parts, about | {"decoding": _with_known_ids(contents)})
+        calls = []
+        about = about | {"decoding": _with_known_ids(contents)}
+        pipeline = _pipeline(run, parts, about, lambda role, *call: calls.append(call))
     except BundleError as error:
-        reasons.append(_said(error, run, contents.record.pipeline))
+        reasons.append(_said(error, run, contents))
     else:
         reasons += _examples(contents, pipeline)
     if not reasons:
         reasons += _behaviour(contents, parts)
+    if not reasons:
+
+        def answered(inputs):
+            calls.clear()
+            pipeline(inputs)
+            return [*calls]
+
+        reasons += _padding(contents, parts, pipeline, answered)
     if reasons:
         raise ExportError(f"{run}: {'; '.join(dict.fromkeys(reasons))}. Save the run again.")
 
@@ -146,9 +156,16 @@ def _labels(record):
 
 def _inputs(contents, parts):
     """Where what the model takes is not what the pipeline feeds by that name."""
-    feeds = FEEDS.get(contents.record.pipeline, {})
+    feeds = feeds_of(contents.record.pipeline, contents.tokenizers)
     for spec in parts.graphs["model"].inputs if "model" in parts.graphs else ():
         dtype, axes = feeds.get(spec.name, (spec.dtype, spec.shape))
+        if NUMBERS in feeds.values():  # the pipeline refuses the shapes that it does not take
+            if spec.dtype != dtype:
+                yield (
+                    f"{contents.record.pipeline} without a tokenizer feeds {spec.name} as {dtype}; "
+                    f"the model takes {spec.dtype}: give save_run the tokenizer of its ids"
+                )
+            continue
         closed = [own for own, axis in zip(spec.shape, axes) if type(own) is not type(axis)]
         if spec.dtype != dtype or len(spec.shape) != len(axes) or closed:
             yield (
@@ -158,8 +175,8 @@ def _inputs(contents, parts):
             )
 
 
-def _pipeline(run, parts, about):
-    """The pipeline of graphs that are not there yet."""
+def _pipeline(run, parts, about, observe):
+    """The pipeline of graphs that are not there yet; `observe` is as a `Runtime` takes it."""
     graphs = {
         role: Graph(f"onnx/{role}.onnx", tuple(each.inputs), tuple(each.outputs))
         for role, each in parts.graphs.items()
@@ -171,21 +188,27 @@ def _pipeline(run, parts, about):
         files=dict.fromkeys(files, FileEntry(0, "0" * 64)),
         **about,
     )
-    return PIPELINES[manifest.pipeline](run, manifest, _Unmade(graphs=graphs))
+    return PIPELINES[manifest.pipeline](run, manifest, _Unmade(observe=observe, parts=parts.graphs))
 
 
 @dataclasses.dataclass(frozen=True)
 class _Unmade(Runtime):
-    """A runtime whose sessions take and give what `graphs`, by role, say, and can not run."""
+    """A runtime of graphs that are not there: in their place Keras runs the model's `parts`."""
 
-    graphs: dict = dataclasses.field(default_factory=dict)
+    parts: dict = dataclasses.field(default_factory=dict)
 
     def external_files(self, model):
         return ()
 
     def session(self, model):
-        graph = self.graphs[model.stem]
+        graph = self.parts[model.stem]
+
+        def run(names, inputs):
+            found = graph.function(**inputs)
+            return [keras.ops.convert_to_numpy(found[name]) for name in names]
+
         return SimpleNamespace(
+            run=run,
             get_providers=tuple,
             get_inputs=lambda: [_argument(each) for each in graph.inputs],
             get_outputs=lambda: [_argument(each) for each in graph.outputs],
@@ -196,24 +219,26 @@ def _argument(spec):
     return SimpleNamespace(name=spec.name, type=spec.dtype, shape=spec.shape)
 
 
-def _said(error, run, pipeline):
+def _said(error, run, contents):
     """What a pipeline says of a bundle, as a reason against the run."""
+    pipeline = contents.record.pipeline
     text = str(error).removeprefix(f"{run}: ").removeprefix(f"{run}/")
     text = re.sub(r"\.? (Export|Copy)( or export)? (the bundle|it) again\.$", "", text)
     text, taken = re.subn(
         r"onnx/\w+\.onnx is not the \w+ graph expected", f"{pipeline} can not serve the model", text
     )
-    if taken and (feeds := FEEDS.get(pipeline)):
+    if taken and (feeds := feeds_of(pipeline, contents.tokenizers)):
         text += f"; {pipeline} feeds {', '.join(feeds)}: name the model's inputs so"
     text = text.replace(MANIFEST, RECORD).rstrip(".")
     return text if RECORD in text else f"{RECORD}: {text}"
 
 
 def _examples(contents, pipeline):
+    needed = ("text" if "source" in contents.tokenizers else "input"), "target"
     found = [
-        f"{VALIDATION}[{place}]: must have text and target"
+        f"{VALIDATION}[{place}]: must have {' and '.join(needed)}"
         for place, each in enumerate(contents.examples)
-        if contents.record.pipeline == "Translate" and not {"text", "target"} <= set(each)
+        if contents.record.pipeline == "Translate" and not {*needed} <= set(each)
     ]
     for place, value in enumerate(contents.inputs):
         try:
@@ -255,24 +280,61 @@ def _behaviour(contents, parts):
             return
     _, _, activations, alone, padded = answers
     for name in (spec.name for spec in graph.outputs):
-        if not _same_rows(alone[name], padded[name]):
+        if not same_rows(alone[name], padded[name]):
             yield (
                 f"the model's {name} changes with the padding behind a text: leave it out, by "
                 "lengths, by padding_mask, or by Embedding(..., mask_zero=True)"
             )
+    yield from _probabilities(contents, activations, alone)
+
+
+def _probabilities(contents, activations, outputs):
+    """Which outputs are probabilities and should be logits: name -> operator, name -> array."""
+    for name, numbers in outputs.items():
         if _is_of_logits(contents.record, name) and (
-            activations[name] in PROBABILITIES or _are_probabilities(alone[name])
+            activations[name] in PROBABILITIES or _are_probabilities(numbers)
         ):
+            way_out = _without(contents.model, PROBABILITIES.get(activations[name], "softmax"))
             yield (
-                f"the model's {name} are probabilities, and {pipeline} makes them of logits: leave "
-                f"out the {PROBABILITIES.get(activations[name], 'softmax')}"
+                f"the model's {name} are probabilities, and {contents.record.pipeline} makes them "
+                f"of logits: {way_out}"
             )
 
 
-def _same_rows(alone, padded):
-    """Whether an output for some tokens is the same where there is padding behind them."""
-    own = tuple(slice(size) for size in alone.shape)
-    return np.allclose(alone, padded[own], rtol=TOLERANCE, atol=TOLERANCE)
+def _padding(contents, parts, pipeline, answered):
+    """What changes with the padding behind an input; see `export.padding`."""
+    feeds = feeds_of(contents.record.pipeline, contents.tokenizers)
+    if "token_ids" in feeds and "text" in contents.tokenizers:
+        return  # `_behaviour` says it
+    try:
+        changed = changed_by_padding(contents, parts, pipeline, answered)
+        if feeds is FRAMES:
+            [(_, outputs), *_] = answered(contents.inputs[:1])
+            yield from _probabilities(contents, _activations(parts.graphs["model"]), outputs)
+    except Exception as error:  # whatever the model's own code raises
+        yield f"the model must take {VALIDATION}; it says: {reason_of(error)}"
+        return
+    way_out = "leave it out by lengths"
+    if NUMBERS in feeds.values():
+        way_out += (
+            " or padding_mask, or take neither: then inputs of one length alone share a batch"
+        )
+    for name in changed:
+        yield f"the model's {name} changes with the padding behind an input: {way_out}"
+
+
+def _without(model, activation):
+    """How a user takes an activation off a model whose weights stay as they are."""
+    ends = [
+        layer.name
+        for layer in model.layers
+        if getattr(getattr(layer, "activation", None), "__name__", "") == activation
+    ]
+    text = f"leave out the {activation}, in training by from_logits=True of the loss"
+    if len(ends) != 1:
+        return text
+    line = f"model.get_layer({ends[0]!r}).activation = keras.activations.linear"
+    return f"{text}; {line} takes it off a trained model, whose weights stay"
 
 
 def _is_of_logits(record, name):

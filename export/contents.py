@@ -3,16 +3,18 @@
 import dataclasses
 import functools
 import warnings
+import zipfile
 
 import keras
 
 from export.families.calling import build, reason_of
-from export.families.inputs import FEEDS, fed_specs
+from export.families.inputs import by_the_first, candidates, feeds_of
 from export.policies import in_float32, set_float32
 from export.replacing import identity
 from seqkeras import files
 from seqkeras.decoding import Constraint
 from seqkeras.runs import (
+    ARRAYS,
     EXAMPLES,
     MODEL,
     RECORD,
@@ -21,6 +23,7 @@ from seqkeras.runs import (
     RunError,
     RunRecord,
     are_examples,
+    with_arrays,
 )
 from seqkeras.tokenizers import read_tokenizer
 from serving.manifest import DecodingDefaults, Limits, TextPrefix
@@ -93,7 +96,8 @@ def read_contents(run):
     begun = identity(run / RECORD)
     record = RunRecord.read(run)
     parsed = record.parse(run / RECORD)
-    model, policies = _load_model(run / MODEL, record.pipeline, parsed.inputs)
+    feeds = feeds_of(record.pipeline, record.tokenizers)
+    model, policies = _load_model(run / MODEL, feeds, parsed.inputs)
     contents = Contents(
         record=record,
         limits=parsed.limits,
@@ -111,7 +115,7 @@ def read_contents(run):
     return contents
 
 
-def _load_model(path, pipeline, inputs):
+def _load_model(path, feeds, inputs):
     """The model with its weights, and the names of its policies that were not float32.
 
     Optimizer, losses and metrics stay behind: export needs none of them, and their classes may be
@@ -127,7 +131,8 @@ def _load_model(path, pipeline, inputs):
                 model = keras.models.load_model(archive, compile=False)
             policies |= set_float32(model)
             if any("cannot be built automatically" in str(each.message) for each in caught):
-                build(model, inputs or fed_specs(model, FEEDS.get(pipeline, {})))
+                found = [inputs] if inputs else candidates(model, feeds)
+                by_the_first(found, lambda specs: build(model, specs))
                 model.load_weights(archive)
         return model, policies
     except Exception as error:  # whatever a model's own code raises
@@ -150,6 +155,12 @@ def _read_examples(path):
     examples = _read_json(path)
     if not are_examples(examples):
         raise RunError(f"{path}: must be {EXAMPLES}; train again.")
+    try:
+        examples = with_arrays(examples, path.parent)
+    except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
+        raise RunError(
+            f"{path.with_name(ARRAYS)}: can not be read: {error}; train again."
+        ) from error
     return [_with_tuples(each) for each in examples]
 
 

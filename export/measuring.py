@@ -17,6 +17,8 @@ from export.quantize import STEP
 from export.scores import Scores
 from export.tolerances import shortfalls
 from seqkeras.values import NEVER
+from serving.pipelines.arrays import FRAMES, PADDING
+from serving.pipelines.forecast import WINDOW
 
 BATCH = 16
 ROUNDS = 5
@@ -185,6 +187,15 @@ class _OneGo:
         return self.session.run(None, batch)
 
     def answers(self, examples):
+        return [answer for group in self._groups(examples) for answer in self._answers(group)]
+
+    def _groups(self, examples):
+        """The examples, or each alone where the graph can not tell its numbers from padding."""
+        names = {each.name for each in self.session.get_inputs()}
+        padded = names & PADDING or not names & {FRAMES, WINDOW}
+        return [examples] if padded else [[each] for each in examples]
+
+    def _answers(self, examples):
         outputs = self.run(examples)
         return [
             self._answer(example, [output[row] for output in outputs])
@@ -202,6 +213,8 @@ class _OneGo:
             # As long as the example itself: what is behind that is padding.
             output = output[tuple(slice(sizes.get(axis)) for axis in each.shape[1:])]
             if each.name in self.task.logits:
+                if each.shape[-1] == 1:  # the logit of the second of two: that of the first is 0
+                    output = np.concatenate([np.zeros_like(output), output], axis=-1)
                 log_probs.append(_log_softmax(output))
             else:
                 numbers.append(output)
@@ -281,9 +294,10 @@ class _EncoderDecoder(_Steps):
 
     def _encode(self, examples):
         encoder = self.sessions["encoder"]
-        sources = [example["token_ids"] for example in examples]
+        [name] = {each.name for each in encoder.get_inputs()} - {"lengths"}
+        sources = [example[name] for example in examples]
         lengths = np.array([len(each) for each in sources])
-        values = encoder.run(None, {"token_ids": _stack(sources), "lengths": lengths})
+        values = encoder.run(None, {name: _stack(sources), "lengths": lengths})
         return dict(zip([each.name for each in encoder.get_outputs()], values, strict=True))
 
     def _generate(self, examples):

@@ -11,6 +11,8 @@ from export.precision_card import about_precisions
 from seqkeras.tokenizers import CharacterTable, WordTable, read_tokenizer
 from serving.manifest import MANIFEST
 from serving.pipelines.answer import Settings
+from serving.pipelines.arrays import FRAMES
+from serving.pipelines.forecast import WINDOW
 from serving.printing import as_line
 
 TEMPLATE = """# {name}
@@ -70,9 +72,17 @@ MOST_PASTED = 1000  # of an input in a command
 FIRST = "import json; print(json.dumps(json.load(open({path!r}))['examples'][0]))"
 
 
-def command(bundle, example):
-    """A command line that answers an input of the bundle at `bundle`, to be pasted in a shell."""
+def command(bundle, examples):
+    """A command line that answers an input of the bundle at `bundle`, to be pasted in a shell.
+
+    Args:
+        bundle: its folder.
+        examples: the manifest's; where there are none, as arrays are too large, a file is named.
+    """
     predict = f"python -m serving predict {shlex.quote(str(bundle))}"
+    if not examples:
+        return f"{predict} array.npy"
+    example = examples[0]
     if isinstance(example, str) and not example.startswith("-") and example.isprintable():
         return f"{predict} {shlex.quote(example)}"
     text = json.dumps(_short(example), ensure_ascii=False)
@@ -92,9 +102,9 @@ def write(folder, manifest):
         pipeline=manifest.pipeline,
         created=manifest.created,
         version=manifest.versions["seqkeras"],
-        command=command(manifest.name, examples[0]),
+        command=command(manifest.name, examples),
         libraries=_libraries(folder, manifest),
-        example=_in_python(examples[0]),
+        example=_in_python(examples[0]) if examples else "array",
         saved_models=_saved_models(manifest),
         operators=about_operators(folder, manifest),
         answers=_rows((_cell(e), _cell(as_line(a, 1))) for e, a in zip(examples, answers)),
@@ -129,12 +139,8 @@ def _short(value):
 
 def _about_input(folder, manifest):
     tokenizers = {role: read_tokenizer(folder / path) for role, path in manifest.tokenizers.items()}
-    if not tokenizers:
-        shapes = {spec.name: spec.shape for spec in manifest.graphs["model"].inputs}
-        return (
-            f"A series of at most {manifest.limits.source_length} steps, of {shapes['window'][-1]} "
-            "numbers each."
-        )
+    if set(tokenizers) <= {"target"}:
+        return _about_numbers(manifest)
     role, tokenizer = next(iter(tokenizers.items()))
     kinds = [each for each in (CharacterTable, WordTable) if isinstance(tokenizer, each)]
     unit = kinds[0].kind if kinds else "tokens"
@@ -150,6 +156,22 @@ def _about_input(folder, manifest):
 
 def _reads_trees(manifest):
     return manifest.pipeline == "Classify" and "words" in manifest.tokenizers
+
+
+def _about_numbers(manifest):
+    """The shape of an input that is an array."""
+    spec, *_ = [
+        each
+        for graph in manifest.graphs.values()
+        for each in graph.inputs
+        if each.name in (WINDOW, FRAMES)
+    ]
+    length, *sizes = spec.shape[1:]
+    what = "A series" if spec.name == WINDOW else "An array"
+    of = f", each of {' × '.join(map(str, sizes))} numbers" if sizes else ""
+    if isinstance(length, int):
+        return f"{what} of {length} {'steps' if sizes else 'numbers'}{of}."
+    return f"{what} of at most {manifest.limits.source_length} steps{of}."
 
 
 def _limits(manifest, unit):

@@ -164,7 +164,7 @@ def _several(labels):
 def _tags(labels, scheme):
     def may_be(target, row):
         known = isinstance(target, list) and all(each in labels for each in target)
-        return known and len(target) == len(row.places)
+        return known and len(target) == len(getattr(row, "places", row))
 
     return _Kind(
         {"F1 of entities": _entities_f1} if scheme else {"accuracy": _share_of_tags},

@@ -4,12 +4,14 @@ run.json         task; what the bundle's manifest will say of it; written last
 model.keras      the trained model
 tokenizer/       the tokenizers, by their roles: source.json and target.json, or text.json
 validation.json  real inputs with their targets, on which export proves itself
+validation.npz   the inputs of these that are arrays, if there are any
 scores.json      what training measured
 attention.png    where the model looks, for a few examples
 
 `save_run` makes one of any model, however it was trained.
 """
 
+import contextlib
 import dataclasses
 import json
 import shutil
@@ -28,6 +30,7 @@ from serving.text import Pattern
 RECORD = "run.json"
 MODEL = "model.keras"
 VALIDATION = "validation.json"
+ARRAYS = "validation.npz"
 SCORES = "scores.json"
 ATTENTION_MAP = "attention.png"
 CHECKPOINT = "checkpoint.keras"  # only while the run is not finished
@@ -42,6 +45,7 @@ PIPELINES = (
     "FillMask",
     "Forecast",
 )
+ARRAY = "array"  # the only name of a dictionary that stands for an array of `ARRAYS`
 TOKENIZERS = {"source": "tokenizer/source.json", "target": "tokenizer/target.json"}
 
 
@@ -198,11 +202,12 @@ def save_run(
         model: a Keras model that is built.
         pipeline: the class of `serving.pipelines` that will serve it, such as "Classify".
         validation: list of real inputs, on which export proves itself: dictionaries of "input", as
-            the pipeline takes it, and if there is one "target"; of a translation "text" and
-            "target". By targets precisions have a score (what they are: docs/export.md).
+            the pipeline takes it, and if there is one "target"; of a translation of texts "text"
+            and "target". By targets precisions have a score (what they are: docs/export.md).
         limits: dictionary of "source_length" and, where texts are generated, "target_length".
         tokenizers: role -> tokenizer of `seqkeras.tokenizers`: "source" and "target", "text", or
-            "words" of trees, "words" and "characters" of `BiDAF`.
+            "words" of trees, "words" and "characters" of `BiDAF`; of frames none, but for the
+            "target" of a translation.
         task: what the model was trained for, in a word.
         decoding: dictionary of the manifest's `DecodingDefaults`. Without `start_id` or `end_id`
             they are those of the tokenizer (`seqkeras.tokenizers.special_ids`).
@@ -247,7 +252,8 @@ def save_run(
         _plain(folder, "inputs", inputs),
     )
     limits = record.parse(folder).limits
-    validation = _plain(folder, "validation", validation)
+    arrays = {}
+    validation = _plain(folder, "validation", _without_arrays(validation, arrays))
     if not are_examples(validation):
         raise RunError(f"{folder}: validation must be {EXAMPLES}.")
     given = [each["input"] if "input" in each else each["text"] for each in validation]
@@ -265,6 +271,8 @@ def save_run(
                 tokenizers[role].to_file(aside / path)
             model.save(aside / MODEL)
             files.write_json(aside / VALIDATION, validation)
+            if arrays:
+                np.savez(aside / ARRAYS, **arrays)
             files.write_json(aside / SCORES, scores)
             record.write(aside)
             aside.replace(folder)
@@ -294,6 +302,50 @@ def _decoding(folder, model, pipeline, tokenizers, decoding):
 def are_examples(validation):
     """Whether it is what `EXAMPLES` says."""
     return isinstance(validation, list) and bool(validation) and all(map(_is_example, validation))
+
+
+def with_arrays(examples, folder):
+    """The examples of a run folder's `VALIDATION` with those inputs that lie in its `ARRAYS`.
+
+    Raises:
+        OSError, KeyError, ValueError: if that is missing, or no such file.
+    """
+    with contextlib.ExitStack() as stack:
+        arrays = None
+
+        def put(value):
+            nonlocal arrays
+            if not isinstance(value, dict):
+                return value
+            if set(value) != {ARRAY}:
+                return {name: put(each) for name, each in value.items()}
+            if arrays is None:
+                arrays = stack.enter_context(np.load(Path(folder) / ARRAYS, allow_pickle=False))
+            return arrays[value[ARRAY]]
+
+        return [put(each) for each in examples]
+
+
+def _without_arrays(validation, arrays):
+    """The examples, each array of numbers in an input moved to `arrays` and replaced by its name
+    there."""
+
+    def taken(value):
+        if isinstance(value, dict):
+            return {name: taken(each) for name, each in value.items()}
+        if not isinstance(value, np.ndarray) or not value.ndim or value.dtype.kind not in "biuf":
+            return value
+        arrays[f"array_{len(arrays)}"] = value
+        return {ARRAY: f"array_{len(arrays) - 1}"}
+
+    if not isinstance(validation, list):
+        return validation
+    return [
+        {**each, "input": taken(each["input"])}
+        if isinstance(each, dict) and "input" in each
+        else each
+        for each in validation
+    ]
 
 
 def _is_example(value):

@@ -62,7 +62,7 @@ def predict(options):
     for batch in together:
         for given, answer in answered(pipeline, batch, **chosen):
             if in_json:
-                print(as_json({"input": given, **as_content(answer)}))
+                print(as_json({"input": as_content(given), **as_content(answer)}))
             else:
                 _print(as_line(answer, options.n_best or 1))
         sys.stdout.flush()
@@ -78,6 +78,8 @@ def bench(options):
     if options.input:
         with open(options.input, "rb") as stream:
             texts = lines(stream, options.input)
+            if getattr(pipeline, "reads_json", False) and options.input.endswith((".npy", ".npz")):
+                texts = arguments([options.input])
             values = list(_taken(pipeline, options, inputs(pipeline, texts, options.json_input)))
     if not values:
         raise ValueError("bench: there is nothing to answer; name a file of texts with --input.")
@@ -147,7 +149,11 @@ def _predict_parser(prog):
     parser.takes_inputs = True
     parser.add_argument("bundle", metavar="BUNDLE", help="the bundle's folder")
     parser.add_argument(
-        "inputs", metavar="INPUT", nargs="*", default=(), help="none: lines of standard input"
+        "inputs",
+        metavar="INPUT",
+        nargs="*",
+        default=(),
+        help="of arrays JSON or .npy and .npz files; none: lines of standard input",
     )
     _add_common_options(parser)
     form = parser.add_mutually_exclusive_group()

@@ -1,6 +1,7 @@
 """Inputs of a pipeline as the command line has them: arguments, or lines of UTF-8.
 
-A line is a text; or texts with tabs between, for a pipeline that takes several; or JSON.
+A line is a text; or texts with tabs between, for a pipeline that takes several; or JSON. To a
+pipeline that reads arrays it is JSON, or the name of a .npy or .npz file.
 """
 
 from .checks import shown
@@ -39,10 +40,25 @@ def inputs(pipeline, texts, as_json=False):
     """
     fields = getattr(pipeline, "fields", ())
     is_text = not getattr(pipeline, "reads_json", False)
+    if not is_text:
+        yield from _arrays(texts, fields)
+        return
     for where, text in texts:
-        name = f"{where}: {'text' if is_text else 'series'}"
-        value = _columns(text, fields, name) if is_text and not as_json else _from_json(text, name)
+        name = f"{where}: text"
+        value = _columns(text, fields, name) if not as_json else _from_json(text, name)
         yield name, value
+
+
+def _arrays(texts, fields):
+    from .array_files import SUFFIXES, arrays_in  # brings NumPy, which not every command needs
+
+    for where, text in texts:
+        name = f"{where}: {fields[0] if fields else 'frames'}"
+        if not text.endswith(SUFFIXES):
+            yield name, _from_json(text, name)
+            continue
+        for part, value in arrays_in(text, fields):
+            yield f"{name} of {text}{part}", value
 
 
 def taken(pipeline, given, **options):

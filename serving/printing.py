@@ -93,7 +93,9 @@ def _classes(answer):
 
 
 def _tagging(answer):
-    return " ".join(f"{in_line(word.text)}/{in_line(word.tag)}" for word in answer.words)
+    """Words with their tags; frames have no text."""
+    words = ((in_line(word.text), in_line(word.tag)) for word in answer.words)
+    return " ".join(f"{text}/{tag}" if text else tag for text, tag in words)
 
 
 def _embedding(answer):

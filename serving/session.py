@@ -23,6 +23,7 @@ ATTENTION, LOGITS = "attention_weights", "logits"
 HEADS = "attention_heads"  # of each layer
 # What the option attention wants.
 SHOWN: dict[bool | str, list[str]] = {False: [], True: [ATTENTION], "heads": [HEADS]}
+FRAMES = "frames"  # what a graph reads in the place of token ids
 CACHE_LENGTH = "past_length"  # the axis by which a graph's input is a cache
 
 
@@ -49,7 +50,7 @@ class State:
 class EncoderDecoder:
     """An encoder graph, and a decoder graph of one step.
 
-        encoder(token_ids, lengths) -> state
+        encoder(token_ids, lengths) -> state, or encoder(frames, lengths) -> state
         decoder_step(token_ids, beam_index, k, state) -> candidates, state
 
     Args:
@@ -68,7 +69,10 @@ class EncoderDecoder:
         self._decoder = _Decoder(folder, manifest, runtime)
         self._given = [name for name in manifest.beam_state if name not in self._decoder.caches]
         self._given += manifest.source_state
-        inputs = {"token_ids", "lengths"}
+        encoder = runtime.graphs_of(manifest).get("encoder")
+        takes = [spec.name for spec in encoder.inputs] if encoder else ()
+        self._source = FRAMES if FRAMES in takes else "token_ids"
+        inputs = {self._source, "lengths"}
         self._encoder = open_session(folder, manifest, "encoder", runtime, inputs, {*self._given})
         self.vocab_size, self.attends = self._decoder.vocab_size, self._decoder.attends
         self.attends_by_heads = self._decoder.attends_by_heads
@@ -76,16 +80,16 @@ class EncoderDecoder:
     def __repr__(self) -> str:
         return f"EncoderDecoder({self._encoder!r}, {self._decoder.session!r})"
 
-    def encode(self, token_ids: np.ndarray, lengths: np.ndarray) -> State:
+    def encode(self, source: np.ndarray, lengths: np.ndarray) -> State:
         """Return the `State` before the first step.
 
         Args:
-            token_ids: (B, S) int64, padded on the right.
+            source: (B, S) int64 token ids, or (B, S, F) float32 frames, padded on the right.
             lengths: (B,) int64.
         """
-        inputs = {"token_ids": token_ids, "lengths": lengths}
+        inputs = {self._source: source, "lengths": lengths}
         return self._decoder.initial_state(
-            len(token_ids), dict(zip(self._given, self._encoder.run(self._given, inputs)))
+            len(source), dict(zip(self._given, self._encoder.run(self._given, inputs)))
         )
 
     def step(

@@ -6,6 +6,7 @@ import shutil
 
 from seqkeras import files
 from seqkeras.runs import (
+    ARRAYS,
     ATTENTION_MAP,
     CHECKPOINT,
     MODEL,
@@ -20,7 +21,7 @@ OPTIONS = "options.json"
 TOKENIZER = "tokenizer"
 # All that a run writes. The record goes first when a run is removed, so that a killed removal
 # leaves no run that seems finished, and the options never: new ones take their place.
-FILES = (RECORD, CHECKPOINT, MODEL, SCORES, VALIDATION, ATTENTION_MAP)
+FILES = (RECORD, CHECKPOINT, MODEL, SCORES, VALIDATION, ARRAYS, ATTENTION_MAP)
 TOKENIZER_FILES = tuple(f"{role}.json" for role in ROLES)
 
 

@@ -40,6 +40,7 @@ def parts_of(
     pipeline=None,
     constraint=None,
     attention_heads=False,
+    tokenizers=None,
 ):
     """What leaves of a Keras model.
 
@@ -53,6 +54,8 @@ def parts_of(
         pipeline: name of the one that will serve it, which says what a model that is none of ours
             is called with.
         attention_heads: whether a step of an encoder-decoder gives the attention of each head.
+        tokenizers: that it will have, by their roles; without any it may read frames. None: those
+            of texts.
 
     Raises:
         ValueError: if it is not known what the model is called with, it can not be called so, or it
@@ -73,7 +76,7 @@ def parts_of(
             saved_models.language_model(model, max_length, decoding, constraint),
             decoders.state_entries(model),
         )
-    graphs = single.graphs(model, inputs, pipeline)
+    graphs = single.graphs(model, inputs, pipeline, tokenizers)
     return Parts("one go", graphs, saved_models.single(model, graphs))
 
 

@@ -10,11 +10,21 @@ from keras import ops
 from export.signatures import Signature
 from seqkeras.models.never_generated import without
 from serving.manifest import StateEntry, TensorSpec
+from serving.session import FRAMES
 
 SOURCE = (
     TensorSpec("token_ids", "int64", ("batch", "source_length")),
     TensorSpec("lengths", "int64", ("batch",)),
 )
+
+
+def source_of(model):
+    """What an encoder reads: tokens, or of a model that has `source_features` frames of so many."""
+    features = getattr(model, "source_features", None)
+    if features is None:
+        return SOURCE
+    frames = TensorSpec(FRAMES, "float32", ("batch", "source_length", features))
+    return (frames, *SOURCE[1:])
 
 
 def encoder_decoder_graphs(model, attention_heads=False):
@@ -29,13 +39,15 @@ def encoder_decoder_graphs(model, attention_heads=False):
     """
     state = _State(model)
 
-    def encoder(token_ids, lengths):
-        entries = model.encode(token_ids, lengths)
+    source = source_of(model)
+
+    def encoder(**tensors):
+        entries = model.encode(*(tensors[spec.name] for spec in source))
         return {spec.name: entries[spec.name] for spec in outputs}
 
     outputs = [*state.beam_specs("batch", 1), *state.source_specs]
     return {
-        "encoder": Signature(encoder, SOURCE, outputs),
+        "encoder": Signature(encoder, source, outputs),
         "decoder_step": _decoder_step(
             model, state, model.target_vocab_size, attention_heads=attention_heads
         ),

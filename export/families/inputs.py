@@ -16,6 +16,14 @@ SEGMENTS = {"segment_ids": ("int64", ("batch", "length"))}
 TEXTS = TOKENS | SEGMENTS | {"padding_mask": ("bool", ("batch", "length"))}
 # Pipeline -> what it can feed to a model of any kind, of which that takes what it wants.
 FEEDS = dict.fromkeys(("Answer", "Classify", "Embed", "FillMask", "Tag"), TEXTS)
+PADDING = {name: TEXTS[name] for name in ("lengths", "padding_mask")}
+NUMBERS = ("float32", ("batch", "length", "features"))
+FRAMES = {"frames": NUMBERS} | PADDING
+FEEDS["Forecast"] = {
+    "window": NUMBERS,
+    "known": ("float32", ("batch", "horizon", "covariates")),
+} | PADDING
+OF_FRAMES = ("Classify", "Embed", "Tag")  # pipelines that read frames where they read no text
 FEEDS["Choose"] = {
     name: (dtype, (shape[0], "choices", *shape[1:])) for name, (dtype, shape) in TEXTS.items()
 }
@@ -23,6 +31,42 @@ NAME_THEM = (
     "name them, as inputs={'token_ids': ('int64', ('batch', 'length'))} of save_run or "
     "inputs=[TensorSpec('token_ids', 'int64', ('batch', 'length'))] of parts_of"
 )
+
+
+def feeds_of(pipeline, tokenizers=None):
+    """What a pipeline can feed to a model of any kind: name -> (dtype, shape).
+
+    Args:
+        pipeline: its name.
+        tokenizers: their roles; where there are none the pipeline reads frames. None: of texts.
+    """
+    if tokenizers is not None and not tokenizers and pipeline in OF_FRAMES:
+        return FRAMES
+    return FEEDS.get(pipeline, {})
+
+
+def by_the_first(candidates, use):
+    """What `use` returns of the first candidate of which it raises no ValueError.
+
+    Raises:
+        ValueError: that of the first one, if there is no such.
+    """
+    errors = []
+    for specs in candidates:
+        try:
+            return use(specs)
+        except ValueError as error:
+            errors.append(error)
+    raise errors[0]
+
+
+def candidates(model, feeds):
+    """Lists of `TensorSpec`, what a model that is none of ours may be called with.
+
+    Raises:
+        ValueError: if nothing is known of it.
+    """
+    return keras_specs(model, feeds) or fed_specs(model, feeds)
 
 
 def require_specs(inputs):
@@ -66,8 +110,8 @@ def keras_specs(model, feeds):
 
     Args:
         model: any Keras model.
-        feeds: name -> (dtype, shape) of what will be fed; an input that nobody named has the first
-            one's name.
+        feeds: name -> (dtype, shape) of what will be fed; an input that nobody named, and the
+            only one, whatever its name, have the first one's name.
 
     Returns:
         Lists of `TensorSpec`, none where Keras knows nothing. Where several inputs have open axes
@@ -91,6 +135,8 @@ def keras_specs(model, feeds):
 
 
 def _name(name, place, count, feeds):
+    if count == 1 and feeds and name not in feeds:
+        return next(iter(feeds))
     if not re.fullmatch(r"(keras_tensor|input_layer)(_\d+)?", name):  # which nobody chose
         return name
     return f"input_{place}" if count > 1 else next(iter(feeds), "input")
@@ -99,6 +145,8 @@ def _name(name, place, count, feeds):
 def _spec(tensor, name, shared, feeds):
     """A `TensorSpec`; `shared` are the axes that are "length" if they are open."""
     dtype, axes = feeds.get(name, (tensor.dtype, ()))
+    if dtype == "float32" and "int" in tensor.dtype:
+        dtype = tensor.dtype  # ids are no numbers
     if len(axes) != len(tensor.shape):
         axes = ["length" if n in shared else f"{name}_axis_{n}" for n in range(len(tensor.shape))]
     shape = (own if size is None else size for own, size in zip(axes, tensor.shape, strict=True))
@@ -114,7 +162,8 @@ def fed_specs(model, feeds):
         feeds: name -> (dtype, shape).
 
     Returns:
-        A list of `TensorSpec`.
+        Lists of `TensorSpec`. Numbers have the sizes of the features with which the model was
+        built, and in the first list an open length if that does not stand alone.
 
     Raises:
         ValueError: if it is not known.
@@ -134,4 +183,15 @@ def fed_specs(model, feeds):
         raise ValueError(
             f"it is not known what a {type(model).__name__} is called with{unknown}; {NAME_THEM}."
         )
-    return [TensorSpec(name, *feeds[name]) for name in own]
+    first = own[0]
+    built = shape.get(first) if isinstance(shape, Mapping) else shape
+    if feeds[first] != NUMBERS or len(built or ()) < 2:
+        return [[TensorSpec(name, *feeds[name]) for name in own]]
+    leading = ["length"] if len(built) > 2 else []
+    return [
+        [
+            TensorSpec(first, "float32", ("batch", length, *built[2:])),
+            *(TensorSpec(name, *feeds[name]) for name in own[1:]),
+        ]
+        for length in (*leading, built[1])
+    ]

@@ -6,13 +6,17 @@ import functools
 import tensorflow as tf
 from keras import ops
 
-from export.families.decoders import SOURCE, log_probs_along
+from export.families.decoders import log_probs_along, source_of
 from export.generation.prompts import search_behind, with_first
 from export.generation.searches import best_of, result_specs, search_of
 from export.signatures import Signature
 from seqkeras.decoding import decode
 from seqkeras.run_checks import most_tokens
 from serving.manifest import DecodingDefaults, TensorSpec
+from serving.pipelines.forecast import WINDOW
+from serving.session import FRAMES
+
+_SEQUENCES = {"token_ids": -1, FRAMES: 1, WINDOW: 1}  # the axis of the length
 
 
 def encoder_decoder(model, max_length, decoding=None, constraint=None):
@@ -27,15 +31,15 @@ def encoder_decoder(model, max_length, decoding=None, constraint=None):
         constraint: a `seqkeras.decoding.Constraint` of what is generated, or None.
     """
     decoding = decoding or DecodingDefaults()
-    scored = (*SOURCE, TensorSpec("target_ids", "int64", ("batch", "target_length")))
+    source = source_of(model)
+    scored = (*source, TensorSpec("target_ids", "int64", ("batch", "target_length")))
 
-    def score(token_ids, lengths, target_ids):
-        inputs = {"token_ids": token_ids, "lengths": lengths, "target_ids": target_ids}
+    def score(**inputs):
         return {"log_probs": log_probs_along(model, _checked(model, scored, inputs))}
 
-    def generate(defaults, token_ids, lengths):
-        given = {"token_ids": token_ids, "lengths": lengths}
-        state = model.encode(**_checked(model, SOURCE, given))
+    def generate(defaults, **given):
+        checked = _checked(model, source, given)
+        state = model.encode(*(checked[spec.name] for spec in source))
         found = decode(
             model.step,
             state,
@@ -50,7 +54,7 @@ def encoder_decoder(model, max_length, decoding=None, constraint=None):
     log_probs = TensorSpec("log_probs", "float32", ("batch", "target_length", vocab_size))
     return {
         "serving_default": Signature(score, scored, [log_probs]),
-        **_generating(generate, SOURCE, max_length, decoding),
+        **_generating(generate, source, max_length, decoding),
     }
 
 
@@ -155,12 +159,12 @@ def _sizes(specs, inputs):
 def _ids(model, inputs):
     """Yield what must hold of ids; of a model that says nothing of them, that none is below 0."""
     most = most_tokens(model)
-    for name in ("token_ids", "target_ids"):
+    for name in ("target_ids", *_SEQUENCES):
         if most is not None and name in inputs:
-            yield tf.shape(inputs[name])[-1] <= most, f"{name}: at most {most} in a row."
-    if "token_ids" in inputs and inputs["token_ids"].shape.rank > 1:
-        some = tf.shape(inputs["token_ids"])[-1] > 0
-        yield some, "token_ids: must have a column at least."
+            yield _length(name, inputs) <= most, f"{name}: at most {most} in a row."
+    for name in _SEQUENCES:
+        if name in inputs and inputs[name].shape.rank > 1:
+            yield _length(name, inputs) > 0, f"{name}: must have a column at least."
     limits = {"token_ids": (None, None)} | getattr(model, "id_limits", {})
     for name, (_, size) in limits.items():
         if name in inputs and size is None:
@@ -170,14 +174,19 @@ def _ids(model, inputs):
             yield held, f"{name}: each must be from 0 to {size - 1}."
 
 
+def _length(name, inputs):
+    return tf.shape(inputs[name])[_SEQUENCES.get(name, -1)]
+
+
 def _lengths(inputs, room):
     """Yield what must hold of numbers of tokens and of places among them."""
+    sequences = [name for name in _SEQUENCES if name in inputs]
     for name, least in (("lengths", 1), ("masked_positions", 0)):
-        if name in inputs and "token_ids" in inputs:
+        if name in inputs and sequences:
             within = tf.cast(inputs[name], tf.int64) - least
-            longest = tf.shape(inputs["token_ids"], tf.int64)[-1]
+            longest = tf.cast(_length(sequences[0], inputs), tf.int64)
             beyond = "" if least else " less one"
-            demand = f"{name}: each must be from {least} to the length of token_ids{beyond}."
+            demand = f"{name}: each must be from {least} to the length of {sequences[0]}{beyond}."
             yield (within >= 0) & (within < longest), demand
     if room is not None:
         demand = f"lengths: at most {room}, so that something can follow a prompt."

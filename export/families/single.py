@@ -1,7 +1,14 @@
 """Models that answer in one go: from all inputs to all outputs, without a state."""
 
 from export.families.calling import by_keyword, called
-from export.families.inputs import FEEDS, SEGMENTS, TOKENS, fed_specs, keras_specs, require_specs
+from export.families.inputs import (
+    SEGMENTS,
+    TOKENS,
+    by_the_first,
+    candidates,
+    feeds_of,
+    require_specs,
+)
 from export.families.shapes import infer_outputs
 from export.signatures import Signature
 from seqkeras import models
@@ -79,14 +86,15 @@ INPUTS = {
 }
 
 
-def graphs(model, inputs=None, pipeline=None):
+def graphs(model, inputs=None, pipeline=None, tokenizers=None):
     """The graphs of a model by role: "model", and for a `BiLM` its "representations" too, which
     for `Embed` are the "model".
 
     Args:
         model: one of `INPUTS`, or any Keras model.
         inputs: list of `TensorSpec`, what the model is called with; None for what is known of it.
-        pipeline: that will serve it, which says what a model of another kind is called with.
+        pipeline, tokenizers: that will serve it, which say what a model of another kind is called
+            with; see `feeds_of`.
 
     Raises:
         ValueError: if it is not known what the model is called with, or it can not be called so.
@@ -95,14 +103,8 @@ def graphs(model, inputs=None, pipeline=None):
         return _graphs(model, require_specs(inputs))
     if declared := _declared(model):
         return _graphs(model, declared, pipeline)
-    feeds = FEEDS.get(pipeline, {})
-    errors = []
-    for specs in keras_specs(model, feeds) or [fed_specs(model, feeds)]:
-        try:
-            return _graphs(model, specs)
-        except ValueError as error:
-            errors.append(error)
-    raise errors[0]
+    found = candidates(model, feeds_of(pipeline, tokenizers))
+    return by_the_first(found, lambda specs: _graphs(model, specs))
 
 
 def _graphs(model, inputs, pipeline=None):

@@ -25,7 +25,8 @@ def encoder_decoder(
 ):
     """The graph (token_ids, lengths) -> (generated_ids, generated_lengths, scores).
 
-    Inputs that can not be meant are an error of the runtime, which says what must hold.
+    An encoder of frames takes these in the place of token_ids. Inputs that can not be meant are an
+    error of the runtime, which says what must hold.
 
     Args:
         graphs: "encoder" and "decoder_step", `export.graph.Graph`s.
@@ -43,7 +44,8 @@ def encoder_decoder(
     search = Search(decoding, max_length, signatures["decoder_step"], constraint)
     parts = search.convert(portable)
     joined = Joined()
-    given = checked_inputs(joined, vocab_size, source_length)
+    [source, _] = (spec.name for spec in signatures["encoder"].inputs)
+    given = checked_inputs(joined, vocab_size, source_length, source=source)
     state = joined.add(graphs["encoder"], "encoder", given)
     carried = joined.add(parts["begin"], "begin", {"lengths": given["lengths"]})
     state |= joined.empty_caches(signatures["decoder_step"])

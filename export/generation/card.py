@@ -3,13 +3,13 @@
 ROLE = "generate"
 CARD = """## `{file}`
 
-From token ids to token ids, {how}, for hosts that are not Python.{beside}
+From {source} to token ids, {how}, for hosts that are not Python.{beside}
 
 | | name | type | shape |
 |---|---|---|---|
 {rows}
 
-`token_ids` are padded at the right, by any id that there is; `lengths` says how many of a row are
+{padded}; `lengths` says how many of a row are
 real. {given}
 {found} Behind its end `generated_ids` are 0; `generated_lengths` counts what stands before, and
 `scores` are log-probabilities{penalty}. What can not be meant, as an id that there is not, a length
@@ -24,6 +24,7 @@ def about_generation(manifest):
     if ROLE not in manifest.graphs:
         return ""
     graph, decoding = manifest.graphs[ROLE], manifest.decoding
+    of_frames = graph.inputs[0].name == "frames"
     beams, alpha = decoding.num_beams, decoding.length_penalty
     names = " and ".join(f"`{file}`" for file in graph.weights)
     rows = [("takes", each) for each in graph.inputs] + [("gives", each) for each in graph.outputs]
@@ -34,6 +35,12 @@ def about_generation(manifest):
         rows="\n".join(
             f"| {way} | `{spec.name}` | {spec.dtype} | ({', '.join(map(str, spec.shape))}) |"
             for way, spec in rows
+        ),
+        source="frames" if of_frames else "token ids",
+        padded=(
+            "`frames` are padded at the right, by any numbers"
+            if of_frames
+            else "`token_ids` are padded at the right, by any id that there is"
         ),
         given=_given(manifest),
         found=_found(manifest),
@@ -53,6 +60,8 @@ def _given(manifest):
     """What stands in a row."""
     limits, start_id = manifest.limits, manifest.decoding.start_id
     if manifest.pipeline == "Translate":
+        if "source" not in manifest.tokenizers:
+            return f"A row has at most {limits.source_length} frames for this model."
         file = manifest.tokenizers["source"]
         return f"They are those of `{file}`, at most {limits.source_length} for this model."
     [file] = manifest.tokenizers.values()

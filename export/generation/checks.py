@@ -11,7 +11,7 @@ from onnx import TensorProto, helper
 LEAST, MOST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
 
-def checked_inputs(joined, vocab_size=None, source_length=None, room=None):
+def checked_inputs(joined, vocab_size=None, source_length=None, room=None, source="token_ids"):
     """Set checks before all that reads `token_ids` (B, S) and `lengths` (B,).
 
     Args:
@@ -19,30 +19,33 @@ def checked_inputs(joined, vocab_size=None, source_length=None, room=None):
         vocab_size: how many ids there are; None if that is not known.
         source_length: the greatest S; None for any.
         room: the most tokens of a prompt, so that something can follow; None for no prompts.
+        source: the name of the first; of other inputs than token ids the values may be any.
 
     Returns:
         name -> its name behind the checks.
     """
     checks = _Checks(joined)
-    rows, columns = (checks.size("token_ids", axis) for axis in (0, 1))
-    checks.require(rows, 1, MOST, "token_ids: must have a row at least")
-    checks.require(columns, 1, MOST, "token_ids: must have a column at least")
+    of_tokens = source == "token_ids"
+    rows, columns = (checks.size(source, axis) for axis in (0, 1))
+    checks.require(rows, 1, MOST, f"{source}: must have a row at least")
+    checks.require(columns, 1, MOST, f"{source}: must have a column at least")
     if source_length is not None:
-        demand = f"token_ids: at most {source_length} in a row"
+        demand = f"{source}: at most {source_length} in a row"
         checks.require(columns, LEAST, source_length, demand)
-    if vocab_size is None:
+    if of_tokens and vocab_size is None:
         checks.require("token_ids", 0, MOST, "token_ids: each must be from 0 on")
-    else:
+    elif of_tokens:
         demand = f"token_ids: each must be from 0 to {vocab_size - 1}"
         checks.require("token_ids", 0, vocab_size - 1, demand)
-    demand = "lengths: must be as many as token_ids has rows"
+    demand = f"lengths: must be as many as {source} has rows"
     checks.require(checks.size("lengths", 0), rows, rows, demand)
-    demand = "lengths: each must be from 1 to the length of token_ids"
+    demand = f"lengths: each must be from 1 to the length of {source}"
     checks.require("lengths", 1, columns, demand)
     if room is not None:
         demand = f"lengths: at most {room}, so that something can follow a prompt"
         checks.require("lengths", LEAST, room, demand)
-    return {name: checks.behind(name) for name in ("token_ids", "lengths")}
+    behind = {name: checks.behind(name) for name in ["token_ids"] * of_tokens + ["lengths"]}
+    return {source: source} | behind
 
 
 class _Checks:

@@ -9,7 +9,12 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from export.tensorflow_serving.batching import BATCHING, OF_ONE_MODEL, may_be_batched
+from export.tensorflow_serving.batching import (
+    BATCHING,
+    OF_ONE_MODEL,
+    may_be_batched,
+    tell_lengths,
+)
 from export.tensorflow_serving.inputs import Inputs
 from export.tensorflow_serving.notes import notes
 from export.tensorflow_serving.warm_up import WARM_UP, prediction_log, write_requests
@@ -64,7 +69,8 @@ def write_serving_files(folder, manifest, examples=()):
         loaded = tf.saved_model.load(str(folder / path)).signatures
         rows = {key: inputs.common(each) for key, each in signatures.items()}
         counts[path] = write_requests(folder / path, loaded, names[path], rows)
-        if path == BY_IDS and may_be_batched(loaded, rows):
+        told = tell_lengths(signatures.values())
+        if path == BY_IDS and told and may_be_batched(loaded, rows):
             batched = True
             (folder / path / OF_ONE_MODEL).write_text(BATCHING, encoding="utf-8")
     if names:

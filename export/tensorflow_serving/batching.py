@@ -10,6 +10,9 @@ servables/tensorflow/bundle_factory_util.cc: batching_params.pbtxt)
 import numpy as np
 import tensorflow as tf
 
+from serving.pipelines.forecast import WINDOW
+from serving.session import FRAMES
+
 OF_ONE_MODEL = "batching_params.pbtxt"
 BATCH_SIZES = (1, 2, 4, 8, 16, 32, 64)
 BATCHING = f"""max_batch_size {{ value: {BATCH_SIZES[-1]} }}
@@ -30,6 +33,22 @@ def may_be_batched(loaded, rows):
         rows: signature -> inputs {name: array} without the batch's axis.
     """
     return all(_same_in_a_batch(loaded[key], each) for key, each in rows.items())
+
+
+def tell_lengths(signatures):
+    """Whether signatures that read numbers of any length are told how many of them are real.
+
+    Inputs that are all of one length would not show what padding does to those that are not.
+
+    Args:
+        signatures: the manifest's `Signature`s.
+    """
+    return all(
+        any(other.name == "lengths" for other in signature.inputs)
+        for signature in signatures
+        for spec in signature.inputs
+        if spec.name in (FRAMES, WINDOW) and isinstance(spec.shape[1], str)
+    )
 
 
 def padded(rows):

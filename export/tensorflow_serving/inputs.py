@@ -3,6 +3,7 @@
 import numpy as np
 
 from serving.pipelines.answer import Settings
+from serving.session import FRAMES
 
 LENGTH = 2  # of a symbolic axis in an input made up
 WORD_LENGTH = "word_length"  # of characters, which have no lengths of their own
@@ -99,9 +100,10 @@ def _strings(example, names):
 
 def _with_length(example):
     """An example with the length of its tokens."""
-    if "token_ids" not in example or np.ndim(example["token_ids"]) != 1:
-        return example
-    return {"lengths": len(example["token_ids"]), **example}
+    for name, rank in (("token_ids", 1), (FRAMES, 2)):
+        if name in example and np.ndim(example[name]) == rank:
+            return {"lengths": len(example[name]), **example}
+    return example
 
 
 def _made_up(spec):

@@ -38,7 +38,7 @@ def text_signatures(
         limits, decoding, settings, text_prefix: as in the manifest.
 
     Returns:
-        name -> `Signature`, none for another pipeline.
+        name -> `Signature`, none for another pipeline, or one that reads frames.
 
     Raises:
         ValueError: if a tokenizer can not be put into a graph.
@@ -47,6 +47,8 @@ def text_signatures(
         return {}
     if {"words", "characters"} & set(tokenizers):
         raise ValueError(f"text graph: {pipeline} of words or trees is not known.")
+    if not {"text", "source"} & set(tokenizers):
+        return {}  # what is read is no text
     options = dict(settings or {})
     if pipeline == "Translate":
         options["text_prefix"] = text_prefix

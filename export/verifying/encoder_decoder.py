@@ -14,37 +14,38 @@ from export.verifying.parity import MARGIN, Comparison, tensors
 from export.verifying.searches import Found, compare_searches, generated, in_keras
 from seqkeras.tokenizers import pad
 from serving.pipelines import PIPELINES
-from serving.session import EncoderDecoder
+from serving.pipelines.arrays import padded
+from serving.session import FRAMES, EncoderDecoder
 
 
 def verify_encoder_decoder(contents, parts, folder, manifest):
     """See `export.verifying.verify`."""
     inputs = contents.inputs[: parity.EXAMPLES]
     pipeline = PIPELINES[manifest.pipeline](folder, manifest)
-    sources = [pipeline.encode(text).token_ids for text in inputs]
+    rows = [pipeline.encode(value) for value in inputs]
+    source, sources, arrays = _sources(rows)
     target = contents.tokenizers["target"]
     targets = [
         target.encode(each["target"])[: contents.limits.target_length]
         for each in contents.examples[: len(inputs)]
     ]
-    token_ids, lengths = pad(sources)
+    given = dict(arrays)
     target_ids, target_lengths = pad([[contents.decoding.start_id, *each] for each in targets])
     comparison = Comparison(len(inputs))
     model = contents.model
-    arrays = {"token_ids": token_ids, "lengths": lengths, "target_ids": target_ids}
+    arrays["target_ids"] = target_ids
     scored = np.arange(target_ids.shape[1]) < target_lengths[:, np.newaxis]
     by_ids = None
     if "saved_model/1" in manifest.saved_models:
         by_ids = tf.saved_model.load(str(folder / "saved_model/1")).signatures
 
     expected = _log_probs(model, arrays)
-    answers = {"onnx": _onnx_log_probs(folder, manifest, arrays)}
+    answers = {"onnx": _onnx_log_probs(folder, manifest, arrays, source)}
     if by_ids is not None:
         answers["saved_model"] = by_ids["serving_default"](**tensors(arrays))["log_probs"].numpy()
     for name, actual in answers.items():
         comparison.compare_log_probs(name, actual[scored], expected[scored])
 
-    given = {"token_ids": token_ids, "lengths": lengths}
     found = generated(in_keras(parts.saved_model["generate"]), given)
     keras_ids = found["generated_ids"]
     margins = _margins(model, arrays, keras_ids, contents.decoding.start_id)
@@ -69,9 +70,22 @@ def verify_encoder_decoder(contents, parts, folder, manifest):
     whole = range(len(inputs))
     compare_searches(comparison, parts, pipeline, folder, by_ids, given, greedy, texts_of, whole)
     return comparison.finish(), [
-        {"token_ids": np.array(source), "target_ids": np.array([*each, end_id])}
-        for source, each in zip(sources, targets, strict=True)
+        {source: np.array(row), "target_ids": np.array([*each, end_id])}
+        for row, each in zip(sources, targets, strict=True)
     ]
+
+
+def _sources(rows):
+    """The name of what an encoder reads, each source, and all as arrays by name with `lengths`.
+
+    Args:
+        rows: what the pipeline makes of its inputs.
+    """
+    if isinstance(rows[0], np.ndarray):
+        arrays = padded(FRAMES, rows)
+        return FRAMES, rows, {name: arrays[name] for name in (FRAMES, "lengths")}
+    sources = [row.token_ids for row in rows]
+    return "token_ids", sources, dict(zip(("token_ids", "lengths"), pad(sources), strict=True))
 
 
 def _text(tokenizer, token_ids, end_id):
@@ -86,10 +100,10 @@ def _log_probs(model, arrays):
     return ops.convert_to_numpy(log_probs_along(model, arrays))  # (N, T, V)
 
 
-def _onnx_log_probs(folder, manifest, arrays):
+def _onnx_log_probs(folder, manifest, arrays, source):
     """The decoder-step graph along the real targets: (N, T, V)."""
     graphs, target_ids = EncoderDecoder(folder, manifest), arrays["target_ids"]
-    state = graphs.encode(arrays["token_ids"], arrays["lengths"])
+    state = graphs.encode(arrays[source], arrays["lengths"])
     rows = np.arange(len(target_ids))[:, np.newaxis]
     log_probs = np.empty((*target_ids.shape, graphs.vocab_size), np.float32)
     for t in range(target_ids.shape[1]):

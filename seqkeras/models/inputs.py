@@ -8,6 +8,7 @@ from seqkeras.shapes import fits
 from seqkeras.values import known_numbers
 
 SOURCE = ["token_ids", "lengths"]  # what an encoder reads
+SOURCE_OF_FRAMES = ["frames", "lengths"]
 
 
 def require_inputs(model, inputs, required, optional=(), choices=False):
@@ -22,7 +23,8 @@ def require_inputs(model, inputs, required, optional=(), choices=False):
 
     Where there are "lengths", "segment_ids" and "target_ids", they are of the "token_ids": one
     number for each sequence, from 0 to T, one for each token, and a target for each sequence.
-    "prefix_lengths" are as lengths, an "order" as segment_ids.
+    "prefix_lengths" are as lengths, an "order" as segment_ids. They may also be of "frames",
+    (B, T, F), whose F is the model's `source_features`.
     """
     who = type(model).__name__
     if not isinstance(inputs, Mapping):
@@ -40,6 +42,8 @@ def require_inputs(model, inputs, required, optional=(), choices=False):
         problems.append(f"inputs must be among {known}; received {unknown}, which nobody reads.")
     if inputs.get("token_ids") is not None:
         problems += _shape_problems(inputs, choices)
+    elif inputs.get("frames") is not None:
+        problems += _frame_problems(inputs, model.source_features)
     if problems:
         raise ValueError(f"{who}: {' '.join(problems)}")
 
@@ -49,6 +53,17 @@ def _shape_problems(inputs, choices):
     axes = ("batch", *(["choices"] if choices and len(shape) == 3 else []), "length")
     if len(shape) != len(axes):
         return [f"token_ids must have shape ({', '.join(axes)}); received {shape}."]
+    return _problems_of("token_ids", shape, axes, inputs)
+
+
+def _frame_problems(inputs, features):
+    shape = tuple(np.shape(inputs["frames"]))
+    if not fits(shape, (None, None, features)):
+        return [f"frames must have shape (batch, length, {features}); received {shape}."]
+    return _problems_of("frames", shape[:2], ("batch", "length"), inputs)
+
+
+def _problems_of(source, shape, axes, inputs):
     problems = []
     for name, expected, meaning in (
         ("lengths", shape[:-1], "the real steps of each sequence"),
@@ -61,7 +76,7 @@ def _shape_problems(inputs, choices):
         if not fits(received, expected):
             problems.append(
                 f"{name} must have shape ({', '.join(axes[: len(expected)])}), {meaning} of "
-                f"token_ids {shape}; received {received}."
+                f"{source} {shape}; received {received}."
             )
     lengths = None if inputs.get("lengths") is None else known_numbers(inputs["lengths"])
     if not problems and lengths is not None:

@@ -13,7 +13,6 @@ from seqkeras.attention import MovingAverageBaseline
 from seqkeras.attention.masks import padding_mask
 from seqkeras.embeddings.ids import require_ids
 from seqkeras.models.contexts import CONTEXTS, Bridge
-from seqkeras.models.inputs import SOURCE, require_inputs
 from seqkeras.models.recurrent_stack import RecurrentStack, values_dtype
 from seqkeras.models.rnn_cells import config_of, with_objects
 from seqkeras.models.rnn_checks import check_arguments, is_hard
@@ -24,13 +23,13 @@ from seqkeras.models.rnn_wirings import (
     LuongDecoder,
     make_attention,
 )
+from seqkeras.models.source_model import SourceModel, source_size
 from seqkeras.models.teacher_forcing import TeacherForcing
-from seqkeras.models.token_model import TokenModel
 from seqkeras.values import build_once
 
 
 @keras.saving.register_keras_serializable("seqkeras")
-class RNNSeq2Seq(TokenModel):
+class RNNSeq2Seq(SourceModel):
     """Recurrent encoder and decoder; by default Bahdanau's, with additive attention.
 
         h(1..S)   = recurrent layers over the embedded source
@@ -47,7 +46,8 @@ class RNNSeq2Seq(TokenModel):
     s(t-1), ours s(t); his s(0) comes from the backward state at the first word, ours from h(S).
 
     Args:
-        source_vocab_size, target_vocab_size: numbers of token ids.
+        source_vocab_size, target_vocab_size: numbers of token ids; the first is None where the
+            source is frames.
         embedding_dim: size of the embeddings of both sides.
         units: size of the encoder's state in each direction, and of the hidden layer of scores.
         decoder_units: size of the decoder's state.
@@ -82,9 +82,11 @@ class RNNSeq2Seq(TokenModel):
         teacher_forcing_per: "token" or "batch", for which of them one draw decides.
         entropy_weight: of hard attention, how much training values positions that stay open.
         decoder_cell: of the decoder, as `cell` but for a QRNN; None for that of the encoder.
+        source_features: of a source that is frames, as of sound, video or an image's grid, how many
+            numbers each has. The encoder reads them as they are, x(s), in place of embeddings.
 
     Call arguments (one dictionary):
-        token_ids: (B, S) integers, padded on the right.
+        token_ids: (B, S) integers, padded on the right; or frames: (B, S, source_features).
         lengths: (B,) integers, the real steps of each source.
         target_ids: (B, T) integers, `<bos>` and all target tokens but the last.
 
@@ -106,8 +108,6 @@ class RNNSeq2Seq(TokenModel):
     forcing: Bengio et al. 2015, https://arxiv.org/abs/1506.03099; hard attention: Xu et al. 2015,
     section 4.1, https://arxiv.org/abs/1502.03044
     """
-
-    input_names = ([*SOURCE, "target_ids"],)
 
     def __init__(
         self,
@@ -135,11 +135,13 @@ class RNNSeq2Seq(TokenModel):
         teacher_forcing_per="token",
         entropy_weight=0.0,
         decoder_cell=None,
+        source_features=None,
         **kwargs,
     ):
         super().__init__(**kwargs)
+        self.source_features = source_features
         self.sizes = {
-            "source_vocab_size": source_vocab_size,
+            **source_size(self, source_vocab_size, source_features),
             "target_vocab_size": target_vocab_size,
             "embedding_dim": embedding_dim,
             "units": units,
@@ -174,9 +176,11 @@ class RNNSeq2Seq(TokenModel):
         dtype = self.dtype_policy.name
         if isinstance(attention, str):
             attention = make_attention(attention, units, dtype)
-        self.source_embedding = keras.layers.Embedding(
-            source_vocab_size, embedding_dim, dtype=dtype
-        )
+        self.source_embedding = None
+        if source_features is None:
+            self.source_embedding = keras.layers.Embedding(
+                source_vocab_size, embedding_dim, dtype=dtype
+            )
         self.encoder = RecurrentStack(
             cell, units, encoder_layers, dropout, bidirectional, dtype=dtype
         )
@@ -215,10 +219,6 @@ class RNNSeq2Seq(TokenModel):
         return self.options["never_generated"]
 
     @property
-    def target_vocab_size(self):
-        return self.sizes["target_vocab_size"]
-
-    @property
     def attends(self):
         """Whether `step` returns attention weights."""
         return self.options["attention"] is not None
@@ -228,16 +228,13 @@ class RNNSeq2Seq(TokenModel):
         """What the decoder's state holds, in order (see `seqkeras.decoding`)."""
         return self.decoder.state_entries
 
-    @property
-    def id_limits(self):
-        sizes = {"token_ids": "source_vocab_size", "target_ids": "target_vocab_size"}
-        return {name: (size, self.sizes[size]) for name, size in sizes.items()}
-
     def build(self, inputs_shape=None):
         values = (None, None, self.encoder_dim)
         last = (None, self.encoder_dim)
-        build_once(self.source_embedding, (None, None))
-        build_once(self.encoder, (None, None, self.sizes["embedding_dim"]))
+        if self.source_embedding is not None:
+            build_once(self.source_embedding, (None, None))
+        width = self.source_features or self.sizes["embedding_dim"]
+        build_once(self.encoder, (None, None, width))
         if self.context_layer is not None:
             build_once(self.context_layer, values, last)
         build_once(self.bridge, [last] * self.num_bridged * self.sizes["decoder_layers"])
@@ -257,28 +254,31 @@ class RNNSeq2Seq(TokenModel):
         self.check_ids(inputs)
         if training and self.baseline is not None:
             return self._sample(inputs)[0]
-        state = self.encode(inputs["token_ids"], inputs["lengths"], training=training)
+        state = self.encode(*self._source(inputs), training=training)
         return self.decoder(inputs["target_ids"], state, training=training)
+
+    def _source(self, inputs):
+        return [inputs[name] for name in self.source_names]
 
     def attention_weights(self, inputs):
         if not self.attends:
             return super().attention_weights(inputs)
         self.require_inputs(inputs)
-        state = self.encode(inputs["token_ids"], inputs["lengths"])
+        state = self.encode(*self._source(inputs))
         target_ids = ops.convert_to_tensor(inputs["target_ids"])
         return {"cross": self.decoder.attention_weights(target_ids, state)}
 
     def encode(self, token_ids, lengths, training=False):
         """The decoder's initial state: a dictionary of the entries in `state_entries`.
 
+        A source of frames stands in the place of `token_ids`.
+
         Per-beam entries have shape (B, 1, ...), one beam; per-source entries (B, ...).
         """
         build_once(self)
-        source = {"token_ids": token_ids, "lengths": lengths}
-        require_inputs(self, source, SOURCE)
-        self.check_ids(source)
+        self.require_source(token_ids, lengths)
         mask = padding_mask(lengths, ops.shape(token_ids)[1])
-        embedded = self.source_embedding(token_ids)
+        embedded = self.embed_source(token_ids, mask)
         values, states = self.encoder(embedded, mask=mask, training=training)  # (B, S, E)
         last = self.encoder.last_states(states)
         context = last[-1][0]
@@ -351,12 +351,14 @@ class RNNSeq2Seq(TokenModel):
 
     def _sample(self, inputs):
         """The decoder's `sample`, in training."""
-        state = self.encode(inputs["token_ids"], inputs["lengths"], training=True)
+        state = self.encode(*self._source(inputs), training=True)
         return self.decoder.sample(inputs["target_ids"], state)
 
     def get_config(self):
         return {
             **super().get_config(),
+            "source_vocab_size": None,
+            "source_features": self.source_features,
             **self.sizes,
             **self.options,
             "cell": self.cell_config(),

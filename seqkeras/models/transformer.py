@@ -7,9 +7,8 @@ from seqkeras.attention.masks import padding_mask
 from seqkeras.decoding import StateEntry
 from seqkeras.embeddings import LearnedPositions, SinusoidalPositions, TokenEmbedding
 from seqkeras.models.gpt import require_positions
-from seqkeras.models.inputs import SOURCE, require_inputs
 from seqkeras.models.never_generated import id_problems, without
-from seqkeras.models.token_model import TokenModel
+from seqkeras.models.source_model import SourceModel, source_size
 from seqkeras.shapes import require_positive
 from seqkeras.transformer import Decoder, Encoder
 from seqkeras.transformer.block import require_heads
@@ -20,7 +19,7 @@ SHARED = ("none", "target", "all")
 
 
 @keras.saving.register_keras_serializable("seqkeras")
-class Transformer(TokenModel):
+class Transformer(SourceModel):
     """Encoder and decoder of attention and feed-forward blocks.
 
         encoded   = encoder(sqrt(D) E_x x(1..S) + P)
@@ -31,7 +30,8 @@ class Transformer(TokenModel):
     shared_embeddings "all" here; P are the positions. The paper has no b.
 
     Args:
-        source_vocab_size, target_vocab_size: numbers of token ids.
+        source_vocab_size, target_vocab_size: numbers of token ids; the first is None where the
+            source is frames.
         hidden_dim: D, the paper's d_model.
         num_layers: L, of the encoder and of the decoder.
         num_heads: N, which divides D.
@@ -53,9 +53,11 @@ class Transformer(TokenModel):
         output_bias: whether there is b.
         attention_window: r: self-attention, of encoder and decoder, sees no further than so many
             positions; None for all.
+        source_features: of a source that is frames, as of sound, video or an image's grid, how many
+            numbers each has. Instead of sqrt(D) E_x x(s) the encoder reads W x(s) + c, learned.
 
     Call arguments (one dictionary):
-        token_ids: (B, S) integers, padded on the right.
+        token_ids: (B, S) integers, padded on the right; or frames: (B, S, source_features).
         lengths: (B,) integers, the real steps of each source.
         target_ids: (B, T) integers, `<bos>` and all target tokens but the last.
 
@@ -71,7 +73,6 @@ class Transformer(TokenModel):
     Reference: Vaswani et al. 2017, https://arxiv.org/abs/1706.03762
     """
 
-    input_names = ([*SOURCE, "target_ids"],)
     attends = True  # a step returns attention weights too
 
     def __init__(
@@ -95,11 +96,13 @@ class Transformer(TokenModel):
         never_generated=(0, 1, 2),
         output_bias=False,
         attention_window=None,
+        source_features=None,
         **kwargs,
     ):
         super().__init__(**kwargs)
+        self.source_features = source_features
         self.sizes = {
-            "source_vocab_size": source_vocab_size,
+            **source_size(self, source_vocab_size, source_features),
             "target_vocab_size": target_vocab_size,
             "max_length": max_length,
         }
@@ -138,7 +141,10 @@ class Transformer(TokenModel):
 
         self.target_embedding = embedding(target_vocab_size)
         shared = {"all": self.target_embedding}.get(shared_embeddings)
-        self.source_embedding = shared or embedding(source_vocab_size)
+        if source_features is None:
+            self.source_embedding = shared or embedding(source_vocab_size)
+        else:
+            self.source_embedding = keras.layers.Dense(hidden_dim, dtype=policy)
         self.output_embedding = (
             embedding(target_vocab_size) if shared_embeddings == "none" else self.target_embedding
         )
@@ -154,7 +160,7 @@ class Transformer(TokenModel):
                 )
         for problem in id_problems(options["never_generated"], sizes["target_vocab_size"]):
             raise ValueError(f"Transformer: {problem}")
-        vocab_sizes = sizes["source_vocab_size"], sizes["target_vocab_size"]
+        vocab_sizes = sizes.get("source_vocab_size"), sizes["target_vocab_size"]
         if options["shared_embeddings"] == "all" and len(set(vocab_sizes)) > 1:
             raise ValueError(
                 "Transformer: source_vocab_size and target_vocab_size must be equal to share all "
@@ -166,10 +172,6 @@ class Transformer(TokenModel):
         return self.options["never_generated"]
 
     @property
-    def target_vocab_size(self):
-        return self.sizes["target_vocab_size"]
-
-    @property
     def state_entries(self):
         """What the decoder's state holds, in order (see `seqkeras.decoding`)."""
         return [
@@ -178,15 +180,11 @@ class Transformer(TokenModel):
             StateEntry("source_mask", "source", ("source_length",), "bool"),
         ]
 
-    @property
-    def id_limits(self):
-        sizes = {"token_ids": "source_vocab_size", "target_ids": "target_vocab_size"}
-        return {name: (size, self.sizes[size]) for name, size in sizes.items()}
-
     def build(self, inputs_shape=None):
         sequence = (None, None, self.stack_options["hidden_dim"])
+        features = (self.source_features,) if self.source_features else ()
+        build_once(self.source_embedding, (None, None, *features))
         for layer in (
-            self.source_embedding,
             self.target_embedding,
             self.output_embedding,
             self.positions,
@@ -205,8 +203,9 @@ class Transformer(TokenModel):
 
     def call(self, inputs, training=False):
         self.require_inputs(inputs)
-        encoded, mask = self._encode(inputs["token_ids"], inputs["lengths"], training)
-        embedded = self._embed(self.target_embedding, inputs["target_ids"])
+        source = (inputs[name] for name in self.source_names)
+        encoded, mask = self._encode(*source, training)
+        embedded = self._with_positions(self.target_embedding(inputs["target_ids"]))
         hidden = self.decoder(
             self.dropout(embedded, training=training),
             encoded,
@@ -219,7 +218,7 @@ class Transformer(TokenModel):
         """The decoder's initial state: a dictionary of the entries in `state_entries`.
 
         Args:
-            token_ids: (B, S) integers, padded on the right.
+            token_ids: (B, S) integers, padded on the right; or frames, (B, S, source_features).
             lengths: (B,) integers, the real steps of each source.
             max_length: how many target tokens the cache has room for; None for the model's.
 
@@ -231,7 +230,7 @@ class Transformer(TokenModel):
                 the token_ids.
         """
         build_once(self)
-        require_inputs(self, {"token_ids": token_ids, "lengths": lengths}, SOURCE)
+        self.require_source(token_ids, lengths)
         cache_length = self.sizes["max_length"] if max_length is None else max_length
         if self.options["positions"] == "learned":
             require_positions(self, cache_length, self.sizes["max_length"])
@@ -245,23 +244,24 @@ class Transformer(TokenModel):
     def _encode(self, token_ids, lengths, training=False):
         """What the encoder gives, (B, S, D), and the source's padding mask (B, S)."""
         mask = padding_mask(lengths, ops.shape(token_ids)[1])
-        embedded = self.dropout(self._embed(self.source_embedding, token_ids), training=training)
+        embedded = self._with_positions(self.embed_source(token_ids, mask))
+        embedded = self.dropout(embedded, training=training)
         return self.encoder(embedded, attention_mask=mask[:, None], training=training), mask
 
     def attention_weights(self, inputs):
         self.require_inputs(inputs)
-        token_ids, lengths = inputs["token_ids"], inputs["lengths"]
+        token_ids, lengths = (inputs[name] for name in self.source_names)
         encoded, mask = self._encode(token_ids, lengths)
-        source = self._embed(self.source_embedding, token_ids)
-        target = self._embed(self.target_embedding, inputs["target_ids"])
+        source = self._with_positions(self.embed_source(token_ids, mask))
+        target = self._with_positions(self.target_embedding(inputs["target_ids"]))
         return {
             "encoder": self.encoder.attention_weights(source, mask[:, None]),
             **self.decoder.attention_weights(target, encoded, encoded_mask=mask),
         }
 
-    def _embed(self, embedding, token_ids):
-        """(B, T) ids from the first position on to (B, T, D)."""
-        return embedding(token_ids) + self.positions(ops.arange(ops.shape(token_ids)[1])[None])
+    def _with_positions(self, embedded):
+        """(B, T, D) embeddings, from the first position on."""
+        return embedded + self.positions(ops.arange(ops.shape(embedded)[1])[None])
 
     def step(self, token_ids, state):
         """One target step of every beam, the step contract of `seqkeras.decoding`.
@@ -304,4 +304,11 @@ class Transformer(TokenModel):
         return logits if self.output_bias is None else logits + self.output_bias
 
     def get_config(self):
-        return {**super().get_config(), **self.sizes, **self.options, **self.stack_options}
+        return {
+            **super().get_config(),
+            "source_vocab_size": None,
+            "source_features": self.source_features,
+            **self.sizes,
+            **self.options,
+            **self.stack_options,
+        }

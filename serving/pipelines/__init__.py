@@ -19,13 +19,16 @@ Classify, Tag and Embed it may be a table of words. Where there is a table "word
 trees in brackets, "(3 (2 A) (2 film))", whose labels may be left out, and Answer reads words with
 their characters, by the tables "words" and "characters". By a table "characters" alone, Embed reads
 the words of a bidirectional language model.
+Where a graph takes `frames`, Classify, Tag, Embed and Translate read arrays of numbers (length,
+features), and have no tokenizer for them.
 
 What a manifest's `settings` may hold for them; those without a default must be there:
 
     Generate    start: whether each prompt begins with the manifest's start_id, and not only an
                     empty one (false)
     Classify    output: of the graph; the only one if there is no other
-                labels: of the logits; none for one number, a regression
+                labels: of the logits; two may have one logit, the second's; none for one number,
+                    a regression
                 multi_label: several at once (false)
                 threshold: of several at once, the probability of those that are given (0.5)
                 pairs: true for pairs of texts only, false for single ones, null for both (null)

@@ -5,13 +5,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, overload
 
+import numpy as np
+
 from ..checks import require_flag
 from ..manifest import Manifest
 from ..opening import Runtime
 from ..results import Classification, Node
+from .arrays import FrameReader, takes_frames
 from .batching import TOKEN_BUDGET
 from .inputs import TextReader, encoded, one_or_all, parts_of
-from .model import TOKENS, Model, sigmoid, softmax
+from .model import ROLE, TOKENS, Model, sigmoid, softmax
 from .pipeline import Pipeline
 from .settings import read_settings, wrong_output
 from .trees import TreeReader
@@ -33,7 +36,11 @@ class Settings:
 
     def problems(self, outputs):
         """Yield what is wrong."""
-        yield from wrong_output(outputs, self.output, (*self.axes, len(self.labels) or 1))
+        size = len(self.labels) or 1
+        found = outputs[self.output].shape[-1:] if self.output in outputs else ()
+        if size == 2 and not self.multi_label and found == (1,):
+            size = 1  # the logit of the second label
+        yield from wrong_output(outputs, self.output, (*self.axes, size))
         if len(set(self.labels)) < len(self.labels):
             yield "settings.labels must be distinct"
         if self.multi_label and not self.labels:
@@ -51,7 +58,7 @@ class TreeSettings(Settings):
 class _Texts:
     """Texts, or pairs of texts, to `Encoding`s."""
 
-    packing = TOKENS
+    unit, packing = "text", TOKENS
 
     def __init__(self, folder, manifest, pairs):
         self._reader, self._pairs = TextReader(folder, manifest), pairs
@@ -72,9 +79,10 @@ class _Texts:
 
 
 class Classify(Pipeline):
-    """The label of a text, of a pair of texts, or of a tree.
+    """The label of a text, of a pair of texts, of a tree, or of frames.
 
         scores = softmax(logits), or sigmoid(logits) of a model of several labels at once
+        scores = 1 - sigmoid(logit), sigmoid(logit) of a model of one logit for two labels
 
     Without labels the model is one of regression, and its number is the score. A tree has logits at
     every node; its answer is the root's.
@@ -85,7 +93,8 @@ class Classify(Pipeline):
         runtime: a `Runtime`, how its graph is run.
 
     Attributes:
-        fields: the names of an input's parts: of a text, of a pair or of a tree.
+        fields: the names of an input's parts: of a text, of a pair, of a tree or of frames.
+        reads_json: whether inputs are arrays, which the command line reads as JSON.
 
     Raises:
         BundleError: if the graph, the tokenizer or the settings are not what the pipeline needs.
@@ -98,8 +107,11 @@ class Classify(Pipeline):
         self._reads_trees = "words" in manifest.tokenizers
         kind = TreeSettings if self._reads_trees else Settings
         self._settings = read_settings(folder, manifest, kind)
-        self._reader: TreeReader | _Texts
-        if self._reads_trees:
+        self._reader: FrameReader | TreeReader | _Texts
+        self.reads_json = takes_frames(manifest, ROLE)
+        if self.reads_json:
+            self._reader = FrameReader(folder, manifest, ROLE)
+        elif self._reads_trees:
             self._reader = TreeReader(folder, manifest)
         else:
             self._reader = _Texts(folder, manifest, self._settings.pairs)
@@ -127,7 +139,8 @@ class Classify(Pipeline):
         Args:
             texts: a string; a pair as a tuple or as a dictionary of "text" and "pair"; to a model
                 of trees a tree in brackets, as "(3 (2 A) (2 film))", where labels may be left out;
-                or a list of such.
+                to a model of frames an array (length, features), or a tuple of its rows; or a list
+                of such.
             truncate: cut what is over the limit; of a pair, the longer text. A tree is never cut.
             token_budget: the most tokens of a batch, padding among them.
             nodes: give the classes of every node of a tree too.
@@ -140,14 +153,15 @@ class Classify(Pipeline):
         """
         if require_flag("Classify: nodes", nodes) and not self._reads_trees:
             raise ValueError("Classify: nodes are those of trees; this model reads texts.")
-        rows = encoded(texts, "Classify: text", self.encode, truncate, token_budget)
+        name = f"Classify: {self._reader.unit}"
+        rows = encoded(texts, name, self.encode, truncate, token_budget)
         answers = self._model.answer(
             rows, lambda place, logits: self._answer(rows[place], logits, nodes), token_budget
         )
         return one_or_all(texts, answers)
 
     def encode(self, text: Any, name: str = "Classify: text", truncate: bool = False) -> Any:
-        """Return the `Encoding` of a text or a pair, or the `TreeRow` of a tree.
+        """Return the `Encoding` of a text or a pair, the `TreeRow` of a tree, or frames.
 
         Raises:
             ValueError: beginning with `name`, if it can not be answered.
@@ -168,6 +182,8 @@ class Classify(Pipeline):
         settings = self._settings
         if not settings.labels:
             return (), float(logits[0]), {}
+        if len(logits) < len(settings.labels):  # one for two: that of the first is 0
+            logits = np.append(np.zeros_like(logits), logits)
         scores = (sigmoid if settings.multi_label else softmax)(logits).tolist()
         ranked = dict(sorted(zip(settings.labels, scores), key=lambda item: -item[1]))
         best = next(iter(ranked))

@@ -11,9 +11,10 @@ from ..checks import require_flag, shown
 from ..manifest import Manifest
 from ..opening import Runtime
 from ..results import Embedding, WordFeatures
+from .arrays import FRAMES, FrameReader, takes_frames
 from .batching import TOKEN_BUDGET
 from .inputs import TextReader, encoded, one_or_all, text_of
-from .model import TOKENS, Model
+from .model import ROLE, TOKENS, Model
 from .pipeline import Pipeline
 from .settings import read_settings, wrong_output
 from .spelled_words import SpelledWords
@@ -47,7 +48,7 @@ class WordSettings(Settings):
 
 
 class Embed(Pipeline):
-    """The vector of a text, of length 1 if the settings say so.
+    """The vector of a text, or of frames, of length 1 if the settings say so.
 
         similarity(a, b) = a . b / (‖a‖ ‖b‖)
 
@@ -69,14 +70,19 @@ class Embed(Pipeline):
     def __init__(self, folder: Path, manifest: Manifest, runtime: Runtime | None = None):
         self.manifest = manifest
         self._of_words = "characters" in manifest.tokenizers
+        self.reads_json = takes_frames(manifest, ROLE)
         kind = WordSettings if self._of_words else Settings
         self._settings = read_settings(folder, manifest, kind)
-        self._reader: SpelledWords | TextReader
-        if self._of_words:
+        self._reader: FrameReader | SpelledWords | TextReader
+        packing = TOKENS
+        if self.reads_json:
+            self._reader = FrameReader(folder, manifest, ROLE)
+            packing = FrameReader.packing
+        elif self._of_words:
             self._reader = SpelledWords(folder, manifest, self._settings.word_length)
+            packing = self._reader.packing
         else:
             self._reader = TextReader(folder, manifest)
-        packing = SpelledWords.packing if self._of_words else TOKENS
         self._model = Model(folder, manifest, runtime, [self._settings.output], packing)
 
     @overload
@@ -96,7 +102,8 @@ class Embed(Pipeline):
         """Answer a text, or each text of a list.
 
         Args:
-            texts: a string, or a dictionary of "text"; or a list of such.
+            texts: a string, or a dictionary of "text"; to a model of frames an array (length,
+                features), or a tuple of its rows; or a list of such.
             normalize: whether vectors have length 1; None: as the manifest says.
             truncate: cut what is over the limit.
             token_budget: the most tokens of a batch, padding among them.
@@ -114,7 +121,8 @@ class Embed(Pipeline):
         require_flag("Embed: words", words)
         if words and not self._of_words:
             raise ValueError("Embed: words must be False; this model gives a vector for a text.")
-        rows = encoded(texts, "Embed: text", self.encode, truncate, token_budget)
+        name = f"Embed: {FRAMES if self.reads_json else 'text'}"
+        rows = encoded(texts, name, self.encode, truncate, token_budget)
 
         def read(place, output):
             if not self._of_words:
@@ -126,12 +134,12 @@ class Embed(Pipeline):
         return one_or_all(texts, self._model.answer(rows, read, token_budget))
 
     def encode(self, text: Any, name: str = "Embed: text", truncate: bool = False) -> Any:
-        """Return what the model reads of a text, an `Encoding` or a `SpelledText`.
+        """Return what the model reads of a text, an `Encoding` or a `SpelledText`, or frames.
 
         Raises:
             ValueError: beginning with `name`, if it can not be answered.
         """
-        text = text_of(text, name)
+        text = text if self.reads_json else text_of(text, name)
         return self._reader.read(text, name, truncate)
 
     def similarity(
@@ -140,7 +148,7 @@ class Embed(Pipeline):
         """Return the cosines of the vectors of two lists of texts, (texts, others) float32.
 
         Args:
-            texts, others: lists of texts, or anything else that yields them.
+            texts, others: lists of texts or of frames, or anything else that yields them.
             truncate, token_budget: as `Embed` takes them when it is called.
 
         Raises:

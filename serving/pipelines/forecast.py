@@ -9,13 +9,16 @@ import numpy as np
 
 from ..checks import shown
 from ..manifest import BundleError, Manifest
-from ..opening import Runtime, open_session
+from ..opening import Runtime
 from ..results import Forecasting
-from .batching import TOKEN_BUDGET, answer_in_batches
-from .inputs import encoded, one_or_all, too_long
-from .model import ROLE
+from .arrays import PADDING, ArrayReader, numbers, padded
+from .batching import TOKEN_BUDGET
+from .inputs import encoded, one_or_all
+from .model import ROLE, Model, Packing
 from .pipeline import Pipeline
 from .settings import read_settings, wrong_output
+
+WINDOW, KNOWN = "window", "known"
 
 
 @dataclass(frozen=True)
@@ -27,8 +30,11 @@ class Settings:
 
     def problems(self, outputs):
         """Yield what is wrong."""
-        axes = ("batch", "horizon", "targets")
-        axes += (len(self.quantiles),) if self.quantiles else ()
+        own = (len(self.quantiles),) if self.quantiles else ()
+        axes = ("batch", "horizon", "targets", *own)
+        shape = outputs[self.output].shape if self.output in outputs else ()
+        if len(shape) == len(axes) - 1 and shape[2:] == own:
+            axes = ("batch", "horizon", *own)  # of one target
         yield from wrong_output(outputs, self.output, axes)
         bounds = [0, *self.quantiles, 1]
         if not all(low < high for low, high in zip(bounds, bounds[1:])):
@@ -38,13 +44,47 @@ class Settings:
             )
 
 
+@dataclass(frozen=True, eq=False)
+class _Row:
+    """A window (length, features), and what is known, (horizon, covariates), or None."""
+
+    window: np.ndarray
+    known: np.ndarray | None
+
+    def __len__(self):
+        return len(self.window)
+
+
+def _arrays(rows):
+    """Return a batch of `_Row`s as arrays by name."""
+    arrays = padded(WINDOW, [row.window for row in rows])
+    if rows[0].known is not None:
+        arrays[KNOWN] = np.stack([row.known for row in rows])
+    return arrays
+
+
+PACKED = Packing(
+    _arrays,
+    frozenset({WINDOW}),
+    PADDING | {KNOWN},
+    padded_by=PADDING,
+    most_padding=None,
+)
+
+
 class Forecast(Pipeline):
     """The values that follow a series, one for each step and target, or quantiles of them.
+
+    A model that takes neither lengths nor a padding mask reads series of one length together, so
+    that none is padded. One that has a single target may leave out its axis.
 
     Args:
         folder: the bundle.
         manifest: its `Manifest`.
         runtime: a `Runtime`, how its graph is run.
+
+    Attributes:
+        fields: the names of an input's parts.
 
     Raises:
         BundleError: if the graph or the settings are not what the pipeline needs.
@@ -55,23 +95,16 @@ class Forecast(Pipeline):
     def __init__(self, folder: Path, manifest: Manifest, runtime: Runtime | None = None):
         self.manifest = manifest
         self._settings = read_settings(folder, manifest, Settings)
-        runtime = runtime or Runtime()
-        self._session = open_session(
-            folder,
-            manifest,
-            ROLE,
-            runtime,
-            {"window", "lengths"},
-            {self._settings.output},
-            optional={"known"},
-        )
-        shapes = {spec.name: spec.shape for spec in runtime.graphs_of(manifest)[ROLE].inputs}
-        self._num_features = shapes["window"][-1]
-        self._known_shape = shapes.get("known", (None,))[1:]
-        if not all(isinstance(size, int) for size in (self._num_features, *self._known_shape)):
+        self._model = Model(folder, manifest, runtime, [self._settings.output], PACKED)
+        self._reader = ArrayReader(folder, manifest, ROLE, WINDOW, "values")
+        graph = (runtime or Runtime()).graphs_of(manifest)[ROLE]
+        shapes = {spec.name: spec.shape for spec in graph.inputs}
+        self._known_shape = shapes.get(KNOWN, (None,))[1:]
+        self.fields = ("series", KNOWN) if self._known_shape else ("series",)
+        if not all(isinstance(size, int) for size in self._known_shape):
             raise BundleError(
-                f"{folder}: manifest.json must name the number of features, and what is known of "
-                "which steps, in numbers. Export the bundle again."
+                f"{folder}: manifest.json must name what is known of which steps, in numbers. "
+                "Export the bundle again."
             )
 
     @overload
@@ -105,84 +138,39 @@ class Forecast(Pipeline):
         """
         name = "Forecast: series"
         rows = encoded(series, name, self.encode, truncate, token_budget, plural=name)
-        lengths = [len(window) for window, _ in rows]
-        values = answer_in_batches(rows, lengths, self._run, token_budget)
-        return one_or_all(series, [self._answer(each) for each in values])
+        answers = self._model.answer(rows, lambda _, values: self._answer(values), token_budget)
+        return one_or_all(series, answers)
 
-    def encode(
-        self, series: Any, name: str = "Forecast: series", truncate: bool = False
-    ) -> tuple[np.ndarray, np.ndarray | None]:
-        """Return the window (length, features) and what is known, (horizon, covariates) or None.
+    def encode(self, series: Any, name: str = "Forecast: series", truncate: bool = False) -> Any:
+        """Return the window of a series, and what is known, as the model reads them.
 
         Raises:
             ValueError: beginning with `name`, if it can not be answered.
         """
-        fields = ("series", "known") if self._known_shape else ("series",)
-        if isinstance(series, Mapping) and set(series) == set(fields):
-            series, known = series["series"], series.get("known")
+        if isinstance(series, Mapping) and set(series) == set(self.fields):
+            series, known = series["series"], series.get(KNOWN)
         elif isinstance(series, Mapping) or self._known_shape:
             given = [*series] if isinstance(series, Mapping) else series
             raise ValueError(
-                f"{name} must be a dictionary of {' and '.join(fields)}, which this model reads; "
-                f"received {shown(given)}."
+                f"{name} must be a dictionary of {' and '.join(self.fields)}, which this model "
+                f"reads; received {shown(given)}."
             )
         else:
             known = None
         if self._known_shape:
-            known = _array(known, f"{name}, known")
+            known = numbers(known, f"{name}, known")
             if known.shape != self._known_shape:
                 raise ValueError(
                     f"{name}, known must have shape {self._known_shape}; received {known.shape}."
                 )
-        return self._window(_array(series, name), name, truncate), known
-
-    def _window(self, series, name, truncate):
-        if series.ndim == 1 and self._num_features == 1:
-            series = series[:, np.newaxis]
-        if series.ndim != 2 or series.shape[1] != self._num_features or not len(series):
-            raise ValueError(
-                f"{name} must have shape (length, {self._num_features}); received {series.shape}. "
-                "A list is several series: give one as an array or a tuple."
-            )
-        limit = self.manifest.limits.source_length
-        if len(series) > limit and not truncate:
-            raise ValueError(too_long(name, len(series), limit, unit="values"))
-        return series[-limit:]
-
-    def _run(self, rows):
-        lengths = np.array([len(window) for window, _ in rows])
-        padded = np.zeros((len(rows), lengths.max(), self._num_features), "float32")
-        for row, (window, _) in zip(padded, rows):
-            row[: len(window)] = window
-        inputs = {"window": padded, "lengths": lengths}
-        if self._known_shape:
-            inputs["known"] = np.stack([known for _, known in rows])
-        [values] = self._session.run([self._settings.output], inputs)
-        return list(values)
+        return _Row(self._reader.read(series, name, truncate, keep_last=True), known)
 
     def _answer(self, values):
         quantiles = self._settings.quantiles
+        if values.ndim < 2 + bool(quantiles):
+            values = values[:, np.newaxis]  # the targets
         if not quantiles:
             return Forecasting(values, {})
         middle = min(range(len(quantiles)), key=lambda place: abs(quantiles[place] - 0.5))
         by_quantile = {each: values[..., place] for place, each in enumerate(quantiles)}
         return Forecasting(values[..., middle], by_quantile)
-
-
-def _array(value, name):
-    """Return numbers as a float32 array.
-
-    Raises:
-        ValueError: if they are none, or not finite.
-    """
-    try:
-        given = np.asarray(value)
-        if given.dtype.kind not in "biufO":
-            raise TypeError(f"{given.dtype} is no kind of real numbers")
-        with np.errstate(over="ignore"):
-            array = given.astype("float32")
-    except (OverflowError, TypeError, ValueError) as error:
-        raise ValueError(f"{name} must be numbers; received {shown(value)}.") from error
-    if not np.isfinite(array).all():
-        raise ValueError(f"{name} must be finite numbers in float32; received {shown(value)}.")
-    return array

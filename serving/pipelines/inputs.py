@@ -16,10 +16,10 @@ def each_of(inputs, name, plural=None):
     Args:
         inputs: a list of inputs; anything else is one.
         name: what an input is, as "Tag: text".
-        plural: of it; None: with an s.
+        plural: of it; None: with an s if it has none.
     """
     if isinstance(inputs, list):
-        plural = plural or f"{name}s"
+        plural = plural or f"{name.removesuffix('s')}s"
         return inputs, [f"{plural}[{place}]" for place in range(len(inputs))]
     return [inputs], [name]
 

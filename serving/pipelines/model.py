@@ -23,11 +23,15 @@ class Packing:
         arrays: takes a list of rows, returns name -> array; what the graph does not take is left
             out.
         required, optional: names of the inputs that it must and may take.
+        padded_by: of which it must take one, or only rows of one length share a batch.
+        most_padding: as `batches` takes it.
     """
 
     arrays: Callable
     required: frozenset
     optional: frozenset = frozenset()
+    padded_by: frozenset = frozenset()
+    most_padding: int | None = MOST_PADDING
 
 
 def token_arrays(encodings):
@@ -95,6 +99,8 @@ class Model:
         self._arrays = packing.arrays
         self._takes = [spec.name for spec in runtime.graphs_of(manifest)[ROLE].inputs]
         self._outputs = list(outputs)
+        takes_padding = not packing.padded_by or packing.padded_by & {*self._takes}
+        self._most_padding = packing.most_padding if takes_padding else 0
 
     def __repr__(self) -> str:
         return f"Model({self._session!r})"
@@ -119,7 +125,7 @@ class Model:
 
         lengths = [len(each) for each in rows]
         places = range(len(rows))
-        return answer_in_batches(places, lengths, run, token_budget, MOST_PADDING)
+        return answer_in_batches(places, lengths, run, token_budget, self._most_padding)
 
     def answer_groups(
         self, groups: Sequence[Sequence], read: Callable, token_budget: int = TOKEN_BUDGET

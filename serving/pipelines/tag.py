@@ -14,10 +14,11 @@ from ..manifest import BundleError, Manifest
 from ..opening import Runtime
 from ..results import Entity, Tagging, Word
 from ..text import Subwords, whole_characters
+from .arrays import FRAMES, FrameReader, takes_frames
 from .batching import TOKEN_BUDGET
 from .entities import SCHEMES, entities, is_tag
 from .inputs import TextReader, encoded, one_or_all, require_token, require_words, text_of
-from .model import Model, softmax
+from .model import ROLE, TOKENS, Model, softmax
 from .pipeline import Pipeline
 from .settings import read_settings, wrong_output
 from .windows import Windows
@@ -74,7 +75,8 @@ class Tag(Pipeline):
         tag(word) = argmax of softmax(logits at the word's first token)
 
     A text over the limit is refused or cut; if the settings have a `stride` it is read in windows,
-    and a word's tag is that of the window in which its first token has most context.
+    and a word's tag is that of the window in which its first token has most context. A model of
+    frames tags each of them, as a word without letters.
 
     Args:
         folder: the bundle.
@@ -90,13 +92,21 @@ class Tag(Pipeline):
     def __init__(self, folder: Path, manifest: Manifest, runtime: Runtime | None = None):
         self.manifest = manifest
         self._settings = read_settings(folder, manifest, Settings)
-        self._reader = TextReader(folder, manifest)
-        if self._settings.stride is not None and not isinstance(self._reader.tokenizer, Subwords):
+        self._reader: Any  # a FrameReader or a TextReader
+        self.reads_json = takes_frames(manifest, ROLE)
+        if self.reads_json:
+            self._reader = FrameReader(folder, manifest, ROLE)
+            _require_tags_of_frames(folder, manifest.graphs[ROLE], self._settings.output)
+        else:
+            self._reader = TextReader(folder, manifest)
+        tokenizer = getattr(self._reader, "tokenizer", None)
+        if self._settings.stride is not None and not isinstance(tokenizer, Subwords):
             raise BundleError(
                 f"{folder}: settings.stride needs WordPiece or byte-level BPE. "
                 "Export the bundle again."
             )
-        self._model = Model(folder, manifest, runtime, [self._settings.output])
+        packing = self._reader.packing if self.reads_json else TOKENS
+        self._model = Model(folder, manifest, runtime, [self._settings.output], packing)
 
     @overload
     def __call__(
@@ -117,7 +127,8 @@ class Tag(Pipeline):
         Args:
             texts: a string, or a tuple of its words, which are then joined by spaces and keep their
                 places in that, and which a table of words looks up whole; or a dictionary of
-                "text", which is one of these; or a list of such.
+                "text", which is one of these; to a model of frames an array (length, features), or
+                a tuple of its rows; or a list of such.
             truncate: cut what is over the limit; words that are cut have no tags. With a `stride`
                 nothing is.
             token_budget: the most tokens of a batch, padding among them.
@@ -128,7 +139,15 @@ class Tag(Pipeline):
         Raises:
             ValueError: if a text is refused; nothing is answered then.
         """
-        rows = encoded(texts, "Tag: text", self.encode, truncate, token_budget)
+        name = f"Tag: {FRAMES if self.reads_json else 'text'}"
+        rows = encoded(texts, name, self.encode, truncate, token_budget)
+        if self.reads_json:
+            tags = self._model.answer(
+                rows,
+                lambda place, logits: self._of_frames(softmax(logits[: len(rows[place])])),
+                token_budget,
+            )
+            return one_or_all(texts, tags)
         windows = [window for row in rows for window in row.windows.rows]
         firsts = [first_tokens for row in rows for _, first_tokens in row.tokens]
         scores = self._model.answer(
@@ -144,6 +163,8 @@ class Tag(Pipeline):
         Raises:
             ValueError: beginning with `name`, if it can not be answered.
         """
+        if self.reads_json:
+            return self._reader.read(text, name, truncate)
         text = text_of(text, name)
         given, places = (), None
         if isinstance(text, tuple):
@@ -167,6 +188,13 @@ class Tag(Pipeline):
                 require_token(self._reader.tokenizer.encode(word), f"{name}, word {number}")
         return _Row(text, windows, places, _by_window(windows, np.array(tokens, int)))
 
+    def _of_frames(self, scores):
+        words = tuple(
+            Word("", self._settings.labels[tag], place, place + 1, float(score[tag]))
+            for place, (tag, score) in enumerate(zip(scores.argmax(axis=-1), scores))
+        )
+        return Tagging(words, self._entities("", words))
+
     def _answer(self, row, scores_by_window):
         scores = np.empty((len(row.places), len(self._settings.labels)))
         for (words, _), own in zip(row.tokens, scores_by_window):
@@ -188,6 +216,21 @@ class Tag(Pipeline):
             score = sum(word.score for word in own) / len(own)
             found.append(Entity(text[start:end], label, start, end, score))
         return tuple(found)
+
+
+def _require_tags_of_frames(folder, graph, output):
+    """Raise a BundleError unless an output has logits for each frame."""
+    length, own = (
+        spec.shape[1]
+        for specs, name in ((graph.inputs, FRAMES), (graph.outputs, output))
+        for spec in specs
+        if spec.name == name
+    )
+    if length != own:
+        raise BundleError(
+            f"{folder}: manifest.json: output {output} must have logits for every frame, "
+            f"{length} of them; it has {own}. Export the bundle again."
+        )
 
 
 def _joined(words, name):

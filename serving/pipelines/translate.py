@@ -1,4 +1,4 @@
-"""One text into another."""
+"""One text into another, or frames into a text."""
 
 import functools
 import unicodedata
@@ -15,6 +15,7 @@ from ..opening import Runtime
 from ..results import Translation
 from ..session import EncoderDecoder
 from ..text import CharacterTable, Encoding, pad
+from .arrays import FRAMES, FrameReader, padded, takes_frames
 from .batching import TOKEN_BUDGET, answer_in_batches
 from .constraints import Constraints, constraint_of, require_constraint
 from .inputs import (
@@ -34,7 +35,7 @@ SHORTEST = 16  # tokens: a shorter source takes as much of the token budget, for
 
 
 class Translate(Pipeline):
-    """One text into another.
+    """One text into another, or frames into a text.
 
         text -> tokens -> encoder -> beam search over decoder steps -> tokens -> text
 
@@ -50,9 +51,13 @@ class Translate(Pipeline):
     def __init__(self, folder: Path, manifest: Manifest, runtime: Runtime | None = None):
         self.manifest = manifest
         self._graphs = EncoderDecoder(folder, manifest, runtime)
-        self._source, self._target = (
-            open_tokenizer(folder, manifest, role) for role in ("source", "target")
-        )
+        self._source: Any  # a FrameReader or a tokenizer
+        self.reads_json = takes_frames(manifest, "encoder")
+        if self.reads_json:
+            self._source = FrameReader(folder, manifest, "encoder")
+        else:
+            self._source = open_tokenizer(folder, manifest, "source")
+        self._target = open_tokenizer(folder, manifest, "target")
         require_vocabulary(folder, manifest, self._target, "target", self._graphs.vocab_size)
         self._detokenizer = Detokenizer(self._target)
         decoding, size = manifest.decoding, self._graphs.vocab_size
@@ -81,7 +86,8 @@ class Translate(Pipeline):
         """Answer a text, or each text of a list.
 
         Args:
-            texts: a string, or a list of strings.
+            texts: a string; to a model of frames an array (length, features), or a tuple of its
+                rows; or a list of such.
             num_beams: how many hypotheses to follow; 1: greedy; None: the manifest's default.
             n_best: how many answers to give to each text, at most `num_beams`.
             length_penalty: alpha of GNMT's length penalty; None: the manifest's default.
@@ -103,7 +109,8 @@ class Translate(Pipeline):
         """
         decode = self._search(num_beams, n_best, length_penalty, early_stopping)
         step = self._step(attention, self._automaton(regex, choices))
-        rows = encoded(texts, "Translate: text", self.encode, truncate, token_budget)
+        name = f"Translate: {FRAMES if self.reads_json else 'text'}"
+        rows = encoded(texts, name, self.encode, truncate, token_budget)
         beams = decode.keywords["num_beams"]
         lengths = [beams * max(len(row), SHORTEST) for row in rows]
         answer = functools.partial(self._translate, decode, step)
@@ -126,12 +133,14 @@ class Translate(Pipeline):
         greedy = Greedy(self.manifest.decoding.end_id, max_lengths, Prompts([()]))
         return self._stream(step, row, greedy)
 
-    def encode(self, text: str, name: str = "Translate: text", truncate: bool = False) -> Encoding:
-        """Return the `Encoding` of a text.
+    def encode(self, text: Any, name: str = "Translate: text", truncate: bool = False) -> Any:
+        """Return the `Encoding` of a text, or an array of frames.
 
         Raises:
-            ValueError: beginning with `name`, if the text can not be answered.
+            ValueError: beginning with `name`, if it can not be answered.
         """
+        if self.reads_json:
+            return self._source.read(text, name, truncate)
         characters = isinstance(self._source, CharacterTable)
         require_words(text, name, surrogates=characters)
         if self.manifest.text_prefix:
@@ -226,8 +235,12 @@ class Translate(Pipeline):
 
     def _begin(self, step, rows):
         """Return the step, the state and the tokens before the first one."""
-        token_ids, lengths = pad([row.token_ids for row in rows])
-        state = self._graphs.encode(token_ids, lengths)
+        if self.reads_json:
+            arrays = padded(FRAMES, rows)
+            source, lengths = arrays[FRAMES], arrays["lengths"]
+        else:
+            source, lengths = pad([row.token_ids for row in rows])
+        state = self._graphs.encode(source, lengths)
         step = step(len(rows))
         if isinstance(step, Chosen):
             state = step.initial(state)
@@ -259,7 +272,7 @@ class Translate(Pipeline):
             text,
             hypothesis.score,
             attention=weights.copy(),
-            source_tokens=tuple(row.tokens),
+            source_tokens=() if self.reads_json else tuple(row.tokens),
             target_tokens=tuple(map(self._target.token_of, hypothesis.token_ids)),
         )
 

@@ -40,7 +40,7 @@ class TreeReader:
         BundleError: if there is no table of words.
     """
 
-    fields = ("text",)
+    unit, fields = "text", ("text",)
 
     def __init__(self, folder, manifest):
         self._words = open_tokenizer(folder, manifest, "words", WordTable)

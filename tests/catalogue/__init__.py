@@ -6,6 +6,7 @@ A file for each family. Sizes are distinct primes. `tests/properties` holds for 
 from tests.catalogue import (
     attention,
     embeddings,
+    frames,
     models,
     qrnn,
     recurrent,
@@ -25,6 +26,7 @@ FAMILIES = [
     models,
     transformer,
     transformer_models,
+    frames,
     trees,
 ]
 CASES = [case for family in FAMILIES for case in family.CASES]

@@ -28,14 +28,14 @@ from tests.export.written import graph
     ],
 )
 def test_a_command_can_be_pasted(example, expected):
-    given = shlex.split(command("my bundles/b", example))
+    given = shlex.split(command("my bundles/b", [example]))
     assert given == ["python", "-m", "serving", "predict", "my bundles/b", *expected]
 
 
 def test_a_long_input_is_read_from_the_manifest(tmp_path):
     example = [[place / 7] for place in range(1000)]
     (tmp_path / MANIFEST).write_text(json.dumps({"examples": [example, "another"]}))
-    line = command(tmp_path, example)
+    line = command(tmp_path, [example])
     assert len(line) < 400
     *first, bar, _, _, _, _, bundle, flag = shlex.split(line)
     assert (bar, bundle, flag) == ("|", str(tmp_path), "--json-input")

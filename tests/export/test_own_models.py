@@ -96,6 +96,13 @@ def functional(name="token_ids"):
     return keras.Model(token_ids, layers.Dense(len(LABELS))(x))
 
 
+def of_two(words, real):
+    token_ids = keras.Input((None,), dtype="int64", name=words)
+    mask = keras.Input((None,), dtype="bool", name=real)
+    x = layers.Embedding(len(TOKENIZER), 7)(token_ids) * ops.cast(mask, "float32")[..., None]
+    return keras.Model([token_ids, mask], layers.Dense(len(LABELS))(ops.sum(x, axis=1)))
+
+
 def sequential():
     return keras.Sequential(
         [
@@ -253,15 +260,22 @@ def test_a_class_in_a_file_beside_the_command_is_imported(tmp_path):
 
 
 def test_what_is_said_to_save_run_stands_before_what_is_guessed(tmp_path, capsys):
-    save(tmp_path / "run", functional("words"))
+    save(tmp_path / "run", of_two("words", "real"))
     assert main([str(tmp_path / "run"), str(tmp_path / "bundle")]) == 1
-    lacks = "Classify can not serve the model: it lacks token_ids; it needs words, which nobody g"
+    lacks = "Classify can not serve the model: it lacks token_ids; it needs real, which nobody g"
     assert lacks in capsys.readouterr().err
-    inputs = {"token_ids": ("int64", ("batch", "length"))}
-    save(tmp_path / "mended", functional("words"), inputs=inputs)
+    sequence = ("batch", "length")
+    inputs = {"token_ids": ("int64", sequence), "padding_mask": ("bool", sequence)}
+    save(tmp_path / "mended", of_two("words", "real"), inputs=inputs)
     assert main([str(tmp_path / "mended"), str(tmp_path / "bundle")]) == 0
     manifest = read_manifest(tmp_path / "bundle")
-    assert manifest.graphs["model"].inputs == (TensorSpec("token_ids", *inputs["token_ids"]),)
+    expected = tuple(TensorSpec(name, *spec) for name, spec in inputs.items())
+    assert manifest.graphs["model"].inputs == expected
+
+
+def test_the_only_input_of_a_model_may_have_any_name():
+    [signature] = parts_of(functional("words"), pipeline="Classify").graphs.values()
+    assert signature.inputs == [TensorSpec("token_ids", "int64", ("batch", "length"))]
 
 
 @keras.saving.register_keras_serializable("tests")

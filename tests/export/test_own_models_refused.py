@@ -8,9 +8,11 @@ import pytest
 import tensorflow as tf
 from keras import layers, ops
 
+import serving
 from export.__main__ import main
+from export.bundle import Options, export
 from seqkeras.runs import save_run
-from tests.export.test_every_pipeline import TEXTS
+from tests.export.test_every_pipeline import ANY, TEXTS
 from tests.export.test_own_models import (
     IDS,
     LABELS,
@@ -61,7 +63,7 @@ WRONG = [
     (
         lambda: pooled(activation="sigmoid"),
         "the model's output are probabilities, and Classify makes them of logits: leave out the "
-        "sigmoid",
+        "sigmoid, in training by from_logits=True of the loss; model.get_layer('dense",
     ),
 ]
 
@@ -72,6 +74,24 @@ WRONG = [
 def test_a_model_that_can_not_be_served_is_refused(make, message, tmp_path, capsys):
     save(tmp_path / "run", make())
     assert message in refusal(tmp_path, capsys)
+
+
+def test_a_sigmoid_at_the_end_comes_off_by_the_line_that_the_refusal_says(tmp_path, capsys):
+    labels, model = ["no", "yes"], pooled(activation="sigmoid", size=1)
+    save(tmp_path / "run", model, settings={"labels": labels})
+    [line] = re.findall(r"; (model\.get_layer.*) takes it off", refusal(tmp_path, capsys))
+    before = [float(model(np.array([TOKENIZER.analyze(text).token_ids]))[0, 0]) for text in TEXTS]
+    exec(line, {"model": model, "keras": keras})
+    model.save(tmp_path / "run/model.keras")
+    options = Options(precisions=("int8-embedding",), tolerances=ANY)
+    manifest = export(tmp_path / "run", tmp_path / "bundle", options=options)
+    assert manifest.parity["saved_model_text_refused"] == 0
+    answers = serving.load(tmp_path / "bundle")(TEXTS)
+    assert [each.scores["yes"] for each in answers] == pytest.approx(before, abs=1e-6)
+    in_8_bits = serving.load(tmp_path / "bundle", precision="int8-embedding")(TEXTS)
+    same = np.mean([a.labels == b.labels for a, b in zip(answers, in_8_bits, strict=True)])
+    figures = manifest.precisions["int8-embedding"].figures
+    assert figures["agreement"] == same and figures["largest_log_prob_difference"] > 0
 
 
 def test_probabilities_of_choices_are_refused_too(tmp_path, capsys):

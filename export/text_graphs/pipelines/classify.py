@@ -17,14 +17,17 @@ def classify(signatures, tokenizers, limits, decoding, settings):
     """
     reader = Reader(tokenizers["text"], limits.source_length)
     model, labels = signatures["serving_default"], list(settings.get("labels", ()))
+    name, sizes = output_name(model, settings), {e.name: e.shape[-1] for e in model.outputs}
     pairs = settings.get("pairs")
     if pairs and not reader.takes_pairs:
         raise ValueError("text graph: settings.pairs need a tokenizer of pairs; this takes none.")
 
     def answer(read):
-        logits = outputs_of(model, read)[output_name(model, settings)]
+        logits = outputs_of(model, read)[name]
         if not labels:
             return {"score": logits[:, 0]}
+        if sizes[name] == 1 < len(labels):  # one for two: that of the first is 0
+            logits = tf.concat([tf.zeros_like(logits), logits], axis=-1)
         scores = tf.sigmoid(logits) if settings.get("multi_label") else tf.nn.softmax(logits)
         return {"scores": scores, "label": tf.gather(tf.constant(labels), tf.argmax(scores, -1))}
 

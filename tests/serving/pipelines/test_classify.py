@@ -53,6 +53,24 @@ def test_several_labels_at_once_have_probabilities_of_their_own(tmp_path):
     assert numbers >= {0, 1, 2}
 
 
+def test_one_logit_is_that_of_the_second_of_two_labels(tmp_path):
+    classify = load(tmp_path, "Classify", Toy(1).graph("pooled"), {"labels": ["no", "yes"]})
+    for text in texts_of_many_lengths(7):
+        [logit] = Toy(1).pooled(TOKENIZER.analyze(text)).astype("float64")
+        yes = 1 / (1 + np.exp(-logit))
+        answer = classify(text)
+        assert answer.scores == pytest.approx({"yes": yes, "no": 1 - yes}, rel=1e-5)
+        assert answer.labels == ("yes" if logit > 0 else "no",)
+
+
+@pytest.mark.parametrize(
+    "settings", [{"labels": LABELS}, {"labels": ["no", "yes"], "multi_label": True}]
+)
+def test_one_logit_is_not_that_of_other_labels(tmp_path, settings):
+    with pytest.raises(BundleError, match=r"output output must be \(batch, [23]\) to these"):
+        load(tmp_path, "Classify", Toy(1).graph("pooled"), settings)
+
+
 def test_a_regression_gives_its_number(tmp_path):
     regress = load(tmp_path, "Classify", Toy(1).graph("pooled"))
     answer = regress("the old cat")

@@ -1,0 +1,122 @@
+"""Whether the padding behind a row of a batch changes what a model answers to the row.
+
+Models on texts are tried with tokens that are made up, by `export.checking`; here all others are,
+with the run's own inputs.
+"""
+
+import itertools
+
+import keras
+import numpy as np
+
+from export.families.inputs import NUMBERS, feeds_of
+from export.families.single import INPUTS
+from serving.pipelines.arrays import PADDING
+
+TOLERANCE = 1e-4
+COLUMNS = 3  # of padding, in the place of an input's last steps
+MOST_TRIED = 4  # inputs
+
+
+def same_rows(alone, beside):
+    """Whether an output for some rows is the same where there is padding behind them."""
+    own = tuple(slice(size) for size in alone.shape)
+    return np.allclose(alone, beside[own], rtol=TOLERANCE, atol=TOLERANCE)
+
+
+def changed_by_padding(contents, parts, pipeline, answered):
+    """The names of what a model gives that changes with padding.
+
+    What a language model reads in `serving` is never padded.
+
+    Args:
+        contents: the run's `Contents`.
+        parts: its model's `Parts`.
+        pipeline: that of graphs which are not there yet.
+        answered: takes a list of inputs, and returns the calls of the model by which that pipeline
+            answers them: a list of (name -> input, name -> output).
+    """
+    feeds = feeds_of(contents.record.pipeline, contents.tokenizers)
+    inputs = contents.inputs[:MOST_TRIED]
+    if parts.kind == "encoder-decoder":
+        found = _logits(contents, map(pipeline.encode, inputs))
+    elif parts.kind == "language model" or isinstance(contents.model, tuple(INPUTS)):
+        found = ()
+    elif NUMBERS in feeds.values():
+        found = _with_zeros(inputs, answered, parts.graphs["model"])
+    else:
+        found = _beside_others(inputs, answered)
+    return list(dict.fromkeys(name for name, one, other in found if not same_rows(one, other)))
+
+
+def _logits(contents, rows):
+    """Yield the logits behind a source's begin, and those where the source has padding behind it.
+
+    Args:
+        contents: the run's `Contents`.
+        rows: what the pipeline makes of sources, of which the longest is read.
+    """
+    source = max((np.asarray(getattr(row, "token_ids", row)) for row in rows), key=len)
+    kept, start = _kept(len(source)), np.array([[contents.decoding.start_id]])
+    alone = source[np.newaxis, :kept]
+    behind = [(0, 0), (0, len(source) - kept), *[(0, 0)] * (source.ndim - 1)]
+    found = []
+    for each in (alone, np.pad(alone, behind)):
+        state = contents.model.encode(each, np.array([kept]))
+        (logits, *_), _ = contents.model.step(start, state)
+        found.append(keras.ops.convert_to_numpy(logits))
+    yield "logits", *found
+
+
+def _kept(length):
+    return max(1, length - COLUMNS)
+
+
+def _with_zeros(inputs, answered, signature):
+    """Yield a name, what an output of that name is, and what it is with zeros behind its input."""
+    if PADDING.isdisjoint(spec.name for spec in signature.inputs):
+        return  # the pipeline pads nothing
+    for value in inputs:
+        for feed, _ in answered([value]):
+            alone, beside = {}, {}
+            for spec in signature.inputs:
+                whole = feed[spec.name]
+                sizes = [_kept(n) if _is_open(axis) else n for n, axis in _axes(whole, spec)]
+                own = whole[:, *map(slice, sizes)]
+                if spec.name == "lengths":
+                    own = np.vectorize(_kept)(own)
+                room = [(0, n - m) for n, m in zip(whole.shape[1:], sizes, strict=True)]
+                alone[spec.name], beside[spec.name] = own, np.pad(own, [(0, 0), *room])
+            ours, theirs = signature.function(**alone), signature.function(**beside)
+            for name in ours:
+                yield name, *(keras.ops.convert_to_numpy(each[name]) for each in (ours, theirs))
+
+
+def _axes(array, spec):
+    return zip(array.shape[1:], spec.shape[1:], strict=True)
+
+
+def _is_open(axis):
+    return isinstance(axis, str)
+
+
+def _beside_others(inputs, answered):
+    """Yield a name, what an output of that name is, and what it is beside a longer input."""
+    for value, other in itertools.permutations(inputs, 2):
+        alone, together = answered([value]), answered([value, other])
+        if len(alone) != 1 or len(together) != 1:
+            continue  # read in windows, or in batches of their own
+        [(feed, outputs)], [(feeds, rows)] = alone, together
+        [place] = [row for row in range(2) if _is_padded(feed, feeds, row)][:1] or [None]
+        if place is not None:
+            for name, one in outputs.items():
+                yield name, one, rows[name][place : place + 1]
+
+
+def _is_padded(feed, feeds, row):
+    """Whether an input of one row is, with padding behind it, that row of others."""
+    own = {name: feeds[name][row : row + 1] for name in feed}
+    begins = all(
+        np.array_equal(one, own[name][tuple(map(slice, one.shape))]) for name, one in feed.items()
+    )
+    return begins and any(one.shape != own[name].shape for name, one in feed.items())

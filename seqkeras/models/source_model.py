@@ -1,0 +1,69 @@
+"""What encoder-decoders share: a source of token ids, or of frames."""
+
+from keras import ops
+
+from seqkeras.models.inputs import SOURCE, SOURCE_OF_FRAMES, require_inputs
+from seqkeras.models.token_model import TokenModel
+
+
+class SourceModel(TokenModel):
+    """Base of the encoder-decoders.
+
+    A subclass has `sizes`, of which "target_vocab_size" and what `source_size` gives are some, and
+    `source_features`: of a source that is frames, how many numbers each has; else None.
+    """
+
+    @property
+    def source_names(self):
+        """The inputs that the encoder reads."""
+        return SOURCE if self.source_features is None else SOURCE_OF_FRAMES
+
+    @property
+    def input_names(self):
+        return ([*self.source_names, "target_ids"],)
+
+    @property
+    def target_vocab_size(self):
+        return self.sizes["target_vocab_size"]
+
+    @property
+    def id_limits(self):
+        names = {"token_ids": "source_vocab_size", "target_ids": "target_vocab_size"}
+        return {
+            name: (size, self.sizes[size]) for name, size in names.items() if size in self.sizes
+        }
+
+    def require_source(self, source, lengths):
+        """Raise a ValueError unless they are what the encoder reads."""
+        inputs = dict(zip(self.source_names, (source, lengths), strict=True))
+        require_inputs(self, inputs, self.source_names)
+        self.check_ids(inputs)
+
+    def embed_source(self, source, mask):
+        """The vectors of a source's steps: embeddings of tokens, or frames, mapped if there is a
+        `source_embedding`. Of frames those that the (B, S) mask leaves out are zeros, since numbers
+        that are none would reach the gradient."""
+        if self.source_features is not None:
+            source = ops.where(mask[..., None], ops.cast(source, self.compute_dtype), 0)
+        return source if self.source_embedding is None else self.source_embedding(source)
+
+
+def source_size(model, vocab_size, features):
+    """The size of what an encoder reads, by the name of the argument that says it.
+
+    Args:
+        model: for its name.
+        vocab_size: how many ids a source of tokens has, or None.
+        features: how many numbers each frame of another source has, or None.
+
+    Raises:
+        ValueError: unless one of them is given.
+    """
+    if (vocab_size is None) == (features is None):
+        raise ValueError(
+            f"{type(model).__name__}: source_vocab_size, of tokens, or source_features, of frames, "
+            f"must be given, and the other be None; received {vocab_size!r} and {features!r}."
+        )
+    if features is None:
+        return {"source_vocab_size": vocab_size}
+    return {"source_features": features}

@@ -1,0 +1,139 @@
+"""Inputs of numbers: the frames of a recording or a video, an image, the values of a series."""
+
+import numpy as np
+
+from ..checks import shown
+from ..manifest import BundleError
+from ..session import FRAMES
+from .inputs import too_long
+from .model import Packing
+
+PADDING = frozenset({"lengths", "padding_mask"})  # either says what is padding
+
+
+def takes_frames(manifest, role):
+    """Whether a bundle's graph reads frames, and no text."""
+    graph = manifest.graphs.get(role)
+    return graph is not None and any(spec.name == FRAMES for spec in graph.inputs)
+
+
+class ArrayReader:
+    """Arrays as a graph's input has them, in float32.
+
+    Args:
+        folder: the bundle.
+        manifest: its `Manifest`.
+        role: of the graph.
+        name: of its input: (batch, length, ...) with sizes behind the length; or sizes alone, of
+            which the first is the length of every array.
+        unit: what an array is a sequence of.
+
+    Raises:
+        BundleError: if the input has no such shape.
+    """
+
+    def __init__(self, folder, manifest, role, name, unit):
+        [spec] = [each for each in manifest.graphs[role].inputs if each.name == name]
+        first, *self._sizes = (None, None) if len(spec.shape) < 2 else spec.shape[1:]
+        if first is None or not all(isinstance(size, int) for size in self._sizes):
+            raise BundleError(
+                f"{folder}: manifest.json must give {name} an axis for the batch, one for the "
+                "length, and numbers for all behind. Export the bundle again."
+            )
+        self._fixed = first if isinstance(first, int) else None
+        self._limit = self._fixed or manifest.limits.source_length
+        self._unit = unit
+
+    @property
+    def shape(self):
+        """The shape of an array; a length that may be any has its name."""
+        return (self._fixed or "length", *self._sizes)
+
+    def read(self, value, name, truncate=False, keep_last=False):
+        """Return a value as an array of this shape; a last axis of size 1 may be there or not.
+
+        Args:
+            value: an array, or what is nested as one.
+            name: of it, for errors.
+            truncate: cut what is longer than may be.
+            keep_last: cut what stands first.
+
+        Raises:
+            ValueError: beginning with `name`, if it can not be answered.
+        """
+        array = numbers(value, name)
+        if array.ndim == len(self._sizes) and self._sizes[-1:] == [1]:
+            array = array[..., np.newaxis]
+        elif array.ndim == 2 + len(self._sizes) and array.shape[-1] == 1:
+            array = array[..., 0]
+        fits = array.ndim == 1 + len(self._sizes) and list(array.shape[1:]) == self._sizes
+        if fits and truncate:
+            array = array[-self._limit :] if keep_last else array[: self._limit]
+        if not fits or not len(array) or (self._fixed or len(array)) != len(array):
+            expected = ", ".join(map(str, self.shape)) + "," * (not self._sizes)
+            raise ValueError(
+                f"{name} must have shape ({expected}); received {array.shape}. "
+                "A list is several inputs: give one as an array or a tuple."
+            )
+        if len(array) > self._limit:
+            raise ValueError(too_long(name, len(array), self._limit, self._unit))
+        return array
+
+
+def padded(name, rows):
+    """Return arrays as a batch by that name, with zeros behind what is shorter, and its padding."""
+    lengths = np.array([len(row) for row in rows], dtype=np.int64)
+    batch = np.zeros((len(rows), lengths.max(), *rows[0].shape[1:]), "float32")
+    for place, row in zip(batch, rows):
+        place[: len(row)] = row
+    real = np.arange(batch.shape[1]) < lengths[:, np.newaxis]
+    return {name: batch, "lengths": lengths, "padding_mask": real}
+
+
+def frame_arrays(rows):
+    """Return a batch of frames as arrays by name."""
+    return padded(FRAMES, rows)
+
+
+# Without lengths or padding_mask a model can not tell frames from padding, and gets none.
+PACKED_FRAMES = Packing(frame_arrays, frozenset({FRAMES}), PADDING, padded_by=PADDING)
+
+
+class FrameReader:
+    """Frames, as an array or as a dictionary of "frames", to arrays.
+
+    Args:
+        folder: the bundle.
+        manifest: its `Manifest`.
+        role: of the graph that reads them.
+    """
+
+    unit, fields, packing = FRAMES, (FRAMES,), PACKED_FRAMES
+
+    def __init__(self, folder, manifest, role):
+        self._reader = ArrayReader(folder, manifest, role, FRAMES, FRAMES)
+
+    def read(self, value, name, truncate=False):
+        """Return the array of one input; see `ArrayReader`."""
+        if isinstance(value, dict) and set(value) == {FRAMES}:
+            value = value[FRAMES]
+        return self._reader.read(value, name, truncate)
+
+
+def numbers(value, name):
+    """Return numbers as a float32 array.
+
+    Raises:
+        ValueError: if they are none, or not finite.
+    """
+    try:
+        given = np.asarray(value)
+        if given.dtype.kind not in "biufO":
+            raise TypeError(f"{given.dtype} is no kind of real numbers")
+        with np.errstate(over="ignore"):
+            array = given.astype("float32")
+    except (OverflowError, TypeError, ValueError) as error:
+        raise ValueError(f"{name} must be numbers; received {shown(value)}.") from error
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} must be finite numbers in float32; received {shown(value)}.")
+    return array
