@@ -6,6 +6,8 @@ import keras
 import pytest
 
 import seqkeras
+from seqkeras.recurrent.cells import Cell
+from seqkeras.recurrent.rnn import RNN, Recurrent
 from tests.catalogue import CASES, recurrent
 
 MADE = {case: case.make() for case in [*CASES, *recurrent.STATEFUL]}
@@ -30,14 +32,31 @@ def test_case_names_are_unique():
     assert len({case.name for case in CASES}) == len(CASES)
 
 
+def arguments(layer_class):
+    """Those of a layer, and those that a recurrent layer or a cell hands on: name -> default."""
+    owners = [layer_class]
+    if issubclass(layer_class, Recurrent):
+        owners += [*layer_class.cell_class.__mro__, RNN]
+    elif issubclass(layer_class, Cell):
+        owners += layer_class.__mro__
+    handed_on = {"self"} | ({"cell"} if len(owners) > 1 else set())
+    return {
+        name: parameter.default
+        for owner in owners
+        if owner is layer_class or issubclass(owner, (Cell, RNN))
+        for name, parameter in inspect.signature(owner.__init__).parameters.items()
+        if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+        and name not in handed_on
+    }
+
+
 @pytest.mark.parametrize("layer_class", dict.fromkeys(map(type, MADE.values())), ids=str)
 def test_every_argument_is_given_a_value_that_is_not_its_default(layer_class):
     if layer_class.__init__ is keras.layers.Layer.__init__:
         return  # no argument of its own
     configs = [layer.get_config() for layer in MADE.values() if type(layer) is layer_class]
-    for name, parameter in inspect.signature(layer_class.__init__).parameters.items():
-        if name != "self" and parameter.kind is not parameter.VAR_KEYWORD:
-            assert any(config[name] != parameter.default for config in configs), name
+    for name, default in arguments(layer_class).items():
+        assert any(name in config and config[name] != default for config in configs), name
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

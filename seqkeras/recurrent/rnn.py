@@ -61,10 +61,9 @@ class RNN(keras.layers.RNN):
         go_backwards=False,
         stateful=False,
         unroll=False,
-        zero_output_for_mask=True,
         **kwargs,
     ):
-        if not zero_output_for_mask:
+        if not kwargs.pop("zero_output_for_mask", True):
             raise ValueError(
                 f"{type(self).__name__}: zero_output_for_mask must be True: a masked step's output "
                 "is zero; received False. keras.layers repeats the output before it."
@@ -77,10 +76,10 @@ class RNN(keras.layers.RNN):
             return_state=return_state,
             go_backwards=go_backwards,
             stateful=stateful,
-            unroll=unroll,
             zero_output_for_mask=True,
             **kwargs,
         )
+        self.unrolls = unroll  # Keras's own `unroll` refuses a length that is not known
         # cuDNN's operators are none that XLA compiles. As Keras, but before a model asks for it.
         self.supports_jit = not (keras.backend.backend() == "tensorflow" and cudnn.on_gpu())
 
@@ -105,7 +104,7 @@ class RNN(keras.layers.RNN):
             initial_state,
             self.go_backwards,
             training,
-            self.unroll,
+            self.unrolls,
         )
         if self.go_backwards and self.return_sequences:
             outputs = ops.flip(outputs, axis=1)
@@ -125,7 +124,7 @@ class RNN(keras.layers.RNN):
     def get_config(self):
         config = super().get_config()
         del config["zero_output_for_mask"]
-        return config
+        return {**config, "unroll": self.unrolls}
 
 
 class Recurrent(RNN):

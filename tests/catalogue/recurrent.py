@@ -18,6 +18,19 @@ from tests.arrays import floats, right_padded
 from tests.catalogue.case import B, Case, D, S, U
 
 DROPOUT = {"dropout": 0.3, "recurrent_dropout": 0.2, "seed": 5}  # which nothing but training sees
+# What no composite computes, or could do without.
+GENERAL = {
+    "activation": "softsign",
+    "use_bias": False,
+    "kernel_initializer": "he_normal",
+    "recurrent_initializer": "glorot_normal",
+    "bias_initializer": "ones",
+    **{f"{role}_regularizer": "l2" for role in ("kernel", "recurrent", "bias")},
+    **{f"{role}_constraint": "max_norm" for role in ("kernel", "recurrent", "bias")},
+}
+GATED = {**GENERAL, "recurrent_activation": "hard_sigmoid", "use_cudnn": False}
+GENERAL_OF_LSTM = {**GATED, "unit_forget_bias": False}
+GENERAL_OF_GRU = {**GATED, "reset_after": False}
 
 
 def stacked_cells():
@@ -31,16 +44,6 @@ def step_inputs(*sizes):
 
 def sequence_inputs():
     return {"sequences": floats(B, S, D), "mask": right_padded([5, 3], S)}
-
-
-def general_case(layer_class, **options):
-    """A layer that is no composite, without what a composite could do without."""
-
-    def make():
-        layer = layer_class(U, "softsign", **options, kernel_regularizer="l2")
-        return Bidirectional(layer, "ave") if options.get("use_bias") else layer
-
-    return sequence_case(f"{layer_class.__name__}, {' '.join(options)}", make)
 
 
 def sequence_case(name, make, **options):
@@ -86,6 +89,11 @@ CELLS = [
     Case("LSTMCell", lambda: LSTMCell(U, **DROPOUT), step_inputs(U, U)),
     Case("GRUCell", lambda: GRUCell(U, **DROPOUT), step_inputs(U)),
 ]
+GENERAL_CELLS = [
+    Case("SimpleRNNCell, general", lambda: SimpleRNNCell(U, **GENERAL), step_inputs(U)),
+    Case("LSTMCell, general", lambda: LSTMCell(U, **GENERAL_OF_LSTM), step_inputs(U, U)),
+    Case("GRUCell, general", lambda: GRUCell(U, **GENERAL_OF_GRU), step_inputs(U)),
+]
 STACKED = Case("StackedCells", stacked_cells, step_inputs(U, U, 13, 17))
 # They return the outputs of all steps, in the order of the inputs, and the states.
 RECURRENT = [
@@ -105,6 +113,7 @@ BIDIRECTIONAL = [
 ]
 CASES = [
     *CELLS,
+    *GENERAL_CELLS,
     STACKED,
     *RECURRENT,
     *(forward_case(each) for each in LAYER_CLASSES),
@@ -117,9 +126,18 @@ CASES = [
         past=("sequences",),
     ),
     *BIDIRECTIONAL,
-    general_case(SimpleRNN, return_sequences=True, use_bias=True),
-    general_case(LSTM, recurrent_activation="hard_sigmoid", use_bias=False, return_state=True),
-    general_case(GRU, reset_after=False, go_backwards=True),
+    sequence_case("SimpleRNN, general", lambda: SimpleRNN(U, **GENERAL, unroll=True)),
+    sequence_case(
+        "LSTM, general",
+        lambda: LSTM(U, **GENERAL_OF_LSTM, unroll=True, return_sequences=True),
+        past=("sequences",),
+    ),
+    sequence_case("GRU, general", lambda: GRU(U, **GENERAL_OF_GRU, unroll=True, go_backwards=True)),
+    sequence_case("RNN, unrolled", lambda: RNN(keras.layers.GRUCell(U), unroll=True)),
+    sequence_case(
+        "Bidirectional, with a backward layer",
+        lambda: Bidirectional(LSTM(U), "ave", GRU(U, reset_after=False, go_backwards=True)),
+    ),
     sequence_case("Bidirectional, last outputs", lambda: Bidirectional(GRU(U))),
     sequence_case(
         "Bidirectional(Keras's cell), last outputs",

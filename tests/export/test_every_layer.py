@@ -23,9 +23,12 @@ def is_model(case):
     return isinstance(case.make(), keras.Model)
 
 
-# Behind a comma stands what an option makes of a layer that is there without it.
+# Behind a comma stands what an option makes of a layer that is there without it; "general" is what
+# makes no composite of a recurrent one.
 LAYERS = [
-    case for case in CASES if "," not in re.sub(r"\(.*\)", "", case.name) and not is_model(case)
+    case
+    for case in CASES
+    if "," not in re.sub(r"\(.*\)|, general", "", case.name) and not is_model(case)
 ]
 
 
