@@ -38,9 +38,14 @@ if BACKEND == "jax":  # compiles every small operation; the same one only once, 
     os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 
 
+LONG = {"benchmarks", "journeys", "learning"}  # folders of what `make test-all` runs
+
+
 def pytest_collection_modifyitems(items):
     """Under `pytest -n`, tests that share something costly run in one process."""
     for item in items:
+        if LONG & set(item.path.parent.relative_to(CHECKOUT / "tests").parts):
+            item.add_marker(pytest.mark.long)
         case = getattr(item, "callspec", None) and item.callspec.params.get("case")
         if {"dates_run", "dates_bundle"} & set(item.fixturenames):
             group = "dates"

@@ -40,6 +40,7 @@ TABLE = {
         NUMERIC,
     ),
     "seqkeras/decoding/compiled.py": (set(), {*NUMERIC, "jax"}),
+    "seqkeras/decoding/constraint.py": ({"seqkeras.decoding", "serving.text"}, NUMERIC),
     "seqkeras/decoding/": ({"seqkeras.decoding", "seqkeras.values"}, NUMERIC),
     "seqkeras/embeddings/": (
         {"seqkeras.embeddings", "seqkeras.shapes", "seqkeras.values"},
@@ -88,6 +89,7 @@ TABLE = {
             "seqkeras.run_checks",
             "seqkeras.tokenizers.special",
             "serving.manifest",
+            "serving.text",
         },
         {"numpy"},
     ),

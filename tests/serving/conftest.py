@@ -4,10 +4,6 @@ import serving
 from tests.serving.toy_bundle import write_bundle
 
 
-def pytest_configure(config):
-    config.addinivalue_line("markers", "slow: takes many seconds (installs from the package index)")
-
-
 @pytest.fixture
 def bundle(tmp_path):
     """A whole bundle of the test's own, to spoil."""

@@ -108,7 +108,7 @@ def make_environment(folder):
     return binaries, install
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_folder_and_its_wheel_run_with_nothing_but_the_requirements(shared_bundle, tmp_path):
     copy = tmp_path / "elsewhere" / "serving"
     shutil.copytree(ROOT / "serving", copy, ignore=shutil.ignore_patterns("__pycache__", "build"))

@@ -1,0 +1,177 @@
+"""From a user's file to an answer, by the scripts beside this file, as a user types them.
+
+Each script's docstring holds its commands; here they run in a folder that holds the user's files
+alone.
+"""
+
+import csv
+import json
+import math
+import os
+import random
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from seqkeras.models import Bert
+from seqkeras.pretrained import save_hugging_face
+from seqkeras.tokenizers import learn_word_piece
+from tests.conftest import CHECKOUT
+
+HERE = Path(__file__).parent
+SCRIPTS = sorted(each for each in HERE.glob("*.py") if not each.name.startswith(("test_", "__")))
+ANSWERS = ["good", "bad"]  # to what the scripts ask of a bundle of reviews
+
+
+def reviews(folder):
+    """reviews.csv: 400 labelled sentences of a few words; their adjectives tell the label."""
+    draw = random.Random(0)
+    adjectives = {"good": ["fine", "lovely", "great"], "bad": ["dull", "poor", "weak"]}
+    frames = ["a {} {}", "what a {} {}", "a very {} {}, I think"]
+    with open(folder / "reviews.csv", "w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["text", "label"])
+        for _ in range(400):
+            label, noun = draw.choice(["good", "bad"]), draw.choice(["film", "story", "cast"])
+            text = draw.choice(frames).format(draw.choice(adjectives[label]), noun)
+            if draw.random() < 0.3:
+                text = f"the {noun} is {draw.choice(adjectives[label])}"
+            writer.writerow([text, label])
+
+
+def parallel_text(folder):
+    """pairs.tsv: sentences of one form, English and German."""
+    nouns = [("house", "haus"), ("book", "buch"), ("child", "kind"), ("picture", "bild")]
+    colours = [("red", "rote"), ("old", "alte"), ("small", "kleine"), ("new", "neue")]
+    ends = [("big", "groß"), ("here", "hier"), ("good", "gut"), ("dear", "teuer")]
+    pairs = [
+        (f"the {colour} {noun} is {end}", f"das {farbe} {wort} ist {ende}")
+        for noun, wort in nouns
+        for colour, farbe in colours
+        for end, ende in ends
+    ]
+    lines = [f"{source}\t{target}\n" for source, target in 8 * pairs]
+    random.Random(0).shuffle(lines)
+    (folder / "pairs.tsv").write_text("".join(lines), encoding="utf-8")
+
+
+def load(folder):
+    """load.csv: the load of each hour, of 40 days that are alike but for noise."""
+    draw = random.Random(0)
+    hours = (200 + 100 * math.sin(hour * math.pi / 12) + draw.gauss(0, 5) for hour in range(960))
+    lines = [f"{hour},{value:.1f}\n" for hour, value in enumerate(hours)]
+    (folder / "load.csv").write_text("".join(["hour,load\n", *lines]), encoding="utf-8")
+
+
+def hugging_face(folder):
+    """reviews.csv, and models/tiny-bert: an encoder and a tokenizer of Hugging Face."""
+    reviews(folder)
+    texts = (folder / "reviews.csv").read_text(encoding="utf-8").splitlines()
+    tokenizer = learn_word_piece(texts, 200)
+    model = Bert(len(tokenizer), 32, 2, 2, 64, max_length=32)
+    model.build()
+    (folder / "models").mkdir()
+    save_hugging_face(model, folder / "models/tiny-bert", tokenizers={"text": tokenizer})
+
+
+def run(command, folder, path):
+    """Run a command in a folder, where `path` alone is what Python finds of ours."""
+    environment = {**os.environ, "PYTHONPATH": str(path), "KERAS_BACKEND": "tensorflow"}
+    arguments, _, standard_input = command.partition(" < ")
+    program, *arguments = shlex.split(arguments)
+    assert program == "python"
+    with open(folder / standard_input if standard_input else os.devnull, "rb") as given:
+        done = subprocess.run(
+            [sys.executable, *arguments],
+            cwd=folder,
+            env=environment,
+            stdin=given,
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+        )
+    assert done.returncode == 0, f"{command}: {done.stderr[-2000:]}"
+    assert "Traceback" not in done.stderr
+    return done.stdout
+
+
+def travel(script, folder, path=CHECKOUT):
+    """Run a script's commands, each behind the other, as its docstring has them.
+
+    Returns:
+        What the last one prints.
+    """
+    shutil.copy(HERE / script, folder)
+    docstring = (HERE / script).read_text(encoding="utf-8").split('"""')[1]
+    commands = [line for line in docstring.splitlines() if line.startswith("python ")]
+    assert commands[0] == f"python {script}"
+    return [run(command, folder, path) for command in commands][-1]
+
+
+@pytest.fixture(scope="module")
+def of_reviews(tmp_path_factory):
+    """The folder of the first journey, behind it."""
+    folder = tmp_path_factory.mktemp("own_sentences")
+    reviews(folder)
+    assert travel("own_sentences.py", folder).startswith("good\t")
+    return folder
+
+
+def test_own_sentences_become_a_classifier(of_reviews):
+    scores = json.loads((of_reviews / "runs/reviews/validation.json").read_text())
+    assert len(scores) == 100
+
+
+def test_parallel_text_becomes_a_translator(tmp_path):
+    parallel_text(tmp_path)
+    assert travel("parallel_text.py", tmp_path) == "das rote haus ist groß\n"
+
+
+def test_a_classifier_of_keras_hub_is_served(tmp_path):
+    reviews(tmp_path)
+    assert travel("hub_classifier.py", tmp_path).startswith("good\t")
+
+
+def test_an_ordinary_functional_forecaster_is_served(tmp_path):
+    load(tmp_path)
+    values = [float(each) for each in travel("functional.py", tmp_path).split()]
+    expected = [200 + 100 * math.sin(hour * math.pi / 12) for hour in range(24)]
+    errors = [abs(value - other) for value, other in zip(values, expected, strict=True)]
+    assert sum(errors) / 24 < 20  # of values from 100 to 300
+
+
+def test_a_folder_of_hugging_face_gets_a_new_head(tmp_path):
+    hugging_face(tmp_path)
+    assert travel("hugging_face.py", tmp_path).startswith("good\t")
+    assert (tmp_path / "models/tuned/tokenizer.json").is_file()
+
+
+def test_a_bundle_answers_alone_on_an_edge_machine(of_reviews, tmp_path):
+    ignored = shutil.ignore_patterns("__pycache__", "build")
+    shutil.copytree(CHECKOUT / "serving", tmp_path / "serving", ignore=ignored)
+    blocked = "import sys\nfor name in ('tensorflow', 'keras', 'seqkeras', 'onnx'):\n"
+    (tmp_path / "sitecustomize.py").write_text(f"{blocked}    sys.modules[name] = None\n")
+    printed = travel("edge.py", of_reviews, path=tmp_path)
+    assert [line.split()[0] for line in printed.splitlines()] == ANSWERS
+
+
+def test_a_saved_model_answers_where_nothing_of_ours_is(of_reviews, tmp_path):
+    blocked = "import sys\nfor name in ('seqkeras', 'serving', 'keras_nlp'):\n"
+    (tmp_path / "sitecustomize.py").write_text(f"{blocked}    sys.modules[name] = None\n")
+    printed = travel("tensorflow_alone.py", of_reviews, path=tmp_path)
+    assert [line.split()[0] for line in printed.splitlines()] == ANSWERS
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
+def test_a_journey_is_short_and_shown_in_the_docs(script):
+    text = script.read_text(encoding="utf-8")
+    assert text.count("\n") < 40
+    shown = (CHECKOUT / "docs/journeys.md").read_text(encoding="utf-8")
+    _, docstring, code = text.split('"""', 2)
+    assert code.strip() in shown
+    for line in docstring.splitlines():
+        assert not line.startswith("python ") or line in shown
