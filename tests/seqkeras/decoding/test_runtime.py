@@ -66,7 +66,7 @@ def test_a_nucleus_of_a_large_vocabulary_is_the_same(scale):
 
 def test_no_processor_is_left_out():
     names = {name for name in serving.decoding.__all__ if hasattr(seqkeras.decoding, name)}
-    assert names - {"Prefix"} == {name for name, _ in PROCESSORS}
+    assert names - {"Prefix", "Constraint"} == {name for name, _ in PROCESSORS}
 
 
 def test_an_option_of_beam_search_has_one_name_from_library_to_manifest():
