@@ -61,8 +61,8 @@ def unsaved_classes(model):
         if local and keras.saving.get_registered_object(name) is None:
             yield (
                 f"the class {kind.__name__} must be registered, or the model can not be loaded: "
-                "@keras.saving.register_keras_serializable() above it, in a module that `python "
-                "-m export --import` names"
+                "@keras.saving.register_keras_serializable() above it, in a module that "
+                "`python -m export --import` names"
             )
 
 
