@@ -27,6 +27,7 @@ from serving.manifest import DecodingDefaults, Limits, TensorSpec, TextPrefix
 from serving.manifest.fields import parse_fields
 from serving.text import Pattern
 
+OPTIONS = "options.json"  # of `python -m training`, which begins a run by it
 RECORD = "run.json"
 MODEL = "model.keras"
 VALIDATION = "validation.json"
@@ -120,12 +121,11 @@ class RunRecord:
         """
         folder = Path(folder)
         if not folder.is_dir():
-            raise RunError(
-                f"{folder}: no such run folder; make one with "
-                f"`python -m training TASK --out {folder}`."
-            )
+            raise RunError(f"{folder}: no such run folder; {_way_to_make(folder)}.")
         if (folder / "manifest.json").is_file():
             raise RunError(f"{folder}: is a bundle; the order is: python -m export RUN BUNDLE.")
+        if not (folder / RECORD).is_file() and not (folder / OPTIONS).is_file():
+            raise RunError(f"{folder}: no run folder, {RECORD} is missing; {_way_to_make('RUN')}.")
         if not (folder / RECORD).is_file():
             raise RunError(
                 f"{folder}: not a finished run, {RECORD} is missing; the training command that "
@@ -278,6 +278,13 @@ def save_run(
             aside.replace(folder)
         finally:
             shutil.rmtree(aside, ignore_errors=True)
+
+
+def _way_to_make(folder):
+    return (
+        "make one of your model with `seqkeras.runs.save_run`, or train one with "
+        f"`python -m training TASK --out {folder}`"
+    )
 
 
 def _require_free(folder):

@@ -10,6 +10,7 @@ from seqkeras.runs import (
     ATTENTION_MAP,
     CHECKPOINT,
     MODEL,
+    OPTIONS,
     RECORD,
     ROLES,
     SCORES,
@@ -17,7 +18,6 @@ from seqkeras.runs import (
     RunError,
 )
 
-OPTIONS = "options.json"
 TOKENIZER = "tokenizer"
 # All that a run writes. The record goes first when a run is removed, so that a killed removal
 # leaves no run that seems finished, and the options never: new ones take their place.

@@ -7,7 +7,16 @@ import numpy as np
 import pytest
 
 from seqkeras.locking import InUseError, locked
-from seqkeras.runs import PIPELINES, RECORD, VALIDATION, RunError, RunRecord, save_run, with_arrays
+from seqkeras.runs import (
+    OPTIONS,
+    PIPELINES,
+    RECORD,
+    VALIDATION,
+    RunError,
+    RunRecord,
+    save_run,
+    with_arrays,
+)
 from seqkeras.tokenizers import CharacterTable, VectorizedWords
 
 FIELDS = {
@@ -29,7 +38,8 @@ def test_a_record_is_read_as_it_was_written(tmp_path):
 def test_a_folder_that_is_missing_is_refused(tmp_path):
     folder = tmp_path / "dates"
     message = (
-        f"{folder}: no such run folder; make one with `python -m training TASK --out {folder}`."
+        f"{folder}: no such run folder; make one of your model with `seqkeras.runs.save_run`, or "
+        f"train one with `python -m training TASK --out {folder}`."
     )
     with pytest.raises(RunError, match=f"^{re.escape(message)}$"):
         RunRecord.read(folder)
@@ -39,6 +49,17 @@ def test_a_run_that_is_not_finished_is_refused(tmp_path):
     message = re.escape(
         f"{tmp_path}: not a finished run, run.json is missing; the training command that began it "
         "goes on where it was."
+    )
+    (tmp_path / OPTIONS).write_text("{}")
+    with pytest.raises(RunError, match=f"^{message}$"):
+        RunRecord.read(tmp_path)
+
+
+def test_a_folder_that_no_training_began_is_no_run(tmp_path):
+    (tmp_path / "model.keras").write_bytes(b"mine")
+    message = re.escape(
+        f"{tmp_path}: no run folder, run.json is missing; make one of your model with "
+        "`seqkeras.runs.save_run`, or train one with `python -m training TASK --out RUN`."
     )
     with pytest.raises(RunError, match=f"^{message}$"):
         RunRecord.read(tmp_path)
