@@ -2,18 +2,14 @@
 
 import contextlib
 import dataclasses
-import datetime
-import importlib.metadata
 from pathlib import Path
 
-import numpy as np
 import tensorflow as tf
 
-import seqkeras
 from export import generation, measuring, model_card, onnx_files, onnx_graphs, saved_model
+from export.about import about
 from export.checking import ExportError, require_fit
 from export.contents import read_contents
-from export.families import parts_of
 from export.families.calling import reason_of
 from export.families.saved_models import source_limits
 from export.keras_layers import steps_as_rows
@@ -26,7 +22,6 @@ from export.text_graphs.signatures import text_signatures
 from export.tolerances import Tolerances
 from export.verifying import verify
 from serving.manifest import (
-    SCHEMA_VERSION,
     Graph,
     Manifest,
     Precision,
@@ -34,12 +29,8 @@ from serving.manifest import (
     describe_files,
     write_manifest,
 )
-from serving.printing import as_content
 
-LIBRARIES = ("tensorflow", "keras", "tf2onnx", "onnx", "onnxruntime", "numpy")
-KINDS = {"Translate": "encoder-decoder", "Generate": "language model"}  # all others: one go
 GENERATE = "generate"
-MOST_SHOWN, MOST_NUMBERS = 64, 20_000  # inputs in a manifest, and the numbers that these hold
 
 
 @dataclasses.dataclass(frozen=True)
@@ -115,19 +106,6 @@ def export(run, bundle, overwrite=False, say=lambda line: None, options=Options(
     return manifest
 
 
-def _shown(inputs):
-    """The first inputs as JSON holds them; of arrays as many as have few numbers together."""
-    shown, room = [], MOST_NUMBERS
-    for value in inputs[:MOST_SHOWN]:
-        parts = value.values() if isinstance(value, dict) else [value]
-        arrays = [each for each in parts if isinstance(each, np.ndarray)]
-        room -= sum(each.size for each in arrays)
-        if room < 0:
-            break
-        shown.append(as_content(value) if arrays else value)
-    return tuple(shown)
-
-
 @contextlib.contextmanager
 def _leaving(what):
     """Tell of whatever a model's own code raises while it is traced."""
@@ -148,16 +126,7 @@ class _Bundle:
     def __init__(self, contents, options, folder, name, say):
         self.contents, self.options = contents, options
         self.folder, self.name, self.say = folder, name, say
-        self.parts = parts_of(
-            contents.model,
-            contents.takes,
-            max_length=contents.limits.target_length,
-            decoding=contents.decoding,
-            pipeline=contents.record.pipeline,
-            constraint=contents.constraint,
-            attention_heads=self._heads(contents.model),
-            tokenizers=contents.tokenizers,
-        )
+        self.parts = contents.parts(self._heads(contents.model))
 
     def _heads(self, model):
         """Whether the attention of each head is asked for.
@@ -178,18 +147,12 @@ class _Bundle:
         Args:
             run: its folder.
         """
-        pipeline = self.contents.record.pipeline
-        expected = KINDS.get(pipeline, "one go")
-        if self.parts.kind != expected:
-            raise ExportError(
-                f"{pipeline} serves a model of kind {expected!r}; a "
-                f"{type(self.contents.model).__name__} is one of kind {self.parts.kind!r}."
-            )
-        if self.options.generate_in_graph and expected == "one go":
+        require_fit(run, self.contents, self.parts)
+        if self.options.generate_in_graph and self.parts.kind == "one go":
+            pipeline = self.contents.record.pipeline
             raise ExportError(f"{pipeline} generates nothing; leave out --generate-in-graph.")
         for each in self.options.precisions:
             require_precision(each, self.parts.graphs)
-        require_fit(run, self.contents, self.parts, self._about())
 
     def write(self):
         """Write and verify all that the bundle holds but the model card; its manifest so far."""
@@ -204,7 +167,7 @@ class _Bundle:
             graphs=float32,
             saved_models=self._write_saved_models() if self.options.saved_models else {},
             files=describe_files(self.folder),
-            **self._about(),
+            **about(self.contents, self.parts, self.name),
         )
         write_manifest(self.folder, manifest)
         self.say("Keras = SavedModel = ONNX, on real inputs")
@@ -221,31 +184,6 @@ class _Bundle:
             for name in described
         }
         return dataclasses.replace(manifest, parity=parity, precisions=precisions)
-
-    def _about(self):
-        """The fields of the manifest that tell of no file."""
-        contents = self.contents
-        record = contents.record
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "name": self.name,
-            "task": record.task,
-            "pipeline": record.pipeline,
-            "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-            "versions": {
-                "seqkeras": seqkeras.__version__,
-                **{library: importlib.metadata.version(library) for library in LIBRARIES},
-            },
-            "tokenizers": record.tokenizers,
-            "text_prefix": contents.prefix,
-            "limits": contents.limits,
-            "decoding": contents.decoding,
-            "state": self.parts.state,
-            "examples": _shown(contents.inputs),
-            "scores": contents.scores,
-            "parity": {},
-            "settings": record.settings,
-        }
 
     def _write_tokenizers(self):
         for role, path in self.contents.record.tokenizers.items():

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import keras
 import numpy as np
 
+from export.about import about
 from export.families.calling import axes_of, reason_of
 from export.families.inputs import FEEDS, FRAMES, NUMBERS, feeds_of
 from export.families.single import INPUTS
@@ -19,13 +20,14 @@ from export.padding import changed_by_padding, same_rows
 from export.scores import wrong_target
 from export.signatures import to_trace
 from seqkeras.run_checks import (
+    GENERATED,
     MOST_EXAMPLES,
     most_tokens,
     positions_problem,
     vocabulary_problems,
     weight_problems,
 )
-from seqkeras.runs import GENERATED, RECORD, VALIDATION
+from seqkeras.runs import RECORD, VALIDATION
 from seqkeras.tokenizers.special import end_problem
 from serving.manifest import MANIFEST, BundleError, FileEntry, Graph, Manifest
 from serving.opening import Runtime
@@ -35,6 +37,7 @@ from serving.pipelines.model import MASKED
 from serving.text import CharacterTable
 from serving.text.vocabularies import EOS
 
+KINDS = {"Translate": "encoder-decoder", "Generate": "language model"}  # all others: one go
 MOST_TOKENS = 2048  # that a model is tried with
 MOST_PADDED = 64  # that it is tried with, with padding and without
 LOGITS = ("output", "start", "end")  # the settings that name an output of logits
@@ -46,26 +49,70 @@ class ExportError(ValueError):
     """The bundle can not be made; the message names a way out."""
 
 
-def require_fit(run, contents, parts, about):
+@dataclasses.dataclass(frozen=True)
+class Names:
+    """What reasons call the parts of a run.
+
+    Args:
+        run: whose settings, limits and tokenizers these are.
+        record: the same, before a reason that names them itself.
+        examples: the real inputs.
+    """
+
+    run: str
+    record: str
+    examples: str
+
+
+FILES = Names(RECORD, f"{RECORD}: ", VALIDATION)
+ARGUMENTS = Names("the run", "", "validation")  # of `save_run`
+
+
+def require_fit(run, contents, parts):
     """Raise an ExportError, with every reason, unless a bundle can be made of a run and be served.
 
     Args:
         run: its folder.
         contents: its `Contents`.
         parts: its model's `Parts`.
-        about: the fields of the manifest that tell of no file.
+    """
+    if reasons := [*wrong_kind(contents, parts)]:
+        raise ExportError(f"{'; '.join(reasons)}.")
+    if reasons := reasons_against(run, contents, parts, FILES):
+        raise ExportError(f"{run}: {'; '.join(reasons)}. Save the run again.")
+
+
+def wrong_kind(contents, parts):
+    """Yield what is wrong if the pipeline serves models of another kind."""
+    pipeline, model = contents.record.pipeline, contents.model
+    expected = KINDS.get(pipeline, "one go")
+    if parts.kind != expected:
+        yield (
+            f"{pipeline} serves a model of kind {expected!r}; a {type(model).__name__} is one of "
+            f"kind {parts.kind!r}"
+        )
+
+
+def reasons_against(run, contents, parts, names):
+    """Every reason why no bundle can be made of a run and be served, as a list.
+
+    Args:
+        run: its folder.
+        contents: its `Contents`.
+        parts: its model's `Parts`, of the kind that the pipeline serves.
+        names: `Names`.
     """
     reasons = [*_lengths(contents, parts), *_tokens(contents), *_labels(contents.record)]
     reasons += _inputs(contents, parts)
-    reasons = [f"{RECORD}: {each}" for each in reasons] + [*weight_problems(contents.model)]
+    reasons = [f"{names.record}{each}" for each in reasons] + [*weight_problems(contents.model)]
+    fields = about(contents, parts, run.name) | {"decoding": _with_known_ids(contents)}
     try:
         calls = []
-        about = about | {"decoding": _with_known_ids(contents)}
-        pipeline = _pipeline(run, parts, about, lambda role, *call: calls.append(call))
+        pipeline = _pipeline(run, parts, fields, lambda role, *call: calls.append(call))
     except BundleError as error:
-        reasons.append(_said(error, run, contents))
+        reasons.append(_said(error, run, contents, names))
     else:
-        reasons += _examples(contents, pipeline)
+        reasons += _examples(contents, pipeline, names.examples)
     if not reasons:
         reasons += _behaviour(contents, parts)
     if not reasons:
@@ -75,9 +122,8 @@ def require_fit(run, contents, parts, about):
             pipeline(inputs)
             return [*calls]
 
-        reasons += _padding(contents, parts, pipeline, answered)
-    if reasons:
-        raise ExportError(f"{run}: {'; '.join(dict.fromkeys(reasons))}. Save the run again.")
+        reasons += _padding(contents, parts, pipeline, answered, names.examples)
+    return [*dict.fromkeys(reasons)]
 
 
 def _lengths(contents, parts):
@@ -175,18 +221,18 @@ def _inputs(contents, parts):
             )
 
 
-def _pipeline(run, parts, about, observe):
+def _pipeline(run, parts, fields, observe):
     """The pipeline of graphs that are not there yet; `observe` is as a `Runtime` takes it."""
     graphs = {
         role: Graph(f"onnx/{role}.onnx", tuple(each.inputs), tuple(each.outputs))
         for role, each in parts.graphs.items()
     }
-    files = [*about["tokenizers"].values(), *(each.file for each in graphs.values())]
+    files = [*fields["tokenizers"].values(), *(each.file for each in graphs.values())]
     manifest = Manifest(
         graphs=graphs,
         saved_models={},
         files=dict.fromkeys(files, FileEntry(0, "0" * 64)),
-        **about,
+        **fields,
     )
     return PIPELINES[manifest.pipeline](run, manifest, _Unmade(observe=observe, parts=parts.graphs))
 
@@ -219,7 +265,7 @@ def _argument(spec):
     return SimpleNamespace(name=spec.name, type=spec.dtype, shape=spec.shape)
 
 
-def _said(error, run, contents):
+def _said(error, run, contents, names):
     """What a pipeline says of a bundle, as a reason against the run."""
     pipeline = contents.record.pipeline
     text = str(error).removeprefix(f"{run}: ").removeprefix(f"{run}/")
@@ -229,28 +275,28 @@ def _said(error, run, contents):
     )
     if taken and (feeds := feeds_of(pipeline, contents.tokenizers)):
         text += f"; {pipeline} feeds {', '.join(feeds)}: name the model's inputs so"
-    text = text.replace(MANIFEST, RECORD).rstrip(".")
-    return text if RECORD in text else f"{RECORD}: {text}"
+    text = text.rstrip(".").replace(f"{MANIFEST}: ", names.record).replace(MANIFEST, names.run)
+    return text if names.run in text else f"{names.record}{text}"
 
 
-def _examples(contents, pipeline):
+def _examples(contents, pipeline, name):
     needed = ("text" if "source" in contents.tokenizers else "input"), "target"
     found = [
-        f"{VALIDATION}[{place}]: must have {' and '.join(needed)}"
+        f"{name}[{place}]: must have {' and '.join(needed)}"
         for place, each in enumerate(contents.examples)
         if contents.record.pipeline == "Translate" and not {*needed} <= set(each)
     ]
     for place, value in enumerate(contents.inputs):
         try:
-            row = pipeline.encode(value, name=f"{VALIDATION}[{place}]")
+            row = pipeline.encode(value, name=f"{name}[{place}]")
         except ValueError as error:
             found.append(str(error).partition(" Nothing was truncated")[0].rstrip("."))
             continue
         record, example = contents.record, contents.examples[place]
         wrong = wrong_target(record.pipeline, record.settings, example, row)
-        found += [f"{VALIDATION}[{place}]: {each}" for each in wrong]
+        found += [f"{name}[{place}]: {each}" for each in wrong]
     more = len(found) - MOST_EXAMPLES
-    return found[:MOST_EXAMPLES] + ([f"{VALIDATION}: {more} more like these"] if more > 0 else [])
+    return found[:MOST_EXAMPLES] + ([f"{name}: {more} more like these"] if more > 0 else [])
 
 
 def _behaviour(contents, parts):
@@ -301,7 +347,7 @@ def _probabilities(contents, activations, outputs):
             )
 
 
-def _padding(contents, parts, pipeline, answered):
+def _padding(contents, parts, pipeline, answered, name):
     """What changes with the padding behind an input; see `export.padding`."""
     feeds = feeds_of(contents.record.pipeline, contents.tokenizers)
     if "token_ids" in feeds and "text" in contents.tokenizers:
@@ -312,7 +358,7 @@ def _padding(contents, parts, pipeline, answered):
             [(_, outputs), *_] = answered(contents.inputs[:1])
             yield from _probabilities(contents, _activations(parts.graphs["model"]), outputs)
     except Exception as error:  # whatever the model's own code raises
-        yield f"the model must take {VALIDATION}; it says: {reason_of(error)}"
+        yield f"the model must take {name}; it says: {reason_of(error)}"
         return
     way_out = "leave it out by lengths"
     if NUMBERS in feeds.values():

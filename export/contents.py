@@ -7,6 +7,7 @@ import zipfile
 
 import keras
 
+from export.families import parts_of
 from export.families.calling import build, reason_of
 from export.families.inputs import by_the_first, candidates, feeds_of
 from export.policies import in_float32, set_float32
@@ -27,6 +28,18 @@ from seqkeras.runs import (
 )
 from seqkeras.tokenizers import read_tokenizer
 from serving.manifest import DecodingDefaults, Limits, TextPrefix
+
+
+class UnusableError(RunError):
+    """A run whose model, or regular expression, can not be used.
+
+    Attributes:
+        reason: what is wrong, without the file in which it is.
+    """
+
+    def __init__(self, message, reason):
+        super().__init__(message)
+        self.reason = reason
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,7 +78,7 @@ class Contents:
         """The `seqkeras.decoding.Constraint` of what is generated; None where it may be any text.
 
         Raises:
-            RunError: if no text that the regular expression allows can be generated.
+            UnusableError: if no text that the regular expression allows can be generated.
         """
         regex = self.decoding.regex
         if regex is None or self.record.pipeline not in ("Translate", "Generate"):
@@ -75,13 +88,35 @@ class Contents:
         try:
             found = Constraint.of_regex(regex, tokenizer, self.decoding.end_id, size)
         except ValueError as error:
-            raise RunError(f"{RECORD}: decoding.regex: {error}") from error
+            raise _of_regex(str(error)) from error
         if found.shortest > self.limits.target_length:
-            raise RunError(
-                f"{RECORD}: decoding.regex: the shortest text that it allows has {found.shortest} "
-                f"tokens with <eos>; limits.target_length is {self.limits.target_length}."
+            raise _of_regex(
+                f"the shortest text that it allows has {found.shortest} tokens with <eos>; "
+                f"limits.target_length is {self.limits.target_length}."
             )
         return found
+
+    def parts(self, attention_heads=False):
+        """What leaves of the model, as `export.families.Parts`.
+
+        Args:
+            attention_heads: see `parts_of`, as for what is raised.
+        """
+        return parts_of(
+            self.model,
+            self.takes,
+            max_length=self.limits.target_length,
+            decoding=self.decoding,
+            pipeline=self.record.pipeline,
+            constraint=self.constraint,
+            attention_heads=attention_heads,
+            tokenizers=self.tokenizers,
+        )
+
+
+def _of_regex(reason):
+    reason = f"decoding.regex: {reason}"
+    return UnusableError(f"{RECORD}: {reason}", reason)
 
 
 def read_contents(run):
@@ -137,9 +172,10 @@ def _load_model(path, feeds, inputs):
         return model, policies
     except Exception as error:  # whatever a model's own code raises
         reason = reason_of(error)
-        raise RunError(
+        raise UnusableError(
             f"{path}: not a model that Keras can load: {reason}; train again, or name the module "
-            "of its classes by --import."
+            "of its classes by --import.",
+            f"not a model that Keras can load: {reason}",
         ) from error
 
 

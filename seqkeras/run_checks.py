@@ -1,6 +1,8 @@
-"""What export would refuse of a run, as far as its model, tokenizers and examples show it.
+"""What export would refuse of a run.
 
-`save_run` asks before anything is written, and export again of what it reads.
+`own_problems` are those that nobody else finds. Where the backend is TensorFlow, `export_problems`
+asks export's own checks of a folder that is about to take its name; elsewhere `run_problems` finds
+what the model, the tokenizers and the examples show by themselves.
 """
 
 import keras
@@ -8,10 +10,13 @@ import numpy as np
 
 from seqkeras.embeddings import LearnedPositions
 from seqkeras.preprocessors import unlike_preprocessor
+from seqkeras.tokenizers.special import end_problem
 from serving.text import SentencePieces, Subwords, WordTable
 
+GENERATED = {"Translate": "target", "Generate": "text"}  # the tokenizer of what is generated
 # Pipelines that read a text, or a pair of texts, by the tokenizer "text".
 OF_TEXTS = ("Classify", "Tag", "Embed", "FillMask")
+TEXT_TOKENIZERS = Subwords | SentencePieces | WordTable
 MOST_EXAMPLES = 3  # that a refusal tells of
 # Tokenizer -> the inputs that take its ids.
 IDS = {
@@ -23,33 +28,62 @@ IDS = {
 }
 
 
-def run_problems(pipeline, model, tokenizers, limits, settings, inputs):
-    """Yield what is wrong with a run that is about to be written.
+def export_can_be_asked():
+    """Whether export's checks run here: they trace the model by TensorFlow."""
+    return keras.backend.backend() == "tensorflow"
+
+
+def export_problems(folder):
+    """What export says against a run, in words of `save_run`: a list.
+
+    Args:
+        folder: the run's.
+    """
+    from export.refusals import refusals_of  # of `save_run` alone: seqkeras needs no export
+
+    return refusals_of(folder)
+
+
+def own_problems(pipeline, model, tokenizers, inputs):
+    """Yield what only the model shows that is about to be saved, not the one that export loads.
+
+    Args: as of `run_problems`.
+    """
+    yield from unsaved_classes(model)
+    tokenizer = tokenizers.get("text")
+    if pipeline in OF_TEXTS and isinstance(tokenizer, TEXT_TOKENIZERS):
+        texts = [*_texts(pipeline, tokenizer, inputs).values()]
+        yield from unlike_preprocessor(model, tokenizer, texts) if texts else ()
+
+
+def run_problems(pipeline, model, tokenizers, limits, decoding, settings, inputs):
+    """Yield what export would find too, as far as it shows without TensorFlow.
 
     Args:
         pipeline: the name of the one that will serve it.
         model: a Keras model that is built.
         tokenizers: role -> tokenizer.
         limits: the manifest's `Limits`.
+        decoding: the manifest's `DecodingDefaults`.
         settings: of the pipeline.
         inputs: the real inputs, as the pipeline takes them.
     """
-    yield from unsaved_classes(model)
     yield from weight_problems(model)
     yield from vocabulary_problems(model, tokenizers)
+    if pipeline in GENERATED and (problem := end_problem(model, decoding.end_id)):
+        yield f"decoding.{problem}"
     if pipeline in OF_TEXTS and "text" in tokenizers:
         most = most_tokens(model)
         if most is not None and limits.source_length > most:
             yield positions_problem(limits, most)
         tokenizer, texts = tokenizers["text"], _texts(pipeline, tokenizers["text"], inputs)
-        if texts and isinstance(tokenizer, Subwords | SentencePieces | WordTable):
+        if texts and isinstance(tokenizer, TEXT_TOKENIZERS):
             if settings.get("stride") is None:
                 yield from _long_texts(tokenizer, limits.source_length, texts)
-            yield from unlike_preprocessor(model, tokenizer, [*texts.values()])
         elif texts:
             yield (
-                f"{pipeline} reads texts by a tokenizer of subwords or a table of words; "
-                f"tokenizers['text'] is a {type(tokenizer).__name__}"
+                "the text tokenizer must be one of subwords or a table of words; it is a "
+                f"{type(tokenizer).__name__}"
             )
 
 

@@ -21,8 +21,14 @@ import numpy as np
 
 from seqkeras import files
 from seqkeras.locking import locked
-from seqkeras.run_checks import run_problems
-from seqkeras.tokenizers.special import end_problem, special_ids
+from seqkeras.run_checks import (
+    GENERATED,
+    export_can_be_asked,
+    export_problems,
+    own_problems,
+    run_problems,
+)
+from seqkeras.tokenizers.special import special_ids
 from serving.manifest import DecodingDefaults, Limits, TensorSpec, TextPrefix
 from serving.manifest.fields import parse_fields
 from serving.text import Pattern
@@ -50,7 +56,6 @@ ARRAY = "array"  # the only name of a dictionary that stands for an array of `AR
 TOKENIZERS = {"source": "tokenizer/source.json", "target": "tokenizer/target.json"}
 
 
-GENERATED = {"Translate": "target", "Generate": "text"}  # the tokenizer of what is generated
 ROLES = ("text", "source", "target", "words", "characters")  # of tokenizers
 EXAMPLES = 'a list of {"input": ...} or {"text": ..., "target": ...}, one at least'
 
@@ -194,8 +199,13 @@ def save_run(
     scores=None,
     text_prefix=None,
     inputs=None,
+    check_export=True,
 ):
     """Write a run folder, which `python -m export` makes a bundle of.
+
+    Where the backend is TensorFlow, the model is loaded once more and held against all that export
+    demands of it, before the folder takes its name: seconds, and memory for a second model. On
+    other backends export finds later what does not show in weights, vocabularies and texts.
 
     Args:
         folder: to make; it must not exist, or be empty.
@@ -216,11 +226,13 @@ def save_run(
         text_prefix: dictionary of the manifest's `TextPrefix`.
         inputs: what the model is called with, where export can not know it: name -> (dtype, shape),
             as {"token_ids": ("int64", ("batch", "length"))}.
+        check_export: False leaves to export what only the loaded model shows, for models of which
+            there is no room for a second one.
 
     Raises:
         InUseError: if another process writes the folder.
-        RunError: if there is something in the folder, the model is not built, no text of the model
-            would end, or what is given is not what it must be. Then nothing is written.
+        RunError: with every reason, if there is something in the folder, the model is not built, or
+            export would refuse the run. Then nothing is written.
     """
     folder = Path(folder)
     _require_free(folder)
@@ -240,7 +252,7 @@ def save_run(
                 f"{WAYS.get(type(tokenizer).__name__, '')}; received a {type(tokenizer).__name__}."
             )
     paths = {role: f"tokenizer/{role}.json" for role in tokenizers or {}}
-    decoding = _decoding(folder, model, pipeline, tokenizers or {}, decoding or {})
+    decoding = _decoding(pipeline, tokenizers or {}, decoding or {})
     record = RunRecord(
         task,
         pipeline,
@@ -251,15 +263,19 @@ def save_run(
         _plain(folder, "settings", settings or {}),
         _plain(folder, "inputs", inputs),
     )
-    limits = record.parse(folder).limits
+    parsed = record.parse(folder)
     arrays = {}
     validation = _plain(folder, "validation", _without_arrays(validation, arrays))
     if not are_examples(validation):
         raise RunError(f"{folder}: validation must be {EXAMPLES}.")
     given = [each["input"] if "input" in each else each["text"] for each in validation]
-    problems = [*run_problems(pipeline, model, tokenizers or {}, limits, record.settings, given)]
-    if problems:
-        raise RunError(f"{folder}: {'; '.join(problems)}.")
+    tokenizers = tokenizers or {}
+    problems = [*own_problems(pipeline, model, tokenizers, given)]
+    ask_export = check_export and not problems and export_can_be_asked()
+    if not ask_export:
+        parts = parsed.limits, parsed.decoding, record.settings
+        problems += run_problems(pipeline, model, tokenizers, *parts, given)
+    _require_none(folder, problems)
     scores = _plain(folder, "scores", scores or {})
     with locked(folder):
         _require_free(folder)
@@ -275,6 +291,7 @@ def save_run(
                 np.savez(aside / ARRAYS, **arrays)
             files.write_json(aside / SCORES, scores)
             record.write(aside)
+            _require_none(folder, export_problems(aside) if ask_export else ())
             aside.replace(folder)
         finally:
             shutil.rmtree(aside, ignore_errors=True)
@@ -292,18 +309,19 @@ def _require_free(folder):
         raise RunError(f"{folder}: must not exist, or be empty; choose another folder.")
 
 
-def _decoding(folder, model, pipeline, tokenizers, decoding):
+def _require_none(folder, problems):
+    if problems:
+        raise RunError(f"{folder}: {'; '.join(problems)}.")
+
+
+def _decoding(pipeline, tokenizers, decoding):
     """With the ids that begin and end a text, as the tokenizer of what is generated has them."""
     tokenizer = tokenizers.get(GENERATED.get(pipeline))
     if tokenizer is None or not isinstance(decoding, dict):
         return decoding
     found = dataclasses.asdict(special_ids(tokenizer))
     known = {name: found[name] for name in ("start_id", "end_id") if found[name] is not None}
-    decoding = known | decoding
-    problem = end_problem(model, decoding.get("end_id"))
-    if problem:
-        raise RunError(f"{folder}: decoding.{problem}.")
-    return decoding
+    return known | decoding
 
 
 def are_examples(validation):

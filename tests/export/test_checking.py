@@ -42,6 +42,7 @@ def classify(folder, head=None, validation=None, **changes):
         "limits": {"source_length": LIMIT},
         "tokenizers": {"text": WORDS},
         "settings": {"output": "head", "labels": ["low", "high"]},
+        "check_export": False,
     }
     model = changes.pop("model", None) or with_head(head or ClassificationHead(2))
     save_run(folder, model, "Classify", validation or examples(), **given | changes)
@@ -52,6 +53,7 @@ def generate(folder, validation=None, **changes):
         "limits": {"source_length": LIMIT, "target_length": LIMIT},
         "tokenizers": {"text": BYTES},
         "decoding": {"start_id": 0, "end_id": 1},
+        "check_export": False,
     }
     model = GPT(len(BYTES), 16, 2, 2, 24, LIMIT)
     model.build()
@@ -65,6 +67,7 @@ def translate(folder, model=None, validation=None, **changes):
     given = {
         "limits": {"source_length": 40, "target_length": 11},
         "tokenizers": {"source": TABLE, "target": TABLE},
+        "check_export": False,
     }
     save_run(folder, model, "Translate", validation, **given | changes)
 
@@ -73,12 +76,17 @@ def transformer():
     return Transformer(len(TABLE), len(TABLE), 16, 1, 2, 24, max_length=11)
 
 
-def choose(folder):
-    given = {"text": TEXTS[0], "choices": ["a model", "a " * 40]}
-    limits, tokenizers = {"source_length": LIMIT}, {"text": WORDS}
+def choose(folder, check_export=False):
+    value = {"text": TEXTS[0], "choices": ["a model", "a " * 40]}
+    given = {
+        "limits": {"source_length": LIMIT},
+        "tokenizers": {"text": WORDS},
+        "settings": {"output": "a"},
+        "check_export": check_export,
+    }
     model = WithHeads(Bert(len(WORDS), 16, 2, 2, 24, max_length=LIMIT), {"a": MultipleChoiceHead()})
     model.build({"token_ids": (None, None, None)})
-    save_run(folder, model, "Choose", examples(given), limits, tokenizers, settings={"output": "a"})
+    save_run(folder, model, "Choose", examples(value), **given)
 
 
 def edited(folder, make, **fields):

@@ -94,7 +94,13 @@ def model():
     return keras.Sequential([keras.Input((None, 3)), keras.layers.Dense(2)])
 
 
-GIVEN = {"pipeline": "Forecast", "validation": [{"input": [1.5]}], "limits": {"source_length": 7}}
+# A run that no pipeline serves.
+GIVEN = {
+    "pipeline": "Forecast",
+    "validation": [{"input": [1.5]}],
+    "limits": {"source_length": 7},
+    "check_export": False,
+}
 
 
 def test_numbers_of_numpy_are_saved_as_they_are(tmp_path):
@@ -105,6 +111,7 @@ def test_numbers_of_numpy_are_saved_as_they_are(tmp_path):
         [{"input": np.ones((2, 3), "float32")}],
         {"source_length": np.int64(7)},
         inputs={"window": ("float32", ("batch", "length", 3))},
+        check_export=False,
     )
     record = RunRecord.read(tmp_path / "run")
     assert record.limits == {"source_length": 7}
@@ -234,12 +241,11 @@ def with_a_local_class():
         ),
         (
             {"limits": {"source_length": 2}},
-            r"validation\[0\] has 3 words; limits.source_length is 2",
+            r"validation\[0\] has 3 words; (the limit|limits.source_length) is 2",
         ),
         (
             {"tokenizers": {"text": CharacterTable.learn(["the cat"])}},
-            "Classify reads texts by a tokenizer of subwords or a table of words; "
-            r"tokenizers\['text'\] is a CharacterTable",
+            "the text tokenizer must be one of subwords or a table of words; it is a Character",
         ),
         (
             {"model": keras.Sequential([keras.Input((3,)), Broken()])},

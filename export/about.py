@@ -1,0 +1,57 @@
+"""The fields of a bundle's manifest that tell of no file."""
+
+import datetime
+import importlib.metadata
+
+import numpy as np
+
+import seqkeras
+from serving.manifest import SCHEMA_VERSION
+from serving.printing import as_content
+
+LIBRARIES = ("tensorflow", "keras", "tf2onnx", "onnx", "onnxruntime", "numpy")
+MOST_SHOWN, MOST_NUMBERS = 64, 20_000  # inputs in a manifest, and the numbers that these hold
+
+
+def about(contents, parts, name):
+    """The fields, name -> value.
+
+    Args:
+        contents: a run's `Contents`.
+        parts: its model's `Parts`.
+        name: of the bundle.
+    """
+    record = contents.record
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "name": name,
+        "task": record.task,
+        "pipeline": record.pipeline,
+        "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "versions": {
+            "seqkeras": seqkeras.__version__,
+            **{library: importlib.metadata.version(library) for library in LIBRARIES},
+        },
+        "tokenizers": record.tokenizers,
+        "text_prefix": contents.prefix,
+        "limits": contents.limits,
+        "decoding": contents.decoding,
+        "state": parts.state,
+        "examples": _shown(contents.inputs),
+        "scores": contents.scores,
+        "parity": {},
+        "settings": record.settings,
+    }
+
+
+def _shown(inputs):
+    """The first inputs as JSON holds them; of arrays as many as have few numbers together."""
+    shown, room = [], MOST_NUMBERS
+    for value in inputs[:MOST_SHOWN]:
+        parts = value.values() if isinstance(value, dict) else [value]
+        arrays = [each for each in parts if isinstance(each, np.ndarray)]
+        room -= sum(each.size for each in arrays)
+        if room < 0:
+            break
+        shown.append(as_content(value) if arrays else value)
+    return tuple(shown)

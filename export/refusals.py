@@ -1,0 +1,58 @@
+"""Why export would refuse a run, for `seqkeras.runs.save_run`, which asks before the run is there.
+
+The model is loaded, and a model that is none of ours called, on the CPU and in a thread of its own:
+Keras's names, policies and scopes and the strategies of TensorFlow are a thread's own, so that
+those of the script that trains stay as they are. So do the random numbers of Python and NumPy, of
+which layers take seeds.
+"""
+
+import contextlib
+import random
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import tensorflow as tf
+
+from export.checking import ARGUMENTS, reasons_against, wrong_kind
+from export.contents import UnusableError, read_contents
+from export.families.calling import reason_of
+from export.keras_layers import steps_as_rows
+
+
+def refusals_of(run):
+    """Why export would refuse a run before it traces anything, in words of `save_run`.
+
+    Args:
+        run: folder of a run, a `Path`.
+
+    Returns:
+        Every reason, as a list; an empty one if there is none.
+    """
+    with _same_random_numbers(), ThreadPoolExecutor(1) as pool:
+        return pool.submit(_refusals, run).result()
+
+
+def _refusals(run):
+    with tf.device("CPU:0"), steps_as_rows(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            contents = read_contents(run)
+            parts = contents.parts()
+        except UnusableError as error:
+            return [error.reason.rstrip(".")]
+        except ValueError as error:
+            return [reason_of(error).removeprefix(f"{run}: ")]
+        wrong = [*wrong_kind(contents, parts)]
+        return wrong or reasons_against(run, contents, parts, ARGUMENTS)
+
+
+@contextlib.contextmanager
+def _same_random_numbers():
+    """Behind this context random numbers go on as if nothing had drawn any within."""
+    python, numpy = random.getstate(), np.random.get_state()
+    try:
+        yield
+    finally:
+        random.setstate(python)
+        np.random.set_state(numpy)
