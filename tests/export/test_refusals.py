@@ -19,7 +19,7 @@ from tests.arrays import randomize
 from tests.export import test_checking, test_own_models
 from tests.export.test_checking import BYTES, LIMIT, LONG, TABLE, WORDS, examples, transformer
 from tests.export.test_every_pipeline import TEXTS
-from tests.export.test_own_models import LABELS, TOKENIZER, classifier, functional
+from tests.export.test_own_models import LABELS, TOKENIZER, classifier, functional, of_two
 from tests.export.test_own_models_refused import OfOneLength, pooled
 
 classify, generate, translate, save = (
@@ -141,8 +141,8 @@ REFUSED = {
         "validation[0], text has 51 tokens; the limit is 24",
     ),
     "inputs that nobody feeds": (
-        lambda run: save(run, functional("words")),
-        "Classify can not serve the model: it lacks token_ids; it needs words, which nobody gives",
+        lambda run: save(run, of_two("words", "real")),
+        "Classify can not serve the model: it lacks token_ids; it needs real, which nobody gives",
     ),
 }
 
