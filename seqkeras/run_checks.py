@@ -87,6 +87,11 @@ def run_problems(pipeline, model, tokenizers, limits, decoding, settings, inputs
             )
 
 
+def is_model(value):
+    """Whether a value is a model of Keras."""
+    return isinstance(value, keras.Model)
+
+
 def unsaved_classes(model):
     """Yield the classes of a model's layers that Keras could not find when it loads the model."""
     for kind in dict.fromkeys(type(each) for each in [model, *model._flatten_layers()]):

@@ -25,6 +25,7 @@ from seqkeras.run_checks import (
     GENERATED,
     export_can_be_asked,
     export_problems,
+    is_model,
     own_problems,
     run_problems,
 )
@@ -60,8 +61,15 @@ ROLES = ("text", "source", "target", "words", "characters")  # of tokenizers
 EXAMPLES = 'a list of {"input": ...} or {"text": ..., "target": ...}, one at least'
 
 
-# Who has a tokenizer of another library may make one of ours of it.
-WAYS = {"TextVectorization": ", as from_text_vectorization makes one"}
+# Package, or class, of a tokenizer that is none of ours -> how one of ours is made of it.
+WAYS = {
+    "TextVectorization": "from_text_vectorization(layer) makes one of it",
+    "keras_hub": "from_keras_nlp(tokenizer) makes one of it",
+    "keras_nlp": "from_keras_nlp(tokenizer) makes one of it",
+    "tokenizers": "Subwords(tokenizer.to_str()) makes one of it",
+    "transformers": "Subwords.from_file('FOLDER/tokenizer.json') reads what its "
+    "save_pretrained('FOLDER') writes",
+}
 
 
 class RunError(ValueError):
@@ -234,6 +242,7 @@ def save_run(
         RunError: with every reason, if there is something in the folder, the model is not built, or
             export would refuse the run. Then nothing is written.
     """
+    _require_kinds(model, pipeline, tokenizers=tokenizers, settings=settings)
     folder = Path(folder)
     _require_free(folder)
     if not model.built:
@@ -248,8 +257,8 @@ def save_run(
             )
         if not hasattr(tokenizer, "to_file"):
             raise RunError(
-                f"{folder}: tokenizers[{role!r}] must be a tokenizer of seqkeras.tokenizers"
-                f"{WAYS.get(type(tokenizer).__name__, '')}; received a {type(tokenizer).__name__}."
+                f"{folder}: tokenizers[{role!r}] must be a tokenizer of seqkeras.tokenizers; "
+                f"received a {type(tokenizer).__name__}{_way_of(tokenizer)}."
             )
     paths = {role: f"tokenizer/{role}.json" for role in tokenizers or {}}
     decoding = _decoding(pipeline, tokenizers or {}, decoding or {})
@@ -295,6 +304,27 @@ def save_run(
             aside.replace(folder)
         finally:
             shutil.rmtree(aside, ignore_errors=True)
+
+
+def _require_kinds(model, pipeline, **dictionaries):
+    if not is_model(model):
+        raise RunError(f"save_run: model must be a Keras model; received a {type(model).__name__}.")
+    if not isinstance(pipeline, str):
+        raise RunError(
+            f"save_run: pipeline must be {', '.join(PIPELINES)}; received a "
+            f"{type(pipeline).__name__}."
+        )
+    for name, value in dictionaries.items():
+        if not isinstance(value, dict | None):
+            raise RunError(
+                f"save_run: {name} must be a dictionary; received a {type(value).__name__}."
+            )
+
+
+def _way_of(tokenizer):
+    kinds = type(tokenizer).__mro__
+    names = [name for kind in kinds for name in (kind.__name__, kind.__module__.partition(".")[0])]
+    return next((f": {WAYS[name]}" for name in names if name in WAYS), "")
 
 
 def _way_to_make(folder):

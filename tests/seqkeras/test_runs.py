@@ -17,7 +17,7 @@ from seqkeras.runs import (
     save_run,
     with_arrays,
 )
-from seqkeras.tokenizers import CharacterTable, VectorizedWords
+from seqkeras.tokenizers import CharacterTable, Subwords, VectorizedWords, from_keras_nlp
 
 FIELDS = {
     "task": "dates",
@@ -161,6 +161,78 @@ def test_what_export_would_refuse_is_not_saved(changes, reason, tmp_path):
     with pytest.raises(RunError, match=f"^{re.escape(str(tmp_path / 'run'))}: .*{reason}"):
         save_run(tmp_path / "run", **given)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "changes, reason",
+    [
+        ({"model": None}, "model must be a Keras model; received a NoneType."),
+        (
+            {"folder": keras.Sequential(), "model": "runs/mine"},
+            "model must be a Keras model; received a str.",
+        ),
+        (
+            {"pipeline": [{"input": [1.5]}], "validation": "Forecast"},
+            f"pipeline must be {', '.join(PIPELINES)}; received a list.",
+        ),
+        ({"tokenizers": "text"}, "tokenizers must be a dictionary; received a str."),
+        ({"settings": ["no", "yes"]}, "settings must be a dictionary; received a list."),
+    ],
+)
+def test_arguments_in_each_others_place_are_refused(changes, reason, tmp_path):
+    given = {"folder": tmp_path / "run", "model": model(), **GIVEN, **changes}
+    with pytest.raises(RunError, match=f"^save_run: {re.escape(reason)}"):
+        save_run(**given)
+    assert list(tmp_path.iterdir()) == []
+
+
+def of_keras_hub():
+    from keras_hub.models import BertTokenizer
+
+    return BertTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat"])
+
+
+def of_the_library_tokenizers():
+    from tokenizers import Tokenizer, models
+
+    return Tokenizer(models.WordLevel({"[UNK]": 0, "the": 1}, "[UNK]"))
+
+
+def of_transformers():
+    kind = type("BertTokenizerFast", (), {"__module__": "transformers.models.bert.tokenization"})
+    return type("Mine", (kind,), {"__module__": "mine"})()
+
+
+@pytest.mark.parametrize(
+    "make, way",
+    [
+        (of_keras_hub, "BertTokenizer: from_keras_nlp(tokenizer) makes one of it."),
+        (of_the_library_tokenizers, "Tokenizer: Subwords(tokenizer.to_str()) makes one of it."),
+        (
+            of_transformers,
+            "Mine: Subwords.from_file('FOLDER/tokenizer.json') reads what its "
+            "save_pretrained('FOLDER') writes.",
+        ),
+        (
+            lambda: keras.layers.TextVectorization(vocabulary=["the"]),
+            "TextVectorization: from_text_vectorization(layer) makes one of it.",
+        ),
+    ],
+)
+def test_the_tokenizer_of_another_library_is_refused_with_the_call_that_makes_it_ours(
+    make, way, tmp_path
+):
+    message = f"must be a tokenizer of seqkeras.tokenizers; received a {way}"
+    with pytest.raises(RunError, match=f"{re.escape(message)}$"):
+        save_run(tmp_path / "run", model(), **GIVEN, tokenizers={"text": make()})
+
+
+def test_the_calls_that_a_refusal_names_make_tokenizers_of_ours(tmp_path):
+    theirs = of_the_library_tokenizers()
+    theirs.save(str(tmp_path / "tokenizer.json"))
+    for ours in (Subwords(theirs.to_str()), Subwords.from_file(tmp_path / "tokenizer.json")):
+        assert ours.encode("the") == [1]
+    assert len(from_keras_nlp(of_keras_hub())) == 7
 
 
 def test_what_fails_half_way_leaves_nothing(tmp_path):
