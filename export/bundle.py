@@ -267,7 +267,7 @@ class _Bundle:
         by_text = self._text_signatures() if self.options.strings else {}
         if by_text:
             saved_models["saved_model_text/1"] = by_text
-        self.say(f"SavedModel on token ids{', SavedModel on strings' * bool(by_text)}")
+        self.say(f"SavedModel on arrays{', SavedModel on strings' * bool(by_text)}")
         for path, each in saved_models.items():
             with _leaving(path):
                 saved_model.write(self.contents.model, each, self.folder / path)

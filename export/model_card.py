@@ -56,7 +56,7 @@ SCORES = """
 |---|---|
 {rows}
 """
-IDS = "SavedModel on token ids"
+IDS = "SavedModel on arrays"
 COMPARED = {  # a figure of the manifest's `parity` -> in words
     "onnx": "ONNX",
     "onnx_log_prob": "ONNX, log-probabilities along texts",
@@ -207,7 +207,9 @@ def _libraries(folder, manifest):
 
 
 def _saved_models(manifest):
-    takes = {"saved_model/1": "token ids", "saved_model_text/1": "strings"}
+    inputs = [spec.name for graph in manifest.graphs.values() for spec in graph.inputs]
+    ids = any(name.endswith("_ids") for name in inputs)
+    takes = {"saved_model/1": "token ids" if ids else "arrays", "saved_model_text/1": "strings"}
     parts = [
         f"`{path.partition('/')[0]}` ({takes[path]})"
         for path in manifest.saved_models

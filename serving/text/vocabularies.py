@@ -38,7 +38,7 @@ class Table:
         self._ids = {entry: index for index, entry in enumerate(self.entries)}
 
     def __repr__(self) -> str:
-        return f"<{self._name}: {len(self):,} {self.kind}>"
+        return f"<{self._name}: {len(self):,} {self.entry}s>"
 
     def __len__(self) -> int:
         return len(self.entries)

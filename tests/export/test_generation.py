@@ -27,7 +27,7 @@ MODELS = {
     "key-value": lambda: RNNLanguageModel(V, 13, 12, attention="key_value", attention_window=2),
     "rnn language model": lambda: RNNLanguageModel(V, 13, 11, num_layers=2),
 }
-ENCODER_DECODERS = ("transformer", "rnn")
+ENCODER_DECODERS = ("transformer", "rnn", "qrnn")
 
 
 @functools.cache

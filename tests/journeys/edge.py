@@ -7,4 +7,4 @@ import serving
 
 classify = serving.load("bundles/reviews", threads=1)
 for answer in classify(["what a fine story", "the cast is weak"]):
-    print(answer.label, f"{answer.score:.2f}")
+    print(answer.labels[0], f"{answer.scores[answer.labels[0]]:.2f}")

@@ -6,27 +6,26 @@ python -m serving predict bundles/en-de "the red house is big"
 """
 
 import keras
-import numpy as np
 
+from seqkeras.metrics import TokenAccuracy
 from seqkeras.models import Transformer
 from seqkeras.runs import save_run
-from seqkeras.tokenizers import learn_sentence_pieces, pad
+from seqkeras.tokenizers import learn_sentence_pieces, pad, special_ids
 
 with open("pairs.tsv", encoding="utf-8") as file:
     pairs = [line.rstrip("\n").split("\t") for line in file]
 texts = [text for pair in pairs for text in pair]
 pieces = learn_sentence_pieces(texts, 8000, suffix=("</s>",), hard_vocab_limit=False)
-begin, end = pieces.id_of("<s>"), pieces.id_of("</s>")
-sources, lengths = pad([pieces.analyze(text).token_ids for text, _ in pairs], end)
-given, _ = pad([[begin, *pieces.encode(text)] for _, text in pairs], end)
-wanted, real = pad([[*pieces.encode(text), end] for _, text in pairs], end)
-weights = (np.arange(wanted.shape[1]) < real[:, None]).astype("float32")  # padding counts nothing
+special, size = special_ids(pieces), len(pieces)
+sources, lengths = pad([pieces.analyze(text).token_ids for text, _ in pairs])
+given, _ = pad([[special.start_id, *pieces.encode(text)] for _, text in pairs])
+wanted, _ = pad([[*pieces.encode(text), special.end_id] for _, text in pairs])
 
-model = Transformer(len(pieces), len(pieces), 32, 1, 4, 64, 32, never_generated=[begin])
-loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-model.compile(keras.optimizers.Adam(0.005), loss)
-inputs = {"token_ids": sources, "lengths": lengths, "target_ids": given}
-model.fit(inputs, wanted, sample_weight=weights, epochs=12, batch_size=32)
+banned = special.never_generated
+model = Transformer(size, size, 32, 1, 4, 64, max_length=32, never_generated=banned)
+loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True, ignore_class=0)
+model.compile(keras.optimizers.Adam(0.005), loss, metrics=[TokenAccuracy()])
+model.fit({"token_ids": sources, "lengths": lengths, "target_ids": given}, wanted, epochs=12)
 
 save_run(
     "runs/en-de",
@@ -35,5 +34,4 @@ save_run(
     validation=[{"text": text, "target": target} for text, target in pairs[-50:]],
     limits={"source_length": 32, "target_length": 32},
     tokenizers={"source": pieces, "target": pieces},
-    decoding={"start_id": begin, "end_id": end},
 )
