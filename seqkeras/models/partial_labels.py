@@ -1,12 +1,12 @@
 """Losses and metrics of a model of several outputs where a batch has labels for some of them.
 
 Keras wants labels for every output that `compile` names. Here an output without them counts
-nothing: neither in the loss, nor in a metric.
+nothing, neither in the loss nor in a metric, and what is said of the batch leaves it out.
 """
 
 import contextlib
+from itertools import compress
 
-import keras
 from keras import ops, tree
 
 
@@ -15,119 +15,153 @@ class PartialLabels:
 
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
         """The loss of the outputs that have labels."""
-        y = _labelled(y, y_pred)
-        missing = _missing(y, y_pred)
-        if self._compile_loss is None or not missing:
+        loss, missing = self._compile_loss, self._missing(y, y_pred)
+        if loss is None or not missing:
             return super().compute_loss(x, y, y_pred, sample_weight, training)
-        weights = self._compile_loss._user_loss_weights
-        found = _losses(self.loss, y, y_pred, sample_weight, weights)
+        y, sample_weight = _whole(y, y_pred), _whole_weights(sample_weight, y_pred)
+        if not loss.built:  # with all its trackers, as TensorFlow makes variables in one call only
+            self._require_known_loss(loss, missing)
+            loss.build(y, y_pred)
+        with _losses_left_out(loss, missing):
+            found = super().compute_loss(x, y, y_pred, sample_weight, training)
         # A gradient of zero, and not none, of which Keras warns.
-        nothing = [0.0 * ops.sum(each) for name in missing for each in tree.flatten(y_pred[name])]
-        return sum([*found, *self.losses, *nothing])
+        return found + sum(0.0 * ops.sum(each) for each in missing.values())
 
     def compute_metrics(self, x, y, y_pred, sample_weight=None):
         """What the metrics say, each told of the batches that have its labels."""
-        y = _labelled(y, y_pred)
-        metrics, missing = self._compile_metrics, _missing(y, y_pred)
-        if metrics is None or not missing:
+        metrics, missing = self._compile_metrics, self._missing(y, y_pred)
+        if not missing:
             return super().compute_metrics(x, y, y_pred, sample_weight)
-        whole = y | {name: y_pred[name] for name in missing}
-        if not metrics.built:
-            self._require_objects(metrics, missing)
-            metrics.build(whole, y_pred)
-        if isinstance(sample_weight, dict):
-            none = {name: tree.map_structure(lambda _: None, y_pred[name]) for name in missing}
-            sample_weight = sample_weight | none
-        with _left_out(metrics, missing, y_pred):
-            metrics.update_state(whole, y_pred, sample_weight)
-        return self.get_metrics_result()
+        absent = []
+        if self._compile_loss is not None:
+            flat = self._compile_loss._flat_losses or []
+            absent = [f"{each.name}_loss" for each in flat if _path(each.path) in missing]
+        if metrics is not None:
+            y, sample_weight = _whole(y, y_pred), _whole_weights(sample_weight, y_pred)
+            if not metrics.built:
+                self._require_objects(metrics, missing)
+                metrics.build(y, y_pred)
+            with _metrics_left_out(metrics, missing, y_pred):
+                metrics.update_state(y, y_pred, sample_weight)
+                told = {id(each) for each in metrics.metrics}
+            names = zip(metrics.result(), metrics.metrics, strict=True)
+            absent += [name for name, each in names if id(each) not in told]
+        found = self.get_metrics_result()
+        return {name: each for name, each in found.items() if name not in absent}
+
+    def _missing(self, y, y_pred):
+        """The outputs without labels by path; a ValueError if labels are of something else."""
+        if not isinstance(y, dict) or not isinstance(y_pred, dict):
+            return {}
+        outputs, labels = _leaves(y_pred), _leaves(y)
+        above = {path.rpartition("/")[0] for path in outputs}
+        wrong = [
+            path
+            for path, each in labels.items()
+            if path not in outputs and not (each is None and path in above)
+        ]
+        missing = {path: each for path, each in outputs.items() if labels.get(path) is None}
+        if wrong or len(missing) == len(outputs):
+            raise ValueError(
+                f"{type(self).__name__}: labels must be of one of {list(outputs)} at least, and of "
+                f"nothing else; received {wrong or 'none'}."
+            )
+        return missing
+
+    def _require_known_loss(self, loss, missing):
+        """Which loss "crossentropy" stands for, Keras sees in the first labels."""
+        for path in missing:
+            name = _part(loss._user_loss, path)
+            if name in ("crossentropy", "ce"):
+                raise ValueError(
+                    f"{type(self).__name__}: the loss of a head whose labels may be missing must "
+                    "say what the labels are, as 'sparse_categorical_crossentropy'; "
+                    f"received {name!r} for {path!r}."
+                )
 
     def _require_objects(self, metrics, missing):
         """Which metric a name stands for, Keras sees in the first labels."""
         for given in (metrics._user_metrics, metrics._user_weighted_metrics):
-            for name in missing:
-                of_one = given.get(name) if isinstance(given, dict) else given
-                for metric in tree.flatten(of_one or []):
+            for path in missing:
+                for metric in tree.flatten(_part(given, path) or []):
                     if isinstance(metric, str):
                         raise ValueError(
                             f"{type(self).__name__}: metrics of a head whose labels may be missing "
                             "must be objects, as keras.metrics.SparseCategoricalAccuracy(); "
-                            f"received {metric!r} for {name!r}."
+                            f"received {metric!r} for {path!r}."
                         )
 
 
-def _labelled(y, y_pred):
-    """The labels without those that are None."""
-    if not isinstance(y, dict) or not isinstance(y_pred, dict):
-        return y
-    return {name: each for name, each in y.items() if each is not None}
+def _path(names):
+    return "/".join(map(str, names))
 
 
-def _missing(y, y_pred):
-    """The outputs without labels."""
-    if not isinstance(y, dict) or not isinstance(y_pred, dict):
-        return []
-    return [name for name in y_pred if name not in y]
+def _leaves(outputs, names=()):
+    """What dictionaries in dictionaries hold, by path, as "span/start_logits"."""
+    if not isinstance(outputs, dict):
+        return {_path(names): outputs}
+    parts = [_leaves(each, (*names, name)) for name, each in outputs.items()]
+    return {path: leaf for part in parts for path, leaf in part.items()}
 
 
-def _losses(loss, y, y_pred, sample_weight, weights):
-    """The losses of the outputs that have labels, each times its weight."""
-    if isinstance(y_pred, dict):
-
-        def part(given, name):
-            return given.get(name) if isinstance(given, dict) else given
-
-        return [
-            found
-            for name in y_pred
-            if name in y
-            for found in _losses(
-                part(loss, name),
-                y[name],
-                y_pred[name],
-                part(sample_weight, name),
-                part(weights, name),
-            )
-        ]
-    if loss is None:
-        return []
-    value = _object(loss)(y, y_pred, sample_weight)
-    return [value if weights is None else weights * value]
+def _like(outputs, value, names=()):
+    """value(path) in the place of each output."""
+    if not isinstance(outputs, dict):
+        return value(_path(names))
+    return {name: _like(each, value, (*names, name)) for name, each in outputs.items()}
 
 
-def _object(loss):
-    """A loss as a `keras.losses.Loss`, which has a mean."""
-    loss = keras.losses.get(loss)
-    return loss if isinstance(loss, keras.losses.Loss) else _FunctionLoss(loss)
+def _part(given, path):
+    """What was given for one output, where one thing may be given for several."""
+    for name in path.split("/"):
+        given = given.get(name) if isinstance(given, dict) else given
+    return given
 
 
-class _FunctionLoss(keras.losses.Loss):
-    """The mean of a function of labels and predictions."""
+def _whole(y, y_pred):
+    """The labels, with the outputs themselves where there are none: nobody looks at these."""
+    outputs = _leaves(y_pred)
+    labels = {path: each for path, each in _leaves(y).items() if each is not None}
+    return _like(y_pred, lambda path: labels.get(path, outputs[path]))
 
-    def __init__(self, function):
-        super().__init__(name="function_loss")
-        self.function = function
 
-    def call(self, y_true, y_pred):
-        return self.function(y_true, y_pred)
+def _whole_weights(sample_weight, y_pred):
+    """Weights of rows by output, None where there are none."""
+    if not isinstance(sample_weight, dict):
+        return sample_weight
+    return _like(y_pred, lambda path: _part(sample_weight, path))
 
 
 @contextlib.contextmanager
-def _left_out(metrics, missing, y_pred):
-    """Keras's metrics of `compile`, without those of the missing outputs."""
-    names = metrics._resolved_output_names
-    if names is None:  # outputs of parts, in the order of the tree
-        marks = {
-            name: tree.map_structure(lambda _, name=name: name, each)
-            for name, each in y_pred.items()
-        }
-        names = tree.flatten(marks)
-    kept = {field: getattr(metrics, field) for field in ("_flat_metrics", "_flat_weighted_metrics")}
+def _replaced(owner, **fields):
+    kept = {field: getattr(owner, field) for field in fields}
     try:
-        for field, flat in kept.items():
-            some = [None if name in missing else each for name, each in zip(names, flat)]
-            setattr(metrics, field, some)
+        for field, value in fields.items():
+            setattr(owner, field, value)
         yield
     finally:
-        for field, flat in kept.items():
-            setattr(metrics, field, flat)
+        for field, value in kept.items():
+            setattr(owner, field, value)
+
+
+def _losses_left_out(loss, missing):
+    """Keras's losses of `compile`, without those of the missing outputs."""
+    labelled = [_path(each.path) not in missing for each in loss._flat_losses]
+    fields = ("_flat_losses", "_metrics")  # a loss that is alone has no tracker
+    return _replaced(loss, **{each: [*compress(getattr(loss, each), labelled)] for each in fields})
+
+
+def _metrics_left_out(metrics, missing, y_pred):
+    """Keras's metrics of `compile`, without those of the missing outputs."""
+    paths = metrics._resolved_output_names or tree.flatten(_like(y_pred, lambda path: path))
+    fields = ("_flat_metrics", "_flat_weighted_metrics")
+    return _replaced(
+        metrics,
+        **{
+            field: [
+                None if path in missing else each
+                for path, each in zip(paths, getattr(metrics, field), strict=True)
+            ]
+            for field in fields
+        },
+    )

@@ -37,12 +37,13 @@ class WithHeads(PartialLabels, EncoderModel):
 
     Returns:
         A dictionary of what the heads return, by name; the losses of `compile` go by it. A head
-        without labels, as a batch of another task has them, counts nothing; so does a row whose
-        sample weight for the head is 0.
+        without labels counts nothing; so does a row whose sample weight for the head is 0, in the
+        loss and in `weighted_metrics`.
 
     Raises:
         ValueError: if there is no head, or one that takes what the encoder does not pool; if the
-            encoder or a head is something else; if the inputs are not those above.
+            encoder or a head is something else; if the inputs are not those above; if there are
+            labels of no head, or none at all.
 
     Reference: Devlin et al. 2019, sections 3.2, 4 and 5.3, https://arxiv.org/abs/1810.04805
     """

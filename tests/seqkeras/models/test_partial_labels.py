@@ -61,11 +61,85 @@ def test_losses_of_what_is_labelled_have_their_weights():
         close(np.ravel(model.test_on_batch(INPUTS, labels))[0], expected)
 
 
-def test_batches_of_two_tasks_take_turns():
+@pytest.mark.parametrize("first", [0, 1])
+def test_batches_of_two_tasks_take_turns(first):
     model = compiled()
-    for labels in ({"classes": CLASSES, "tags": TAGS}, {"tags": TAGS}, {"classes": CLASSES}) * 2:
+    turns = ({"classes": CLASSES, "tags": TAGS}, {"tags": TAGS}, {"classes": CLASSES}) * 2
+    for labels in turns[first:]:
         loss = np.ravel(model.train_on_batch(INPUTS, labels))[0]
         assert np.isfinite(loss)
+
+
+@pytest.mark.parametrize(
+    "labels, received",
+    [
+        ({"label": CLASSES}, r"\['label'\]"),
+        ({"classes": CLASSES, "tag": TAGS}, r"\['tag'\]"),
+        ({"classes": CLASSES, "span": {"start": CLASSES}}, r"\['span/start'\]"),
+        ({"classes": None, "span": None}, "none"),
+    ],
+)
+def test_labels_are_of_heads(labels, received):
+    model = WithHeads(
+        Bert(11, 6, 1, 2, 7, max_length=3), {"classes": ClassificationHead(5), "span": SpanHead()}
+    )
+    model.compile("sgd", {name: LOSSES[name] for name in ("classes", "span")})
+    message = (
+        r"WithHeads: labels must be of one of \['classes', 'span/start_logits', 'span/end_logits'\]"
+        rf" at least, and of nothing else; received {received}\.$"
+    )
+    with pytest.raises(ValueError, match=message):
+        model.compute_loss(INPUTS, labels, model(INPUTS))
+
+
+def test_a_misspelt_head_trains_nothing():
+    model = compiled()
+    before = model.get_weights()
+    with pytest.raises(ValueError, match=r"labels must be of one of .*; received \['label'\]\.$"):
+        model.fit(INPUTS, {"label": CLASSES}, verbose=0)
+    for one, two in zip(before, model.get_weights(), strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
+def test_only_what_has_labels_is_reported():
+    accuracy = keras.metrics.SparseCategoricalAccuracy
+    losses = {"loss", "classes_loss", "tags_loss"}
+    metrics = {name: [accuracy("right")] for name in ("classes", "tags")}
+    model = compiled(metrics=metrics, loss_weights={"classes": 0.5, "tags": 2.0})
+    whole = model.fit(INPUTS, {"classes": CLASSES, "tags": TAGS}, verbose=0).history
+    assert whole.keys() == losses | {"classes_right", "tags_right"}
+    expected = float(ENTROPY(CLASSES, model(INPUTS)["classes"]))
+    found = model.fit(INPUTS, {"classes": CLASSES}, verbose=0).history
+    assert found.keys() == {"loss", "classes_loss", "classes_right"}
+    close(found["classes_loss"][0], expected)  # without its weight, as Keras says it
+    close(found["loss"][0], 0.5 * expected)
+
+
+def test_a_metric_keeps_its_name_when_another_is_left_out():
+    accuracy = keras.metrics.SparseCategoricalAccuracy
+    ends = {name: [accuracy("right")] for name in SPAN}
+    model = compiled(["classes", "span"], metrics={"classes": [accuracy("right")], "span": ends})
+    labels = {"classes": CLASSES, "span": SPAN}
+    best = model(INPUTS)["span"]
+    labels["span"] = {name: np.argmax(each, -1) for name, each in best.items()}
+    whole = model.test_on_batch(INPUTS, labels, return_dict=True)
+    found = model.test_on_batch(INPUTS, {"span": labels["span"]}, return_dict=True)
+    assert {name for name in whole if "right" in name} == {"right", "right_1", "right_2"}
+    assert {name: each for name, each in found.items() if "right" in name} == {
+        "right_1": 1,
+        "right_2": 1,
+    }
+
+
+def test_a_loss_that_goes_by_its_labels_wants_them_at_once():
+    model = compiled()
+    model.compile("sgd", {"classes": ENTROPY, "tags": "crossentropy"})
+    message = (
+        r"WithHeads: the loss of a head whose labels may be missing must say what the labels are, "
+        r"as 'sparse_cat.*'; received 'crossentropy' for 'tags'\.$"
+    )
+    with pytest.raises(ValueError, match=message):
+        model.evaluate(INPUTS, {"classes": CLASSES}, verbose=0)
 
 
 def test_the_ends_of_a_span_may_have_no_labels():
@@ -90,9 +164,9 @@ def test_metrics_see_the_labels_that_are_there():
     accuracy = keras.metrics.SparseCategoricalAccuracy
     model = compiled(metrics={name: [accuracy("right")] for name in ("classes", "tags")})
     best = {name: np.argmax(each, -1) for name, each in model(INPUTS).items()}
-    for labels, right in (({"classes": best["classes"]}, (1, 0)), ({"tags": best["tags"]}, (0, 1))):
-        found = model.test_on_batch(INPUTS, labels, return_dict=True)
-        assert (found["classes_right"], found["tags_right"]) == right
+    for name, labels in best.items():
+        found = model.test_on_batch(INPUTS, {name: labels}, return_dict=True)
+        assert {each: found[each] for each in found if "right" in each} == {f"{name}_right": 1}
 
 
 def test_a_metric_by_name_wants_labels_at_once():
