@@ -38,7 +38,7 @@ def of_any_length():
 
 
 @keras.saving.register_keras_serializable("tests")
-class Own(keras.Model):
+class OwnForecaster(keras.Model):
     """By one tensor, of one length."""
 
     def __init__(self, **kwargs):
@@ -51,7 +51,7 @@ class Own(keras.Model):
 
 
 def own():
-    model = Own()
+    model = OwnForecaster()
     model(np.zeros((2, WINDOW, 3)))
     return model
 
