@@ -85,7 +85,8 @@ def without(end_id, token_ids):
 def test_a_translation_is_what_is_generated_from_the_ids():
     _, by_ids, tokenizers, _ = saved("Translate")
     token_ids, lengths = pad([tokenizers["source"].encode(text) for text in TEXTS])
-    expected = numbers(by_ids["generate"].function(tf.constant(token_ids), tf.constant(lengths)))
+    given = {"token_ids": tf.constant(token_ids), "lengths": tf.constant(lengths)}
+    expected = numbers(by_ids["generate"].function(**given))
     actual = ask("Translate", text=TEXTS)
     close(actual["score"], expected["scores"], rtol=1e-4, atol=1e-4)
     for row in range(len(TEXTS)):
