@@ -108,15 +108,15 @@ def test_a_sample_depends_on_its_arguments_only():
 
 
 def test_the_alphabet_covers_what_is_written_and_no_more(noisy):
-    others = dates.sample("validation", 9_001, seed=4, in_text=0.7)
-    foreign = {"words", "no_date", "weekday", "incomplete"}  # with words that no model need know
-    texts = [e.text for e in (*noisy, *others) if foreign.isdisjoint(e.noise)]
-    texts = [text for text in texts if text.isprintable()]
-    written = set("".join(texts))
-    assert dates.characters() == "".join(sorted(set(dates.characters())))
-    assert written <= set(dates.characters())
-    assert set("0123456789-") <= set(dates.characters())  # the targets
-    assert len(set(dates.characters()) - written) <= 5  # the rarest letters of slips
+    examples = [*noisy, *dates.sample("validation", 9_001, seed=4, in_text=0.7)]
+    examples = [each for each in examples if each.text.isprintable()]
+    foreign = {"words", "no_date", "weekday", "incomplete"}  # with letters that no model need know
+    of_dates = {c for each in examples if foreign.isdisjoint(each.noise) for c in each.text}
+    known, written = set(dates.characters()), {c for each in examples for c in each.text}
+    assert dates.characters() == "".join(sorted(known))
+    assert of_dates <= known
+    assert set("0123456789-") <= known  # the targets
+    assert len(known - written) <= 5  # the rarest letters of slips
 
 
 def test_the_longest_text_is_a_clean_one_and_a_doubled_letter(noisy):
