@@ -116,7 +116,8 @@ def test_the_alphabet_covers_what_is_written_and_no_more(noisy):
     assert dates.characters() == "".join(sorted(known))
     assert of_dates <= known
     assert set("0123456789-") <= known  # the targets
-    assert len(known - written) <= 5  # the rarest letters of slips
+    rarest = known - written  # in so few examples: capitals of letters that are written
+    assert len(rarest) < 30 and {each.lower() for each in rarest} <= written
 
 
 def test_the_longest_text_is_a_clean_one_and_a_doubled_letter(noisy):
