@@ -16,7 +16,7 @@ from .batching import TOKEN_BUDGET
 from .inputs import TextReader, encoded, one_or_all, parts_of
 from .model import ROLE, TOKENS, Model, sigmoid, softmax
 from .pipeline import Pipeline
-from .settings import read_settings, wrong_output
+from .settings import read_settings, wrong_logits
 from .trees import TreeReader
 
 PAIR = ("text", "pair")
@@ -36,11 +36,10 @@ class Settings:
 
     def problems(self, outputs):
         """Yield what is wrong."""
-        size = len(self.labels) or 1
         found = outputs[self.output].shape[-1:] if self.output in outputs else ()
-        if size == 2 and not self.multi_label and found == (1,):
-            size = 1  # the logit of the second label
-        yield from wrong_output(outputs, self.output, (*self.axes, size))
+        one_of_two = len(self.labels) == 2 and not self.multi_label and found == (1,)
+        labels = self.labels[1:] if one_of_two else self.labels  # the logit of the second label
+        yield from wrong_logits(outputs, self.output, self.axes, labels)
         if len(set(self.labels)) < len(self.labels):
             yield "settings.labels must be distinct"
         if self.multi_label and not self.labels:

@@ -56,4 +56,30 @@ def wrong_output(outputs, name, axes, field="output"):
     )
     if not fits:
         expected, received = (", ".join(map(str, each)) for each in (axes, shape))
-        yield f"output {name} must be ({expected}) to these settings; it is ({received})"
+        yield f"{_said(name)} must be ({expected}) to these settings; it is ({received})"
+
+
+def wrong_logits(outputs, name, axes, labels):
+    """Yield what is wrong with an output of logits: one of each label, or one without labels.
+
+    Args:
+        outputs: name -> `TensorSpec`.
+        name: of the output.
+        axes: those before the logits, as of `wrong_output`.
+        labels: of the settings.
+    """
+    shape = outputs[name].shape if name in outputs else ()
+    expected, found = len(labels) or 1, shape[-1] if len(shape) == len(axes) + 1 else None
+    if not isinstance(found, int) or found == expected:
+        yield from wrong_output(outputs, name, (*axes, expected))
+    elif not labels:
+        yield f"settings.labels is missing, and {_said(name)} has {found} logits"
+    else:
+        yield (
+            f"settings.labels names {len(labels)} label{'s' * (len(labels) != 1)}; {_said(name)} "
+            f"has {found} logit{'s' * (found != 1)}"
+        )
+
+
+def _said(name):
+    return "the model's output" if name == "output" else f"the model's output {name}"

@@ -20,7 +20,7 @@ from .entities import SCHEMES, entities, is_tag
 from .inputs import TextReader, encoded, one_or_all, require_token, require_words, text_of
 from .model import ROLE, TOKENS, Model, softmax
 from .pipeline import Pipeline
-from .settings import read_settings, wrong_output
+from .settings import read_settings, wrong_logits
 from .windows import Windows
 
 WORDS = ("tokenizer", "spaces")
@@ -38,8 +38,7 @@ class Settings:
 
     def problems(self, outputs):
         """Yield what is wrong."""
-        axes = ("batch", "length", len(self.labels))
-        yield from wrong_output(outputs, self.output, axes)
+        yield from wrong_logits(outputs, self.output, ("batch", "length"), self.labels)
         if self.words not in WORDS:
             yield f"settings.words must be one of {', '.join(WORDS)}; received {self.words!r}"
         if self.stride is not None and self.stride < 1:

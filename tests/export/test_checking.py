@@ -113,7 +113,7 @@ CASES = [
     ),
     (
         lambda run: classify(run, settings={"output": "head", "labels": ["a", "b", "c"]}),
-        "run.json: output head must be (batch, 3) to these settings; it is (batch, 2)",
+        "run.json: settings.labels names 3 labels; the model's output head has 2 logits",
     ),
     (
         lambda run: classify(run, settings={"output": "head", "labels": ["a", "b"], "label": 3}),

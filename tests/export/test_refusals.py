@@ -52,7 +52,7 @@ def with_decoding(**decoding):
 REFUSED = {
     "labels beside outputs": (
         lambda run: classify(run, settings={"output": "head", "labels": ["a", "b", "c"]}),
-        "output head must be (batch, 3) to these settings; it is (batch, 2)",
+        "settings.labels names 3 labels; the model's output head has 2 logits",
     ),
     "an output that is not there": (
         lambda run: classify(run, settings={"output": "tail", "labels": ["a", "b"]}),

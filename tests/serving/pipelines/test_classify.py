@@ -67,7 +67,7 @@ def test_one_logit_is_that_of_the_second_of_two_labels(tmp_path):
     "settings", [{"labels": LABELS}, {"labels": ["no", "yes"], "multi_label": True}]
 )
 def test_one_logit_is_not_that_of_other_labels(tmp_path, settings):
-    with pytest.raises(BundleError, match=r"output output must be \(batch, [23]\) to these"):
+    with pytest.raises(BundleError, match="names [23] labels; the model's output has 1 logit. "):
         load(tmp_path, "Classify", Toy(1).graph("pooled"), settings)
 
 
@@ -118,9 +118,14 @@ def test_a_tab_parts_the_texts_of_a_line_where_pairs_are_taken(tmp_path, pairs, 
         ),
         (
             {"labels": ["a", "a"], "threshold": 1},
-            "output output must be (batch, 2) to these settings; it is (batch, 3); "
+            "settings.labels names 2 labels; the model's output has 3 logits; "
             "settings.labels must be distinct; "
             "settings.threshold must be between 0 and 1; received 1.0.",
+        ),
+        ({}, "settings.labels is missing, and the model's output has 3 logits."),
+        (
+            {"labels": ["a"], "multi_label": True},
+            "settings.labels names 1 label; the model's output has 3 logits.",
         ),
         (
             {"output": "logits", "multi_label": True},

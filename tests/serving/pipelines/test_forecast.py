@@ -137,7 +137,7 @@ def test_wrong_settings_are_refused_with_every_reason(tmp_path):
     with pytest.raises(BundleError) as caught:
         load(tmp_path, "Forecast", graph(), {"quantiles": [0.5, 0.2]}, tokenizers={})
     assert str(caught.value) == (
-        f"{tmp_path}: manifest.json: output output must be (batch, horizon, targets, 2) to these "
-        "settings; it is (batch, 2, 4); settings.quantiles must increase between 0 and 1; received "
-        "0.5, 0.2. Export the bundle again."
+        f"{tmp_path}: manifest.json: the model's output must be (batch, horizon, targets, 2) to "
+        "these settings; it is (batch, 2, 4); settings.quantiles must increase between 0 and 1; "
+        "received 0.5, 0.2. Export the bundle again."
     )

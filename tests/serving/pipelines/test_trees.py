@@ -128,7 +128,7 @@ def test_what_is_no_tree_is_refused_in_one_line(tmp_path, tree, message):
 
 
 def test_what_is_no_bundle_of_trees_is_refused(tmp_path):
-    with pytest.raises(BundleError, match=r"output output must be \(batch, nodes, 3\) to these"):
+    with pytest.raises(BundleError, match="names 3 labels; the model's output has 2 logits"):
         classifier(tmp_path / "a", labels=["x", "y", "z"])
     with pytest.raises(BundleError, match="words.json: must be a WordTable; it is a CharacterTab"):
         classifier(tmp_path / "b", tokenizers={"words": CharacterTable.learn("abc")})
