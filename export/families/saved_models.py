@@ -7,10 +7,11 @@ import tensorflow as tf
 from keras import ops
 
 from export.families.decoders import log_probs_along, source_of
-from export.generation.prompts import search_behind, with_first
+from export.generation import leaving
+from export.generation.prompts import room_of, search_behind, with_first
 from export.generation.searches import best_of, result_specs, search_of
 from export.signatures import Signature
-from seqkeras.decoding import decode
+from seqkeras.decoding.loop import begun
 from seqkeras.run_checks import most_tokens
 from serving.manifest import DecodingDefaults, TensorSpec
 from serving.pipelines.forecast import WINDOW
@@ -39,16 +40,18 @@ def encoder_decoder(model, max_length, decoding=None, constraint=None):
 
     def generate(defaults, **given):
         checked = _checked(model, source, given)
-        state = model.encode(*(checked[spec.name] for spec in source))
-        found = decode(
+        room = room_of(model, model.encode, max_length)
+        state = model.encode(*(checked[spec.name] for spec in source), **room)
+        search = search_of(defaults, max_length)
+        begin = begun(
             model.step,
             state,
-            search_of(defaults, max_length),
+            search,
             start_id=defaults.start_id,
             max_length=max_length,
             constraint=constraint,
         )
-        return best_of(found)
+        return best_of(search.results(*leaving.run(model.step, *begin)))
 
     vocab_size = model.target_vocab_size
     log_probs = TensorSpec("log_probs", "float32", ("batch", "target_length", vocab_size))

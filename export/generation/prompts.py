@@ -4,8 +4,11 @@ A prompt's first token stands where else `<bos>` does. The search's own tokens, 
 behind it.
 """
 
+import inspect
+
 from keras import ops
 
+from export.generation import leaving
 from seqkeras.decoding.loop import Loop
 
 
@@ -64,21 +67,25 @@ def search_behind(model, search, token_ids, lengths, max_length, constraint=None
     Returns:
         What `search.results` returns.
     """
-    caches = [entry for entry in model.state_entries if "cache_length" in entry.shape]
-    room = {"max_length": max_length} if caches else {}
     batch_size = ops.shape(token_ids)[0]
     prompt = behind_first(token_ids, lengths)
     loop = Loop(search, max_length, prompt=prompt, constraint=constraint)
 
-    def advance(length, last, tokens, state, found):
-        (logits, *others), state = model.step(last, state)
-        return loop.advance(logits, others, length, tokens, state, found)
-
     common, length, tokens = begun(token_ids, lengths, search.num_beams, max_length)
-    (logits, *_), state = model.read_beams(common, model.initial_state(batch_size, **room))
+    state = model.initial_state(batch_size, **room_of(model, model.initial_state, max_length))
+    (logits, *_), state = model.read_beams(common, state)
     logits = ops.repeat(logits, search.num_beams, axis=1)
     state = {name: ops.repeat(each, search.num_beams, axis=1) for name, each in state.items()}
     found = loop.begin_search(batch_size)
     carried = loop.advance(logits, [], length, tokens, state, found)
-    _, _, tokens, _, found = ops.while_loop(loop.unfinished, advance, carried)
-    return search.results(tokens, found)
+    return search.results(*leaving.run(model.step, loop, carried, {}))
+
+
+def room_of(model, begin, max_length):
+    """The option of a model's method `begin` by which its caches get room for so many tokens.
+
+    There is none without a cache, nor where the method takes none.
+    """
+    caches = [entry for entry in model.state_entries if "cache_length" in entry.shape]
+    takes = "max_length" in inspect.signature(begin).parameters
+    return {"max_length": max_length} if caches and takes else {}

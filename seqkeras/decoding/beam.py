@@ -214,14 +214,17 @@ class _Beams(Search):
     def _continuations(self, log_probs, totals):
         """Totals, tokens and beams, each (B, 2 K), the best first.
 
-        Of 2 K continuations at most K end with `<eos>`, so K can go on.
+        Of 2 K continuations at most K end with `<eos>`, so K can go on. The best of all beams are
+        among the best 2 K of each.
         """
-        vocab_size = log_probs.shape[-1]
+        each = min(2 * self.num_beams, log_probs.shape[-1])
         log_probs = ops.where(ops.isnan(log_probs), -np.inf, log_probs)
-        totals = ops.reshape(totals[..., None] + log_probs, (-1, self.num_beams * vocab_size))
+        log_probs, token_ids = ops.top_k(log_probs, each)  # (B, K, 2 K)
+        totals = ops.reshape(totals[..., None] + log_probs, (-1, self.num_beams * each))
         totals, index = ops.top_k(totals, 2 * self.num_beams)
         index = ops.cast(index, "int32")
-        return totals, index % vocab_size, index // vocab_size
+        token_ids = ops.reshape(ops.cast(token_ids, "int32"), (-1, self.num_beams * each))
+        return totals, ops.take_along_axis(token_ids, index, axis=1), index // each
 
     def _finish(self, totals, token_ids, beam_index, prefix, found):
         """`found` with the (B, K) continuations that end now; a total of -inf: it does not."""

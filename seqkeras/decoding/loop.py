@@ -119,6 +119,44 @@ def decode(
             cache has no room for max_length tokens behind those that are there (while a graph is
             traced it is not known how many are, and counts as none).
     """
+    loop, initial, fixed = begun(
+        step,
+        state,
+        search,
+        start_id=start_id,
+        max_length=max_length,
+        state_entries=state_entries,
+        processors=processors,
+        prompt=prompt,
+        constraint=constraint,
+    )
+
+    def advance(length, last, token_ids, state, found):
+        (logits, *others), after = step(last, state | fixed)
+        state = {name: after[name] for name in state}
+        return loop.advance(logits, others, length, token_ids, state, found)
+
+    _, _, token_ids, _, found = ops.while_loop(loop.unfinished, advance, initial)
+    return search.results(token_ids, found)
+
+
+def begun(
+    step,
+    state,
+    search,
+    *,
+    start_id,
+    max_length,
+    state_entries=None,
+    processors=(),
+    prompt=None,
+    constraint=None,
+):
+    """What stands before the first step of `decode`, whose arguments these are.
+
+    Returns:
+        A `Loop`, what it carries into the first step, and what of the state is per source.
+    """
     model = getattr(step, "__self__", None)
     if state_entries is None:
         state_entries = getattr(model, "state_entries", None)
@@ -127,15 +165,7 @@ def decode(
     state, fixed = _split(state, state_entries, search.num_beams)
     _require_batch(prompt, state | fixed)
     _require_room(state | fixed, state_entries or (), max_length)
-
-    def advance(length, last, token_ids, state, found):
-        (logits, *others), after = step(last, state | fixed)
-        state = {name: after[name] for name in state}
-        return loop.advance(logits, others, length, token_ids, state, found)
-
-    initial = loop.begin(batch_size_of(state | fixed), start_id, state)
-    _, _, token_ids, _, found = ops.while_loop(loop.unfinished, advance, initial)
-    return search.results(token_ids, found)
+    return loop, loop.begin(batch_size_of(state | fixed), start_id, state), fixed
 
 
 class Loop:
