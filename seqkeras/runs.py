@@ -21,14 +21,6 @@ import numpy as np
 
 from seqkeras import files
 from seqkeras.locking import locked
-from seqkeras.run_checks import (
-    GENERATED,
-    export_can_be_asked,
-    export_problems,
-    is_model,
-    own_problems,
-    run_problems,
-)
 from seqkeras.tokenizers.special import special_ids
 from serving.manifest import DecodingDefaults, Limits, TensorSpec, TextPrefix
 from serving.manifest.fields import parse_fields
@@ -242,6 +234,13 @@ def save_run(
         RunError: with every reason, if there is something in the folder, the model is not built, or
             export would refuse the run. Then nothing is written.
     """
+    from seqkeras.run_checks import (  # with Keras, which a reader of records does not need
+        export_can_be_asked,
+        export_problems,
+        own_problems,
+        run_problems,
+    )
+
     _require_kinds(model, pipeline, tokenizers=tokenizers, settings=settings)
     folder = Path(folder)
     _require_free(folder)
@@ -307,6 +306,8 @@ def save_run(
 
 
 def _require_kinds(model, pipeline, **dictionaries):
+    from seqkeras.run_checks import is_model
+
     if not is_model(model):
         raise RunError(f"save_run: model must be a Keras model; received a {type(model).__name__}.")
     if not isinstance(pipeline, str):
@@ -346,6 +347,8 @@ def _require_none(folder, problems):
 
 def _decoding(pipeline, tokenizers, decoding):
     """With the ids that begin and end a text, as the tokenizer of what is generated has them."""
+    from seqkeras.run_checks import GENERATED
+
     tokenizer = tokenizers.get(GENERATED.get(pipeline))
     if tokenizer is None or not isinstance(decoding, dict):
         return decoding
