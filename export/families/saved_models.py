@@ -11,7 +11,7 @@ from export.generation import leaving
 from export.generation.prompts import room_of, search_behind, with_first
 from export.generation.searches import best_of, result_specs, search_of
 from export.signatures import Signature
-from seqkeras.decoding.loop import begun
+from seqkeras.decoding.loop import Loop, begun
 from seqkeras.run_checks import most_tokens
 from serving.manifest import DecodingDefaults, TensorSpec
 from serving.pipelines.forecast import WINDOW
@@ -43,15 +43,9 @@ def encoder_decoder(model, max_length, decoding=None, constraint=None):
         room = room_of(model, model.encode, max_length)
         state = model.encode(*(checked[spec.name] for spec in source), **room)
         search = search_of(defaults, max_length)
-        begin = begun(
-            model.step,
-            state,
-            search,
-            start_id=defaults.start_id,
-            max_length=max_length,
-            constraint=constraint,
-        )
-        return best_of(search.results(*leaving.run(model.step, *begin)))
+        loop = Loop(search, max_length, constraint=constraint)
+        begin = begun(model.step, state, loop, defaults.start_id)
+        return best_of(search.results(*leaving.run(model.step, loop, *begin)))
 
     vocab_size = model.target_vocab_size
     log_probs = TensorSpec("log_probs", "float32", ("batch", "target_length", vocab_size))

@@ -119,17 +119,8 @@ def decode(
             cache has no room for max_length tokens behind those that are there (while a graph is
             traced it is not known how many are, and counts as none).
     """
-    loop, initial, fixed = begun(
-        step,
-        state,
-        search,
-        start_id=start_id,
-        max_length=max_length,
-        state_entries=state_entries,
-        processors=processors,
-        prompt=prompt,
-        constraint=constraint,
-    )
+    loop = Loop(search, max_length, processors, prompt, constraint)
+    initial, fixed = begun(step, state, loop, start_id, state_entries, prompt)
 
     def advance(length, last, token_ids, state, found):
         (logits, *others), after = step(last, state | fixed)
@@ -140,32 +131,20 @@ def decode(
     return search.results(token_ids, found)
 
 
-def begun(
-    step,
-    state,
-    search,
-    *,
-    start_id,
-    max_length,
-    state_entries=None,
-    processors=(),
-    prompt=None,
-    constraint=None,
-):
-    """What stands before the first step of `decode`, whose arguments these are.
+def begun(step, state, loop, start_id, state_entries=None, prompt=None):
+    """What stands before the first step of a `Loop`; all else as `decode` takes it.
 
     Returns:
-        A `Loop`, what it carries into the first step, and what of the state is per source.
+        What the loop carries into the first step, and what of the state is per source.
     """
     model = getattr(step, "__self__", None)
     if state_entries is None:
         state_entries = getattr(model, "state_entries", None)
-    loop = Loop(search, max_length, processors, prompt, constraint)
-    _require_vocabulary(model, start_id, search.end_id, prompt)
-    state, fixed = _split(state, state_entries, search.num_beams)
+    _require_vocabulary(model, start_id, loop.search.end_id, prompt)
+    state, fixed = _split(state, state_entries, loop.search.num_beams)
     _require_batch(prompt, state | fixed)
-    _require_room(state | fixed, state_entries or (), max_length)
-    return loop, loop.begin(batch_size_of(state | fixed), start_id, state), fixed
+    _require_room(state | fixed, state_entries or (), loop.max_length)
+    return loop.begin(batch_size_of(state | fixed), start_id, state), fixed
 
 
 class Loop:

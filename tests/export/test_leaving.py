@@ -11,7 +11,7 @@ from export.families import parts_of
 from export.generation import leaving
 from export.generation.searches import search_of
 from seqkeras.decoding import StateEntry, decode
-from seqkeras.decoding.loop import begun
+from seqkeras.decoding.loop import Loop, begun
 from serving.manifest import DecodingDefaults
 from tests.arrays import close, floats, numbers
 from tests.catalogue import transformer_models
@@ -55,8 +55,9 @@ def test_rows_leave_and_the_answers_stay(defaults, prompt):
     every, some = Step(), Step()
     expected = numbers(decode(every, given.pop("state"), search, **given))
     given = options() | {"prompt": prompt}
-    begin = begun(some, given.pop("state"), search, **given)
-    found = numbers(search.results(*leaving.run(some, *begin)))
+    loop = Loop(search, given.pop("max_length"), prompt=prompt)
+    begin = begun(some, given.pop("state"), loop, **given)
+    found = numbers(search.results(*leaving.run(some, loop, *begin)))
     close(found, expected)
     assert len(some.rows) == len(every.rows)
     assert set(every.rows) == {len(LENGTHS)}
