@@ -42,6 +42,7 @@ LOCALES = (
 )  # fmt: skip
 FORMS = ("full", "long", "medium", "short")
 SPLITS = ("train", "validation", "test")
+LEAP_DAYS = 0.04  # of the dates in text: beside so many days that no calendar has they are few
 FIRST_DAY, LAST_DAY = datetime.date(1950, 1, 1), datetime.date(2049, 12, 31)
 
 YEAR = "(19[5-9][0-9]|20[0-4][0-9])"
@@ -90,6 +91,12 @@ def days(split):
     count = (LAST_DAY - FIRST_DAY).days + 1
     every = (FIRST_DAY + datetime.timedelta(number) for number in range(count))
     return tuple(day for day in every if split_of(day) == split)
+
+
+@cache
+def _leap_days(split):
+    """Returns the 29th days of February of a split, of which it may have none."""
+    return tuple(day for day in days(split) if (day.month, day.day) == (2, 29))
 
 
 def sample(split, count, seed, noisy=False, locales=LOCALES, in_text=0.0):
@@ -151,6 +158,9 @@ def _noisy_example(rng, day, locale):
 
 
 def _example_in_text(rng, day, locale, split):
+    leap_days = _leap_days(split)
+    if leap_days and rng.random() < LEAP_DAYS:
+        day = pick(rng, leap_days)
     text, holds, made = dates_in_text.draw(rng, locale, day, split, _usual)
     return Example(f"{locale}|{text}", day.isoformat() if holds else NONE, locale, "text", made)
 

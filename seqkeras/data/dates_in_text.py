@@ -22,7 +22,7 @@ from typing import NamedTuple
 from babel.dates import format_skeleton, format_time, get_date_format, get_datetime_format
 
 from seqkeras.data import date_words
-from seqkeras.data.date_noise import lower_case, name_of, pick, upper_case
+from seqkeras.data.date_noise import lower_case, name_of, pick, typed_characters, upper_case
 
 NONE = "none"  # the answer to a text that holds no date
 WRITINGS = {  # how often a date is written so
@@ -81,7 +81,13 @@ def draw(rng, locale, day, split, usual):
 
 def characters(locale):
     """Returns the set of characters that a model should know; words may have more."""
-    return {*ASCII, *DIGITS.get(locale, ""), *date_words.characters(locale), *_of_times(locale)}
+    return {
+        *ASCII,
+        *DIGITS.get(locale, ""),
+        *date_words.characters(locale),
+        *typed_characters(locale, [("EEE", "")]),
+        *_of_times(locale),
+    }
 
 
 def _weighted(rng, chances):
