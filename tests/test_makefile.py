@@ -1,5 +1,6 @@
 """The environment that `make` makes for its commands."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -22,8 +23,14 @@ exec "{python}" "$@"
 
 
 def make(folder, *arguments):
+    """Runs `make` as from a shell, though these tests may be run by another `make`."""
+    outer = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")
     return subprocess.run(
-        ["make", *arguments, "PYTHON=./python", "UV="], cwd=folder, capture_output=True, text=True
+        ["make", *arguments, "PYTHON=./python", "UV="],
+        cwd=folder,
+        env={name: value for name, value in os.environ.items() if name not in outer},
+        capture_output=True,
+        text=True,
     )
 
 
