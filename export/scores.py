@@ -11,32 +11,31 @@
     FillMask             list of tokens, one for each mask             accuracy
     Forecast             list of (horizon, targets) numbers            1 - relative error
 
-chrF is the F-score of the n-grams of characters that an answer shares with its target, and tells
-of answers too none of which is exact. A relative error is the sum of what the answers are off,
-beside the sum of the targets' sizes. An `Embed` has no score. Answers are those that a user gets:
-beams where the run asks for them.
-
-Reference: chrF: Popovic 2015, https://aclanthology.org/W15-3049, as sacrebleu computes it
+The metrics are `seqkeras.metrics`'; here stands which one a pipeline has, and what of its answer
+they compare. An `Embed` has no score. Answers are those that a user gets: beams where the run asks
+for them.
 """
 
 import dataclasses
 import functools
+import itertools
 import math
-import re
-import string
 from collections.abc import Callable
 
 import numpy as np
-from sacrebleu.metrics import CHRF
 
 from export.verifying.parity import EXAMPLES
+from seqkeras.metrics import (
+    chrf,
+    entity_f1,
+    exact_match,
+    relative_error,
+    squad_exact_match,
+    tag_accuracy,
+)
 from serving.checks import shown
 from serving.opening import Runtime
 from serving.pipelines import PIPELINES
-from serving.pipelines.entities import entities
-
-ARTICLES = re.compile(r"\b(a|an|the)\b")
-NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 class TargetError(ValueError):
@@ -117,13 +116,13 @@ def _kind(pipeline, settings):
     return KINDS.get(pipeline)
 
 
-def _share(is_right):
-    """The share of answers that are right."""
-    return lambda answers, targets: np.mean(list(map(is_right, answers, targets)))
+def _of_answers(metric, value):
+    """(answers, targets) -> a metric of the value of each answer."""
+    return lambda answers, targets: metric(map(value, answers), targets)
 
 
-def _chrf(answers, targets):
-    return CHRF().corpus_score([answer.text for answer in answers], [targets]).score / 100
+def _text(answer):
+    return answer.text
 
 
 def _is_text(target, _=None):
@@ -147,7 +146,7 @@ def _are_numbers(target, _=None):
 
 def _label(labels):
     return _Kind(
-        {"accuracy": _share(lambda answer, target: answer.labels == (target,))},
+        {"accuracy": _of_answers(exact_match, lambda answer: answer.labels[0])},
         f"one of the labels {', '.join(labels)}",
         lambda target, _: target in labels,
     )
@@ -155,9 +154,13 @@ def _label(labels):
 
 def _several(labels):
     return _Kind(
-        {"exact match": _share(lambda answer, target: set(answer.labels) == set(target))},
+        {
+            "exact match": lambda answers, targets: exact_match(
+                (set(answer.labels) for answer in answers), map(set, targets)
+            )
+        },
         f"a list of the labels {', '.join(labels)}",
-        lambda target, _: isinstance(target, list) and all(each in labels for each in target),
+        lambda target, _: isinstance(target, list) and all(label in labels for label in target),
     )
 
 
@@ -166,79 +169,48 @@ def _tags(labels, scheme):
         known = isinstance(target, list) and all(each in labels for each in target)
         return known and len(target) == len(getattr(row, "places", row))
 
+    metric = {"F1 of entities": entity_f1} if scheme else {"accuracy": tag_accuracy}
     return _Kind(
-        {"F1 of entities": _entities_f1} if scheme else {"accuracy": _share_of_tags},
+        {name: _of_answers(measure, _tags_of) for name, measure in metric.items()},
         f"a list of a tag for each word, of {', '.join(labels)}",
         may_be,
     )
-
-
-def _entities_f1(answers, targets):
-    """2 common / (found + true), of entities with their places and labels."""
-    pairs = [
-        (set(entities(tags)), set(entities(target)))
-        for tags, target in zip(map(_tags_of, answers), targets)
-    ]
-    common = sum(len(found & true) for found, true in pairs)
-    total = sum(len(found) + len(true) for found, true in pairs)
-    return 2 * common / total if total else 1.0
-
-
-def _share_of_tags(answers, targets):
-    tags = zip(map(_tags_of, answers), targets)
-    return np.mean([one == other for each in tags for one, other in zip(*each, strict=True)])
 
 
 def _tags_of(answer):
     return [word.tag for word in answer.words]
 
 
-def _is_answer(answer, target):
-    """Equal but for case, punctuation, articles and white space.
-
-    Reference: Rajpurkar et al. 2016, section 6.1, https://arxiv.org/abs/1606.05250
-    """
-    return _plain(answer.text) in map(_plain, [target] if isinstance(target, str) else target)
-
-
-def _plain(text):
-    return " ".join(ARTICLES.sub(" ", text.lower().translate(NO_PUNCTUATION)).split())
-
-
-def _share_of_masks(answers, targets):
-    return np.mean(
-        [
-            fillers[0].token == token
-            for answer, target in zip(answers, targets)
-            for fillers, token in zip(answer.masks, target, strict=True)
-        ]
-    )
+def _accuracy_of_masks(answers, targets):
+    tokens = [fillers[0].token for answer in answers for fillers in answer.masks]
+    return exact_match(tokens, itertools.chain(*targets))
 
 
 def _nearness(value):
     """(answers, targets) -> 1 - relative error, of the numbers `value` of an answer."""
 
     def measure(answers, targets):
-        off = size = 0.0
-        for answer, target in zip(answers, targets):
-            found = np.asarray(value(answer), "float64")
-            true = np.asarray(target, "float64")
-            if true.ndim < found.ndim and found.shape[-1] == 1:
-                true = true[..., np.newaxis]
-            if found.shape != true.shape:
-                raise TargetError(
-                    f"validation.json: target must have shape {found.shape}, (horizon, targets); "
-                    f"received {true.shape}."
-                )
-            off += np.abs(found - true).sum()
-            size += np.abs(true).sum()
-        return 1 - off / (size or 1.0)
+        pairs = [_of_one_shape(value(answer), target) for answer, target in zip(answers, targets)]
+        return 1 - relative_error(*zip(*pairs))
 
     return measure
 
 
+def _of_one_shape(found, target):
+    """The numbers of an answer and its target, which may lack an axis of one target."""
+    found, target = np.asarray(found, "float64"), np.asarray(target, "float64")
+    if target.ndim < found.ndim and found.shape[-1] == 1:
+        target = target[..., np.newaxis]
+    if found.shape != target.shape:
+        raise TargetError(
+            f"validation.json: target must have shape {found.shape}, (horizon, targets); received "
+            f"{target.shape}."
+        )
+    return found, target
+
+
 TEXT = _Kind(
-    {"chrF": _chrf, "exact match": _share(lambda answer, target: answer.text == target)},
+    {"chrF": _of_answers(chrf, _text), "exact match": _of_answers(exact_match, _text)},
     "a text",
     _is_text,
 )
@@ -249,17 +221,17 @@ KINDS = {
     "Translate": TEXT,
     "Generate": TEXT,
     "Answer": _Kind(
-        {"exact match": _share(_is_answer)},
+        {"exact match": _of_answers(squad_exact_match, _text)},
         'a text or a list of texts, "" for no answer',
         lambda target, _: _is_text(target) or (_are_texts(target) and bool(target)),
     ),
     "Choose": _Kind(
-        {"accuracy": _share(lambda answer, target: answer.index == target)},
+        {"accuracy": _of_answers(exact_match, lambda answer: answer.index)},
         "the place of a choice, from 0",
         lambda target, row: type(target) is int and 0 <= target < len(row.choices),
     ),
     "FillMask": _Kind(
-        {"accuracy": _share_of_masks},
+        {"accuracy": _accuracy_of_masks},
         "a list of a token for each mask",
         lambda target, row: _are_texts(target) and len(target) == len(row.masks),
     ),

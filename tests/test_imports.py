@@ -46,6 +46,8 @@ TABLE = {
         {"seqkeras.embeddings", "seqkeras.shapes", "seqkeras.values"},
         NUMERIC,
     ),
+    "seqkeras/metrics/texts.py": ({"seqkeras.metrics"}, {"sacrebleu"}),
+    "seqkeras/metrics/tagging.py": ({"seqkeras.metrics", "serving.entities"}, set()),
     "seqkeras/metrics/": ({"seqkeras.metrics"}, NUMERIC),
     "seqkeras/models/": (
         {
@@ -112,7 +114,6 @@ TABLE = {
     "seqkeras/__init__.py": ({"seqkeras.registration"}, set()),
     "seqkeras/": ({"seqkeras.shapes"}, NUMERIC),
     "training/": ({"training", "seqkeras", "serving"}, {*NUMERIC, "click", "rich"}),
-    "export/scores.py": ({"export", "serving"}, {*NUMERIC, "sacrebleu"}),
     "export/text_graphs/sentence_pieces.py": (
         {"export", "serving"},
         {*NUMERIC, "sentencepiece"},

@@ -1,7 +1,23 @@
-"""Metrics of training that leave padding out, and how well scores rank answers."""
+"""Metrics of training that leave padding out; of answers beside targets; of their scores' ranks."""
 
 from seqkeras.metrics.accuracy import SequenceAccuracy, TokenAccuracy
+from seqkeras.metrics.forecast import relative_error
+from seqkeras.metrics.pairs import exact_match
 from seqkeras.metrics.perplexity import Perplexity
 from seqkeras.metrics.risk_coverage import area_under_risk_coverage
+from seqkeras.metrics.squad import squad_exact_match
+from seqkeras.metrics.tagging import entity_f1, tag_accuracy
+from seqkeras.metrics.texts import chrf
 
-__all__ = ["Perplexity", "SequenceAccuracy", "TokenAccuracy", "area_under_risk_coverage"]
+__all__ = [
+    "Perplexity",
+    "SequenceAccuracy",
+    "TokenAccuracy",
+    "area_under_risk_coverage",
+    "chrf",
+    "entity_f1",
+    "exact_match",
+    "relative_error",
+    "squad_exact_match",
+    "tag_accuracy",
+]

@@ -10,13 +10,13 @@ from typing import Any, overload
 import numpy as np
 
 from ..checks import shown
+from ..entities import SCHEMES, entities, is_tag
 from ..manifest import BundleError, Manifest
 from ..opening import Runtime
 from ..results import Entity, Tagging, Word
 from ..text import Subwords, whole_characters
 from .arrays import FRAMES, FrameReader, takes_frames
 from .batching import TOKEN_BUDGET
-from .entities import SCHEMES, entities, is_tag
 from .inputs import TextReader, encoded, one_or_all, require_token, require_words, text_of
 from .model import ROLE, TOKENS, Model, softmax
 from .pipeline import Pipeline

@@ -1,6 +1,5 @@
 """Scores of answers beside targets, against counts by hand; targets that nobody could answer."""
 
-from collections import Counter
 from types import SimpleNamespace
 
 import numpy as np
@@ -19,6 +18,7 @@ from serving.results import (
     Translation,
     Word,
 )
+from tests.references.metrics import chrf
 
 LABELS = {"labels": ["low", "high"]}
 TAGS = {"labels": ["O", "B-X", "I-X", "B-Y"]}
@@ -118,25 +118,6 @@ def test_texts_none_of_which_is_exact_are_scored_by_the_n_grams_of_their_charact
     scored = score("Translate", {}, pairs, targets, monkeypatch).of("float32")
     assert scored == {"chrF": pytest.approx(chrf(answers, targets)), "exact match": 0}
     assert 0.3 < scored["chrF"] < 0.9
-
-
-def chrf(answers, targets, most=6, beta=2):
-    """F of the mean precision and the mean recall of n-grams without white space, n up to 6."""
-    precisions, recalls = [], []
-    for n in range(1, most + 1):
-        found, true, common = 0, 0, 0
-        for answer, target in zip(answers, targets):
-            a, b = (grams(text.replace(" ", ""), n) for text in (answer, target))
-            found, true = found + a.total(), true + b.total()
-            common += (a & b).total()
-        precisions.append(common / found)
-        recalls.append(common / true)
-    p, r = np.mean(precisions), np.mean(recalls)
-    return (1 + beta**2) * p * r / (beta**2 * p + r)
-
-
-def grams(text, n):
-    return Counter(text[place : place + n] for place in range(len(text) - n + 1))
 
 
 def test_there_is_no_score_without_targets_nor_of_vectors():

@@ -6,8 +6,8 @@ import pytest
 import sentencepiece
 
 from serving import BundleError
+from serving.entities import entities
 from serving.manifest import Limits
-from serving.pipelines.entities import entities
 from serving.text import SentencePieces, byte_pairs
 from tests.references.tokenizers import bytes_to_characters
 from tests.serving.pipelines.toys import TOKENIZER, Toy, load

@@ -1,0 +1,108 @@
+"""Metrics of answers beside targets, against counts by hand, loops and regular expressions."""
+
+import random
+import re
+
+import numpy as np
+import pytest
+
+from seqkeras.metrics import (
+    chrf,
+    entity_f1,
+    exact_match,
+    relative_error,
+    squad_exact_match,
+    tag_accuracy,
+)
+from tests.references import metrics as references
+
+METRICS = (chrf, entity_f1, exact_match, relative_error, squad_exact_match, tag_accuracy)
+TAGS = ["O", "O", "B-A", "I-A", "B-B", "I-B"]
+
+
+def test_exact_match_is_the_share_of_equal_values():
+    assert exact_match(["a", "b", "c"], ["a", "B", "c"]) == pytest.approx(2 / 3)
+    assert exact_match([{"a", "b"}, set()], [{"b", "a"}, {"a"}]) == 1 / 2
+
+
+def test_chrf_counts_n_grams_of_characters():
+    texts, targets = ["the cat sat down", "a dog"], ["the cat sat", "the dog ran"]
+    assert chrf(texts, targets) == pytest.approx(references.chrf(texts, targets))
+    assert chrf(texts, texts) == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("text", "target", "right"),
+    [
+        ("the  Cat.", "cat", 1),
+        ("An apple", "a APPLE", 1),
+        ("theory", "ory", 0),  # of words, and not of letters
+        ("U.S.", "us", 1),
+        ("", "", 1),
+        ("cat", "", 0),
+        ("cat", ["dog", "the cat"], 1),
+    ],
+)
+def test_squad_looks_past_case_punctuation_and_articles(text, target, right):
+    assert squad_exact_match([text], [target]) == right
+
+
+def spans(tags):
+    """The entities of tags in IOB2 that an annotator would write, by a regular expression."""
+    written = " ".join(tags) + " "
+    return {
+        (match[1], written[: match.start()].count(" "), match[0].count(" "))
+        for match in re.finditer(r"B-(\w+) (?:I-\1 )*", written)
+    }
+
+
+def well_formed(tags):
+    """The tags, an I whose entity has not begun made a B."""
+    made = []
+    for tag in tags:
+        goes_on = tag[0] == "I" and made and made[-1] != "O" and made[-1][2:] == tag[2:]
+        made.append(tag if tag == "O" or goes_on else f"B-{tag[2:]}")
+    return made
+
+
+def test_entity_f1_counts_entities_of_equal_words_and_label():
+    drawn = random.Random(7)
+    tags, targets = (
+        [well_formed(drawn.choices(TAGS, k=drawn.randrange(1, 12))) for _ in range(97)]
+        for _ in range(2)
+    )
+    tags = [a if drawn.random() < 0.3 else b for a, b in zip(targets, tags)]
+    pairs = [(spans(a), spans(b)) for a, b in zip(tags, targets)]
+    common = sum(len(a & b) for a, b in pairs)
+    precision = common / sum(len(a) for a, _ in pairs)
+    recall = common / sum(len(b) for _, b in pairs)
+    expected = 2 * precision * recall / (precision + recall)
+    assert 0.2 < expected < 0.8
+    assert entity_f1(tags, targets) == pytest.approx(expected)
+    assert entity_f1([["O", "O"]], [["O", "O"]]) == 1
+
+
+def test_tag_accuracy_counts_words():
+    assert tag_accuracy([["A", "B"], [], ["C"]], [["A", "A"], [], ["C"]]) == pytest.approx(2 / 3)
+    with pytest.raises(ValueError, match="one target for each word; received the tags A, B and"):
+        tag_accuracy([["A", "B"]], [["A"]])
+
+
+def test_relative_error_is_what_is_off_beside_the_targets():
+    generator = np.random.default_rng(3)
+    values, targets = generator.normal(size=(2, 5, 7, 3))
+    off = size = 0.0
+    for value, target in zip(values.ravel(), targets.ravel()):
+        off, size = off + abs(value - target), size + abs(target)
+    assert relative_error(values, targets) == pytest.approx(off / size)
+    assert relative_error([2.0, -3], [0, 0]) == 5
+    with pytest.raises(ValueError, match=r"the shape of its value, \(2,\); received \(3,\)"):
+        relative_error([[1, 2]], [[1, 2, 3]])
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_answers_and_targets_come_in_pairs(metric):
+    with pytest.raises(ValueError, match=f"{metric.__name__}: .*received 1 answers and 2 targets"):
+        metric(["a"], ["a", "b"])
+    with pytest.raises(ValueError, match=f"{metric.__name__}: .*received 0 answers and 0 targets"):
+        metric([], [])
