@@ -13,6 +13,7 @@ from export.contents import read_contents
 from export.families.calling import reason_of
 from export.families.saved_models import source_limits
 from export.keras_layers import steps_as_rows
+from export.pipelines.record import SINGLE_PASS
 from export.place import require_free
 from export.quantize import quantize, require_precision
 from export.replacing import written_aside
@@ -148,7 +149,7 @@ class _Bundle:
             run: its folder.
         """
         require_fit(run, self.contents, self.parts)
-        if self.options.generate_in_graph and self.parts.kind == "one go":
+        if self.options.generate_in_graph and self.parts.kind == SINGLE_PASS:
             pipeline = self.contents.record.pipeline
             raise ExportError(f"{pipeline} generates nothing; leave out --generate-in-graph.")
         for each in self.options.precisions:
@@ -219,7 +220,7 @@ class _Bundle:
         contents = self.contents
         logits, numbers = (), manifest.pipeline in ("Embed", "Forecast")
         numbers |= manifest.pipeline == "Classify" and not manifest.settings.get("labels")
-        if self.parts.kind == "one go" and not numbers:
+        if self.parts.kind == SINGLE_PASS and not numbers:
             logits = tuple(spec.name for spec in self.parts.graphs["model"].outputs)
         return measuring.Task(
             logits=logits,

@@ -14,13 +14,14 @@ import numpy as np
 
 from export.about import about
 from export.families.calling import axes_of, reason_of
-from export.families.inputs import FEEDS, FRAMES, NUMBERS, feeds_of
 from export.families.single import INPUTS
 from export.padding import changed_by_padding, same_rows
+from export.pipelines import record_of
+from export.pipelines.feeds import FRAMES, NUMBERS
+from export.pipelines.record import LANGUAGE_MODEL, SINGLE_PASS
 from export.scores import wrong_target
 from export.signatures import to_trace
 from seqkeras.run_checks import (
-    GENERATED,
     MOST_EXAMPLES,
     most_tokens,
     positions_problem,
@@ -29,15 +30,14 @@ from seqkeras.run_checks import (
 )
 from seqkeras.runs import RECORD, VALIDATION
 from seqkeras.tokenizers.special import end_problem
-from serving.manifest import MANIFEST, BundleError, FileEntry, Graph, Manifest
+from serving import pipelines
+from serving.manifest import MANIFEST, PIPELINE_TEXTS, BundleError, FileEntry, Graph, Manifest
 from serving.opening import Runtime
-from serving.pipelines import PIPELINES
 from serving.pipelines.answer import Settings
 from serving.pipelines.model import MASKED
 from serving.text import CharacterTable
 from serving.text.vocabularies import EOS
 
-KINDS = {"Translate": "encoder-decoder", "Generate": "language model"}  # all others: one go
 MOST_TOKENS = 2048  # that a model is tried with
 MOST_PADDED = 64  # that it is tried with, with padding and without
 LOGITS = ("output", "start", "end")  # the settings that name an output of logits
@@ -85,7 +85,7 @@ def require_fit(run, contents, parts):
 def wrong_kind(contents, parts):
     """Yield what is wrong if the pipeline serves models of another kind."""
     pipeline, model = contents.record.pipeline, contents.model
-    expected = KINDS.get(pipeline, "one go")
+    expected = record_of(pipeline).model_kind
     if parts.kind != expected:
         yield (
             f"{pipeline} serves a model of kind {expected!r}; a {type(model).__name__} is one of "
@@ -129,9 +129,9 @@ def reasons_against(run, contents, parts, names):
 def _lengths(contents, parts):
     limits, model = contents.limits, contents.model
     most = most_tokens(model)
-    if parts.kind != "language model" and most is not None and limits.source_length > most:
+    if parts.kind != LANGUAGE_MODEL and most is not None and limits.source_length > most:
         yield positions_problem(limits, most)
-    if parts.kind == "one go":
+    if parts.kind == SINGLE_PASS:
         return
     room = getattr(model, "max_length", None) or getattr(model, "sizes", {}).get("max_length")
     if room is not None and limits.target_length > room:
@@ -139,7 +139,7 @@ def _lengths(contents, parts):
             f"limits.target_length must be at most the model's room for tokens, {room}; received "
             f"{limits.target_length}"
         )
-    if parts.kind == "language model" and limits.target_length < 2:
+    if parts.kind == LANGUAGE_MODEL and limits.target_length < 2:
         yield (
             "limits.target_length must be at least 2, a prompt and what follows; received "
             f"{limits.target_length}"
@@ -150,7 +150,7 @@ def _tokens(contents):
     """What is wrong with ids, beams and the sizes of vocabularies."""
     model, tokenizers = contents.model, contents.tokenizers
     yield from vocabulary_problems(model, tokenizers)
-    role = GENERATED.get(contents.record.pipeline)
+    role = PIPELINE_TEXTS[contents.record.pipeline].generated
     if role is None:
         return
     size = _decoder_size(model)
@@ -186,7 +186,7 @@ def _with_known_ids(contents):
     It finds what else is wrong; what is wrong with these `_tokens` says.
     """
     decoding = contents.decoding
-    if contents.record.pipeline not in GENERATED:
+    if PIPELINE_TEXTS[contents.record.pipeline].generated is None:
         return decoding
     size = _decoder_size(contents.model)
     ids = {name: min(getattr(decoding, name), size - 1) for name in ("start_id", "end_id")}
@@ -202,7 +202,7 @@ def _labels(record):
 
 def _inputs(contents, parts):
     """Where what the model takes is not what the pipeline feeds by that name."""
-    feeds = feeds_of(contents.record.pipeline, contents.tokenizers)
+    feeds = record_of(contents.record.pipeline).feeds_of(contents.tokenizers)
     for spec in parts.graphs["model"].inputs if "model" in parts.graphs else ():
         dtype, axes = feeds.get(spec.name, (spec.dtype, spec.shape))
         if NUMBERS in feeds.values():  # the pipeline refuses the shapes that it does not take
@@ -234,7 +234,9 @@ def _pipeline(run, parts, fields, observe):
         files=dict.fromkeys(files, FileEntry(0, "0" * 64)),
         **fields,
     )
-    return PIPELINES[manifest.pipeline](run, manifest, _Unmade(observe=observe, parts=parts.graphs))
+    return pipelines.PIPELINES[manifest.pipeline](
+        run, manifest, _Unmade(observe=observe, parts=parts.graphs)
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -273,7 +275,7 @@ def _said(error, run, contents, names):
     text, taken = re.subn(
         r"onnx/\w+\.onnx is not the \w+ graph expected", f"{pipeline} can not serve the model", text
     )
-    if taken and (feeds := feeds_of(pipeline, contents.tokenizers)):
+    if taken and (feeds := record_of(pipeline).feeds_of(contents.tokenizers)):
         text += f"; {pipeline} feeds {', '.join(feeds)}: name the model's inputs so"
     text = text.rstrip(".").replace(f"{MANIFEST}: ", names.record).replace(MANIFEST, names.run)
     return text if names.run in text else f"{names.record}{text}"
@@ -302,7 +304,11 @@ def _examples(contents, pipeline, name):
 def _behaviour(contents, parts):
     """What is wrong with what a model, none of ours, gives for tokens that are made up."""
     pipeline, model, tokenizers = contents.record.pipeline, contents.model, contents.tokenizers
-    if pipeline not in FEEDS or isinstance(model, tuple(INPUTS)) or "text" not in tokenizers:
+    if (
+        not record_of(pipeline).feeds
+        or isinstance(model, tuple(INPUTS))
+        or "text" not in tokenizers
+    ):
         return
     last, longest = len(tokenizers["text"]) - 1, contents.limits.source_length
     if pipeline == "Answer":
@@ -349,7 +355,7 @@ def _probabilities(contents, activations, outputs):
 
 def _padding(contents, parts, pipeline, answered, name):
     """What changes with the padding behind an input; see `export.padding`."""
-    feeds = feeds_of(contents.record.pipeline, contents.tokenizers)
+    feeds = record_of(contents.record.pipeline).feeds_of(contents.tokenizers)
     if "token_ids" in feeds and "text" in contents.tokenizers:
         return  # `_behaviour` says it
     try:

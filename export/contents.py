@@ -9,7 +9,8 @@ import keras
 
 from export.families import parts_of
 from export.families.calling import build, reason_of
-from export.families.inputs import by_the_first, candidates, feeds_of
+from export.families.inputs import by_the_first, candidates
+from export.pipelines import record_of
 from export.policies import in_float32, set_float32
 from export.replacing import identity
 from seqkeras import files
@@ -27,7 +28,7 @@ from seqkeras.runs import (
     with_arrays,
 )
 from seqkeras.tokenizers import read_tokenizer
-from serving.manifest import DecodingDefaults, Limits, TextPrefix
+from serving.manifest import PIPELINE_TEXTS, DecodingDefaults, Limits, TextPrefix
 
 
 class UnusableError(RunError):
@@ -81,9 +82,10 @@ class Contents:
             UnusableError: if no text that the regular expression allows can be generated.
         """
         regex = self.decoding.regex
-        if regex is None or self.record.pipeline not in ("Translate", "Generate"):
+        role = PIPELINE_TEXTS[self.record.pipeline].generated
+        if regex is None or role is None:
             return None
-        tokenizer = self.tokenizers["target" if "target" in self.tokenizers else "text"]
+        tokenizer = self.tokenizers[role]
         size = getattr(self.model, "target_vocab_size", getattr(self.model, "vocab_size", None))
         try:
             found = Constraint.of_regex(regex, tokenizer, self.decoding.end_id, size)
@@ -131,7 +133,7 @@ def read_contents(run):
     begun = identity(run / RECORD)
     record = RunRecord.read(run)
     parsed = record.parse(run / RECORD)
-    feeds = feeds_of(record.pipeline, record.tokenizers)
+    feeds = record_of(record.pipeline).feeds_of(record.tokenizers)
     model, policies = _load_model(run / MODEL, feeds, parsed.inputs)
     contents = Contents(
         record=record,

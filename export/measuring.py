@@ -1,8 +1,8 @@
 """What another precision wins and costs beside float32, measured on real examples.
 
-Both run the same inputs, by role: a model that answers in one go; an encoder-decoder, along the
-real targets for its log-probabilities, and greedily for its answers; a language model, along its
-texts. Knows nothing of strings: scores come as a function of a precision's name.
+Both run the same inputs, by role: a model that answers in a single pass; an encoder-decoder, along
+the real targets for its log-probabilities, and greedily for its answers; a language model, along
+its texts. Knows nothing of strings: scores come as a function of a precision's name.
 """
 
 import dataclasses

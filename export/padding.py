@@ -9,8 +9,9 @@ import itertools
 import keras
 import numpy as np
 
-from export.families.inputs import NUMBERS, feeds_of
 from export.families.single import INPUTS
+from export.pipelines import record_of
+from export.pipelines.feeds import NUMBERS
 from serving.pipelines.arrays import PADDING
 
 TOLERANCE = 1e-4
@@ -36,7 +37,7 @@ def changed_by_padding(contents, parts, pipeline, answered):
         answered: takes a list of inputs, and returns the calls of the model by which that pipeline
             answers them: a list of (name -> input, name -> output).
     """
-    feeds = feeds_of(contents.record.pipeline, contents.tokenizers)
+    feeds = record_of(contents.record.pipeline).feeds_of(contents.tokenizers)
     inputs = contents.inputs[:MOST_TRIED]
     if parts.kind == "encoder-decoder":
         found = _logits(contents, map(pipeline.encode, inputs))

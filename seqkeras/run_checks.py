@@ -11,11 +11,9 @@ import numpy as np
 from seqkeras.embeddings import LearnedPositions
 from seqkeras.preprocessors import unlike_preprocessor
 from seqkeras.tokenizers.special import end_problem
+from serving.manifest import PIPELINE_TEXTS
 from serving.text import SentencePieces, Subwords, WordTable
 
-GENERATED = {"Translate": "target", "Generate": "text"}  # the tokenizer of what is generated
-# Pipelines that read a text, or a pair of texts, by the tokenizer "text".
-OF_TEXTS = ("Classify", "Tag", "Embed", "FillMask")
 TEXT_TOKENIZERS = Subwords | SentencePieces | WordTable
 MOST_EXAMPLES = 3  # that a refusal tells of
 # Tokenizer -> the inputs that take its ids.
@@ -51,7 +49,7 @@ def own_problems(pipeline, model, tokenizers, inputs):
     """
     yield from unsaved_classes(model)
     tokenizer = tokenizers.get("text")
-    if pipeline in OF_TEXTS and isinstance(tokenizer, TEXT_TOKENIZERS):
+    if PIPELINE_TEXTS[pipeline].only and isinstance(tokenizer, TEXT_TOKENIZERS):
         texts = [*_texts(pipeline, tokenizer, inputs).values()]
         yield from unlike_preprocessor(model, tokenizer, texts) if texts else ()
 
@@ -70,9 +68,9 @@ def run_problems(pipeline, model, tokenizers, limits, decoding, settings, inputs
     """
     yield from weight_problems(model)
     yield from vocabulary_problems(model, tokenizers)
-    if pipeline in GENERATED and (problem := end_problem(model, decoding.end_id)):
+    if PIPELINE_TEXTS[pipeline].generated and (problem := end_problem(model, decoding.end_id)):
         yield f"decoding.{problem}"
-    if pipeline in OF_TEXTS and "text" in tokenizers:
+    if PIPELINE_TEXTS[pipeline].only and "text" in tokenizers:
         most = most_tokens(model)
         if most is not None and limits.source_length > most:
             yield positions_problem(limits, most)
@@ -158,7 +156,7 @@ def _long_texts(tokenizer, limit, texts):
 
 def _texts(pipeline, tokenizer, inputs):
     """Place -> the text, or the two, of an input; what is something else is left to export."""
-    pairs = pipeline == "Classify" and isinstance(tokenizer, Subwords)
+    pairs = PIPELINE_TEXTS[pipeline].pairs and isinstance(tokenizer, Subwords)
     found = {}
     for place, value in enumerate(inputs):
         parts = tuple(value) if pairs and isinstance(value, list) else (value,)

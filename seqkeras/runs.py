@@ -22,7 +22,7 @@ import numpy as np
 from seqkeras import files
 from seqkeras.locking import locked
 from seqkeras.tokenizers.special import special_ids
-from serving.manifest import DecodingDefaults, Limits, TensorSpec, TextPrefix
+from serving.manifest import PIPELINE_TEXTS, DecodingDefaults, Limits, TensorSpec, TextPrefix
 from serving.manifest.fields import parse_fields
 from serving.text import Pattern
 
@@ -34,17 +34,6 @@ ARRAYS = "validation.npz"
 SCORES = "scores.json"
 ATTENTION_MAP = "attention.png"
 CHECKPOINT = "checkpoint.keras"  # only while the run is not finished
-PIPELINES = (
-    "Translate",
-    "Generate",
-    "Classify",
-    "Tag",
-    "Answer",
-    "Choose",
-    "Embed",
-    "FillMask",
-    "Forecast",
-)
 ARRAY = "array"  # the only name of a dictionary that stands for an array of `ARRAYS`
 TOKENIZERS = {"source": "tokenizer/source.json", "target": "tokenizer/target.json"}
 
@@ -102,8 +91,10 @@ class RunRecord:
             RunError: with every reason, if they are none.
         """
         reasons = []
-        if self.pipeline not in PIPELINES:
-            reasons.append(f"pipeline must be {', '.join(PIPELINES)}; received {self.pipeline!r}")
+        if self.pipeline not in PIPELINE_TEXTS:
+            reasons.append(
+                f"pipeline must be {', '.join(PIPELINE_TEXTS)}; received {self.pipeline!r}"
+            )
         parts = {
             "limits": self.limits,
             "decoding": self.decoding,
@@ -312,7 +303,7 @@ def _require_kinds(model, pipeline, **dictionaries):
         raise RunError(f"save_run: model must be a Keras model; received a {type(model).__name__}.")
     if not isinstance(pipeline, str):
         raise RunError(
-            f"save_run: pipeline must be {', '.join(PIPELINES)}; received a "
+            f"save_run: pipeline must be {', '.join(PIPELINE_TEXTS)}; received a "
             f"{type(pipeline).__name__}."
         )
     for name, value in dictionaries.items():
@@ -347,9 +338,8 @@ def _require_none(folder, problems):
 
 def _decoding(pipeline, tokenizers, decoding):
     """With the ids that begin and end a text, as the tokenizer of what is generated has them."""
-    from seqkeras.run_checks import GENERATED
-
-    tokenizer = tokenizers.get(GENERATED.get(pipeline))
+    generated = PIPELINE_TEXTS[pipeline].generated if pipeline in PIPELINE_TEXTS else None
+    tokenizer = tokenizers.get(generated)
     if tokenizer is None or not isinstance(decoding, dict):
         return decoding
     found = dataclasses.asdict(special_ids(tokenizer))

@@ -101,6 +101,7 @@ TABLE = {
             "seqkeras.embeddings",
             "seqkeras.preprocessors",
             "seqkeras.tokenizers.special",
+            "serving.manifest",
             "serving.text",
             "export.refusals",
         },

@@ -1,18 +1,20 @@
-"""What leaves of a model, by the way it answers: in one go, or token by token.
+"""What leaves of a model, by the way it answers: in a single pass, or token by token.
 
-A model that has all of `ENCODER_DECODER` is one, one that has all of `LANGUAGE_MODEL` is one
-(`seqkeras.decoding` says what these are); any other answers in one go.
+A model that has all of `HAS_ENCODER_DECODER` is an encoder-decoder, one that has all of
+`HAS_LANGUAGE_MODEL` a language model (`seqkeras.decoding` says what these are); any other answers
+in a single pass.
 """
 
 import dataclasses
 
 from export.families import decoders, saved_models, single
+from export.pipelines.record import ENCODER_DECODER, LANGUAGE_MODEL, SINGLE_PASS
 from export.signatures import Signature
 from seqkeras.models import GPT
 from serving.manifest import StateEntry
 
-ENCODER_DECODER = ("encode", "step", "state_entries", "target_vocab_size")
-LANGUAGE_MODEL = ("read_beams", "state_entries", "vocab_size")
+HAS_ENCODER_DECODER = ("encode", "step", "state_entries", "target_vocab_size")
+HAS_LANGUAGE_MODEL = ("read_beams", "state_entries", "vocab_size")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,7 +22,7 @@ class Parts:
     """What leaves of a model.
 
     Attributes:
-        kind: "encoder-decoder", "language model" or "one go".
+        kind: "encoder-decoder", "language model" or "single pass".
         graphs: role -> `Signature` of an ONNX graph.
         saved_model: name -> `Signature` of the SavedModel on token ids.
         state: what a decoder step passes to the next.
@@ -46,8 +48,8 @@ def parts_of(
 
     Args:
         model: of ours, made of ours, or any other.
-        inputs: list of `TensorSpec`, what a model that answers in one go is called with; None for
-            what is known of it.
+        inputs: list of `TensorSpec`, what a model that answers in a single pass is called with;
+            None for what is known of it.
         max_length: the most tokens that the SavedModel generates.
         decoding: the manifest's `DecodingDefaults`.
         constraint: a `seqkeras.decoding.Constraint` of what the SavedModel generates, or None.
@@ -61,23 +63,23 @@ def parts_of(
         ValueError: if it is not known what the model is called with, it can not be called so, or it
             generates in a way that no pipeline has.
     """
-    if _has_all(model, ENCODER_DECODER):
+    if _has_all(model, HAS_ENCODER_DECODER):
         return Parts(
-            "encoder-decoder",
+            ENCODER_DECODER,
             decoders.encoder_decoder_graphs(model, attention_heads),
             saved_models.encoder_decoder(model, max_length, decoding, constraint),
             decoders.state_entries(model),
         )
-    if _has_all(model, LANGUAGE_MODEL):
+    if _has_all(model, HAS_LANGUAGE_MODEL):
         _require_left_to_right(model)
         return Parts(
-            "language model",
+            LANGUAGE_MODEL,
             decoders.language_model_graphs(model),
             saved_models.language_model(model, max_length, decoding, constraint),
             decoders.state_entries(model),
         )
     graphs = single.graphs(model, inputs, pipeline, tokenizers)
-    return Parts("one go", graphs, saved_models.single(model, graphs))
+    return Parts(SINGLE_PASS, graphs, saved_models.single(model, graphs))
 
 
 def _require_left_to_right(model):

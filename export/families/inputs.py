@@ -9,40 +9,13 @@ from collections.abc import Mapping
 import keras
 import tensorflow as tf
 
+from export.pipelines.feeds import NUMBERS
 from serving.manifest import TensorSpec
 
-TOKENS = {"token_ids": ("int64", ("batch", "length")), "lengths": ("int64", ("batch",))}
-SEGMENTS = {"segment_ids": ("int64", ("batch", "length"))}
-TEXTS = TOKENS | SEGMENTS | {"padding_mask": ("bool", ("batch", "length"))}
-# Pipeline -> what it can feed to a model of any kind, of which that takes what it wants.
-FEEDS = dict.fromkeys(("Answer", "Classify", "Embed", "FillMask", "Tag"), TEXTS)
-PADDING = {name: TEXTS[name] for name in ("lengths", "padding_mask")}
-NUMBERS = ("float32", ("batch", "length", "features"))
-FRAMES = {"frames": NUMBERS} | PADDING
-FEEDS["Forecast"] = {
-    "window": NUMBERS,
-    "known": ("float32", ("batch", "horizon", "covariates")),
-} | PADDING
-OF_FRAMES = ("Classify", "Embed", "Tag")  # pipelines that read frames where they read no text
-FEEDS["Choose"] = {
-    name: (dtype, (shape[0], "choices", *shape[1:])) for name, (dtype, shape) in TEXTS.items()
-}
 NAME_THEM = (
     "name them, as inputs={'token_ids': ('int64', ('batch', 'length'))} of save_run or "
     "inputs=[TensorSpec('token_ids', 'int64', ('batch', 'length'))] of parts_of"
 )
-
-
-def feeds_of(pipeline, tokenizers=None):
-    """What a pipeline can feed to a model of any kind: name -> (dtype, shape).
-
-    Args:
-        pipeline: its name.
-        tokenizers: their roles; where there are none the pipeline reads frames. None: of texts.
-    """
-    if tokenizers is not None and not tokenizers and pipeline in OF_FRAMES:
-        return FRAMES
-    return FEEDS.get(pipeline, {})
 
 
 def by_the_first(candidates, use):

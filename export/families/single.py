@@ -1,15 +1,10 @@
-"""Models that answer in one go: from all inputs to all outputs, without a state."""
+"""Models that answer in a single pass: from all inputs to all outputs, without a state."""
 
 from export.families.calling import by_keyword, called
-from export.families.inputs import (
-    SEGMENTS,
-    TOKENS,
-    by_the_first,
-    candidates,
-    feeds_of,
-    require_specs,
-)
+from export.families.inputs import by_the_first, candidates, require_specs
 from export.families.shapes import infer_outputs
+from export.pipelines import record_of
+from export.pipelines.feeds import SEGMENTS, TOKENS
 from export.signatures import Signature
 from seqkeras import models
 from serving.manifest import TensorSpec
@@ -94,7 +89,7 @@ def graphs(model, inputs=None, pipeline=None, tokenizers=None):
         model: one of `INPUTS`, or any Keras model.
         inputs: list of `TensorSpec`, what the model is called with; None for what is known of it.
         pipeline, tokenizers: that will serve it, which say what a model of another kind is called
-            with; see `feeds_of`.
+            with; see `export.pipelines`.
 
     Raises:
         ValueError: if it is not known what the model is called with, or it can not be called so.
@@ -103,8 +98,8 @@ def graphs(model, inputs=None, pipeline=None, tokenizers=None):
         return _graphs(model, require_specs(inputs))
     if declared := _declared(model):
         return _graphs(model, declared, pipeline)
-    found = candidates(model, feeds_of(pipeline, tokenizers))
-    return by_the_first(found, lambda specs: _graphs(model, specs))
+    feeds = record_of(pipeline).feeds_of(tokenizers) if pipeline else {}
+    return by_the_first(candidates(model, feeds), lambda specs: _graphs(model, specs))
 
 
 def _graphs(model, inputs, pipeline=None):

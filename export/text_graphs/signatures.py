@@ -4,26 +4,7 @@ Leaves out what several calls make of one text: windows over long contexts, word
 tags. A text that is too long is refused.
 """
 
-from export.text_graphs.pipelines.answer import answer
-from export.text_graphs.pipelines.choose import choose
-from export.text_graphs.pipelines.classify import classify
-from export.text_graphs.pipelines.embed import embed
-from export.text_graphs.pipelines.fill_mask import fill_mask
-from export.text_graphs.pipelines.generate import generate
-from export.text_graphs.pipelines.tag import tag
-from export.text_graphs.pipelines.translate import translate
-
-# Pipeline -> what makes its signatures; another pipeline has none.
-MAKERS = {
-    "Answer": answer,
-    "Choose": choose,
-    "Classify": classify,
-    "Embed": embed,
-    "FillMask": fill_mask,
-    "Generate": generate,
-    "Tag": tag,
-    "Translate": translate,
-}
+from export.pipelines import record_of
 
 
 def text_signatures(
@@ -32,7 +13,7 @@ def text_signatures(
     """The signatures on strings of a SavedModel, as the pipeline of that name answers.
 
     Args:
-        pipeline: its name; all but Forecast have signatures.
+        pipeline: its name; `export.pipelines` says which have signatures.
         signatures: name -> `Signature` on token ids.
         tokenizers: role -> a tokenizer of `serving.text`; "source" and "target", or "text".
         limits, decoding, settings, text_prefix: as in the manifest.
@@ -43,7 +24,8 @@ def text_signatures(
     Raises:
         ValueError: if a tokenizer can not be put into a graph.
     """
-    if pipeline not in MAKERS:
+    make = record_of(pipeline).strings
+    if make is None:
         return {}
     if {"words", "characters"} & set(tokenizers):
         raise ValueError(f"text graph: {pipeline} of words or trees is not known.")
@@ -52,4 +34,4 @@ def text_signatures(
     options = dict(settings or {})
     if pipeline == "Translate":
         options["text_prefix"] = text_prefix
-    return MAKERS[pipeline](signatures, tokenizers, limits, decoding, options)
+    return make(signatures, tokenizers, limits, decoding, options)

@@ -8,8 +8,8 @@ those inputs that it takes.
 
 from export.verifying.encoder_decoder import verify_encoder_decoder
 from export.verifying.language_model import verify_language_model
-from export.verifying.one_go import verify_one_go
 from export.verifying.parity import ParityError
+from export.verifying.single_pass import verify_single_pass
 from serving.manifest import BundleError
 
 __all__ = ["ParityError", "verify"]
@@ -17,7 +17,7 @@ __all__ = ["ParityError", "verify"]
 VERIFY = {
     "encoder-decoder": verify_encoder_decoder,
     "language model": verify_language_model,
-    "one go": verify_one_go,
+    "single pass": verify_single_pass,
 }
 
 

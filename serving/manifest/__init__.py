@@ -21,9 +21,11 @@ from .format import (
     TensorSpec,
     TextPrefix,
 )
+from .pipelines import PIPELINE_TEXTS
 
 __all__ = [
     "MANIFEST",
+    "PIPELINE_TEXTS",
     "SCHEMA_VERSION",
     "BundleError",
     "DecodingDefaults",

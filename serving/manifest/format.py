@@ -77,7 +77,7 @@ class TextPrefix:
 class Limits:
     """The longest source and target, in tokens: <eos> counts in the target.
 
-    What answers in one go has no target; a language model's holds its prompt too.
+    What answers in a single pass has no target; a language model's holds its prompt too.
     """
 
     source_length: int

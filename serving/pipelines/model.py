@@ -1,4 +1,4 @@
-"""The graph of a model that answers in one go."""
+"""The graph of a model that answers in a single pass."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

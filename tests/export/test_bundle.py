@@ -168,7 +168,7 @@ def test_a_model_of_another_kind_than_the_pipeline_serves_is_refused(dates_run, 
     edit(run / "run.json", pipeline="Classify")
     with pytest.raises(
         ExportError,
-        match="^Classify serves a model of kind 'one go'; a RNNSeq2Seq is one of kind 'encoder-de",
+        match="^Classify serves a model of kind 'single pass'; a RNNSeq2Seq is one of kind 'enc",
     ):
         export(run, tmp_path / "dates")
     assert leftovers(tmp_path) == ["run"]

@@ -9,7 +9,7 @@ from keras.src import backend, ops
 
 from export.keras_layers import as_composites, steps_as_rows
 from tests.arrays import close, floats
-from tests.export.test_one_go import agree, exported
+from tests.export.test_single_pass import agree, exported
 
 X = floats(3, 5, 8)
 SEEDS = keras.random.SeedGenerator(1)

@@ -10,7 +10,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from export.families.decoders import encoder_decoder_graphs, language_model_graphs
-from export.families.single import graphs as one_go_graphs
+from export.families.single import graphs as single_pass_graphs
 from export.onnx_graphs import convert
 from export.quantize import BLOCK, PRECISIONS, quantize
 from seqkeras.models import GPT, Bert, RNNLanguageModel, Transformer
@@ -34,7 +34,7 @@ def exported(name):
     model = MODELS[name]()
     model.build(None if name == "transformer" else {"token_ids": (None, None)})
     randomize(model)
-    make = {"transformer": encoder_decoder_graphs, "bert": one_go_graphs}.get(
+    make = {"transformer": encoder_decoder_graphs, "bert": single_pass_graphs}.get(
         name, language_model_graphs
     )
     return {
@@ -299,7 +299,7 @@ def test_every_graph_answers_nearly_as_in_float32_and_is_smaller(name, precision
 def test_the_projections_of_keras_attention_become_whole():
     x = keras.Input((None, 24), name="x")
     model = randomize(keras.Model(x, keras.layers.MultiHeadAttention(3, 8)(x, x)))
-    [signature] = one_go_graphs(model).values()
+    [signature] = single_pass_graphs(model).values()
     written = convert(signature.function, signature.inputs, signature.outputs, "model")
     assert written.node_counts()["Gemm"] == 4  # without a bias, and beta of 0
     made = quantize({"model": written}, "int8")["model"]

@@ -122,7 +122,7 @@ REFUSED = {
     ),
     "an encoder that translates": (
         lambda run: translate_by(run, bert()),
-        "Translate serves a model of kind 'encoder-decoder'; a Bert is one of kind 'one go'",
+        "Translate serves a model of kind 'encoder-decoder'; a Bert is one of kind 'single pass'",
     ),
     "a language model that classifies": (
         lambda run: classify(run, model=gpt_of_a_prefix(), settings={}),

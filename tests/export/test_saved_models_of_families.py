@@ -132,7 +132,7 @@ def test_it_holds_core_operators_only_by_the_names_that_were_promised(name):
 
 
 @pytest.mark.parametrize("name", SINGLE)
-def test_it_answers_as_keras_in_one_go(name):
+def test_it_answers_as_keras_in_a_single_pass(name):
     model, inputs, *_ = saved(name)
     alone = name in ("functional", "subclass")
     expected = keras.tree.flatten(model(*inputs.values()) if alone else model(inputs))

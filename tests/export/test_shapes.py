@@ -10,7 +10,7 @@ from export.families.calling import build
 from export.families.shapes import infer_outputs
 from serving.manifest import TensorSpec
 from tests.arrays import floats, randomize
-from tests.export.test_one_go import agree, exported
+from tests.export.test_single_pass import agree, exported
 
 X = TensorSpec("x", "float32", ("batch", "length", 3))
 

@@ -13,7 +13,7 @@ from seqkeras.attention import RestrictedSelfAttention
 from serving.manifest import TensorSpec
 from tests.arrays import floats, randomize, right_padded
 from tests.export.running import require_true_sizes
-from tests.export.test_one_go import agree, exported
+from tests.export.test_single_pass import agree, exported
 
 X = TensorSpec("x", "float32", ("batch", "length", 7))
 

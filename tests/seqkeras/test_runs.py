@@ -9,7 +9,6 @@ import pytest
 from seqkeras.locking import InUseError, locked
 from seqkeras.runs import (
     OPTIONS,
-    PIPELINES,
     RECORD,
     VALIDATION,
     RunError,
@@ -18,6 +17,7 @@ from seqkeras.runs import (
     with_arrays,
 )
 from seqkeras.tokenizers import CharacterTable, Subwords, VectorizedWords, from_keras_nlp
+from serving.manifest import PIPELINE_TEXTS
 
 FIELDS = {
     "task": "dates",
@@ -82,12 +82,6 @@ def test_what_is_no_record_is_refused(tmp_path, content, reason):
     message = rf"^{re.escape(str(tmp_path / RECORD))}: not a run record: .*{reason}.*; train again"
     with pytest.raises(RunError, match=message):
         RunRecord.read(tmp_path)
-
-
-def test_the_pipelines_are_those_of_serving():
-    from serving import pipelines
-
-    assert tuple(pipelines.PIPELINES) == PIPELINES
 
 
 def model():
@@ -173,7 +167,7 @@ def test_what_export_would_refuse_is_not_saved(changes, reason, tmp_path):
         ),
         (
             {"pipeline": [{"input": [1.5]}], "validation": "Forecast"},
-            f"pipeline must be {', '.join(PIPELINES)}; received a list.",
+            f"pipeline must be {', '.join(PIPELINE_TEXTS)}; received a list.",
         ),
         ({"tokenizers": "text"}, "tokenizers must be a dictionary; received a str."),
         ({"settings": ["no", "yes"]}, "settings must be a dictionary; received a list."),

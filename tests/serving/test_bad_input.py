@@ -1,6 +1,6 @@
 """What is wrong with a bundle, an option or an input is said in one line, by all pipelines alike.
 
-Texts of the pipelines that answer in one go: `pipelines/test_inputs.py`; series:
+Texts of the pipelines that answer in a single pass: `pipelines/test_inputs.py`; series:
 `pipelines/test_forecast.py`; a bundle that is replaced while others load it: `test_loading.py`.
 """
 

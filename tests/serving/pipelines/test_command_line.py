@@ -1,4 +1,4 @@
-"""predict, bench and inspect with the pipelines that answer in one go."""
+"""predict, bench and inspect with the pipelines that answer in a single pass."""
 
 import dataclasses
 import io

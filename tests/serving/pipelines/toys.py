@@ -1,4 +1,4 @@
-"""Whole bundles of models that answer in one go, and the same models for one text in NumPy.
+"""Whole bundles of models that answer in a single pass, and the same models for one text in NumPy.
 
 x(t)   = E[token_id(t)] + S[segment_id(t)]
 tokens = x W                     (length, n)

@@ -1,4 +1,4 @@
-"""Models that answer in one go leave as one graph: every family, a user's own, and Keras's."""
+"""Models of a single pass leave as one graph: every family, a user's own, and Keras's."""
 
 import keras
 import numpy as np
@@ -54,7 +54,7 @@ def exported(model, inputs=None):
     return graphs, signatures
 
 
-def test_every_family_that_answers_in_one_go_is_in_the_catalogue():
+def test_every_family_that_answers_in_a_single_pass_is_in_the_catalogue():
     built = {type(case.build()) for case in CASES}
     assert built >= set(IN_ONE_GO)
 

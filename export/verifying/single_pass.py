@@ -1,4 +1,4 @@
-"""Models that answer in one go: the pipeline's own inputs, through Keras and the SavedModel too."""
+"""Models that answer in a single pass: the pipeline's inputs, through Keras and the SavedModel."""
 
 import numpy as np
 import tensorflow as tf
@@ -10,7 +10,7 @@ from serving.opening import Runtime
 from serving.pipelines import PIPELINES
 
 
-def verify_one_go(contents, parts, folder, manifest):
+def verify_single_pass(contents, parts, folder, manifest):
     """See `export.verifying.verify`."""
     runs = []
     runtime = Runtime(observe=lambda role, inputs, outputs: runs.append((inputs, outputs)))

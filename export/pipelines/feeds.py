@@ -1,0 +1,8 @@
+"""What pipelines feed to a model of any kind: name -> (dtype, symbolic shape)."""
+
+TOKENS = {"token_ids": ("int64", ("batch", "length")), "lengths": ("int64", ("batch",))}
+SEGMENTS = {"segment_ids": ("int64", ("batch", "length"))}
+TEXTS = TOKENS | SEGMENTS | {"padding_mask": ("bool", ("batch", "length"))}
+PADDING = {name: TEXTS[name] for name in ("lengths", "padding_mask")}
+NUMBERS = ("float32", ("batch", "length", "features"))
+FRAMES = {"frames": NUMBERS} | PADDING

@@ -1,0 +1,6 @@
+"""A text, or frames, to a text."""
+
+from export.pipelines.record import ENCODER_DECODER, PipelineRecord
+from export.text_graphs.pipelines.translate import translate
+
+RECORD = PipelineRecord(model_kind=ENCODER_DECODER, strings=translate)

@@ -1,0 +1,37 @@
+"""Every pipeline that has a name has a class in serving and a record in export."""
+
+from pathlib import Path
+
+import pytest
+
+import export.pipelines
+from export.pipelines import PipelineRecord, record_of
+from export.pipelines.record import ENCODER_DECODER, LANGUAGE_MODEL, SINGLE_PASS
+from serving.manifest import PIPELINE_TEXTS
+from serving.pipelines import PIPELINES
+
+every_name = pytest.mark.parametrize("name", PIPELINE_TEXTS)
+STAGES = {"__init__", "record", "feeds"}  # files of `export.pipelines` that hold no record
+
+
+@every_name
+def test_every_name_has_a_record(name):
+    record = record_of(name)
+    assert isinstance(record, PipelineRecord)
+    assert record.model_kind in (ENCODER_DECODER, LANGUAGE_MODEL, SINGLE_PASS)
+    assert bool(PIPELINE_TEXTS[name].generated) == (record.model_kind != SINGLE_PASS)
+
+
+def test_every_name_has_a_class_in_serving_and_no_class_lacks_a_name():
+    assert [*PIPELINES] == [*PIPELINE_TEXTS]
+
+
+def test_every_file_of_records_has_a_name():
+    records = {id(record_of(name)) for name in PIPELINE_TEXTS}
+    files = {path.stem for path in Path(export.pipelines.__file__).parent.glob("*.py")}
+    assert len(records) == len(PIPELINE_TEXTS) == len(files - STAGES)
+
+
+def test_a_pipeline_that_is_not_there_is_refused():
+    with pytest.raises(ValueError, match="^pipeline must be one of Translate, .*; received 'Sing'"):
+        record_of("Sing")
