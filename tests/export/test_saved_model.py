@@ -114,7 +114,7 @@ def test_text_becomes_the_same_ids_in_the_graph_as_in_serving():
         ("3. Mai 2014", "text: must be a locale"),
         ("de|  \u2003", "text: must be a locale"),
         ("de|\x0b\x1c\x85", "text: must be a locale"),
-        ("de|" + 62 * "x", "text: at most 64 characters; nothing was truncated."),
+        ("de|" + 126 * "x", "text: at most 128 characters; nothing was truncated."),
     ],
 )
 def test_a_text_that_serving_refuses_is_refused_in_the_graph(dates_bundle, text, message):
