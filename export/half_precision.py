@@ -113,9 +113,14 @@ def _half(value):
 
 
 def _made_of_angles(nodes):
-    """The places of all sines and cosines, and of the nodes that lead to them."""
+    """The places of all sines and cosines, and of the nodes that lead to them.
+
+    Of a tensor whose sizes are read the numbers do not matter.
+    """
     needed, places = set(), set()
     for place, node in reversed(list(enumerate(nodes))):
+        if node.op_type == "Shape":
+            continue
         if node.op_type in ANGLES or needed & set(node.output):
             needed.update(node.input)
             places.add(place)
