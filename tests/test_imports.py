@@ -1,6 +1,7 @@
 """Who may import what: the table of the layout, read from the syntax tree."""
 
 import ast
+import functools
 import sys
 from pathlib import Path
 
@@ -141,17 +142,23 @@ SOURCES = sorted(
     for path in (CHECKOUT / folder).rglob("*.py")
     if "build" not in path.parts
 )
-every_source = pytest.mark.parametrize("source", SOURCES)
+
+
+@functools.cache
+def nodes(source):
+    """The statements of a file that import, anywhere in it."""
+    tree = ast.parse((CHECKOUT / source).read_text(encoding="utf-8"))
+    return [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
 
 
 def imports(source):
     """Every module that a file imports, anywhere in it, by its full name; `from a import b` is a.b
     where that is a module of ours, else a."""
     package = source.removesuffix(".py").split("/")[:-1]
-    for node in ast.walk(ast.parse((CHECKOUT / source).read_text(encoding="utf-8"))):
+    for node in nodes(source):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
+        else:
             above = package[: len(package) + 1 - node.level] if node.level else []
             module = ".".join([*above, *([node.module] if node.module else [])])
             for alias in node.names:
@@ -165,40 +172,43 @@ def is_module(name):
 
 
 def is_within(module, allowed):
-    return any(module == each or module.startswith(f"{each}.") for each in allowed)
+    return any(module == name or module.startswith(f"{name}.") for name in allowed)
 
 
 def rule(source):
     return next(rule for place, rule in TABLE.items() if source.startswith(place))
 
 
-@every_source
-def test_a_file_imports_only_what_its_folder_may(source):
-    ours, outside = rule(source)
-    forbidden = [
-        module
-        for module in imports(source)
-        if not is_within(module, ours if module.split(".")[0] in OURS else outside)
-        and module.split(".")[0] not in sys.stdlib_module_names
-    ]
-    assert forbidden == []
+def test_a_file_imports_only_what_its_folder_may():
+    forbidden = set()
+    for source in SOURCES:
+        ours, outside = rule(source)
+        forbidden |= {
+            (source, module)
+            for module in imports(source)
+            if not is_within(module, ours if module.split(".")[0] in OURS else outside)
+            and module.split(".")[0] not in sys.stdlib_module_names
+        }
+    assert forbidden == set()
 
 
-@pytest.mark.parametrize("source", [each for each in SOURCES if each.startswith("serving/")])
-def test_serving_runs_under_any_name(source):
-    tree = ast.parse((CHECKOUT / source).read_text(encoding="utf-8"))
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            assert not [alias.name for alias in node.names if alias.name.split(".")[0] in OURS]
-        if isinstance(node, ast.ImportFrom) and node.level == 0:
-            assert node.module.split(".")[0] not in OURS
+def test_serving_runs_under_any_name():
+    serving = [source for source in SOURCES if source.startswith("serving/")]
+    assert serving
+    for source in serving:
+        for node in nodes(source):
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            else:
+                names = [] if node.level else [node.module]
+            assert not {name.split(".")[0] for name in names} & OURS, source
 
 
-@every_source
-def test_no_module_is_named_after_a_package_it_imports(source):
-    path = Path(source)
-    name = path.parent.name if path.name == "__init__.py" else path.stem
-    assert name not in {module.split(".")[0] for module in imports(source)} - OURS
+def test_no_module_is_named_after_a_package_it_imports():
+    for source in SOURCES:
+        path = Path(source)
+        name = path.parent.name if path.name == "__init__.py" else path.stem
+        assert name not in {module.split(".")[0] for module in imports(source)} - OURS, source
 
 
 @pytest.mark.parametrize("private, places", PRIVATE.items(), ids=PRIVATE)
