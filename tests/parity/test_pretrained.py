@@ -17,6 +17,7 @@ from seqkeras.pretrained.hugging_face import FAMILIES
 from seqkeras.tokenizers import pad, read_vocabulary, word_piece
 from tests.agreement import difference
 from tests.arrays import gradients, numbers
+from tests.parity.conftest import needs
 from tests.seqkeras.pretrained.agreement import INPUTS, outputs_of
 from tests.vectors import pretrained as rivals
 
@@ -31,7 +32,15 @@ SIZES = {
     "places": 61,
 }
 GENERATED, PENALTY = 20, 3.0  # tokens; a model of random weights would say one word for ever
-every_case = pytest.mark.parametrize("case", rivals.CASES)
+needs_sentences = needs("sentence_transformers")
+every_case = pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, marks=needs_sentences if case.startswith("sentence") else ())
+        for case in rivals.CASES
+    ],
+)
+pytestmark = needs("transformers")
 
 
 @every_case
@@ -161,6 +170,7 @@ SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
     importlib.util.find_spec(MINILM) is None, reason="needs requirements-minilm.txt"
 )
 @pytest.mark.skipif("SEQKERAS_DATA" not in os.environ, reason="needs SEQKERAS_DATA, with stsb")
+@needs_sentences
 def test_a_thousand_real_sentences_have_the_embeddings_of_sentence_transformers():
     from sentence_transformers import SentenceTransformer
 
