@@ -3,12 +3,12 @@
 import argparse
 import importlib
 import os
-import signal
 import sys
 import time
 from pathlib import Path
 
 from export.replacing import identity
+from seqkeras.interrupts import Interrupts
 from seqkeras.quiet import import_tensorflow
 from seqkeras.terminal import allow_any_text, one_line
 
@@ -25,7 +25,7 @@ def main(arguments=None):
     allow_any_text()
     before = identity(options.bundle)
     try:
-        with _Interrupts() as interrupts:
+        with Interrupts() as interrupts:
             return _export(options, interrupts)
     except KeyboardInterrupt:
         print(f"export: stopped; {one_line(_fate(options.bundle, before))}", file=sys.stderr)
@@ -44,37 +44,6 @@ def main(arguments=None):
             file=sys.stderr,
         )
         return 1
-
-
-class _Interrupts:
-    """Ctrl-C and SIGTERM end the export, even if they come while a library passes over errors."""
-
-    def __enter__(self):
-        self._came = False
-        taken = [signal.SIGTERM]
-        if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
-            taken.append(signal.SIGINT)
-        self._before = {each: signal.signal(each, self._interrupt) for each in taken}
-        self._hook, sys.unraisablehook = sys.unraisablehook, self._report_others
-        return self
-
-    def __exit__(self, *_):
-        sys.unraisablehook = self._hook
-        for each, handler in self._before.items():
-            signal.signal(each, handler)
-
-    def check(self):
-        """Raise the KeyboardInterrupt that was passed over."""
-        if self._came:
-            raise KeyboardInterrupt
-
-    def _interrupt(self, *_):
-        self._came = True
-        raise KeyboardInterrupt
-
-    def _report_others(self, unraisable):
-        if not self._came:
-            self._hook(unraisable)
 
 
 def _parser():

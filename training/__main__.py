@@ -1,11 +1,11 @@
 """python -m training TASK [--config FILE] [--option value ...] --out runs/NAME"""
 
 import os
-import signal
 import sys
 
 import click
 
+from seqkeras.interrupts import Interrupts
 from seqkeras.locking import InUseError
 from seqkeras.quiet import import_tensorflow
 from seqkeras.runs import RunError
@@ -14,21 +14,10 @@ from seqkeras.terminal import allow_any_text, one_line
 
 def main(arguments=None):
     """Run a task; returns the exit status."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     allow_any_text()
     try:
-        import_tensorflow()
-        from tensorflow.errors import ResourceExhaustedError
-
-        from training.tasks import TASKS
-
-        group = click.Group(
-            "training", commands=TASKS, help="Train a model: options in, a run out."
-        )
-        try:
-            group.main(arguments, prog_name="python -m training", standalone_mode=False)
-        except ResourceExhaustedError as error:
-            raise MemoryError(str(error)) from error
+        with Interrupts() as interrupts:
+            _train(arguments, interrupts)
     except click.exceptions.NoArgsIsHelpError as help_text:
         print(help_text.format_message())
         return 2
@@ -53,6 +42,20 @@ def main(arguments=None):
         )
         return 130
     return 0
+
+
+def _train(arguments, interrupts):
+    import_tensorflow()
+    interrupts.check()
+    from tensorflow.errors import ResourceExhaustedError
+
+    from training.tasks import TASKS
+
+    group = click.Group("training", commands=TASKS, help="Train a model: options in, a run out.")
+    try:
+        group.main(arguments, prog_name="python -m training", standalone_mode=False)
+    except ResourceExhaustedError as error:
+        raise MemoryError(str(error)) from error
 
 
 if __name__ == "__main__":

@@ -265,6 +265,33 @@ def test_sigterm_while_tensorflow_loads_gets_one_line(tmp_path):
     assert "Traceback" not in error
 
 
+STOPPED = """
+import signal
+import sys
+
+from training import __main__ as command
+
+command.import_tensorflow = lambda: exec("signal.raise_signal(signal.SIGTERM)")
+sys.exit(command.main(["dates", "--out", "run"]))
+"""
+
+
+def test_sigterm_in_a_text_that_a_library_executes_gets_the_same_exit_status(tmp_path):
+    (tmp_path / "stopped.py").write_text(STOPPED)
+    finished = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "stopped",
+        ],  # Python forgets it after `python FILE`
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{CHECKOUT}"},
+        capture_output=True,
+        text=True,
+    )
+    assert (finished.returncode, finished.stderr.count("\n")) == (130, 1)
+
+
 def test_ctrl_c_says_how_to_go_on(tmp_path, monkeypatch, capsys):
     def interrupted(*args, **kwargs):
         raise KeyboardInterrupt

@@ -1,0 +1,44 @@
+"""Ctrl-C and SIGTERM end a command with its one line and exit status 130."""
+
+import signal
+import sys
+
+
+class Interrupted(KeyboardInterrupt):
+    """A KeyboardInterrupt that Python does not report by itself.
+
+    A plain one that passes an `exec` of a text, which dataclasses and named tuples run while
+    libraries load, ends `python -m` by SIGINT, even after it was caught: CPython remembers it by
+    its exact type (`unhandled_keyboard_interrupt` in pythonrun.c).
+    """
+
+
+class Interrupts:
+    """Ctrl-C and SIGTERM end the block, even if they come while a library passes over errors."""
+
+    def __enter__(self):
+        self._came = False
+        taken = [signal.SIGTERM]
+        if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+            taken.append(signal.SIGINT)
+        self._before = {number: signal.signal(number, self._interrupt) for number in taken}
+        self._hook, sys.unraisablehook = sys.unraisablehook, self._report_others
+        return self
+
+    def __exit__(self, *_):
+        sys.unraisablehook = self._hook
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def check(self):
+        """Raise the interrupt that was passed over."""
+        if self._came:
+            raise Interrupted
+
+    def _interrupt(self, *_):
+        self._came = True
+        raise Interrupted
+
+    def _report_others(self, unraisable):
+        if not self._came:
+            self._hook(unraisable)
