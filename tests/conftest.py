@@ -1,6 +1,7 @@
 """Which tests a backend of Keras runs; a small run that really learned, and its bundle."""
 
 import atexit
+import gc
 import os
 import random
 import shutil
@@ -11,7 +12,12 @@ from pathlib import Path
 
 import pytest
 
-import serving  # noqa: F401 (turns onnxruntime's telemetry off)
+if "PYTEST_XDIST_WORKER" in os.environ:  # as many processes as cores: one thread is enough for each
+    for pool in ("OMP_NUM", "TF_NUM_INTRAOP", "TF_NUM_INTEROP"):
+        os.environ.setdefault(f"{pool}_THREADS", "1")
+    os.environ.setdefault("NPROC", "1")  # XLA's
+
+import serving  # noqa: F401, E402 (turns onnxruntime's telemetry off)
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 BACKEND = os.environ.get("KERAS_BACKEND", "tensorflow")
@@ -38,13 +44,17 @@ if BACKEND == "jax":  # compiles every small operation; the same one only once, 
     os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 
 
-LONG = {"benchmarks", "journeys", "learning"}  # folders of what `make test-all` runs
+LONG = {"benchmarks", "journeys", "learning"}  # folders of what `make test-all` alone runs
+# What JAX computes otherwise than TensorFlow shows in these; the other properties are long there.
+JAX = {f"test_{name}.py" for name in ("rows", "padding", "past", "steps", "gradients")}
 
 
 def pytest_collection_modifyitems(items):
-    """Under `pytest -n`, tests that share something costly run in one process."""
+    """What is long by its folder or backend; under `pytest -n`, what shares one process."""
     for item in items:
-        if LONG & set(item.path.parent.relative_to(CHECKOUT / "tests").parts):
+        folders = set(item.path.parent.relative_to(CHECKOUT / "tests").parts)
+        others_of_jax = BACKEND == "jax" and "properties" in folders and item.path.name not in JAX
+        if LONG & folders or others_of_jax:
             item.add_marker(pytest.mark.long)
         case = getattr(item, "callspec", None) and item.callspec.params.get("case")
         if {"dates_run", "dates_bundle"} & set(item.fixturenames):
@@ -54,6 +64,12 @@ def pytest_collection_modifyitems(items):
         else:
             group = item.path.name
         item.add_marker(pytest.mark.xdist_group(group))
+
+
+def pytest_collection_finish():
+    """Leave what the libraries have made so far out of every later walk of the garbage collector."""
+    gc.collect()
+    gc.freeze()
 
 
 SMALL = (
