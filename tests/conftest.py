@@ -17,7 +17,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # as many processes as cores: one threa
         os.environ.setdefault(f"{pool}_THREADS", "1")
     os.environ.setdefault("NPROC", "1")  # XLA's
 
-import serving  # noqa: F401, E402 (turns onnxruntime's telemetry off)
+import serving  # noqa: F401 (turns onnxruntime's telemetry off)
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 BACKEND = os.environ.get("KERAS_BACKEND", "tensorflow")
@@ -66,8 +66,19 @@ def pytest_collection_modifyitems(items):
         item.add_marker(pytest.mark.xdist_group(group))
 
 
+def others_long(cases, short=1):
+    """Cases of a parametrized test: `make test` runs the first, `make test-all` the others too."""
+    return [
+        pytest.param(
+            *(case if isinstance(case, tuple) else (case,)),
+            marks=[pytest.mark.long] if place >= short else [],
+        )
+        for place, case in enumerate(cases)
+    ]
+
+
 def pytest_collection_finish():
-    """Leave what the libraries have made so far out of every later walk of the garbage collector."""
+    """Spare the garbage collector what the libraries have made while they were imported."""
     gc.collect()
     gc.freeze()
 

@@ -75,6 +75,7 @@ def test_a_wrong_command_is_one_line_and_status_2(arguments, message, capsys):
     assert capsys.readouterr().err == f"export: {message}; see python -m export --help\n"
 
 
+@pytest.mark.long
 def test_a_command_that_fails_shows_no_traceback(tmp_path):
     finished = run_python("-m", "export", tmp_path / "run", tmp_path / "bundle")
     assert (finished.returncode, finished.stdout) == (1, "")

@@ -121,6 +121,7 @@ def test_a_folder_whose_manifest_is_none_of_a_bundle_is_never_replaced(
     assert (tmp_path / "src/main.js").read_text() == "mine"
 
 
+@pytest.mark.long
 def test_overwrite_replaces_a_bundle_and_leaves_nothing_beside_it(
     dates_run, dates_bundle, tmp_path, capsys
 ):
@@ -174,6 +175,7 @@ def test_a_model_of_another_kind_than_the_pipeline_serves_is_refused(dates_run, 
     assert leftovers(tmp_path) == ["run"]
 
 
+@pytest.mark.long
 def test_a_bundle_that_answers_differently_is_refused(dates_run, tmp_path, monkeypatch):
     monkeypatch.setattr(parity, "TOLERANCE", 0.0)
     with pytest.raises(ParityError, match="onnx log-probabilities differ by .* from Keras"):
@@ -181,6 +183,7 @@ def test_a_bundle_that_answers_differently_is_refused(dates_run, tmp_path, monke
     assert leftovers(tmp_path) == []
 
 
+@pytest.mark.long
 def test_a_full_disk_leaves_the_old_bundle_and_nothing_else(dates_run, dates_bundle, tmp_path):
     shutil.copytree(dates_bundle, tmp_path / "dates")
 
@@ -199,6 +202,7 @@ def test_a_full_disk_leaves_the_old_bundle_and_nothing_else(dates_run, dates_bun
     verify_files(tmp_path / "dates", read_manifest(tmp_path / "dates"))
 
 
+@pytest.mark.long
 def test_a_kill_leaves_no_bundle_and_the_next_export_cleans_up(dates_run, tmp_path):
     folder = tmp_path / "dates"
     command = [sys.executable, "-m", "export", str(dates_run), str(folder)]
@@ -212,6 +216,7 @@ def test_a_kill_leaves_no_bundle_and_the_next_export_cleans_up(dates_run, tmp_pa
     assert leftovers(tmp_path) == ["dates"]
 
 
+@pytest.mark.long
 def test_a_kill_by_sigterm_says_so_and_leaves_nothing(dates_run, tmp_path):
     command = [sys.executable, "-m", "export", str(dates_run), str(tmp_path / "dates")]
     with subprocess.Popen(

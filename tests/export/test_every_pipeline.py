@@ -38,6 +38,7 @@ from serving.__main__ import main as command_line
 from serving.manifest import read_manifest, verify_files
 from serving.printing import as_line
 from tests.arrays import floats, randomize
+from tests.conftest import others_long
 from tests.export.test_text_graphs import pairs as byte_pairs_of_roberta
 
 TEXTS = [
@@ -209,6 +210,8 @@ def _saved(
 
 MAKERS = [
     classify,
+    forecast,
+    generate,
     classify_trees,
     tag,
     fill_mask,
@@ -217,14 +220,12 @@ MAKERS = [
     answer_of_words,
     embed,
     embed_words,
-    forecast,
-    generate,
     generate_by_characters,
     translate,
 ]
 
 
-@pytest.mark.parametrize("make", MAKERS, ids=lambda make: make.__name__)
+@pytest.mark.parametrize("make", others_long(MAKERS, 3), ids=lambda make: make.__name__)
 def test_a_run_becomes_a_bundle_that_answers(make, tmp_path, monkeypatch, capsys):
     inputs = make(tmp_path / "run")
     export(tmp_path / "run", tmp_path / "bundle")
@@ -246,6 +247,7 @@ def test_a_run_becomes_a_bundle_that_answers(make, tmp_path, monkeypatch, capsys
     assert [each[:5] for each in found] == [each[:5] for each in expected]
 
 
+@pytest.mark.long
 def test_another_precision_of_a_number_is_measured_by_its_size(tmp_path):
     regress(tmp_path / "run")
     options = Options(precisions=("int8",), tolerances=UNLIMITED, saved_models=False)
@@ -264,11 +266,13 @@ def test_another_precision_of_a_number_is_measured_by_its_size(tmp_path):
 
 @pytest.mark.parametrize(
     ("make", "scored"),
-    [
-        (classify, (["accuracy"], 4)),
-        (generate, ([], None)),
-        (translate, (["chrF", "exact match"], 6)),
-    ],
+    others_long(
+        [
+            (classify, (["accuracy"], 4)),
+            (generate, ([], None)),
+            (translate, (["chrF", "exact match"], 6)),
+        ]
+    ),
     ids=lambda each: getattr(each, "__name__", ""),
 )
 def test_another_precision_answers_too(make, scored, tmp_path):
@@ -297,6 +301,7 @@ def translate_to_nothing_known(folder):
     path.write_text(json.dumps([{**each, "target": "0123"} for each in examples]))
 
 
+@pytest.mark.long
 def test_a_precision_of_which_no_score_tells_is_refused_or_marked(tmp_path, broken):
     translate_to_nothing_known(tmp_path / "run")
     folder = tmp_path / "bundle"

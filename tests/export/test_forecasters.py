@@ -11,6 +11,7 @@ from export.bundle import ExportError, export
 from seqkeras.runs import save_run
 from serving.manifest import read_manifest
 from tests.arrays import floats, randomize
+from tests.conftest import others_long
 
 WINDOW, HORIZON = 13, 7
 
@@ -70,7 +71,7 @@ def save(folder, model, series, **options):
     save_run(folder, randomize(model), "Forecast", examples, {"source_length": 31}, **options)
 
 
-@pytest.mark.parametrize("make", [fixed, flat, convolutions, of_any_length, own])
+@pytest.mark.parametrize("make", others_long([fixed, flat, convolutions, of_any_length, own]))
 def test_a_forecaster_of_keras_is_served_as_it_is(make, tmp_path, capsys):
     model = make()
     features = 1 if make in (fixed, flat) else 3
@@ -98,6 +99,7 @@ def test_a_forecaster_of_keras_is_served_as_it_is(make, tmp_path, capsys):
         )
 
 
+@pytest.mark.long
 def test_lengths_that_a_forecaster_reads_let_series_share_a_batch(tmp_path):
     series = [floats(length, 1, seed=length) for length in (5, 11, 17)]
     save(tmp_path / "run", with_lengths(used=True), series)

@@ -113,6 +113,7 @@ def test_frames_of_many_lengths_are_classified(tmp_path, capsys):
     assert "text.npy: must be of numbers that NumPy saved: " in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_every_frame_has_a_tag(tmp_path, capsys):
     model = tagger()
     tag = bundled(tmp_path, model, "Tag", labels=TAGS)
@@ -140,6 +141,7 @@ def test_a_server_batches_no_frames_whose_number_a_model_is_not_told():
     assert tell_lengths([Signature((frames, lengths), ()), Signature((image,), ())])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("make, shape", [(reader, None), (images, (7, 5, 3)), (vectors, (5,))])
 def test_arrays_that_no_model_pads_are_answered(make, shape, tmp_path):
     model = make()
@@ -149,6 +151,7 @@ def test_arrays_that_no_model_pads_are_answered(make, shape, tmp_path):
         np.testing.assert_allclose(answer.vector, numbers(model(each[None]))[0], rtol=1e-4)
 
 
+@pytest.mark.long
 def test_a_text_is_written_of_frames(tmp_path):
     table = CharacterTable.learn(["abc"])
     model = RNNSeq2Seq(None, len(table), 7, 5, 7, source_features=FEATURES)

@@ -37,6 +37,7 @@ def places(file):
     }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("make", [generate, translate], ids=lambda make: make.__name__)
 @pytest.mark.parametrize("precisions", [(), ("int8",)], ids=["portable", "int8"])
 def test_one_graph_generates_what_serving_answers_and_its_weights_lie_once(
@@ -89,6 +90,7 @@ def test_one_graph_generates_what_serving_answers_and_its_weights_lie_once(
     assert len(own - of_others) < 2  # what the search itself has
 
 
+@pytest.mark.long
 def test_answers_on_strings_and_of_one_graph_are_those_of_the_defaults(tmp_path, monkeypatch):
     run_of(translate, tmp_path / "run")
     whole, make = bundle.text_signatures, generation.encoder_decoder

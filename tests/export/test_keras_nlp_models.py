@@ -31,6 +31,7 @@ def of_one_text(model, text, name):
     return ops.convert_to_numpy(model(given)[name])[0]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("pipeline, make", [("Embed", backbone), ("Classify", classifier)])
 def test_an_encoder_that_takes_a_padding_mask_is_served(pipeline, make, tmp_path):
     model = make()

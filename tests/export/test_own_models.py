@@ -17,7 +17,7 @@ from seqkeras.runs import save_run
 from seqkeras.tokenizers.learn import learn_word_piece
 from serving.manifest import TensorSpec, read_manifest
 from tests.arrays import randomize
-from tests.conftest import CHECKOUT
+from tests.conftest import CHECKOUT, others_long
 from tests.export.test_every_pipeline import TEXTS
 
 LABELS = ["low", "middle", "high"]
@@ -162,16 +162,19 @@ def own_words():
 
 @pytest.mark.parametrize(
     "make, pipeline, takes",
-    [
-        (tagger, "Tag", ["token_ids", "lengths"]),
-        (classifier, "Classify", ["token_ids"]),
-        (of_x, "Classify", ["token_ids"]),
-        (functional, "Classify", ["token_ids"]),
-        (sequential, "Classify", ["token_ids"]),
-        (own_words, "Classify", ["token_ids"]),
-        (convolutions, "Classify", ["token_ids"]),
-        (over_steps, "Tag", ["token_ids"]),
-    ],
+    others_long(
+        [
+            (tagger, "Tag", ["token_ids", "lengths"]),
+            (functional, "Classify", ["token_ids"]),
+            (classifier, "Classify", ["token_ids"]),
+            (of_x, "Classify", ["token_ids"]),
+            (sequential, "Classify", ["token_ids"]),
+            (own_words, "Classify", ["token_ids"]),
+            (convolutions, "Classify", ["token_ids"]),
+            (over_steps, "Tag", ["token_ids"]),
+        ],
+        short=2,
+    ),
 )
 def test_a_model_of_ones_own_is_served_by_two_commands(make, pipeline, takes, tmp_path, capsys):
     model = make()
@@ -200,6 +203,7 @@ import keras
 from keras import layers, ops
 from seqkeras.recurrent import LSTM, Bidirectional
 
+@pytest.mark.long
 @keras.saving.register_keras_serializable("mine")
 class MyTagger(keras.Model):
     def __init__(self, vocab_size, **kwargs):
@@ -259,6 +263,7 @@ def test_a_class_in_a_file_beside_the_command_is_imported(tmp_path):
     assert answered.returncode == 0 and answered.stdout, answered.stderr
 
 
+@pytest.mark.long
 def test_what_is_said_to_save_run_stands_before_what_is_guessed(tmp_path, capsys):
     save(tmp_path / "run", of_two("words", "real"), check_export=False)
     assert main([str(tmp_path / "run"), str(tmp_path / "bundle")]) == 1

@@ -77,6 +77,7 @@ def test_a_model_that_can_not_be_served_is_refused(make, message, tmp_path, caps
     assert message in refusal(tmp_path, capsys)
 
 
+@pytest.mark.long
 def test_a_sigmoid_at_the_end_comes_off_by_the_line_that_the_refusal_says(tmp_path, capsys):
     labels, model = ["no", "yes"], pooled(activation="sigmoid", size=1)
     save(tmp_path / "run", model, settings={"labels": labels}, check_export=False)
@@ -115,6 +116,7 @@ def test_probabilities_of_choices_are_refused_too(tmp_path, capsys):
     )
 
 
+@pytest.mark.long
 def test_a_sigmoid_of_numbers_and_one_of_something_within_are_right(tmp_path):
     labels = {"labels": ["yes", "no"], "multi_label": True}
     gated = pooled()

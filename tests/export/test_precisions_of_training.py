@@ -13,6 +13,7 @@ from export.policies import in_float32
 from seqkeras.models import RNNSeq2Seq
 from seqkeras.runs import save_run
 from tests.arrays import randomize
+from tests.conftest import others_long
 from tests.export.test_every_pipeline import (
     TEXTS,
     classify,
@@ -94,7 +95,9 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("make, policy, names", CASES.values(), indirect=["policy"], ids=[*CASES])
+@pytest.mark.parametrize(
+    "make, policy, names", others_long(CASES.values()), indirect=["policy"], ids=[*CASES]
+)
 def test_a_model_of_another_precision_leaves_in_float32(make, policy, names, tmp_path):
     make(tmp_path / "run")
     trained = keras.models.load_model(tmp_path / "run/model.keras")
@@ -115,6 +118,7 @@ def test_a_model_of_another_precision_leaves_in_float32(make, policy, names, tmp
         np.testing.assert_array_equal(weight.numpy(), other.numpy().astype(weight.dtype))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("policy", ["mixed_float16"], indirect=True)
 def test_the_command_says_so_and_makes_saved_models_too(policy, tmp_path, capsys):
     classify(tmp_path / "run")
@@ -123,6 +127,7 @@ def test_the_command_says_so_and_makes_saved_models_too(policy, tmp_path, capsys
     assert line in capsys.readouterr().out
 
 
+@pytest.mark.long
 def test_a_model_in_float32_is_read_from_where_it_lies(tmp_path):
     classify(tmp_path / "run")
     with in_float32(tmp_path / "run/model.keras") as (path, others):

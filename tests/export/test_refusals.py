@@ -215,6 +215,7 @@ def test_a_model_of_a_strategy_is_checked_outside_of_it(tmp_path):
     assert json.loads((tmp_path / "run/run.json").read_text())["pipeline"] == "Classify"
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:.*does not have a `quantize` method:UserWarning")
 def test_a_quantized_model_passes_as_it_passes_export(tmp_path):
     model = randomize(pooled())

@@ -95,7 +95,16 @@ LANGUAGE_MODELS = {
 }
 GENERATING = ENCODER_DECODERS | LANGUAGE_MODELS
 ALL = SINGLE | GENERATING
+SHORT = {"bert", "several heads", "bidaf", "forecaster", "functional", "gru", "gpt"}
 FOLDER = tempfile.TemporaryDirectory(prefix="saved-models-")
+
+
+def every(names):
+    """A test for each name; `make test` has those of SHORT."""
+    return pytest.mark.parametrize(
+        "name",
+        [pytest.param(name, marks=() if name in SHORT else pytest.mark.long) for name in names],
+    )
 
 
 @functools.cache
@@ -120,7 +129,7 @@ def tensors(name, signature, inputs):
     return {spec.name: tf.constant(inputs[spec.name], spec.dtype) for spec in specs}
 
 
-@pytest.mark.parametrize("name", ALL)
+@every(ALL)
 def test_it_holds_core_operators_only_by_the_names_that_were_promised(name):
     _, _, parts, folder = saved(name)
     require_core(folder)
@@ -131,7 +140,7 @@ def test_it_holds_core_operators_only_by_the_names_that_were_promised(name):
         assert {each.name for each in declared.outputs} == set(outputs)
 
 
-@pytest.mark.parametrize("name", SINGLE)
+@every(SINGLE)
 def test_it_answers_as_keras_in_a_single_pass(name):
     model, inputs, *_ = saved(name)
     alone = name in ("functional", "subclass")
@@ -141,7 +150,7 @@ def test_it_answers_as_keras_in_a_single_pass(name):
         close(actual[key], each, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", GENERATING)
+@every(GENERATING)
 def test_it_scores_a_target_and_generates_step_by_step_what_keras_would(name):
     model, inputs, _, _ = saved(name)
     ids = signatures(name)["generate"](**tensors(name, "generate", inputs))
@@ -207,7 +216,7 @@ def test_ids_and_lengths_out_of_range_are_refused(name, change, message):
         ("bert", "serving_default", "(token_ids|lengths|segment_ids)"),
         ("forecaster", "serving_default", "(window|lengths)"),
         ("gru", "generate", "token_ids"),
-        ("rnn language model", "generate", "token_ids"),
+        ("gpt", "generate", "token_ids"),
     ],
 )
 def test_a_batch_without_a_row_is_refused(name, signature, first):
@@ -217,7 +226,7 @@ def test_a_batch_without_a_row_is_refused(name, signature, first):
         signatures(name)[signature](**inputs)
 
 
-@pytest.mark.parametrize("name", LANGUAGE_MODELS)
+@every(LANGUAGE_MODELS)
 def test_a_prompt_that_leaves_no_room_is_refused(name):
     token_ids, generate = np.ones((2, LENGTH + 1), int), signatures(name)["generate"]
     given = {"token_ids": token_ids, "lengths": np.full(2, LENGTH - 1)}
@@ -228,7 +237,7 @@ def test_a_prompt_that_leaves_no_room_is_refused(name):
         generate(**tensors(name, "generate", {**given, "lengths": np.array([1, LENGTH])}))
 
 
-@pytest.mark.parametrize("name", ["gru", "transformer"])
+@every(["gru", "transformer"])
 def test_beams_find_what_is_at_least_as_probable(name, tmp_path):
     model, inputs, parts, _ = saved(name)
     beams = DecodingDefaults(num_beams=4, length_penalty=0.7, start_id=2, end_id=3)
@@ -252,7 +261,7 @@ def test_beams_find_what_is_at_least_as_probable(name, tmp_path):
         assert found["scores"][row] >= best - 1e-4
 
 
-@pytest.mark.parametrize("name", ["gpt", "transformer"])
+@every(["gpt", "transformer"])
 def test_keys_and_values_are_carried_from_step_to_step(name):
     model, _, _, folder = saved(name)
     loops = [
@@ -266,7 +275,7 @@ def test_keys_and_values_are_carried_from_step_to_step(name):
     assert any(sum(len(shape) == 5 for shape in carried) == len(caches) for carried in loops)
 
 
-@pytest.mark.parametrize("name", ["gru", "rnn language model", "forecaster"])
+@every(["gru", "rnn language model", "forecaster"])
 def test_no_gradients_of_our_layers_are_kept(name):
     graph = graph_of(saved(name)[-1])
     functions = [graph.node, *(function.node_def for function in graph.library.function)]
@@ -288,7 +297,7 @@ def as_the_server_pads(requests):
     return batch
 
 
-@pytest.mark.parametrize("name", ALL)
+@every(ALL)
 def test_requests_that_the_server_pads_get_the_answers_that_they_get_alone(name):
     _, inputs, parts, _ = saved(name)
     key = "generate" if name in GENERATING else "serving_default"
@@ -339,6 +348,7 @@ print(json.dumps(answers))
 """
 
 
+@pytest.mark.long
 def test_all_load_and_answer_where_neither_we_nor_keras_are():
     wanted, expected = [], {}
     for name in ALL:

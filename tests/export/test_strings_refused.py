@@ -147,6 +147,7 @@ def test_the_notes_tell_what_a_pipeline_answers_otherwise(tmp_path, pipeline, se
     assert all(part in line for part, line in zip(expected, lines))
 
 
+@pytest.mark.long
 def test_strings_may_be_left_out(tmp_path, capsys):
     classify(tmp_path / "run")
     assert main([str(tmp_path / "run"), str(tmp_path / "bundle"), "--no-strings"]) == 0
@@ -157,6 +158,7 @@ def test_strings_may_be_left_out(tmp_path, capsys):
     assert "strings" not in (tmp_path / "bundle/tensorflow_serving/README.md").read_text()
 
 
+@pytest.mark.long
 def test_a_tokenizer_that_no_graph_can_be_leaves_out_strings(tmp_path):
     classify(tmp_path / "run")
     [file] = (tmp_path / "run/tokenizer").glob("*")
@@ -170,6 +172,7 @@ def test_a_tokenizer_that_no_graph_can_be_leaves_out_strings(tmp_path):
     assert f"no SavedModel on strings: WordPiece in a graph: {reason}." in lines
 
 
+@pytest.mark.long
 def test_tags_of_roberta_are_those_of_serving(tmp_path):
     tokenizer = trimming("roberta", add_prefix_space=False)
     model = WithHeads(encoder(len(tokenizer)), {"tags": TaggingHead(3)})

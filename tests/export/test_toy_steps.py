@@ -28,27 +28,42 @@ SEARCHES = {"greedy": 1, "never": 3, "prompt": 3}
 PROMPTS = STORED["prompts"]
 LENGTHS = np.array([3, 2, 2, 3, 2, 3, 2])
 LONGEST = 9
+# The second is of ties: three tokens are as probable as each other, and no others are.
+TABLES = {
+    "stored": STORED["table"],
+    "tied": np.where(STORED["table"].argsort(-1).argsort(-1) < 3, 0, -1e9).astype("f4"),
+}
 MODELS = {"encoder-decoder": EncoderDecoder, "language model": LanguageModel}
 every_model = pytest.mark.parametrize("name", MODELS)
 everywhere = pytest.mark.parametrize("road", ["onnx", "saved model"])
 
 
+@functools.cache
+def model_of(name, table):
+    return MODELS[name](TABLES[table])
+
+
+@functools.cache
+def steps_of(name, table):
+    """The ONNX graphs that a search is put around, by role."""
+    return {
+        role: convert(part.function, part.inputs, part.outputs, role)
+        for role, part in parts_of(model_of(name, table)).graphs.items()
+    }
+
+
 def generate(name, road, folder, table, inputs, decoding, max_length):
     """What a graph generates: its outputs by name."""
-    model = MODELS[name](table)
+    model = model_of(name, table)
     parts = parts_of(model, max_length=max_length, decoding=decoding)
     if road == "saved model":
         key = "generate" if decoding.num_beams == 1 else "generate_beam"
         saved_model.write(model, {key: parts.saved_model[key]}, folder / "1")
         function = tf.saved_model.load(str(folder / "1")).signatures[key]
         return numbers(dict(function(**{n: tf.constant(each) for n, each in inputs.items()})))
-    graphs = {
-        role: convert(each.function, each.inputs, each.outputs, role)
-        for role, each in parts.graphs.items()
-    }
     encodes = name == "encoder-decoder"
     make = generation.encoder_decoder if encodes else generation.language_model
-    return run(make(graphs, parts.graphs, decoding, max_length), inputs)
+    return run(make(steps_of(name, table), parts.graphs, decoding, max_length), inputs)
 
 
 def compare(found, rows, scores):
@@ -74,7 +89,7 @@ def test_searches_are_those_of_hugging_face(name, road, search, tmp_path):
         name,
         road,
         tmp_path,
-        STORED["table"],
+        "stored",
         {"token_ids": prompts, "lengths": np.full(len(prompts), prompts.shape[1])},
         DecodingDefaults(num_beams=SEARCHES[search], start_id=START, end_id=EOS),
         expected.shape[1],
@@ -89,14 +104,9 @@ def behind(table, *tokens):
     return table[functools.reduce(lambda place, token: (7 * place + token) % PLACES, tokens, 0)]
 
 
-def tied():
-    """A table in which three tokens are as probable as each other, and no others are."""
-    return np.where(STORED["table"].argsort(axis=-1).argsort(axis=-1) < 3, 0, -1e9).astype("f4")
-
-
 @pytest.mark.parametrize(
     "table, beams, alpha, end_id",
-    [(tied(), 1, 0.0, 8), (tied(), 3, 0.7, EOS), (STORED["table"], 4, -1.0, -1)],
+    [("tied", 1, 0.0, 8), ("tied", 3, 0.7, EOS), ("stored", 4, -1.0, -1)],
     ids=["ties, greedy", "ties, penalty", "no end, negative penalty"],
 )
 @everywhere
@@ -110,7 +120,7 @@ def test_searches_are_those_of_plain_loops(name, road, table, beams, alpha, end_
         first, *rest = own = prompt[:length]
         if name == "language model":
             best, *_ = loops.beam_search(
-                lambda _, prefix: behind(table, *prefix),
+                lambda _, prefix: behind(TABLES[table], *prefix),
                 None,
                 first,
                 end_id,
@@ -122,7 +132,7 @@ def test_searches_are_those_of_plain_loops(name, road, table, beams, alpha, end_
             expected.append((best[0], [first, *best[1]]))
         else:
             best, *_ = loops.beam_search(
-                lambda source, prefix: behind(table, *source, *prefix[1:]),
+                lambda source, prefix: behind(TABLES[table], *source, *prefix[1:]),
                 own,
                 START,
                 end_id,

@@ -192,6 +192,7 @@ def test_what_is_refused_is_left_out_and_counted(tmp_path):
     assert answers_on_strings(tmp_path, OfSavedModels(()), inputs) is None
 
 
+@pytest.mark.long
 def test_an_export_with_other_answers_on_strings_writes_nothing(tmp_path, monkeypatch):
     classify(tmp_path / "run")
     manifest = export(tmp_path / "run", tmp_path / "bundle", options=Options())

@@ -61,6 +61,7 @@ def test_a_classifier_of_vectorized_texts_answers_as_keras_does(vectorization, t
     assert "Text of at most 7 words." in (tmp_path / "bundle" / "README.md").read_text()
 
 
+@pytest.mark.long
 def test_a_tagger_of_words_tags_each_of_them(tmp_path):
     table = WordTable.learn(
         [text[a:b] for text in TEXTS for a, b in word_places(text)], lowercase=True
