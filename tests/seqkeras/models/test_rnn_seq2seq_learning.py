@@ -99,7 +99,7 @@ def test_attention_learns_a_rule_that_holds_for_unseen_sequences(order, argument
 def test_hard_attention_copies_more_than_a_state_holds(attention, learns):
     arguments = AFTER if attention else {"wiring": "initial_state"}
     arguments = arguments | {"attention": attention}
-    share = share_right_of_unseen(arguments, copied, longest=12, symbols=17, steps=400)
+    share = share_right_of_unseen(arguments, copied, longest=12, symbols=17, steps=600)
     assert share > 0.95 if learns else share < 0.6
 
 
