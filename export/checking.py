@@ -211,6 +211,8 @@ def _inputs(contents, parts):
                     f"{contents.record.pipeline} without a tokenizer feeds {spec.name} as {dtype}; "
                     f"the model takes {spec.dtype}: give save_run the tokenizer of its ids"
                 )
+            elif axes == NUMBERS[1]:
+                yield from _fixed_length(spec, contents.limits)
             continue
         closed = [own for own, axis in zip(spec.shape, axes) if type(own) is not type(axis)]
         if spec.dtype != dtype or len(spec.shape) != len(axes) or closed:
@@ -219,6 +221,19 @@ def _inputs(contents, parts):
                 f"model takes {spec.dtype} ({axes_of(spec.shape)}): begin it with an input of open "
                 "axes"
             )
+
+
+def _fixed_length(spec, limits):
+    """Where every array has the length that the model has fixed, and the limit is another."""
+    length = spec.shape[1] if len(spec.shape) > 1 else None
+    if isinstance(length, int) and length != limits.source_length:
+        way_out = f"give limits={{'source_length': {length}}}"
+        if len(spec.shape) > 2:
+            way_out += ", or begin the model with an input of open length"
+        yield (
+            f"limits.source_length must be {length}, the length of the model's {spec.name}; "
+            f"received {limits.source_length}: {way_out}"
+        )
 
 
 def _pipeline(run, parts, fields, observe):

@@ -132,7 +132,7 @@ def read_contents(run):
     """
     begun = identity(run / RECORD)
     record = RunRecord.read(run)
-    parsed = record.parse(run / RECORD)
+    parsed = record.parse(run / RECORD, former_names=True)
     feeds = record_of(record.pipeline).feeds_of(record.tokenizers)
     model, policies = _load_model(run / MODEL, feeds, parsed.inputs)
     contents = Contents(

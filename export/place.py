@@ -13,8 +13,12 @@ def require_free(bundle, overwrite, run):
         overwrite: whether a bundle that is there may be replaced.
         run: the folder of the run, which must stay.
     """
-    if bundle.resolve() in run.resolve().parents:
+    place, of_run = bundle.resolve(), run.resolve()
+    if place in of_run.parents:
         raise ExportError(f"{bundle}: the run {run} lies in it; choose another folder.")
+    if of_run in (place, *place.parents):
+        where = "is" if place == of_run else "lies in"
+        raise ExportError(f"{bundle}: {where} the run {run}; choose another folder.")
     if not bundle.exists():
         return
     if (bundle / RECORD).is_file():

@@ -42,12 +42,21 @@ def export_problems(folder):
     return refusals_of(folder)
 
 
-def own_problems(pipeline, model, tokenizers, inputs):
-    """Yield what only the model shows that is about to be saved, not the one that export loads.
+def own_problems(pipeline, model, tokenizers, decoding, inputs):
+    """Yield what only the arguments of `save_run` show, not the run that export loads.
 
-    Args: as of `run_problems`.
+    Args:
+        pipeline, model, tokenizers, inputs: as of `run_problems`.
+        decoding: the dictionary that the user gave.
     """
     yield from unsaved_classes(model)
+    yield from text_problems(model)
+    if decoding and PIPELINE_TEXTS[pipeline].generated is None:
+        known = " and ".join(name for name, texts in PIPELINE_TEXTS.items() if texts.generated)
+        yield (
+            f"decoding is for {known}, which generate text; {pipeline} generates none: leave "
+            "decoding out"
+        )
     tokenizer = tokenizers.get("text")
     if PIPELINE_TEXTS[pipeline].only and isinstance(tokenizer, TEXT_TOKENIZERS):
         texts = [*_texts(pipeline, tokenizer, inputs).values()]
@@ -101,6 +110,29 @@ def unsaved_classes(model):
                 "@keras.saving.register_keras_serializable() above it, in a module that "
                 "`python -m export --import` names"
             )
+
+
+def text_problems(model):
+    """Yield what is wrong if a functional model begins with strings, which no graph reads."""
+    inputs = keras.tree.flatten(getattr(model, "inputs", None) or [])
+    if all(tensor.dtype != "string" for tensor in inputs):
+        return
+    layers = [each for each in model.layers if isinstance(each, keras.layers.TextVectorization)]
+    if len(layers) != 1:
+        yield (
+            "the model begins with strings: save what reads token ids behind its tokenizer, and "
+            "give the tokenizer as tokenizers={'text': ...}"
+        )
+        return
+    layer = f"model.get_layer({layers[0].name!r})"
+    behind = f"keras.Model({layer}.output, model.output)"
+    if isinstance(model, keras.Sequential):
+        first = model.layers.index(layers[0]) + 1
+        behind = f"keras.Sequential([keras.Input((None,), dtype='int64'), *model.layers[{first}:]])"
+    yield (
+        f"the model begins with strings: save what is behind its TextVectorization, {behind}, and "
+        f"give tokenizers={{'text': from_text_vectorization({layer})}} of seqkeras.tokenizers"
+    )
 
 
 def weight_problems(model):

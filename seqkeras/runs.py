@@ -81,11 +81,12 @@ class RunRecord:
     def write(self, folder):
         files.write_json(Path(folder) / RECORD, dataclasses.asdict(self))
 
-    def parse(self, where):
+    def parse(self, where, former_names=False):
         """The parts that the manifest has classes for, as a `Parsed`.
 
         Args:
             where: what they are of, for errors.
+            former_names: as of `serving.manifest.fields.parse_fields`.
 
         Raises:
             RunError: with every reason, if they are none.
@@ -101,7 +102,7 @@ class RunRecord:
             "text_prefix": self.text_prefix,
             "inputs": _specs(self.inputs),
         }
-        found = parse_fields(Parsed, parts, "", reasons)
+        found = parse_fields(Parsed, parts, "", reasons, former_names)
         if not reasons:
             reasons = [*Parsed(**found).problems()]
         if reasons:
@@ -210,8 +211,9 @@ def save_run(
             "words" of trees, "words" and "characters" of `BiDAF`; of frames none, but for the
             "target" of a translation.
         task: what the model was trained for, in a word.
-        decoding: dictionary of the manifest's `DecodingDefaults`. Without `start_id` or `end_id`
-            they are those of the tokenizer (`seqkeras.tokenizers.special_ids`).
+        decoding: where texts are generated, dictionary of the manifest's `DecodingDefaults`.
+            Without `start_id` or `end_id` they are those of the tokenizer
+            (`seqkeras.tokenizers.special_ids`).
         settings: dictionary, see `serving.pipelines`.
         scores: what was measured of it: name -> number.
         text_prefix: dictionary of the manifest's `TextPrefix`.
@@ -269,7 +271,7 @@ def save_run(
         raise RunError(f"{folder}: validation must be {EXAMPLES}.")
     given = [each["input"] if "input" in each else each["text"] for each in validation]
     tokenizers = tokenizers or {}
-    problems = [*own_problems(pipeline, model, tokenizers, given)]
+    problems = [*own_problems(pipeline, model, tokenizers, record.decoding, given)]
     ask_export = check_export and not problems and export_can_be_asked()
     if not ask_export:
         parts = parsed.limits, parsed.decoding, record.settings

@@ -23,6 +23,7 @@ from .replacing import replacement
 PROGRAM = "seqkeras-serving"
 CALL = PROGRAM if __package__ == "seqkeras_serving" else "python -m serving"  # what a user types
 AT_ONCE = 256  # lines that are answered together, sorted by length
+FORMER_FLAG = "--beam-size"
 INTERRUPTED, PIPE_CLOSED = 130, 141  # what a shell reports for SIGINT and SIGPIPE
 
 
@@ -128,7 +129,9 @@ class _Parser(argparse.ArgumentParser):
     takes_inputs = False
 
     def error(self, message):
-        if self.takes_inputs and message.startswith("unrecognized arguments: -"):
+        if f"unrecognized arguments: {FORMER_FLAG}" in message:
+            message += "; it is called --num-beams now"
+        elif self.takes_inputs and message.startswith("unrecognized arguments: -"):
             message += "; an input that begins with - stands behind --"
         message = in_line(printable(message))
         self.exit(2, f"{PROGRAM}: {message}; see {self.prog} --help\n")

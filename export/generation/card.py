@@ -14,7 +14,8 @@ real. {given}
 {found} Behind its end `generated_ids` are 0; `generated_lengths` counts what stands before, and
 `scores` are log-probabilities{penalty}. What can not be meant, as an id that there is not, a length
 of 0 or a batch without a row, is an error of onnxruntime, which tells in the name of a node what
-must hold.
+must hold. Start a host that runs it by onnxruntime alone with `ORT_DISABLE_TELEMETRY=1` in its
+environment: onnxruntime from 1.29 on otherwise reports processes and graphs to Microsoft.
 
 """
 

@@ -52,7 +52,6 @@ class GPT(TokenModel):
         attention_dropout: of the attention weights.
         epsilon: of layer normalisation.
         attention_window: r: self-attention sees no further than so many positions; None for all.
-
         mask: "causal", "prefix" or "permutation".
 
     Call arguments (one dictionary):

@@ -6,32 +6,40 @@ import sys
 import types
 
 
-def parse_fields(kind, value, where, problems):
+def parse_fields(kind, value, where, problems, former_names=False):
     """Return the fields of dataclass `kind` found in the JSON object `value`, as a dictionary.
 
     Args:
         kind: a dataclass whose fields are strings, numbers, booleans, dataclasses, or tuples and
             dictionaries of these; or None where it may be.
-        value: what JSON held; a field may stand there by the name that it had in an older schema,
-            its metadata's "formerly".
+        value: what JSON held.
         where: the name of the value in what it is a part of; "" for the whole.
         problems: a list, to which every reason is appended why the value is no `kind`.
+        former_names: whether a field may have the name that it had in an older schema, its
+            metadata's "formerly".
     """
     if not isinstance(value, dict):
         problems.append(f"{where or 'it'} must be an object; received {_short(value)}")
         return {}
     inside = f"{where}." if where else ""
     declared = {each.name: each for each in dataclasses.fields(kind)}
-    for name, each in declared.items():
-        former = each.metadata.get("formerly")
-        if former in value and name not in value:
-            value = {name if key == former else key: inner for key, inner in value.items()}
+    former = {
+        field.metadata["formerly"]: name
+        for name, field in declared.items()
+        if "formerly" in field.metadata
+    }
+    if former_names:
+        new = {key: former[key] for key in value if key in former and former[key] not in value}
+        value = {new.get(key, key): inner for key, inner in value.items()}
     for name, each in declared.items():
         if name not in value and _is_required(each):
             problems.append(f"{inside}{name} is missing")
-    problems.extend(f"{inside}{name} is unknown" for name in value if name not in declared)
+    for name in value:
+        if name not in declared:
+            now = f"; it is called {former[name]} now" if name in former else ""
+            problems.append(f"{inside}{name} is unknown{now}")
     return {
-        name: _parse(each.type, value[name], f"{inside}{name}", problems)
+        name: _parse(each.type, value[name], f"{inside}{name}", problems, former_names)
         for name, each in declared.items()
         if name in value
     }
@@ -41,25 +49,30 @@ def _is_required(each):
     return each.default is each.default_factory is dataclasses.MISSING
 
 
-def _parse(kind, value, where, problems):
+def _parse(kind, value, where, problems, former_names):
     """Return the JSON `value` as a `kind`; append to `problems` where it is none."""
     kinds = kind.__args__ if isinstance(kind, types.UnionType) else (kind,)
     if value is None and types.NoneType in kinds:
         return None
     kind, *others = (k for k in kinds if k is not types.NoneType)
     if dataclasses.is_dataclass(kind):
-        arguments = parse_fields(kind, value, where, found := [])
+        arguments = parse_fields(kind, value, where, found := [], former_names)
         problems.extend(found)
         return None if found else kind(**arguments)
     container, inner = getattr(kind, "__origin__", kind), getattr(kind, "__args__", ())
     if container is tuple and isinstance(value, list):
         if not inner:
             return tuple(value)
-        return tuple(_parse(inner[0], v, f"{where}[{i}]", problems) for i, v in enumerate(value))
+        return tuple(
+            _parse(inner[0], v, f"{where}[{i}]", problems, former_names)
+            for i, v in enumerate(value)
+        )
     if container is dict and isinstance(value, dict):
         if not inner:
             return value
-        return {k: _parse(inner[1], v, f"{where}.{k}", problems) for k, v in value.items()}
+        return {
+            k: _parse(inner[1], v, f"{where}.{k}", problems, former_names) for k, v in value.items()
+        }
     if kind is float and type(value) is int and abs(value) <= sys.float_info.max:
         return float(value)
     if type(value) not in (kind, *others):

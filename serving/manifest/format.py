@@ -8,6 +8,7 @@ from ..parsing import as_json, parse_json
 from .fields import parse_fields
 
 SCHEMA_VERSION = 3
+FIRST_WITH_NUM_BEAMS = 3  # schemas before it say beam_size
 MANIFEST = "manifest.json"
 STATE_IS_PER = ("beam", "source")
 MOST_BYTES = 2**24  # of a manifest
@@ -91,7 +92,7 @@ class DecodingDefaults:
     `regex` is a regular expression that the whole of a generated text matches; None: any text.
     """
 
-    num_beams: int = field(default=1, metadata={"formerly": "beam_size"})  # in schema 1 and 2
+    num_beams: int = field(default=1, metadata={"formerly": "beam_size"})
     length_penalty: float = 0.0
     start_id: int = 2
     end_id: int = 3
@@ -226,7 +227,8 @@ class Manifest:
                 f"{SCHEMA_VERSION}: upgrade seqkeras-serving."
             )
         problems = []
-        arguments = parse_fields(cls, content, "", problems)
+        older = type(version) is int and version < FIRST_WITH_NUM_BEAMS
+        arguments = parse_fields(cls, content, "", problems, former_names=older)
         _refuse(problems)
         return cls(**arguments)
 

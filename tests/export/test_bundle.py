@@ -107,6 +107,18 @@ def test_what_is_not_the_bundles_is_never_replaced(dates_run, dates_bundle, tmp_
     assert (run / "model.keras").exists()
 
 
+@pytest.mark.parametrize(
+    "place, where", [(".", "is"), ("bundle", "lies in"), ("tokenizer/../a/bundle", "lies in")]
+)
+def test_no_bundle_is_made_in_the_folder_of_its_run(dates_run, place, where, tmp_path, capsys):
+    run = shutil.copytree(dates_run, tmp_path / "run")
+    before = sorted(run.rglob("*"))
+    assert main([str(run), str(run / place), "--overwrite"]) == 1
+    expected = f"export: {run / place}: {where} the run {run}; choose another folder.\n"
+    assert capsys.readouterr().err == expected
+    assert sorted(run.rglob("*")) == before and leftovers(tmp_path) == ["run"]
+
+
 @pytest.mark.parametrize("manifest", ["{", "{}", '{"name": "my app", "version": 3}'])
 def test_a_folder_whose_manifest_is_none_of_a_bundle_is_never_replaced(
     dates_run, manifest, tmp_path, capsys

@@ -8,7 +8,7 @@ from keras import layers, ops
 import serving
 from export.__main__ import main
 from export.bundle import ExportError, export
-from seqkeras.runs import save_run
+from seqkeras.runs import RunError, save_run
 from serving.manifest import read_manifest
 from tests.arrays import floats, randomize
 from tests.conftest import others_long
@@ -79,7 +79,8 @@ def test_a_forecaster_of_keras_is_served_as_it_is(make, tmp_path, capsys):
     series = [floats(length, features, seed=n) for n, length in enumerate(lengths)]
     targets = 2 if make is convolutions else 1
     examples = [{"input": each.tolist(), "target": np.ones((HORIZON, targets))} for each in series]
-    save_run(tmp_path / "run", randomize(model), "Forecast", examples, {"source_length": 31})
+    limits = {"source_length": 31 if make is of_any_length else WINDOW}
+    save_run(tmp_path / "run", randomize(model), "Forecast", examples, limits)
     command = [str(tmp_path / "run"), str(tmp_path / "bundle")]
     assert main(command) == 0, capsys.readouterr().err
     forecast = serving.load(tmp_path / "bundle")
@@ -97,6 +98,22 @@ def test_a_forecaster_of_keras_is_served_as_it_is(make, tmp_path, capsys):
         np.testing.assert_allclose(
             forecast(long, truncate=True).values, forecast(series[0]).values, rtol=1e-4, atol=1e-5
         )
+
+
+@pytest.mark.parametrize("make, features", [(fixed, 1), (flat, 1), (convolutions, 3)])
+@pytest.mark.parametrize("limit", [7, 17])
+def test_a_limit_beside_the_length_that_a_forecaster_has_fixed_is_refused(
+    make, features, limit, tmp_path, capsys
+):
+    examples, given = [{"input": floats(WINDOW, features)}], {"source_length": limit}
+    reason = f"limits.source_length must be 13, the length of the model's window; received {limit}:"
+    with pytest.raises(RunError, match=f"{reason} give limits={{'source_length': 13}}"):
+        save_run(tmp_path / "run", make(), "Forecast", examples, given)
+    assert list(tmp_path.iterdir()) == []
+    save_run(tmp_path / "run", make(), "Forecast", examples, given, check_export=False)
+    assert main([str(tmp_path / "run"), str(tmp_path / "bundle")]) == 1
+    assert f"run.json: {reason}" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 
 @pytest.mark.long

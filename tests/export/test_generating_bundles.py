@@ -59,6 +59,7 @@ def test_one_graph_generates_what_serving_answers_and_its_weights_lie_once(
     assert ("standard ONNX operators only" in card) == (not precisions)
     assert ("operators of onnxruntime's own" in card) == bool(precisions)
     assert "| `onnx/generate.onnx`, scores | " in card and "difference |" in card
+    assert "onnxruntime alone with `ORT_DISABLE_TELEMETRY=1`" in card
     pipeline = serving.load(tmp_path / "bundle")
     rows = [pipeline.encode(text) for text in inputs]
     rows = [getattr(row, "token_ids", row) for row in rows]

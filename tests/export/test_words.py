@@ -1,5 +1,7 @@
 """Classifiers and taggers of words, not of subwords: run, bundle, answer, strings in TensorFlow."""
 
+import re
+
 import keras
 import numpy as np
 import pytest
@@ -9,7 +11,7 @@ from keras import layers
 import serving
 from export.bundle import export
 from export.text_graphs.reading import in_graph
-from seqkeras.runs import save_run
+from seqkeras.runs import RunError, save_run
 from seqkeras.tokenizers import WordTable, from_text_vectorization, word_places
 from tests.arrays import close, randomize
 from tests.seqkeras.tokenizers.texts import random_texts
@@ -59,6 +61,56 @@ def test_a_classifier_of_vectorized_texts_answers_as_keras_does(vectorization, t
     with pytest.raises(ValueError, match="has no token"):
         classify("...")
     assert "Text of at most 7 words." in (tmp_path / "bundle" / "README.md").read_text()
+
+
+def functional(vectorization, network):
+    text = keras.Input((), dtype="string")
+    return keras.Model(text, network(vectorization(text)))
+
+
+def sequential(vectorization, network):
+    model = keras.Sequential([vectorization, *network.layers[1:]])
+    model(tf.constant(TEXTS))
+    return model
+
+
+@pytest.mark.parametrize("make", [functional, pytest.param(sequential, marks=pytest.mark.long)])
+def test_a_model_that_begins_with_strings_is_refused_with_the_calls_that_save_it(
+    make, vectorization, tmp_path
+):
+    own = layers.TextVectorization(vocabulary=vectorization.get_vocabulary()[2:])
+    model = make(own, network(own.vocabulary_size(), len(LABELS)))
+
+    def save(model, tokenizers):
+        examples = [{"input": text} for text in TEXTS]
+        limits, settings = {"source_length": 7}, {"labels": LABELS}
+        save_run(
+            tmp_path / "run", model, "Classify", examples, limits, tokenizers, settings=settings
+        )
+
+    with pytest.raises(RunError) as caught:
+        save(model, None)
+    said = re.search(
+        r"run: the model begins with strings: save what is behind its TextVectorization, (.*), and "
+        r"give tokenizers=(.*) of seqkeras.tokenizers\.$",
+        str(caught.value),
+    )
+    names = {"keras": keras, "model": model, "from_text_vectorization": from_text_vectorization}
+    save(*(eval(part, names) for part in said.groups()))
+    export(tmp_path / "run", tmp_path / "bundle")
+    expected = keras.ops.softmax(model(tf.constant(TEXTS))).numpy()
+    for row, answer in zip(expected, serving.load(tmp_path / "bundle")(TEXTS), strict=True):
+        scores = np.array([answer.scores[label] for label in LABELS])
+        close(scores, row, rtol=1e-4, atol=1e-5)
+
+
+def test_a_model_that_begins_with_strings_by_another_way_is_refused(tmp_path):
+    text = keras.Input((), dtype="string")
+    ids = layers.Hashing(11)(text)
+    model = keras.Model(text, layers.Dense(3)(layers.Embedding(11, 5)(ids)))
+    message = "the model begins with strings: save what reads token ids behind its tokenizer, and"
+    with pytest.raises(RunError, match=message):
+        save_run(tmp_path / "run", model, "Classify", [{"input": "a"}], {"source_length": 7})
 
 
 @pytest.mark.long

@@ -97,6 +97,11 @@ GIVEN = {
 }
 
 
+def test_a_record_of_an_older_version_is_read_by_the_names_of_its_time():
+    record = RunRecord(**FIELDS | {"decoding": {"beam_size": 3}})
+    assert record.parse("run", former_names=True).decoding.num_beams == 3
+
+
 def test_numbers_of_numpy_are_saved_as_they_are(tmp_path):
     save_run(
         tmp_path / "run",
@@ -144,6 +149,11 @@ def test_numbers_of_numpy_are_saved_as_they_are(tmp_path):
         ({"limits": {"source_length": 0}}, "limits.source_length must be at least 1; received 0"),
         ({"decoding": {"length_penalty": "x"}}, "decoding.length_penalty must be a number; rec"),
         ({"decoding": {"num_beams": 0}}, "decoding.num_beams must be at least 1; received 0"),
+        ({"decoding": {"beam_size": 3}}, "decoding.beam_size is unknown; it is called num_beams"),
+        (
+            {"decoding": {"num_beams": 3}},
+            "decoding is for Translate and Generate, which generate text; Forecast generates none",
+        ),
         ({"text_prefix": {"name": "x"}}, "text_prefix.separator is missing"),
         ({"settings": {"labels": object()}}, "settings must be what JSON can hold: received a ob"),
         ({"scores": {"loss": float("nan")}}, "scores must be what JSON can hold"),

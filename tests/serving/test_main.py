@@ -179,6 +179,14 @@ def test_wrong_options_are_refused_before_input_is_read(run):
             "unrecognized arguments: --wrong; an input that begins with - stands behind --; see ",
         ),
         (
+            ["predict", "b", "x", "--beam-size", "3"],
+            "unrecognized arguments: --beam-size.*; it is called --num-beams now; see .* predict ",
+        ),
+        (
+            ["bench", "b", "--beam-size=3"],
+            "unrecognized arguments: --beam-size=3; it is called --num-beams now; see .* bench ",
+        ),
+        (
             ["predict", "b", "--num-beams", "0"],
             "argument --num-beams: expected a whole number from 1; received '0'; see ",
         ),

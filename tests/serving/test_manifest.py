@@ -206,6 +206,13 @@ def test_a_bundle_of_an_older_schema_is_read_by_the_names_of_its_time(bundle, sc
     assert read_manifest(bundle).decoding.num_beams == 5
 
 
+def test_the_names_of_an_older_schema_are_refused_in_a_newer_one(bundle):
+    change(bundle, lambda m: m["decoding"].update(beam_size=m["decoding"].pop("num_beams")))
+    message = "manifest.json: decoding.beam_size is unknown; it is called num_beams now"
+    with refused(bundle, message):
+        read_manifest(bundle)
+
+
 def test_a_field_by_its_old_and_its_new_name_at_once_is_refused(bundle):
     change(bundle, lambda m: m["decoding"].update(beam_size=5, num_beams=2))
     with refused(bundle, "manifest.json: decoding.beam_size is unknown"):
