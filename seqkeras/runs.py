@@ -178,6 +178,102 @@ class Parsed:
             yield "text_prefix must have a separator and values"
 
 
+@dataclasses.dataclass(frozen=True)
+class RunFiles:
+    """What a run folder holds beside its model and scores; `save_run` and the training write it.
+
+    Attributes:
+        record: its `RunRecord`.
+        tokenizers: role -> tokenizer.
+        validation: the real inputs with their targets, as JSON holds them.
+        arrays: name -> array, of the inputs that are arrays.
+    """
+
+    record: RunRecord
+    tokenizers: dict
+    validation: list
+    arrays: dict
+
+    @classmethod
+    def of(
+        cls,
+        where,
+        pipeline,
+        validation,
+        limits,
+        tokenizers=None,
+        task="own",
+        decoding=None,
+        settings=None,
+        text_prefix=None,
+        inputs=None,
+    ):
+        """What the arguments say; they are those of `save_run`.
+
+        Args:
+            where: the run's folder, for errors.
+
+        Raises:
+            RunError: with the reason, if no run can hold them.
+        """
+        tokenizers = tokenizers or {}
+        for role, tokenizer in tokenizers.items():
+            if role not in ROLES:
+                raise RunError(
+                    f"{where}: tokenizers must be named {', '.join(ROLES)}; received {role!r}."
+                )
+            if not hasattr(tokenizer, "to_file"):
+                raise RunError(
+                    f"{where}: tokenizers[{role!r}] must be a tokenizer of seqkeras.tokenizers; "
+                    f"received a {type(tokenizer).__name__}{_way_of(tokenizer)}."
+                )
+        record = RunRecord(
+            task,
+            pipeline,
+            _plain(where, "limits", limits),
+            _plain(where, "decoding", _decoding(pipeline, tokenizers, decoding or {})),
+            _plain(where, "text_prefix", text_prefix),
+            {role: f"tokenizer/{role}.json" for role in tokenizers},
+            _plain(where, "settings", settings or {}),
+            _plain(where, "inputs", inputs),
+        )
+        record.parse(where)
+        arrays = {}
+        validation = _plain(where, "validation", _without_arrays(validation, arrays))
+        if not are_examples(validation):
+            raise RunError(f"{where}: validation must be {EXAMPLES}.")
+        return cls(record, tokenizers, validation, arrays)
+
+    @property
+    def inputs(self):
+        """The real inputs."""
+        return [each["input"] if "input" in each else each["text"] for each in self.validation]
+
+    def write(self, folder, model, scores):
+        """Write every file whole or not at all, and last the record, which says that all are there.
+
+        Args:
+            folder: a `Path` that exists.
+            model: a Keras model that is built.
+            scores: what was measured of it, as JSON can hold it.
+        """
+        self.write_tokenizers(folder)
+        with files.written_aside(folder / MODEL) as aside:
+            model.save(aside)
+        files.write_json(folder / VALIDATION, self.validation)
+        if self.arrays:
+            with files.written_aside(folder / ARRAYS) as aside:
+                np.savez(aside, **self.arrays)
+        files.write_json(folder / SCORES, scores)
+        self.record.write(folder)
+
+    def write_tokenizers(self, folder):
+        (folder / "tokenizer").mkdir(exist_ok=True)
+        for role, path in self.record.tokenizers.items():
+            with files.written_aside(folder / path) as aside:
+                self.tokenizers[role].to_file(aside)
+
+
 def save_run(
     folder,
     model,
@@ -242,56 +338,34 @@ def save_run(
             f"{folder}: the model must be built, or it would be saved without its weights; call it "
             "once, or load them first."
         )
-    for role, tokenizer in (tokenizers or {}).items():
-        if role not in ROLES:
-            raise RunError(
-                f"{folder}: tokenizers must be named {', '.join(ROLES)}; received {role!r}."
-            )
-        if not hasattr(tokenizer, "to_file"):
-            raise RunError(
-                f"{folder}: tokenizers[{role!r}] must be a tokenizer of seqkeras.tokenizers; "
-                f"received a {type(tokenizer).__name__}{_way_of(tokenizer)}."
-            )
-    paths = {role: f"tokenizer/{role}.json" for role in tokenizers or {}}
-    decoding = _decoding(pipeline, tokenizers or {}, decoding or {})
-    record = RunRecord(
-        task,
+    run = RunFiles.of(
+        folder,
         pipeline,
-        _plain(folder, "limits", limits),
-        _plain(folder, "decoding", decoding),
-        _plain(folder, "text_prefix", text_prefix),
-        paths,
-        _plain(folder, "settings", settings or {}),
-        _plain(folder, "inputs", inputs),
+        validation,
+        limits,
+        tokenizers,
+        task=task,
+        decoding=decoding,
+        settings=settings,
+        text_prefix=text_prefix,
+        inputs=inputs,
     )
-    parsed = record.parse(folder)
-    arrays = {}
-    validation = _plain(folder, "validation", _without_arrays(validation, arrays))
-    if not are_examples(validation):
-        raise RunError(f"{folder}: validation must be {EXAMPLES}.")
-    given = [each["input"] if "input" in each else each["text"] for each in validation]
-    tokenizers = tokenizers or {}
-    problems = [*own_problems(pipeline, model, tokenizers, record.decoding, given)]
+    given = run.inputs
+    problems = [*own_problems(pipeline, model, run.tokenizers, run.record.decoding, given)]
     ask_export = check_export and not problems and export_can_be_asked()
     if not ask_export:
-        parts = parsed.limits, parsed.decoding, record.settings
-        problems += run_problems(pipeline, model, tokenizers, *parts, given)
+        parsed = run.record.parse(folder)
+        parts = parsed.limits, parsed.decoding, run.record.settings
+        problems += run_problems(pipeline, model, run.tokenizers, *parts, given)
     _require_none(folder, problems)
     scores = _plain(folder, "scores", scores or {})
     with locked(folder):
         _require_free(folder)
         aside = folder.with_name(f".{folder.name}.partial")
         shutil.rmtree(aside, ignore_errors=True)  # of a process that was killed
-        (aside / "tokenizer").mkdir(parents=True)
+        aside.mkdir(parents=True)
         try:
-            for role, path in paths.items():
-                tokenizers[role].to_file(aside / path)
-            model.save(aside / MODEL)
-            files.write_json(aside / VALIDATION, validation)
-            if arrays:
-                np.savez(aside / ARRAYS, **arrays)
-            files.write_json(aside / SCORES, scores)
-            record.write(aside)
+            run.write(aside, model, scores)
             _require_none(folder, export_problems(aside) if ask_export else ())
             aside.replace(folder)
         finally:

@@ -49,9 +49,12 @@ def _train(arguments, interrupts):
     interrupts.check()
     from tensorflow.errors import ResourceExhaustedError
 
+    from training.options import command
     from training.tasks import TASKS
+    from training.train import train
 
-    group = click.Group("training", commands=TASKS, help="Train a model: options in, a run out.")
+    commands = {name: command(task, train) for name, task in TASKS.items()}
+    group = click.Group("training", commands=commands, help="Train a model: options in, a run out.")
     try:
         group.main(arguments, prog_name="python -m training", standalone_mode=False)
     except ResourceExhaustedError as error:

@@ -76,7 +76,8 @@ class Reseed(keras.callbacks.Callback):
 
 
 class Progress(keras.callbacks.Callback):
-    """A progress bar over all steps, and a line for each look at the validation data.
+    """A progress bar over all steps, and for each look at the validation data a line with the loss,
+    the metrics and the scores.
 
     Args:
         num_steps: of the whole training.
@@ -106,8 +107,9 @@ class Progress(keras.callbacks.Callback):
         before = self.step - self.params["steps"]
         if self.looks * self.step // self.num_steps > self.looks * before // self.num_steps:
             scores = self.validate(self.model) if self.validate else {}
-            parts = [f"{name} {score:.2%}" for name, score in scores.items()]
-            line = ", ".join([f"loss {logs['loss']:.4f}", *parts])
+            measured = [f"{name} {value:.4f}" for name, value in logs.items()]
+            shares = [f"{name} {share:.2%}" for name, share in scores.items()]
+            line = ", ".join([*measured, *shares])
             console.print(f"  step {self.step:,} of {self.num_steps:,}: {line}")
 
     def on_train_end(self, logs=None):

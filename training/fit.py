@@ -4,7 +4,7 @@ import math
 import time
 
 import keras
-import tensorflow as tf
+from keras import ops
 
 from seqkeras.runs import CHECKPOINT, RunError
 from seqkeras.terminal import one_line
@@ -12,7 +12,7 @@ from training.callbacks import Checkpoint, DivergedError, Progress, Reseed, Stop
 from training.console import console
 
 
-def fit(build_model, batches_from, num_steps, options, folder, validate=None):
+def fit(build_model, loss, batches_from, num_steps, options, folder, metrics=(), validate=None):
     """Train a model, from the checkpoint in the folder if there is one.
 
     Adam with a linear warm-up and a cosine decay to zero. Steps, batches and random numbers are
@@ -20,10 +20,12 @@ def fit(build_model, batches_from, num_steps, options, folder, validate=None):
 
     Args:
         build_model: () -> a model that returns logits, built.
-        batches_from: step -> `tf.data.Dataset` of the (inputs, targets) from that step on.
+        loss: of `compile`.
+        batches_from: step -> what `model.fit` takes, the (inputs, targets) from that step on.
         num_steps: of the whole training; at most one more for each checkpoint.
         options: `FitOptions`.
         folder: where the checkpoint lies.
+        metrics: list of Keras metrics, measured on the training batches.
         validate: model -> dictionary of scores between 0 and 1, or None.
 
     Returns:
@@ -34,7 +36,10 @@ def fit(build_model, batches_from, num_steps, options, folder, validate=None):
             checkpoint is kept.
     """
     keras.utils.set_random_seed(options.seed)
-    tf.config.experimental.enable_op_determinism()
+    if keras.backend.backend() == "tensorflow":
+        import tensorflow as tf
+
+        tf.config.experimental.enable_op_determinism()
     epochs = math.ceil(num_steps / options.steps_per_save)
     steps_per_epoch = math.ceil(num_steps / epochs)
     num_steps = epochs * steps_per_epoch
@@ -45,12 +50,11 @@ def fit(build_model, batches_from, num_steps, options, folder, validate=None):
         model = build_model()
         model.compile(
             optimizer=make_optimizer(options, num_steps),
-            loss=keras.losses.SparseCategoricalCrossentropy(
-                from_logits=True, ignore_class=0, reduction="mean_with_sample_weight"
-            ),
+            loss=loss,
+            metrics=list(metrics) or None,
             jit_compile=False,  # measured: slower with XLA; and cuDNN needs it off
         )
-    done = int(model.optimizer.iterations.numpy())
+    done = int(ops.convert_to_numpy(model.optimizer.iterations))
     if done == num_steps:
         return model
     if done:

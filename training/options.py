@@ -5,13 +5,13 @@ The same names, in a JSON object, make a `--config` file; the command line goes 
 
 import dataclasses
 import functools
+import inspect
 import math
 from pathlib import Path
 
 import click
 
 from seqkeras import files
-from seqkeras.locking import locked
 from serving.manifest.fields import parse_fields
 
 MOST = 2**31 - 1  # of a count: more fits no size of a tensor
@@ -20,6 +20,24 @@ MOST = 2**31 - 1  # of a count: more fits no size of a tensor
 def option(default, type, help):
     """A dataclass field that is also an option of the command line."""
     return dataclasses.field(default=default, metadata={"type": type, "help": help})
+
+
+def argument(type, help):
+    """A dataclass field that stands on the command line without a name."""
+    return dataclasses.field(
+        default=None, metadata={"type": type, "help": help, "is_argument": True}
+    )
+
+
+class DataFile(click.ParamType):
+    """The path of a file of the user's; a run goes on only while its content stays the same."""
+
+    name = "file"
+
+    def convert(self, value, parameter, context):
+        if not isinstance(value, str) or not Path(value).is_file():
+            self.fail(f"{value}: no such file.", parameter, context)
+        return value
 
 
 def at_least(minimum):
@@ -53,8 +71,9 @@ class FitOptions:
     steps_per_save: int = option(100, at_least(1), "Steps between two checkpoints.")
 
 
-def command(name, options_class, run):
-    """A click command that builds the options and calls `run(options, folder, overwrite)`."""
+def command(task_class, train):
+    """The click command of a task, which calls `train(task, folder, overwrite)`."""
+    options_class = task_class.options_class
     parameters = [
         click.Option(
             ["--out"],
@@ -69,30 +88,35 @@ def command(name, options_class, run):
             callback=functools.partial(_read_config, options_class),
             is_eager=True,
             expose_value=False,
-            help="JSON object of the options below.",
+            help="JSON object of options, as options.json of a run.",
         ),
-        *[
-            click.Option(
-                ["--" + field.name.replace("_", "-")],
-                type=field.metadata["type"],
-                default=field.default,
-                show_default=not isinstance(field.default, tuple),
-                help=field.metadata["help"],
-            )
-            for field in dataclasses.fields(options_class)
-        ],
+        *map(_parameter, dataclasses.fields(options_class)),
     ]
 
     def callback(out, overwrite, **values):
-        with locked(out):
-            run(options_class(**values), out, overwrite)
+        task = task_class(options_class(**values))
+        task.check()
+        train(task, out, overwrite)
 
+    text = inspect.getdoc(task_class)
     return click.Command(
-        name,
+        task_class.name,
         params=parameters,
         callback=callback,
-        help=run.__doc__,
-        short_help=run.__doc__,
+        help=text,
+        short_help=text.partition("\n")[0],
+    )
+
+
+def _parameter(field):
+    if field.metadata.get("is_argument"):
+        return click.Argument([field.name], type=field.metadata["type"])
+    return click.Option(
+        ["--" + field.name.replace("_", "-")],
+        type=field.metadata["type"],
+        default=field.default,
+        show_default=not isinstance(field.default, tuple),
+        help=field.metadata["help"],
     )
 
 
@@ -107,6 +131,7 @@ def _read_config(options_class, context, parameter, path):
         raise click.BadParameter(f"{path} must hold a JSON object of options.", param=parameter)
     if values.pop("task", context.command.name) != context.command.name:
         raise click.BadParameter(f"{path} holds the options of another task.", param=parameter)
+    values.pop("sha256", None)  # of a run's data
     problems = []
     parse_fields(options_class, values, "", problems)
     if problems:

@@ -1,6 +1,7 @@
 """The life of a run folder: new, begun, finished."""
 
 import dataclasses
+import hashlib
 import json
 import shutil
 
@@ -17,12 +18,38 @@ from seqkeras.runs import (
     VALIDATION,
     RunError,
 )
+from seqkeras.tokenizers import read_tokenizer
+from training.options import DataFile
 
 TOKENIZER = "tokenizer"
 # All that a run writes. The record goes first when a run is removed, so that a killed removal
 # leaves no run that seems finished, and the options never: new ones take their place.
 FILES = (RECORD, CHECKPOINT, MODEL, SCORES, VALIDATION, ARRAYS, ATTENTION_MAP)
 TOKENIZER_FILES = tuple(f"{role}.json" for role in ROLES)
+
+
+def is_finished(folder, task, options, overwrite):
+    """Whether the folder holds a finished run with the same options; nothing is changed.
+
+    Args: as of `open_run`.
+
+    Raises:
+        RunError: if the folder holds another run, or something that is no run.
+    """
+    path = folder / OPTIONS
+    if not _is_begun(folder):
+        return False
+    if not path.is_file():
+        raise RunError(
+            f"{folder}: not empty, and not a run folder ({OPTIONS} is missing); "
+            "choose another --out."
+        )
+    if overwrite:
+        _require_no_stranger(folder)
+    found = _read_options(path)
+    if not overwrite:
+        _require_same(folder, found, _content(task, options))
+    return not overwrite and (folder / RECORD).is_file()
 
 
 def open_run(folder, task, options, overwrite):
@@ -43,42 +70,74 @@ def open_run(folder, task, options, overwrite):
     Raises:
         RunError: if the folder holds another run, or something that is no run.
     """
-    wanted = json.loads(json.dumps({"task": task, **dataclasses.asdict(options)}))
-    path = folder / OPTIONS
-    begun = folder.exists() and any(each.name != _aside(OPTIONS) for each in folder.iterdir())
-    if begun:
-        if not path.is_file():
-            raise RunError(
-                f"{folder}: not empty, and not a run folder ({OPTIONS} is missing); "
-                "choose another --out."
-            )
+    if is_finished(folder, task, options, overwrite):
+        return True
+    if _is_begun(folder):
         if not overwrite:
-            _require_same(folder, _read_options(path), wanted)
-            return (folder / RECORD).is_file()
-        _clear(folder, path)
+            return False
+        _clear(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    files.write_json(path, wanted)
+    files.write_json(folder / OPTIONS, _content(task, options))
     return False
 
 
-def _clear(folder, path):
-    """Remove a run but for its options, and nothing that is not part of one."""
-    if stranger := _stranger(folder):
-        raise RunError(
-            f"{folder}: holds {stranger!r}, which no run writes, so nothing is removed; "
-            "choose another --out."
-        )
-    _read_options(path)
+def kept_tokenizers(folder):
+    """The tokenizers of a run that has a checkpoint, role -> tokenizer; None of one that has none.
+
+    Raises:
+        RunError: if one of them is damaged.
+    """
+    if not (folder / CHECKPOINT).exists():
+        return None
+    found = {}
+    for role in ROLES:
+        path = folder / TOKENIZER / f"{role}.json"
+        if path.exists():
+            try:
+                found[role] = read_tokenizer(path)
+            except (OSError, ValueError) as error:
+                raise RunError(
+                    f"{path}: damaged ({error}); begin again with --overwrite."
+                ) from error
+    return found
+
+
+def _is_begun(folder):
+    return folder.exists() and any(path.name != _aside(OPTIONS) for path in folder.iterdir())
+
+
+def _content(task, options):
+    """The content of options.json: the task, its options, and the digests of the user's files."""
+    content = {"task": task, **dataclasses.asdict(options)}
+    digests = {}
+    for field in dataclasses.fields(options):
+        path = content[field.name]
+        if path is not None and isinstance(field.metadata.get("type"), DataFile):
+            with open(path, "rb") as file:
+                digests[path] = hashlib.file_digest(file, "sha256").hexdigest()
+    return json.loads(json.dumps(content | ({"sha256": digests} if digests else {})))
+
+
+def _clear(folder):
+    """Remove a run but for its options."""
     for name in (*FILES, *map(_aside, (OPTIONS, *FILES))):
         (folder / name).unlink(missing_ok=True)
     if (folder / TOKENIZER).is_dir():
         shutil.rmtree(folder / TOKENIZER)
 
 
+def _require_no_stranger(folder):
+    if stranger := _stranger(folder):
+        raise RunError(
+            f"{folder}: holds {stranger!r}, which no run writes, so nothing is removed; "
+            "choose another --out."
+        )
+
+
 def _stranger(folder):
     """The first path in a folder that no run writes, or None; hidden ones too."""
     known = {*FILES, OPTIONS, *map(_aside, (OPTIONS, *FILES))}
-    known |= {f"{TOKENIZER}/{name}" for name in TOKENIZER_FILES}
+    known |= {f"{TOKENIZER}/{name}" for name in (*TOKENIZER_FILES, *map(_aside, TOKENIZER_FILES))}
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
         if path.is_dir() and not path.is_symlink():
@@ -105,7 +164,13 @@ def _read_options(path):
 
 
 def _require_same(folder, found, wanted):
-    names = [name for name in wanted | found if found.get(name) != wanted.get(name)]
+    differing = {name for name in wanted | found if found.get(name) != wanted.get(name)}
+    if differing == {"sha256"}:
+        raise RunError(
+            f"{folder}: began with another content of {' or '.join(wanted['sha256'])}; choose "
+            "another --out, or replace the run with --overwrite."
+        )
+    names = [name for name in wanted | found if name in differing - {"sha256"}]
     if names:
         differences = ", ".join(
             f"{name} is {found.get(name)!r} there and {wanted.get(name)!r} here" for name in names

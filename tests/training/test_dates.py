@@ -218,7 +218,7 @@ def test_options_that_no_run_wrote_make_no_run(tmp_path, capsys):
 def test_a_damaged_checkpoint_is_refused(tmp_path, capsys):
     folder = tmp_path / "run"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dates, "fit", lambda *args, **kwargs: 1 / 0)
+        patch.setattr("training.train.fit", lambda *args, **kwargs: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             main(["dates", "--out", str(folder), *TINY])
     (folder / "checkpoint.keras").write_bytes(b"PK")
@@ -296,7 +296,7 @@ def test_ctrl_c_says_how_to_go_on(tmp_path, monkeypatch, capsys):
     def interrupted(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(dates, "fit", interrupted)
+    monkeypatch.setattr("training.train.fit", interrupted)
     assert main(["dates", "--out", str(tmp_path / "run"), *TINY]) == 130
     assert capsys.readouterr().err.strip() == (
         "training: stopped; the same command, without --overwrite, goes on from the last checkpoint"

@@ -6,10 +6,11 @@ import keras
 import pytest
 
 from seqkeras.data.dates import ANSWERS, LOCALES
+from seqkeras.runs import RunFiles, RunRecord
 from seqkeras.tokenizers import CharacterTable
 from tests.conftest import run_python
 from tests.training.dates_as_written import DATES_AS_WRITTEN
-from training.tasks.dates import _Translator
+from training.answering import answerer
 
 
 def test_the_list_is_of_known_locales_and_answers():
@@ -23,11 +24,13 @@ def test_nearly_all_dates_that_people_wrote_are_read(tmp_path):
     finished = run_python("-m", "training", "dates", "--out", tmp_path / "dates")
     assert finished.returncode == 0, finished.stderr
     model = keras.models.load_model(tmp_path / "dates/model.keras")
-    tables = (
-        CharacterTable.from_file(tmp_path / f"dates/tokenizer/{role}.json")
-        for role in ("source", "target")
-    )
+    record = RunRecord.read(tmp_path / "dates")
+    tables = {
+        role: CharacterTable.from_file(tmp_path / "dates" / path)
+        for role, path in record.tokenizers.items()
+    }
     texts, expected = zip(*DATES_AS_WRITTEN)
-    answers, _ = _Translator(*tables)(model, texts)
-    wrong = [each for each in zip(texts, answers, expected) if each[1] != each[2]]
+    answers = answerer(RunFiles(record, tables, [], {}))(model, texts)
+    found = zip(texts, [answer.text for answer in answers], expected)
+    wrong = [each for each in found if each[1] != each[2]]
     assert len(wrong) <= 4, wrong

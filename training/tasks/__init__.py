@@ -1,6 +1,5 @@
 """The tasks of `python -m training`, one file each."""
 
-from training.options import command
-from training.tasks import dates
+from training.tasks.dates import Dates
 
-TASKS = {"dates": command("dates", dates.DatesOptions, dates.run)}
+TASKS = {task.name: task for task in (Dates,)}

@@ -7,38 +7,24 @@ the search, which the bundle keeps, allows no other answer.
 
 import collections
 import dataclasses
-import shlex
 import time
 
 import click
+import keras
 import numpy as np
-import tensorflow as tf
 from keras import ops
 from rich.table import Table
 
-from seqkeras import files
 from seqkeras.analysis.attention_maps import AttentionMap, plot_attention_maps
 from seqkeras.data import dates
-from seqkeras.data.batching import BucketedBatches
+from seqkeras.data.batches import Sequences
 from seqkeras.data.dates_in_text import NONE
-from seqkeras.decoding import Constraint, greedy, in_batches
 from seqkeras.metrics import area_under_risk_coverage
 from seqkeras.models import RNNSeq2Seq
-from seqkeras.runs import (
-    ATTENTION_MAP,
-    CHECKPOINT,
-    MODEL,
-    SCORES,
-    TOKENIZERS,
-    VALIDATION,
-    RunRecord,
-)
-from seqkeras.terminal import one_line
-from seqkeras.tokenizers import BOS, EOS, PAD, CharacterTable, pad
-from training.console import console, progress_bar
-from training.fit import fit
+from seqkeras.tokenizers import BOS, EOS, CharacterTable, pad
+from training.console import console
 from training.options import FRACTION, FitOptions, Number, at_least, option
-from training.run import open_run
+from training.task import Task
 
 TARGET_LENGTH = 11  # ten characters and <eos>
 SOURCE_LENGTH = 128  # room beyond the longest text of training
@@ -88,182 +74,108 @@ class DatesOptions(FitOptions):
     )
 
 
-def run(options, folder, overwrite=False):
+class Dates(Task):
     """Dates people write, in 28 locales, to ISO dates of 1950 to 2049; others are none."""
-    if options.examples < options.batch_size:
-        raise click.UsageError(
-            f"--examples must be at least --batch-size, {options.batch_size}; "
-            f"received {options.examples}."
-        )
-    if open_run(folder, "dates", options, overwrite):
-        console.print(
-            one_line(f"{folder}: finished already, with these options; see {folder / SCORES}")
-        )
-        return
-    source = CharacterTable.learn(dates.characters())
-    target = CharacterTable.learn(["0123456789-", NONE])
-    (folder / "tokenizer").mkdir(exist_ok=True)
-    source.to_file(folder / TOKENIZERS["source"])
-    target.to_file(folder / TOKENIZERS["target"])
-    translate = _Translator(source, target)
 
-    began = time.monotonic()
-    train = dates.sample(
-        "train", options.examples, options.seed, options.noisy, options.locales, options.in_text
-    )
-    validation = dates.sample(
-        "validation", VALIDATION_EXAMPLES, options.seed, 0.5, options.locales, in_text=0.5
-    )
-    console.print(
-        f"dates: {len(train):,} training examples in {len(options.locales)} locales, "
-        f"made in {time.monotonic() - began:.0f} s"
-    )
-    batches = _Batches(train, source, target, options)
-    model = fit(
-        lambda: _build_model(options, source, target),
-        batches.dataset_from,
-        options.passes * batches.buckets.batches_per_pass,
-        options,
-        folder,
-        validate=lambda model: {
-            "validation dates right": _share_right(model, validation, translate)
-        },
-    )
+    name = "dates"
+    options_class = DatesOptions
 
-    scores = _evaluate(model, options, translate)
-    files.write_json(folder / SCORES, scores)
-    _draw_attention(model, source, target, options, folder / ATTENTION_MAP)
-    files.write_json(
-        folder / VALIDATION,
-        [{"text": example.text, "target": example.target} for example in validation],
-    )
-    with files.written_aside(folder / MODEL) as aside:
-        model.save(aside, include_optimizer=False)
-    _record(options).write(folder)
-    (folder / CHECKPOINT).unlink(missing_ok=True)
-    console.print(_table(scores))
-    console.print(
-        f"{one_line(folder)}: {MODEL}, {SCORES} and {ATTENTION_MAP} are there; right are "
-        f"{', '.join(f'{scores[kind]:.2%} {kind}' for kind in KINDS)}"
-    )
-    command = shlex.join([str(folder), f"bundles/{folder.name}"])
-    console.print(f"next: python -m export {one_line(command)}")
-
-
-def _build_model(options, source, target):
-    model = RNNSeq2Seq(
-        source_vocab_size=len(source),
-        target_vocab_size=len(target),
-        embedding_dim=options.embedding_dim,
-        units=options.units,
-        decoder_units=options.decoder_units,
-        cell=options.cell,
-        dropout=options.dropout,
-    )
-    model.build(None)
-    return model
-
-
-class _Batches:
-    """The training examples as token ids, in batches of like length."""
-
-    def __init__(self, examples, source, target, options):
-        self.token_ids, self.lengths = pad([source.encode(example.text) for example in examples])
-        targets = [[BOS, *target.encode(example.target), EOS] for example in examples]
-        self.targets, _ = pad([*targets, [PAD] * (TARGET_LENGTH + 1)])  # the last one as wide
-        self.buckets = BucketedBatches(self.lengths, options.batch_size, options.seed)
-
-    def dataset_from(self, step):
-        """`tf.data.Dataset` of (inputs, targets) from a step on, without end."""
-        rows = self.buckets.batch_size
-        inputs = {
-            "token_ids": tf.TensorSpec((rows, None), tf.int64),
-            "lengths": tf.TensorSpec((rows,), tf.int64),
-            "target_ids": tf.TensorSpec((rows, TARGET_LENGTH), tf.int64),
-        }
-        targets = tf.TensorSpec((rows, TARGET_LENGTH), tf.int64)
-        return tf.data.Dataset.from_generator(
-            lambda: map(self._batch, self.buckets.from_step(step)),
-            output_signature=(inputs, targets),
-        ).prefetch(2)
-
-    def _batch(self, rows):
-        lengths, targets = self.lengths[rows], self.targets[rows]
-        inputs = {
-            "token_ids": self.token_ids[rows, : lengths.max()],
-            "lengths": lengths,
-            "target_ids": targets[:, :-1],
-        }
-        return inputs, targets[:, 1:]
-
-
-class _Translator:
-    """The greedy answers of a Keras model to texts, constrained; its graph is traced once."""
-
-    def __init__(self, source, target):
-        self.source, self.target = source, target
-        self.constraint = Constraint.of_regex(dates.ANSWERS, target, EOS)
-        self.model = None
-
-    def __call__(self, model, texts, advance=None):
-        """Return the answers and their scores."""
-        if model is not self.model:
-            self.model, self.decode = model, self._trace(model)
-        rows = [self.source.encode(text) for text in texts]
-        token_ids, scores = in_batches(self.decode, rows, pad, advance=advance)
-        return [self.target.decode(row) for row in token_ids], scores
-
-    def _trace(self, model):
-        rows, lengths = tf.TensorSpec((None, None), tf.int64), tf.TensorSpec((None,), tf.int64)
-
-        @tf.function(input_signature=[rows, lengths])
-        def decode(token_ids, lengths):
-            token_ids, _, scores = greedy(
-                model.step,
-                model.encode(token_ids, lengths),
-                start_id=BOS,
-                end_id=EOS,
-                max_length=TARGET_LENGTH,
-                constraint=self.constraint,
+    def check(self):
+        if self.options.examples < self.options.batch_size:
+            raise click.UsageError(
+                f"--examples must be at least --batch-size, {self.options.batch_size}; "
+                f"received {self.options.examples}."
             )
-            return token_ids, scores
 
-        return decode
+    def read(self):
+        began, options = time.monotonic(), self.options
+        train = dates.sample(
+            "train", options.examples, options.seed, options.noisy, options.locales, options.in_text
+        )
+        validation = dates.sample(
+            "validation", VALIDATION_EXAMPLES, options.seed, 0.5, options.locales, in_text=0.5
+        )
+        console.print(
+            f"dates: {len(train):,} training examples in {len(options.locales)} locales, "
+            f"made in {time.monotonic() - began:.0f} s"
+        )
+        return train, validation
 
+    def tokenizers(self, examples):
+        return {
+            "source": CharacterTable.learn(dates.characters()),
+            "target": CharacterTable.learn(["0123456789-", NONE]),
+        }
 
-def _share_right(model, examples, translate):
-    answers, _ = translate(model, [example.text for example in examples])
-    return float(np.mean([a == e.target for a, e in zip(answers, examples, strict=True)]))
+    def record(self, examples):
+        return {
+            "pipeline": "Translate",
+            "limits": {"source_length": SOURCE_LENGTH, "target_length": TARGET_LENGTH},
+            "decoding": {"num_beams": 1, "length_penalty": 0.0, "regex": dates.ANSWERS},
+            "text_prefix": {
+                "name": "locale",
+                "separator": "|",
+                "values": sorted(self.options.locales),
+            },
+        }
 
+    def arrays(self, examples, run):
+        source, target = run.tokenizers["source"], run.tokenizers["target"]
+        texts = Sequences([source.encode(example.text) for example in examples])
+        targets = [[BOS, *target.encode(example.target), EOS] for example in examples]
+        inputs = {
+            "token_ids": texts,
+            "lengths": texts.lengths,
+            "target_ids": Sequences([row[:TARGET_LENGTH] for row in targets], TARGET_LENGTH),
+        }
+        return inputs, Sequences([row[1:] for row in targets], TARGET_LENGTH), texts.lengths
 
-def _evaluate(model, options, translate):
-    """Exact match on test texts of each kind: over all, per locale, per noise; and the AURC.
+    def model(self, run):
+        model = RNNSeq2Seq(
+            source_vocab_size=len(run.tokenizers["source"]),
+            target_vocab_size=len(run.tokenizers["target"]),
+            embedding_dim=self.options.embedding_dim,
+            units=self.options.units,
+            decoder_units=self.options.decoder_units,
+            cell=self.options.cell,
+            dropout=self.options.dropout,
+        )
+        model.build(None)
+        return model
 
-    The area under the risk-coverage curve says how well the scores rank right above wrong.
-    """
-    count = options.test_examples * len(options.locales)
-    scores = {"examples": count}
-    by_locale, aurc = {locale: {} for locale in options.locales}, {}
-    with progress_bar() as bar:
+    def loss(self):
+        return keras.losses.SparseCategoricalCrossentropy(
+            from_logits=True, ignore_class=0, reduction="mean_with_sample_weight"
+        )
+
+    def validation_scores(self, examples, answers):
+        return {"validation dates right": float(np.mean(_right(examples, answers)))}
+
+    def tests(self, validation):
+        options = self.options
+        count = options.test_examples * len(options.locales)
         for kind, shares in KINDS.items():
             examples = dates.sample("test", count, options.seed, locales=options.locales, **shares)
-            task = bar.add_task(f"scoring test dates {kind}", total=count)
-            answers, sure = translate(
-                model,
-                [example.text for example in examples],
-                advance=lambda rows, task=task: bar.advance(task, rows),
-            )
+            yield f"test dates {kind}", examples
+
+    def scores(self, answered):
+        """Exact match of each kind: over all, per locale, per noise; and the AURC.
+
+        The area under the risk-coverage curve says how well the scores rank right above wrong.
+        """
+        scores, by_locale, aurc = {}, {locale: {} for locale in self.options.locales}, {}
+        for kind, (examples, answers) in zip(KINDS, answered.values(), strict=True):
+            scores["examples"] = len(examples)
             right = collections.defaultdict(list)
-            for answer, example in zip(answers, examples, strict=True):
-                for group in (
-                    "all",
-                    example.locale,
-                    *[f"noise {each}" for each in example.noise],
-                ):
-                    right[group].append(answer == example.target)
+            for example, is_right in zip(examples, _right(examples, answers), strict=True):
+                noise = [f"noise {name}" for name in example.noise]
+                for group in ("all", example.locale, *noise):
+                    right[group].append(is_right)
             scores[kind] = float(np.mean(right["all"]))
-            aurc[kind] = area_under_risk_coverage(sure, right["all"])
-            for locale in options.locales:
+            aurc[kind] = area_under_risk_coverage(
+                [answer.score for answer in answers], right["all"]
+            )
+            for locale in self.options.locales:
                 by_locale[locale][kind] = float(np.mean(right[locale]))
             if any(example.noise for example in examples):
                 name = "by_noise" if kind == "noisy" else "by_writing"
@@ -272,42 +184,40 @@ def _evaluate(model, options, translate):
                     for group in sorted(right)
                     if group.startswith("noise ")
                 }
-    return scores | {"aurc": aurc, "by_locale": by_locale}
+        return scores | {"aurc": aurc, "by_locale": by_locale}
+
+    def draw(self, model, run, path):
+        """Where the decoder looks, for one unseen date in full in each of a few locales."""
+        source, target = run.tokenizers["source"], run.tokenizers["target"]
+        known = self.options.locales
+        locales = [name for name in MAPPED_LOCALES if name in known] or known[:1]
+        maps = []
+        for locale, day in zip(locales, dates.days("test")[:: len(dates.days("test")) // 6]):
+            example = dates.clean_example(day, locale, "full")
+            state = model.encode(*pad([source.encode(example.text)]))
+            rows = []
+            for token in [BOS, *target.encode(example.target)[:-1]]:
+                (_, weights), state = model.step(np.array([[token]]), state)
+                rows.append(ops.convert_to_numpy(weights)[0, 0])
+            maps.append(AttentionMap(example.text, example.target, np.stack(rows)))
+        plot_attention_maps(maps, path)
+
+    def table(self, scores):
+        title = f"dates right, of {scores['examples']:,} clean, noisy and in text each"
+        table = Table(title=title)
+        table.add_column("locale")
+        for kind in KINDS:
+            table.add_column(kind, justify="right")
+        for locale, right in scores["by_locale"].items():
+            table.add_row(locale, *(f"{right[kind]:.1%}" for kind in KINDS))
+        table.add_section()
+        table.add_row("all", *(f"{scores[kind]:.2%}" for kind in KINDS))
+        table.add_row("AURC", *(f"{scores['aurc'][kind]:.5f}" for kind in KINDS))
+        return table
+
+    def summary(self, scores):
+        return f"right are {', '.join(f'{scores[kind]:.2%} {kind}' for kind in KINDS)}"
 
 
-def _table(scores):
-    table = Table(title=f"dates right, of {scores['examples']:,} clean, noisy and in text each")
-    table.add_column("locale")
-    for kind in KINDS:
-        table.add_column(kind, justify="right")
-    for locale, right in scores["by_locale"].items():
-        table.add_row(locale, *(f"{right[kind]:.1%}" for kind in KINDS))
-    table.add_section()
-    table.add_row("all", *(f"{scores[kind]:.2%}" for kind in KINDS))
-    table.add_row("AURC", *(f"{scores['aurc'][kind]:.5f}" for kind in KINDS))
-    return table
-
-
-def _draw_attention(model, source, target, options, path):
-    """A PNG of where the decoder looks, for one unseen date in full in each of a few locales."""
-    locales = [each for each in MAPPED_LOCALES if each in options.locales] or options.locales[:1]
-    maps = []
-    for locale, day in zip(locales, dates.days("test")[:: len(dates.days("test")) // 6]):
-        example = dates.clean_example(day, locale, "full")
-        state = model.encode(*pad([source.encode(example.text)]))
-        rows = []
-        for token in [BOS, *target.encode(example.target)[:-1]]:
-            (_, weights), state = model.step(np.array([[token]]), state)
-            rows.append(ops.convert_to_numpy(weights)[0, 0])
-        maps.append(AttentionMap(example.text, example.target, np.stack(rows)))
-    plot_attention_maps(maps, path)
-
-
-def _record(options):
-    return RunRecord(
-        task="dates",
-        pipeline="Translate",
-        limits={"source_length": SOURCE_LENGTH, "target_length": TARGET_LENGTH},
-        decoding={"num_beams": 1, "length_penalty": 0.0, "regex": dates.ANSWERS},
-        text_prefix={"name": "locale", "separator": "|", "values": sorted(options.locales)},
-    )
+def _right(examples, answers):
+    return [a.text == e.target for a, e in zip(answers, examples, strict=True)]

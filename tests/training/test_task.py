@@ -1,0 +1,221 @@
+"""A task of one file is trained, goes on, is measured and leaves what export takes."""
+
+import contextlib
+import dataclasses
+import io
+import json
+import os
+import subprocess
+import sys
+from typing import NamedTuple
+
+import keras
+import numpy as np
+import pytest
+
+from export.refusals import refusals_of
+from seqkeras.data.batches import Sequences
+from seqkeras.decoding import beam
+from seqkeras.metrics import TokenAccuracy
+from seqkeras.models import RNNSeq2Seq
+from seqkeras.runs import RunError, RunFiles, RunRecord
+from seqkeras.tokenizers import BOS, EOS, CharacterTable, pad, read_tokenizer
+from tests.conftest import CHECKOUT
+from training.answering import answerer
+from training.options import FitOptions, at_least, option
+from training.task import Task
+from training.train import train
+
+KILLED = """
+import os
+from pathlib import Path
+
+from tests.training.test_task import Mirror, MirrorOptions, train
+from training.callbacks import Checkpoint
+
+saved = Checkpoint.on_epoch_end
+
+
+def die(self, epoch, logs=None):
+    saved(self, epoch, logs)
+    os._exit(9)
+
+
+Checkpoint.on_epoch_end = die
+train(Mirror(MirrorOptions(batch_size=7, passes=1, steps_per_save=3)), Path({folder!r}))
+"""
+
+
+class Example(NamedTuple):
+    text: str
+    target: str
+
+
+@dataclasses.dataclass(frozen=True)
+class MirrorOptions(FitOptions):
+    units: int = option(11, at_least(1), "Of both sides.")
+
+
+class Mirror(Task):
+    """Words, letter by letter from behind."""
+
+    name = "mirror"
+    options_class = MirrorOptions
+
+    def read(self):
+        rng = np.random.default_rng(0)
+        words = ["".join(rng.choice(list("abc"), length)) for length in rng.integers(2, 6, 53)]
+        examples = [Example(word, word[::-1]) for word in words]
+        return examples[:42], examples[42:]
+
+    def tokenizers(self, examples):
+        table = CharacterTable.learn(example.text for example in examples)
+        return {"source": table, "target": table}
+
+    def record(self, examples):
+        return {"pipeline": "Translate", "limits": {"source_length": 5, "target_length": 6}}
+
+    def arrays(self, examples, run):
+        texts = Sequences([run.tokenizers["source"].encode(each.text) for each in examples])
+        targets = [run.tokenizers["target"].encode(each.target) for each in examples]
+        inputs = {
+            "token_ids": texts,
+            "lengths": texts.lengths,
+            "target_ids": Sequences([[BOS, *row] for row in targets]),
+        }
+        return inputs, Sequences([[*row, EOS] for row in targets]), texts.lengths
+
+    def model(self, run):
+        size = len(run.tokenizers["source"])
+        model = RNNSeq2Seq(size, size, 5, self.options.units, decoder_units=13, dropout=0.1)
+        model.build(None)
+        return model
+
+    def loss(self):
+        return keras.losses.SparseCategoricalCrossentropy(from_logits=True, ignore_class=0)
+
+    def metrics(self):
+        return [TokenAccuracy()]
+
+    def validation_scores(self, examples, answers):
+        return {"words right": self._share(examples, answers)}
+
+    def scores(self, answered):
+        return {name: self._share(*both) for name, both in answered.items()}
+
+    def summary(self, scores):
+        return f"right are {scores['validation']:.0%}"
+
+    @staticmethod
+    def _share(examples, answers):
+        return float(np.mean([a.text == e.target for a, e in zip(answers, examples, strict=True)]))
+
+
+def mirror(**options):
+    return Mirror(MirrorOptions(batch_size=7, passes=1, steps_per_save=3, **options))
+
+
+@pytest.fixture(scope="module")
+def run_and_lines(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs") / "mirror"
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        train(mirror(), folder)
+    return folder, printed.getvalue().splitlines()
+
+
+@pytest.fixture(scope="module")
+def run(run_and_lines):
+    return run_and_lines[0]
+
+
+def test_a_run_of_a_task_holds_what_export_takes(run):
+    names = {path.name for path in run.iterdir()}
+    expected = "model.keras options.json run.json scores.json tokenizer validation.json"
+    assert names == set(expected.split())
+    assert refusals_of(run) == []
+
+
+def test_what_a_task_says_stands_in_the_run(run):
+    record = json.loads((run / "run.json").read_text())
+    assert record["task"] == "mirror"
+    assert (record["decoding"]["start_id"], record["decoding"]["end_id"]) == (BOS, EOS)
+    assert json.loads((run / "options.json").read_text())["units"] == 11
+    assert json.loads((run / "scores.json").read_text()).keys() == {"validation"}
+    [first, *_] = json.loads((run / "validation.json").read_text())
+    assert first["target"] == first["text"][::-1]
+
+
+def test_the_lines_show_metrics_and_validation_scores_and_what_to_do_next(run_and_lines):
+    folder, (*steps, made, following) = run_and_lines
+    assert any("token_accuracy 0." in line and "words right" in line for line in steps)
+    assert made.startswith(f"{folder}: model.keras and scores.json are there; right are ")
+    assert following == f"next: python -m export {folder} bundles/mirror"
+
+
+def test_it_answers_by_the_beams_that_the_record_asks_for(run):
+    record = RunRecord.read(run)
+    table = read_tokenizer(run / "tokenizer/source.json")
+    tokenizers = {"source": table, "target": table}
+    decoding = record.decoding | {"num_beams": 3, "length_penalty": 0.6}
+    beams = RunFiles(dataclasses.replace(record, decoding=decoding), tokenizers, [], {})
+    model, texts = keras.models.load_model(run / "model.keras"), ["abc", "ca"]
+    token_ids, _, scores = beam(
+        model.step,
+        model.encode(*pad([table.encode(text) for text in texts])),
+        num_beams=3,
+        length_penalty=0.6,
+        start_id=BOS,
+        end_id=EOS,
+        max_length=6,
+    )
+    answers = answerer(beams)(model, texts)
+    assert [answer.text for answer in answers] == [table.decode(row) for row in token_ids[:, 0]]
+    np.testing.assert_allclose([answer.score for answer in answers], scores[:, 0], rtol=1e-5)
+
+
+def test_a_pipeline_without_answers_in_training_is_refused(run):
+    record = dataclasses.replace(RunRecord.read(run), pipeline="Tag")
+    message = "pipeline must be .*Translate; received 'Tag'"
+    with pytest.raises(ValueError, match=message):
+        answerer(RunFiles(record, {}, [], {}))
+
+
+def test_a_killed_training_goes_on_and_ends_with_the_same_weights(run, tmp_path):
+    folder = tmp_path / "killed"
+    killed = subprocess.run(
+        [sys.executable, "-c", KILLED.format(folder=str(folder))],
+        cwd=CHECKOUT,
+        env=os.environ,
+        capture_output=True,
+        text=True,
+    )
+    assert killed.returncode == 9, killed.stderr
+    assert (folder / "checkpoint.keras").exists()
+    train(mirror(), folder)
+    one, other = (keras.models.load_model(each / "model.keras") for each in (run, folder))
+    for weight, expected in zip(other.weights, one.weights, strict=True):
+        np.testing.assert_array_equal(weight, expected)
+
+
+def test_what_can_not_be_read_leaves_an_older_run_as_it_is(run, tmp_path):
+    class Unreadable(Mirror):
+        def read(self):
+            raise RunError("words.txt: is empty")
+
+    before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+    for folder, overwrite in ((run, True), (tmp_path / "new", False)):
+        with pytest.raises(RunError, match="words.txt: is empty"):
+            train(Unreadable(MirrorOptions(seed=5)), folder, overwrite)
+    assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_damaged_tokenizer_beside_a_checkpoint_is_refused(run, tmp_path):
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / "options.json").write_bytes((run / "options.json").read_bytes())
+    (folder / "checkpoint.keras").write_bytes(b"")
+    (folder / "tokenizer").mkdir()
+    (folder / "tokenizer/source.json").write_text("{")
+    with pytest.raises(RunError, match="source.json: damaged .*; begin again with --overwrite"):
+        train(mirror(), folder)

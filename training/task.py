@@ -1,0 +1,98 @@
+"""What a task tells the training; `training.train` does the rest."""
+
+import abc
+
+
+class Task(abc.ABC):
+    """Base of the tasks: a subclass says what is read, trained, measured and served.
+
+        read -> tokenizers -> record -> arrays -> model, loss, metrics -> scores -> report
+
+    The methods are called in this order. An example is an object with a `text`, as the pipeline
+    takes it, and a `target`. A `run` is a `seqkeras.runs.RunFiles`: its `record` and `tokenizers`
+    are all that training and serving share. The docstring of a subclass is the help of its command;
+    the first line stands in the list of all.
+
+    Args:
+        options: an `options_class`.
+
+    Attributes:
+        name: of the command, and of the task in options.json and run.json.
+        options_class: a dataclass of `training.options`, a `FitOptions`.
+    """
+
+    name: str
+    options_class: type
+
+    def __init__(self, options):
+        self.options = options
+
+    def check(self):
+        """Raise a `click.UsageError` for options that do not go together; nothing is read yet."""
+        return None
+
+    @abc.abstractmethod
+    def read(self):
+        """Two lists of examples: of training, and of validation.
+
+        Nothing is written yet: what can not be read is a `RunError` here.
+        """
+
+    @abc.abstractmethod
+    def tokenizers(self, examples):
+        """Role -> tokenizer, learned on training examples."""
+
+    @abc.abstractmethod
+    def record(self, examples):
+        """What run.json says: a dictionary of `save_run`'s pipeline, limits, decoding, settings,
+        text_prefix and inputs, as far as the pipeline needs them."""
+
+    @abc.abstractmethod
+    def arrays(self, examples, run):
+        """The inputs and targets of examples, as `seqkeras.data.batches.Batches` takes them, and
+        (examples,) lengths: rows of about one length share a batch."""
+
+    @abc.abstractmethod
+    def model(self, run):
+        """A new Keras model that is built."""
+
+    @abc.abstractmethod
+    def loss(self):
+        """The loss of `compile`."""
+
+    def metrics(self):
+        """A list of Keras metrics, measured on the training batches."""
+        return []
+
+    @abc.abstractmethod
+    def validation_scores(self, examples, answers):
+        """Name -> share from 0 to 1, of validation examples and their answers while it trains.
+
+        Args:
+            answers: as the pipeline gives them, of `serving.results`.
+        """
+
+    def tests(self, validation):
+        """Yields (name, list of examples), what the trained model is scored on: the validation
+        examples, unless a task has others."""
+        yield "validation", validation
+
+    @abc.abstractmethod
+    def scores(self, answered):
+        """The content of scores.json.
+
+        Args:
+            answered: name -> (examples, answers) of every test.
+        """
+
+    def draw(self, model, run, path):
+        """Draw the model's attention into a PNG, if the task has one to show."""
+        return None
+
+    def table(self, scores):
+        """The scores as a `rich.table.Table`, or None."""
+        return None
+
+    @abc.abstractmethod
+    def summary(self, scores):
+        """The scores in a few words, for the last line."""

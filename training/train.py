@@ -1,0 +1,120 @@
+"""A training from its options to a run that export takes."""
+
+import dataclasses
+import shlex
+
+from seqkeras.data.batches import Batches
+from seqkeras.data.batching import BucketedBatches
+from seqkeras.locking import locked
+from seqkeras.runs import ATTENTION_MAP, CHECKPOINT, MODEL, SCORES, RunError, RunFiles
+from seqkeras.terminal import one_line
+from training.answering import answerer
+from training.console import console, progress_bar
+from training.fit import fit
+from training.run import is_finished, kept_tokenizers, open_run
+
+
+def train(task, folder, overwrite=False):
+    """Train a task, or go on where an earlier process stopped; a finished run is left alone.
+
+    What can not be trained is refused before anything is written.
+
+    Args:
+        task: a `training.task.Task`.
+        folder: a `Path`, the run's.
+        overwrite: remove what an earlier run left.
+
+    Raises:
+        InUseError: if another process writes the folder.
+        RunError: if the folder holds something else, or the training fails.
+    """
+    with locked(folder):
+        _train(task, folder, overwrite)
+
+
+def _train(task, folder, overwrite):
+    if is_finished(folder, task.name, task.options, overwrite):
+        console.print(
+            one_line(f"{folder}: finished already, with these options; see {folder / SCORES}")
+        )
+        return
+    examples, validation = task.read()
+    tokenizers = None if overwrite else kept_tokenizers(folder)
+    run = _run_files(task, folder, examples, validation, tokenizers or task.tokenizers(examples))
+    answer = answerer(run)
+    run = _with_examples_that_fit(run, folder, validation, answer)
+    batches = _batches(task, examples, run)
+    open_run(folder, task.name, task.options, overwrite)
+    run.write_tokenizers(folder)
+    model = fit(
+        lambda: task.model(run),
+        task.loss(),
+        batches.dataset,
+        task.options.passes * batches.order.batches_per_pass,
+        task.options,
+        folder,
+        metrics=task.metrics(),
+        validate=lambda model: task.validation_scores(
+            validation, answer(model, [example.text for example in validation])
+        ),
+    )
+    scores = task.scores(_answered(task.tests(validation), model, answer))
+    task.draw(model, run, folder / ATTENTION_MAP)
+    run.write(folder, model, scores)
+    (folder / CHECKPOINT).unlink(missing_ok=True)
+    _report(task, folder, scores)
+
+
+def _run_files(task, folder, examples, validation, tokenizers):
+    record = task.record(examples)
+    text = "text" if record["pipeline"] == "Translate" else "input"
+    validation = [{text: example.text, "target": example.target} for example in validation]
+    return RunFiles.of(
+        folder, tokenizers=tokenizers, task=task.name, validation=validation, **record
+    )
+
+
+def _with_examples_that_fit(run, folder, validation, answer):
+    """The run with those validation examples that a pipeline would not have to cut."""
+    fitting = [
+        content
+        for content, example in zip(run.validation, validation, strict=True)
+        if answer.fits(example.text)
+    ]
+    if not fitting:
+        limit = run.record.limits["source_length"]
+        raise RunError(f"{folder}: every validation text has more than {limit} tokens.")
+    return dataclasses.replace(run, validation=fitting)
+
+
+def _batches(task, examples, run):
+    inputs, targets, lengths = task.arrays(examples, run)
+    order = BucketedBatches(lengths, task.options.batch_size, task.options.seed)
+    return Batches(inputs, targets, order)
+
+
+def _answered(tests, model, answer):
+    """Name -> (examples, answers) of a task's tests."""
+    answered = {}
+    with progress_bar() as bar:
+        for name, examples in tests:
+            part = bar.add_task(f"scoring {name}", total=len(examples))
+            answers = answer(
+                model,
+                [example.text for example in examples],
+                advance=lambda rows, part=part: bar.advance(part, rows),
+            )
+            answered[name] = examples, answers
+    return answered
+
+
+def _report(task, folder, scores):
+    if (table := task.table(scores)) is not None:
+        console.print(table)
+    made = [name for name in (MODEL, SCORES, ATTENTION_MAP) if (folder / name).exists()]
+    console.print(
+        f"{one_line(folder)}: {', '.join(made[:-1])} and {made[-1]} are there; "
+        f"{task.summary(scores)}"
+    )
+    command = shlex.join([str(folder), f"bundles/{folder.name}"])
+    console.print(f"next: python -m export {one_line(command)}")
