@@ -14,6 +14,7 @@ from export.text_graphs.reading import in_graph
 from seqkeras.runs import RunError, save_run
 from seqkeras.tokenizers import WordTable, from_text_vectorization, word_places
 from tests.arrays import close, randomize
+from tests.conftest import others_long
 from tests.seqkeras.tokenizers.texts import random_texts
 
 TEXTS = ["The cat's hat!", "a dog (and a CAT), here", "nothing that is known", "the -- the"]
@@ -74,7 +75,7 @@ def sequential(vectorization, network):
     return model
 
 
-@pytest.mark.parametrize("make", [functional, pytest.param(sequential, marks=pytest.mark.long)])
+@pytest.mark.parametrize("make", others_long([functional, sequential]))
 def test_a_model_that_begins_with_strings_is_refused_with_the_calls_that_save_it(
     make, vectorization, tmp_path
 ):

@@ -5,7 +5,6 @@ alone.
 """
 
 import csv
-import json
 import math
 import os
 import random
@@ -15,11 +14,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import keras
+import numpy as np
 import pytest
 
+import serving
 from seqkeras.models import Bert
 from seqkeras.pretrained import save_hugging_face
-from seqkeras.tokenizers import learn_word_piece
+from seqkeras.tokenizers import learn_word_piece, pad, read_tokenizer
+from tests.arrays import close
 from tests.conftest import CHECKOUT
 
 HERE = Path(__file__).parent
@@ -27,20 +30,28 @@ SCRIPTS = sorted(each for each in HERE.glob("*.py") if not each.name.startswith(
 ANSWERS = ["good", "bad"]  # to what the scripts ask of a bundle of reviews
 
 
-def reviews(folder):
-    """reviews.csv: 400 labelled sentences of a few words; their adjectives tell the label."""
-    draw = random.Random(0)
+def labelled_sentences():
+    """All 72 sentences that reviews are drawn from, (text, label); their adjectives tell it."""
     adjectives = {"good": ["fine", "lovely", "great"], "bad": ["dull", "poor", "weak"]}
-    frames = ["a {} {}", "what a {} {}", "a very {} {}, I think"]
+    frames = ["a {} {}", "what a {} {}", "a very {} {}, I think", "the {1} is {0}"]
+    return [
+        (frame.format(adjective, noun), label)
+        for frame in frames
+        for noun in ("film", "story", "cast")
+        for label, words in adjectives.items()
+        for adjective in words
+    ]
+
+
+HELD_OUT = labelled_sentences()[::5]  # of which no review is made
+
+
+def reviews(folder):
+    """reviews.csv: 400 labelled sentences of a few words."""
+    draw = random.Random(0)
+    known = [each for each in labelled_sentences() if each not in HELD_OUT]
     with open(folder / "reviews.csv", "w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["text", "label"])
-        for _ in range(400):
-            label, noun = draw.choice(["good", "bad"]), draw.choice(["film", "story", "cast"])
-            text = draw.choice(frames).format(draw.choice(adjectives[label]), noun)
-            if draw.random() < 0.3:
-                text = f"the {noun} is {draw.choice(adjectives[label])}"
-            writer.writerow([text, label])
+        csv.writer(file).writerows([("text", "label"), *draw.choices(known, k=400)])
 
 
 def parallel_text(folder):
@@ -95,6 +106,7 @@ def run(command, folder, path):
             encoding="utf-8",
         )
     assert done.returncode == 0, f"{command}: {done.stderr[-2000:]}"
+    print(f"$ {command}\n{done.stdout}{done.stderr}")  # pytest shows it of a test that fails
     assert "Traceback" not in done.stderr
     return done.stdout
 
@@ -121,9 +133,18 @@ def of_reviews(tmp_path_factory):
     return folder
 
 
-def test_own_sentences_become_a_classifier(of_reviews):
-    scores = json.loads((of_reviews / "runs/reviews/validation.json").read_text())
-    assert len(scores) == 100
+def test_own_sentences_become_a_classifier_of_others(of_reviews):
+    texts, labels = zip(*HELD_OUT)
+    answers = serving.load(of_reviews / "bundles/reviews")(list(texts))
+    right = [answer.labels[0] == label for answer, label in zip(answers, labels, strict=True)]
+    assert sum(right) >= 0.9 * len(right)
+    model = keras.models.load_model(of_reviews / "runs/reviews/model.keras")
+    tokenizer = read_tokenizer(of_reviews / "runs/reviews/tokenizer/text.json")
+    token_ids, _ = pad([tokenizer.analyze(text).token_ids for text in texts])
+    expected = keras.ops.convert_to_numpy(keras.ops.softmax(model(token_ids)))
+    for row, answer in zip(expected, answers, strict=True):
+        scores = np.array([answer.scores[label] for label in ("bad", "good")])
+        close(scores, row, rtol=1e-4, atol=1e-5)
 
 
 def test_parallel_text_becomes_a_translator(tmp_path):
