@@ -66,6 +66,13 @@ def test_a_saved_model_made_on_a_gpu_holds_none_of_its_operators(tmp_path, monke
     require_core(tmp_path)
 
 
+@pytest.fixture(scope="module")
+def loaded(dates_bundle):
+    """The signatures of the bundle's SavedModels by their paths."""
+    paths = read_manifest(dates_bundle).saved_models
+    return {path: tf.saved_model.load(str(dates_bundle / path)).signatures for path in paths}
+
+
 def test_saved_models_answer_where_seqkeras_can_not_be_imported(dates_bundle, tmp_path):
     model = serving.load(dates_bundle)
     texts = list(model.manifest.examples[:7])
@@ -82,13 +89,12 @@ def test_saved_models_answer_where_seqkeras_can_not_be_imported(dates_bundle, tm
     np.testing.assert_allclose(answers["score"], [each.score for each in expected], atol=1e-4)
 
 
-def test_the_signatures_are_those_of_the_manifest(dates_bundle):
+def test_the_signatures_are_those_of_the_manifest(dates_bundle, loaded):
     for path, signatures in read_manifest(dates_bundle).saved_models.items():
-        loaded = tf.saved_model.load(str(dates_bundle / path)).signatures
-        assert set(loaded) == set(signatures)
+        assert set(loaded[path]) == set(signatures)
         for name, declared in signatures.items():
-            inputs = loaded[name].structured_input_signature[1]
-            outputs = loaded[name].structured_outputs
+            inputs = loaded[path][name].structured_input_signature[1]
+            outputs = loaded[path][name].structured_outputs
             for specs, actual in ((declared.inputs, inputs), (declared.outputs, outputs)):
                 assert {spec.name: spec.dtype for spec in specs} == {
                     key: value.dtype.name for key, value in actual.items()
@@ -117,20 +123,18 @@ def test_text_becomes_the_same_ids_in_the_graph_as_in_serving():
         ("de|" + 126 * "x", "text: at most 128 characters; nothing was truncated."),
     ],
 )
-def test_a_text_that_serving_refuses_is_refused_in_the_graph(dates_bundle, text, message):
-    model = tf.saved_model.load(str(dates_bundle / "saved_model_text" / "1"))
+def test_a_text_that_serving_refuses_is_refused_in_the_graph(dates_bundle, loaded, text, message):
     with pytest.raises(tf.errors.InvalidArgumentError, match=message.replace("|", r"\|")):
-        model.signatures["serving_default"](tf.constant(["de|3. Mai 2014", text]))
+        loaded["saved_model_text/1"]["serving_default"](tf.constant(["de|3. Mai 2014", text]))
     with pytest.raises(ValueError, match="Translate: "):
         serving.load(dates_bundle)(text)
 
 
 @pytest.mark.parametrize("text", ["de|4. März 2014", "ja|2014年5月3日 でごど", "de|5월", "de|Ệ"])
 def test_text_that_is_not_composed_is_refused_in_the_graph_and_composed_in_serving(
-    dates_bundle, text
+    dates_bundle, loaded, text
 ):
-    loaded = tf.saved_model.load(str(dates_bundle / "saved_model_text" / "1"))
-    in_graph = loaded.signatures["serving_default"]
+    in_graph = loaded["saved_model_text/1"]["serving_default"]
     decomposed = unicodedata.normalize("NFD", text)
     assert decomposed != text
     with pytest.raises(tf.errors.InvalidArgumentError, match="must be composed"):
@@ -149,7 +153,7 @@ def test_text_that_is_not_composed_is_refused_in_the_graph_and_composed_in_servi
         ([[5, 100_000]], [2], "token_ids: each must be from 0 to"),
     ],
 )
-def test_ids_and_lengths_out_of_range_are_refused(dates_bundle, token_ids, lengths, message):
-    generate = tf.saved_model.load(str(dates_bundle / "saved_model" / "1")).signatures["generate"]
+def test_ids_and_lengths_out_of_range_are_refused(loaded, token_ids, lengths, message):
+    generate = loaded["saved_model/1"]["generate"]
     with pytest.raises(tf.errors.InvalidArgumentError, match=message):
         generate(token_ids=tf.constant(token_ids, tf.int64), lengths=tf.constant(lengths, tf.int64))
