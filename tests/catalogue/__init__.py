@@ -3,6 +3,10 @@
 A file for each family. Sizes are distinct primes. `tests/properties` holds for all of it.
 """
 
+import re
+
+import pytest
+
 from tests.catalogue import (
     attention,
     embeddings,
@@ -30,5 +34,17 @@ FAMILIES = [
     trees,
 ]
 CASES = [case for family in FAMILIES for case in family.CASES]
+_NAMES = {re.split(r"[(,]", case.name)[0]: case for case in reversed(CASES)}
+FIRST = set(_NAMES.values())  # of each layer and model; the others are its options
 
-__all__ = ["CASES", "FAMILIES", "Case", "call"]
+
+def options_long(cases):
+    """A test for each case; `make test` has the first of each layer and model."""
+    return pytest.mark.parametrize(
+        "case",
+        [pytest.param(case, marks=() if case in FIRST else pytest.mark.long) for case in cases],
+        ids=lambda case: case.name,
+    )
+
+
+__all__ = ["CASES", "FAMILIES", "FIRST", "Case", "call", "options_long"]

@@ -1,6 +1,7 @@
 """One graph that generates gives the tokens and scores that `seqkeras.decoding` gives."""
 
 import functools
+import itertools
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from seqkeras.decoding import beam, greedy
 from seqkeras.models import GPT, RNNLanguageModel, RNNSeq2Seq, Transformer
 from serving.manifest import DecodingDefaults
 from tests.arrays import close, numbers, randomize
+from tests.conftest import others_long
 from tests.export.running import run
 
 B, S, V, LONGEST = 5, 7, 31, 9
@@ -85,8 +87,11 @@ def often_in_the_middle(rows):
     return max(firsts, key=lambda token: len(firsts[token]))
 
 
-@pytest.mark.parametrize("num_beams", [1, 3])
-@pytest.mark.parametrize("name", MODELS)
+SHORT = [("transformer", 3), ("rnn", 3), ("gpt", 1)]
+OTHERS = [case for case in itertools.product(MODELS, (1, 3)) if case not in SHORT]
+
+
+@pytest.mark.parametrize("name, num_beams", others_long(SHORT + OTHERS, len(SHORT)))
 def test_the_graph_generates_what_keras_generates(name, num_beams):
     model, signatures, graphs = exported(name)
     end_id = often_in_the_middle(keras_results(name, model, DecodingDefaults(end_id=-1))[0])

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from export import measuring
+from export.graph import Graph
 from export.measuring import PrecisionError, Task, measure
 from export.quantize import quantize
 from export.scores import Scores
@@ -202,7 +203,13 @@ def largest_difference(pairs):
     return max(np.abs(a - b)[a > NEVER / 2].max() for a, b in pairs)
 
 
-def test_a_language_model_is_compared_along_its_texts():
+@pytest.fixture
+def open_sessions(monkeypatch):
+    """A graph opens one session, not one for each token."""
+    monkeypatch.setattr(Graph, "session", functools.cache(Graph.session))
+
+
+def test_a_language_model_is_compared_along_its_texts(open_sessions):
     graphs, made = exported("gpt")[1], whole("gpt")
     figures = measure(graphs, graphs, TEXTS, Task(), "same", NONE)
     assert figures["agreement"] == 1
@@ -216,7 +223,7 @@ def test_a_language_model_is_compared_along_its_texts():
     assert figures["bytes"] < figures["float32_bytes"]
 
 
-def test_an_encoder_decoder_is_compared_along_targets_and_by_what_it_generates():
+def test_an_encoder_decoder_is_compared_along_targets_and_by_what_it_generates(open_sessions):
     graphs, made = exported("transformer")[1], whole("transformer")
     task = Task(target_length=6)
     answers = [generated(each) for each in (graphs, made)]

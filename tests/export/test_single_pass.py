@@ -13,7 +13,8 @@ from seqkeras.recurrent import LSTM, QRNN, Bidirectional
 from serving.manifest import TensorSpec
 from tests.arrays import close, floats, numbers, randomize
 from tests.catalogue import models as recurrent_cases
-from tests.catalogue import transformer_models, trees
+from tests.catalogue import options_long, transformer_models, trees
+from tests.conftest import others_long
 from tests.export.running import run
 
 IN_ONE_GO = (
@@ -59,7 +60,7 @@ def test_every_family_that_answers_in_a_single_pass_is_in_the_catalogue():
     assert built >= set(IN_ONE_GO)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@options_long(CASES)
 def test_a_model_of_the_catalogue_leaves_as_graphs_that_agree(case):
     model = case.build()
     graphs, signatures = exported(model)
@@ -125,31 +126,31 @@ def exact_gelu(x):
 KERAS = {
     "exact GELU": lambda: keras_model(layers.Dense(7, activation=exact_gelu)),
     "multi-head attention": lambda: keras_model(lambda x: layers.MultiHeadAttention(3, 4)(x, x)),
-    "causal attention": lambda: keras_model(
-        lambda x: layers.MultiHeadAttention(3, 4)(x, x, use_causal_mask=True)
-    ),
-    "attention": lambda: keras_model(lambda x: layers.Attention()([x, x])),
-    "additive attention": lambda: keras_model(lambda x: layers.AdditiveAttention()([x, x])),
     "bidirectional LSTM": lambda: keras_model(
         layers.Bidirectional(layers.LSTM(5, return_sequences=True))
     ),
-    "bidirectional GRU": lambda: keras_model(layers.Bidirectional(layers.GRU(5))),
-    "simple RNN": lambda: keras_model(layers.SimpleRNN(5, go_backwards=True)),
     "cells": lambda: keras_model(layers.RNN([layers.LSTMCell(5), layers.GRUCell(4)])),
     "normalisations": lambda: keras_model(
         layers.LayerNormalization(), layers.RMSNormalization(), mask_zero=False
     ),
-    "pooling": lambda: keras_model(layers.GlobalAveragePooling1D()),
     "convolutions": lambda: keras_model(
         layers.Conv1D(6, 3, padding="causal", activation="relu"),
         layers.SeparableConv1D(5, 3, padding="same"),
         layers.GlobalMaxPooling1D(),
         mask_zero=False,
     ),
+    "causal attention": lambda: keras_model(
+        lambda x: layers.MultiHeadAttention(3, 4)(x, x, use_causal_mask=True)
+    ),
+    "attention": lambda: keras_model(lambda x: layers.Attention()([x, x])),
+    "additive attention": lambda: keras_model(lambda x: layers.AdditiveAttention()([x, x])),
+    "bidirectional GRU": lambda: keras_model(layers.Bidirectional(layers.GRU(5))),
+    "simple RNN": lambda: keras_model(layers.SimpleRNN(5, go_backwards=True)),
+    "pooling": lambda: keras_model(layers.GlobalAveragePooling1D()),
 }
 
 
-@pytest.mark.parametrize("name", KERAS)
+@pytest.mark.parametrize("name", others_long(KERAS, 6))
 def test_a_plain_keras_model_leaves_op_by_op(name):
     graphs, signatures = exported(KERAS[name]())
     token_ids = np.random.default_rng(0).integers(1, 23, (3, 7))

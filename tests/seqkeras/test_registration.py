@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from seqkeras.models import GPT
-from tests.conftest import CHECKOUT
+from tests.conftest import CHECKOUT, others_long
 
 REGISTERED = sorted(
     node.name
@@ -27,7 +27,9 @@ def python(code, *arguments):
 
 @pytest.mark.parametrize(
     "imports",
-    ["import seqkeras, keras", "import keras, seqkeras", "import seqkeras.recurrent, keras"],
+    others_long(
+        ["import seqkeras, keras", "import keras, seqkeras", "import seqkeras.recurrent, keras"]
+    ),
 )
 def test_a_file_is_loaded_by_whoever_imports_seqkeras(imports, tmp_path):
     model = GPT(11, 6, 1, 2, 7, 5)

@@ -44,6 +44,7 @@ def test_the_penalty_is_that_of_the_paper_and_there_only_if_asked_for():
     assert without.losses == []
 
 
+@pytest.mark.long
 def test_hops_that_are_punished_look_at_different_places():
     """Seven places, three hops: alike they cost 6, each at a place of its own nothing."""
     keras.utils.set_random_seed(1)

@@ -7,6 +7,7 @@ import pytest
 from seqkeras.decoding import TopP, beam, compiled, greedy, sample
 from seqkeras.models import RNNSeq2Seq
 from tests.arrays import BACKEND, close, floats, numbers, randomize
+from tests.conftest import others_long
 from tests.seqkeras.decoding.toys import BOS, EOS
 
 IDS = {"start_id": BOS, "end_id": EOS}
@@ -36,7 +37,7 @@ SEARCHES = {
 }
 
 
-@pytest.mark.parametrize("search, options", SEARCHES.values(), ids=SEARCHES)
+@pytest.mark.parametrize("search, options", others_long(SEARCHES.values()), ids=SEARCHES)
 def test_a_compiled_search_answers_as_python_does_before_and_after_training(search, options):
     model = make()
     translate = translation(model, search, **options)

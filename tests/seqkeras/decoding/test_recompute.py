@@ -8,6 +8,7 @@ from keras import ops
 from seqkeras.decoding import MinLength, RepetitionPenalty, StateEntry, TopP, beam, greedy
 from seqkeras.models import RNNLanguageModel, RNNSeq2Seq
 from tests.arrays import BACKEND, close, numbers, randomize
+from tests.conftest import others_long
 from tests.seqkeras.decoding.toys import BOS, EOS
 
 SOURCE_VOCAB_SIZE, VOCAB_SIZE, MAX_LENGTH = 17, 13, 7
@@ -98,7 +99,7 @@ SEARCHES = {
 }
 
 
-@pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
+@pytest.mark.parametrize("make", others_long(MODELS.values(), 2), ids=MODELS)
 def test_a_state_passed_along_gives_what_recomputing_gives(make):
     cached, recomputed = make()
     for search, options in SEARCHES.values():

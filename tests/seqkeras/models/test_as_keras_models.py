@@ -12,11 +12,11 @@ from keras import tree
 from seqkeras.embeddings import TokenEmbedding
 from seqkeras.models import GPT
 from tests.arrays import close, needs_tensorflow, numbers
-from tests.catalogue import CASES
+from tests.catalogue import CASES, options_long
 from tests.catalogue.models import LANGUAGE
 from tests.catalogue.seq2seq import CASES as RECURRENT_PAIRS
 from tests.catalogue.transformer_models import BERTS, GPTS, TRANSFORMERS, WITH_HEADS
-from tests.conftest import CHECKOUT
+from tests.conftest import CHECKOUT, others_long
 
 MODELS = [case for case in CASES if isinstance(case.make(), keras.Model)]
 SOME = [GPTS[0], LANGUAGE[1], TRANSFORMERS[1], RECURRENT_PAIRS[0], BERTS[0], WITH_HEADS[2]]
@@ -25,7 +25,7 @@ FIT = {
     "two steps at once": {"steps_per_execution": 2, "jit_compile": False},
     "compiled": {"jit_compile": True},
 }
-every_model = pytest.mark.parametrize("case", MODELS, ids=lambda case: case.name)
+every_model = options_long(MODELS)
 some_models = pytest.mark.parametrize("case", SOME, ids=lambda case: case.name)
 
 
@@ -75,7 +75,7 @@ def test_two_replicas_learn_what_one_device_learns():
 
 
 @needs_tensorflow
-@some_models
+@pytest.mark.parametrize("case", others_long(SOME), ids=lambda case: case.name)
 @pytest.mark.parametrize("dtype", ["int64", None])
 def test_keras_exports_a_model(case, dtype, tmp_path):
     import tensorflow as tf
@@ -132,7 +132,7 @@ def test_a_model_is_plotted(case):
 
 @needs_tensorflow
 @pytest.mark.filterwarnings("ignore:.*does not have a `quantize` method:UserWarning")
-@some_models
+@pytest.mark.parametrize("case", others_long(SOME), ids=lambda case: case.name)
 def test_a_model_is_quantized_to_8_bits(case):
     model, inputs = case.build(), case.inputs()
     exact = tree.flatten(numbers(model(inputs)))

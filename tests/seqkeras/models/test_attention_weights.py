@@ -9,8 +9,9 @@ from seqkeras.models import Bert, RNNLanguageModel, Transformer
 from tests import references
 from tests.agreement import weights_of
 from tests.arrays import close, numbers, randomize, right_padded
-from tests.catalogue import models, seq2seq, transformer_models
+from tests.catalogue import models, options_long, seq2seq, transformer_models
 from tests.catalogue.case import B
+from tests.conftest import others_long
 
 ATTENDING = [
     *transformer_models.GPTS,
@@ -26,7 +27,7 @@ ATTENDING = [
 SIZES = {"hidden_dim": 6, "num_layers": 2, "num_heads": 3, "feed_forward_dim": 11}
 
 
-@pytest.mark.parametrize("case", ATTENDING, ids=lambda case: case.name)
+@options_long(ATTENDING)
 def test_rows_sum_to_one_or_see_nothing_and_padding_has_no_weight(case):
     model, inputs = case.built(), case.inputs()
     found = numbers(model.attention_weights(inputs))
@@ -84,7 +85,7 @@ def test_the_transformers_weights_are_those_of_its_steps(pre_norm):
 
 @pytest.mark.parametrize(
     "case",
-    [case for case in seq2seq.CASES if case.make().attends],
+    others_long([case for case in seq2seq.CASES if case.make().attends], 3),
     ids=lambda case: case.name,
 )
 def test_a_recurrent_decoders_weights_are_those_of_its_steps(case):

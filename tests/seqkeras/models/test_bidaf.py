@@ -135,6 +135,7 @@ def questions(random, rows, length=13):
     return inputs, answers
 
 
+@pytest.mark.long
 @needs_tensorflow
 def test_a_model_learns_to_find_the_span_that_the_query_names_in_unseen_contexts(monkeypatch):
     monkeypatch.setattr(recurrent, "UNROLLED", 17)  # a graph of plain loops is made sooner

@@ -214,6 +214,7 @@ def waves(random, rows, length=20, noise=0.1):
     return (series + random.normal(0, noise, series.shape))[..., None].astype("float32")
 
 
+@pytest.mark.long
 @needs_tensorflow
 @pytest.mark.parametrize("decoder", ["direct", "recurrent"])
 def test_a_forecast_of_waves_comes_near_the_noise(decoder):

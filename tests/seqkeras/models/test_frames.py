@@ -59,6 +59,7 @@ def test_step_by_step_is_all_at_once(case):
     close(np.stack(logits, axis=1), expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.long
 @every_model
 def test_frames_are_learned_from(case):
     model, random = case.make(), np.random.default_rng(0)

@@ -164,6 +164,7 @@ def test_a_graph_refuses_a_cache_that_is_too_small_while_it_is_traced():
         graph(tf.constant([1, 3]))
 
 
+@pytest.mark.long
 def test_a_line_is_learned_by_heart():
     keras.utils.set_random_seed(0)
     text = "the cat sat on the mat and the dog sat on the log\n"

@@ -147,6 +147,7 @@ def test_a_frozen_encoder_drops_nothing_in_training():
     assert not np.allclose(dropped["tags"], kept["tags"], atol=1e-3)
 
 
+@pytest.mark.long
 def test_several_heads_learn_at_once():
     keras.utils.set_random_seed(0)
     model = WithHeads(
@@ -169,6 +170,7 @@ def test_several_heads_learn_at_once():
         np.testing.assert_array_equal(outputs["answer"][name].argmax(-1), goal)
 
 
+@pytest.mark.long
 def test_a_student_learns_from_a_teachers_logits_and_hidden_states():
     keras.utils.set_random_seed(0)
     teacher = built({"classes": ClassificationHead(3)})

@@ -41,6 +41,7 @@ def test_a_head_gives_its_layer_or_a_linear_map_of_it():
     assert not np.allclose(states[1], states[2], atol=0.1)
 
 
+@pytest.mark.long
 def test_a_student_of_two_layers_learns_its_teachers_second_and_fourth():
     heads = {"low": HiddenStateHead(2), "high": HiddenStateHead(4)}
     teacher = randomize(built(bert(4), heads))

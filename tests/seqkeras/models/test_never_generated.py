@@ -8,6 +8,7 @@ from seqkeras.models import RNNSeq2Seq, Transformer
 from seqkeras.runs import RunError, save_run
 from seqkeras.tokenizers import learn_sentence_pieces, pad, special_ids
 from tests.arrays import BACKEND
+from tests.conftest import others_long
 
 TEXTS = [f"{first} {second}" for first in "abcdefg" for second in ("kilo", "mega", "giga")]
 LIBRARYS_OWN = {"unk_id": 0, "bos_id": 1, "eos_id": 2}  # and no <pad>
@@ -17,7 +18,7 @@ MODELS = {
         size, size, 16, 1, 2, 11, shared_embeddings="none", **options
     ),
 }
-every_model = pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
+every_model = pytest.mark.parametrize("make", others_long(MODELS.values()), ids=MODELS)
 
 
 def batch(tokenizer, texts=TEXTS):

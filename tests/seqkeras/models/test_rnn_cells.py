@@ -12,6 +12,7 @@ from tests.arrays import close, floats, numbers, randomize, right_padded
 from tests.catalogue import models, seq2seq
 from tests.catalogue.case import B, D, S, U
 from tests.catalogue.cells import MinimalGatedCell
+from tests.conftest import others_long
 
 MODELS = {
     "RNNSeq2Seq": (
@@ -37,7 +38,7 @@ PATTERNS = {
 
 
 @every_model
-@pytest.mark.parametrize("name, pattern", PATTERNS.values(), ids=PATTERNS)
+@pytest.mark.parametrize("name, pattern", others_long(PATTERNS.values()), ids=PATTERNS)
 def test_a_pattern_is_the_cell_of_that_name(name, pattern, make, inputs):
     named, other = make(name), make(pattern())
     expected = named(inputs())

@@ -200,6 +200,7 @@ def brackets(random, rows, length=23, kinds=3):
     return token_ids
 
 
+@pytest.mark.long
 @needs_tensorflow
 def test_an_lstm_learns_which_bracket_closes():
     keras.utils.set_random_seed(0)

@@ -24,6 +24,7 @@ from tests.catalogue import seq2seq
 from tests.catalogue.case import S, T
 from tests.catalogue.seq2seq import SIZES, translation_inputs
 from tests.complex_step import assert_equals_loops
+from tests.conftest import others_long
 
 some_models = pytest.mark.parametrize(
     "case",
@@ -62,7 +63,9 @@ FORMULAS = {
     "luong local-p, fed": LUONG
     | {"attention": "local_predictive", "input_feeding": True, "context": "combination"},
 }
-every_formula = pytest.mark.parametrize("arguments", FORMULAS.values(), ids=FORMULAS)
+every_formula = pytest.mark.parametrize(
+    "arguments", others_long(FORMULAS.values(), 6), ids=FORMULAS
+)
 
 
 def weights_of(model):

@@ -16,6 +16,7 @@ from tests.arrays import BACKEND, close, floats, gradients, numbers, randomize
 from tests.catalogue.case import B
 from tests.catalogue.seq2seq import SIZES, translation_inputs
 from tests.complex_step import as_float64
+from tests.conftest import others_long
 from tests.seqkeras.models.support import needs_float64
 from tests.seqkeras.models.test_rnn_seq2seq import weights_of
 
@@ -25,7 +26,7 @@ PLACES = {
     "after": AFTER | {"cell": "lstm", "entropy_weight": 0.3},
     "after, fed": AFTER | {"input_feeding": True},
 }
-every_place = pytest.mark.parametrize("arguments", PLACES.values(), ids=PLACES)
+every_place = pytest.mark.parametrize("arguments", others_long(PLACES.values()), ids=PLACES)
 CHOICES = 2  # real steps of both sources, and steps of both targets
 
 
@@ -184,7 +185,9 @@ def test_the_mean_over_rows_is_the_mean_over_real_tokens():
     close(mean(by_row), loss(targets, logits, np.repeat(by_row[:, None], 3, axis=1)))
 
 
-@pytest.mark.parametrize("place, policy", [("before", "float32"), ("after", "mixed_float16")])
+@pytest.mark.parametrize(
+    "place, policy", others_long([("before", "float32"), ("after", "mixed_float16")])
+)
 def test_fit_moves_every_weight_and_the_baseline_and_a_file_keeps_them(place, policy, tmp_path):
     model, inputs = make(PLACES[place] | {"dropout": 0.1}, policy), translation_inputs()
     before = numbers([each.value for each in model.weights])

@@ -9,7 +9,10 @@ from seqkeras.models import RNNSeq2Seq
 from seqkeras.schedules import LinearDecay
 from tests.arrays import needs_tensorflow, numbers
 
-pytestmark = needs_tensorflow  # minutes elsewhere, and the gradients are the same there
+pytestmark = [
+    pytest.mark.long,
+    needs_tensorflow,
+]  # minutes elsewhere, and the gradients are the same there
 BOS, EOS, FIRST = 2, 3, 4
 BATCH_SIZE = 64
 AFTER = {"attention_place": "after", "wiring": "initial_state"}

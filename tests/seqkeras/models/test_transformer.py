@@ -187,6 +187,7 @@ def test_what_is_never_generated_has_no_probability():
     assert np.all(numbers(model(TOKENS)) > NEVER / 2)  # what a loss sees
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("task", ["copy", "reverse"])
 def test_short_sequences_are_copied_and_reversed(task):
     keras.utils.set_random_seed(0)

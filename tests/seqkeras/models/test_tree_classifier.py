@@ -63,6 +63,7 @@ def test_logits_and_gradients_are_the_papers_formula_node_by_node(case, dtype):
     assert_equals_loops(case.build, dtype, case.inputs(), weights_of, expected_logits)
 
 
+@pytest.mark.long
 @needs_tensorflow
 @pytest.mark.parametrize("cell", ["tree_rnn", "child_sum", "binary"])
 def test_a_batch_is_learnt_by_heart(cell):

@@ -15,6 +15,7 @@ from seqkeras.tokenizers import (
     learn_sentence_pieces,
     word_piece,
 )
+from tests.conftest import others_long
 from tests.seqkeras.tokenizers.texts import random_texts
 
 pytestmark = pytest.mark.skipif(
@@ -66,7 +67,7 @@ FLAGS = [
 ]
 
 
-@pytest.mark.parametrize("lowercase, strip_accents, split_on_cjk, in_strings", FLAGS)
+@pytest.mark.parametrize("lowercase, strip_accents, split_on_cjk, in_strings", others_long(FLAGS))
 def test_word_pieces_are_those_of_keras_nlp(
     lowercase, strip_accents, split_on_cjk, in_strings, texts
 ):
@@ -108,6 +109,7 @@ def pairs_of(texts, special=()):
     return {token: place for place, token in enumerate(tokens)}, merges
 
 
+@pytest.mark.long
 def test_byte_pairs_are_those_of_keras_nlp(texts):
     from keras_nlp.models import GPT2Tokenizer, RobertaTokenizer
     from keras_nlp.tokenizers import BytePairTokenizer
