@@ -16,7 +16,7 @@ from export.onnx_files import FLOAT32, stored_bytes
 from export.quantize import STEP
 from export.scores import Scores
 from export.tolerances import shortfalls
-from seqkeras.values import NEVER
+from seqkeras.values import BANNED_LOGIT
 from serving.pipelines.arrays import FRAMES, PADDING
 from serving.pipelines.forecast import WINDOW
 
@@ -124,7 +124,7 @@ class _Differences:
     def add(self, expected, actual):
         for one, other in zip(expected, actual, strict=True):
             for a, b in zip(one.log_probs, other.log_probs, strict=True):
-                differences = np.abs(a - b, dtype=np.float64)[a > NEVER / 2]
+                differences = np.abs(a - b, dtype=np.float64)[a > BANNED_LOGIT / 2]
                 self.finite &= bool(np.isfinite(b).all())
                 self.largest = max(self.largest, differences.max(initial=0))
                 self.total += differences.sum()

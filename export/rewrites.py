@@ -26,7 +26,8 @@ from onnx import TensorProto, helper
 from export.composites import MICROSOFT
 from export.graph import attributes_of, become
 from export.recurrent_rewrites import begin_at_zeros, end_at_zeros, trust_lengths
-from seqkeras.values import NEVER
+from seqkeras.attention.masks import MASKED_SCORE
+from seqkeras.values import BANNED_LOGIT
 
 WHOLE = 10**9  # tf2onnx's end of a slice that has no end
 
@@ -169,16 +170,18 @@ def _ban_by_bias(graph, node):
     """What may never be chosen costs a bias: a Where would read and write all logits once more."""
     if node.op_type != "Where":
         return
-    allowed, never = graph.constant(node.input[0]), graph.constant(node.input[2])
-    if allowed is None or allowed.ndim != 1 or never is None or never.size > 1 or never > NEVER:
+    allowed, banned = graph.constant(node.input[0]), graph.constant(node.input[2])
+    if allowed is None or allowed.ndim != 1:
+        return
+    if banned is None or banned.size > 1 or banned > BANNED_LOGIT:
         return
     add = graph.maker(node.input[1], "Add")
     product = graph.maker(add.input[0] if add else node.input[1], "MatMul")
-    bias = graph.constant(add.input[1]) if add else np.zeros(allowed.shape, never.dtype)
+    bias = graph.constant(add.input[1]) if add else np.zeros(allowed.shape, banned.dtype)
     if product is None or bias is None or bias.shape != allowed.shape:
         return
     name = f"{node.output[0]}/bias"
-    graph.constants[name] = np.where(allowed, bias, never.reshape(())).astype(bias.dtype)
+    graph.constants[name] = np.where(allowed, bias, banned.reshape(())).astype(bias.dtype)
     become(node, "Add", [product.output[0], name])
 
 
@@ -277,7 +280,7 @@ def _make_bias(graph, node, bias, heads):
     query, padding = node.input[0], node.input[4]
     constants = {
         "zero": np.float32(0),
-        "never": np.float32(NEVER),
+        "masked": np.float32(MASKED_SCORE),
         "apart": np.array([0, 1, 1, -1]),
         "one": np.array([1]),
         "heads": np.array([1, heads]),
@@ -285,7 +288,7 @@ def _make_bias(graph, node, bias, heads):
     graph.constants |= {f"{bias}/{name}": value for name, value in constants.items()}
     made = [
         ("Cast", [padding], "real", {"to": TensorProto.BOOL}),
-        ("Where", [f"{bias}/real", f"{bias}/zero", f"{bias}/never"], "added", {}),
+        ("Where", [f"{bias}/real", f"{bias}/zero", f"{bias}/masked"], "added", {}),
         ("Reshape", [f"{bias}/added", f"{bias}/apart"], "row", {}),
         ("Shape", [query], "length", {"start": 1, "end": 2}),
         ("Concat", [f"{bias}/heads", f"{bias}/length", f"{bias}/one"], "sizes", {"axis": 0}),

@@ -7,7 +7,7 @@ Language models train with Keras's own masked cross-entropy, which is the mean o
 import keras
 from keras import ops
 
-from seqkeras.values import NEVER
+from seqkeras.values import BANNED_LOGIT
 
 
 @keras.saving.register_keras_serializable("seqkeras")
@@ -84,7 +84,7 @@ class SmoothedCrossEntropy(keras.losses.Loss):
         loss = -sum_v q(v) log softmax(logits)_v,   q(v) = (1 - e) [v = y] + e / V
 
     Notation: e is the paper's epsilon_ls. V and the sum are of the classes that may be chosen:
-    those whose logit is not `NEVER`, as that of a `SpanHead`'s padding.
+    those whose logit is not `BANNED_LOGIT`, as that of a `SpanHead`'s padding.
 
     Args:
         label_smoothing: e, from 0 to 1.
@@ -129,7 +129,7 @@ class SmoothedCrossEntropy(keras.losses.Loss):
         y = ops.cast(y_true, "int32")[..., None]
         chosen = ops.take_along_axis(log_probs, ops.maximum(y, 0), axis=-1)[..., 0]
         e = self.label_smoothing
-        allowed = y_pred > NEVER / 2
+        allowed = y_pred > BANNED_LOGIT / 2
         number = ops.maximum(ops.sum(ops.cast(allowed, log_probs.dtype), axis=-1), 1)
         smooth = ops.sum(ops.where(allowed, log_probs, 0), axis=-1) / number
         return -(1 - e) * chosen - e * smooth

@@ -4,7 +4,7 @@ import keras
 import numpy as np
 from keras import ops
 
-NEVER = -1e9  # the logit of what may not be chosen: a token, or a position that is padding
+BANNED_LOGIT = -1e9  # the logit of what may not be chosen: a token, or a position that is padding
 
 
 def known_numbers(tensor):

@@ -10,7 +10,7 @@ from onnx import TensorProto
 from tf2onnx import utils
 
 from export.composites.builder import MICROSOFT
-from seqkeras.attention.masks import NEVER
+from seqkeras.attention.masks import MASKED_SCORE
 
 
 def _lower_attention(builder, inputs, outputs, causal, scale):
@@ -26,7 +26,7 @@ def _lower_attention(builder, inputs, outputs, causal, scale):
     elif mask is not None:
         bias = builder.add(
             "Where",
-            [mask, builder.constant(np.float32(0)), builder.constant(np.float32(NEVER))],
+            [mask, builder.constant(np.float32(0)), builder.constant(np.float32(MASKED_SCORE))],
         )
         one, length = builder.integers(1), _length(builder, query)
         # onnxruntime before 1.21 does not repeat a bias for every head.
@@ -44,7 +44,7 @@ def _lower_attention(builder, inputs, outputs, causal, scale):
         ],
         domain=MICROSOFT,
         num_heads=heads,
-        mask_filter_value=NEVER,
+        mask_filter_value=MASKED_SCORE,
         scale=head_dim**-0.5 if scale is None else scale,
     )
     if mask is not None and builder.shape(mask)[1] == 1:
@@ -87,8 +87,8 @@ def _window_bias(builder, inputs, window):
     lengths = [_length(builder, inputs[name]) for name in ("cached_key", "key")]
     total = builder.add("Add", lengths)
     near = _in_window(builder, window, *_places(builder, lengths[1], total))
-    zero, never = (builder.constant(np.float32(number)) for number in (0, NEVER))
-    bias = builder.add("Where", [near, zero, never])
+    zero, masked = (builder.constant(np.float32(number)) for number in (0, MASKED_SCORE))
+    bias = builder.add("Where", [near, zero, masked])
     heads = builder.integers(1, builder.shape(inputs["key"])[1])
     # onnxruntime before 1.21 does not repeat a bias for every head.
     return builder.add("Expand", [bias, builder.add("Concat", [heads, lengths[1], total], axis=0)])
@@ -108,7 +108,7 @@ def _lower_cached_attention_portably(builder, inputs, outputs, window):
     if window is not None:
         places = _places(builder, _length(builder, query), _length(builder, keys))
         seen = builder.add("And", [seen, _in_window(builder, window, *places)])
-    masked = builder.add("Where", [seen, scores, builder.constant(np.float32(NEVER))])
+    masked = builder.add("Where", [seen, scores, builder.constant(np.float32(MASKED_SCORE))])
     weights = builder.add("Softmax", [masked], axis=-1)
     builder.add("MatMul", [weights, values], outputs=[outputs[0]])
     for place, cache in ((1, keys), (2, values)):

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from export.text_graphs.characters import require, shifted
 
-NEVER = 2**30  # a rank after all ranks
+UNRANKED = 2**30  # a rank after all ranks
 MOST_STEPS = 1000  # a word of random letters takes one for every two or three
 TOO_LONG = f"text: a word takes more than {MOST_STEPS} merges, one after the other: shorten it."
 
@@ -48,15 +48,15 @@ def merged(parts, ranks, results):
 
     def ranks_of(left, right, are_neighbours):
         rank = ranks(left, right)
-        return tf.where(are_neighbours & (rank >= 0), rank, NEVER)
+        return tf.where(are_neighbours & (rank >= 0), rank, UNRANKED)
 
     def goes_on(step, ids, words, starts, ends, rank):
-        return tf.reduce_any(rank < NEVER) & (step < MOST_STEPS)
+        return tf.reduce_any(rank < UNRANKED) & (step < MOST_STEPS)
 
     def advance(step, ids, words, starts, ends, rank):
         index = tf.range(tf.size(ids))
         best = tf.math.unsorted_segment_min(rank, words, num_words)  # (W,)
-        is_best = (rank < NEVER) & (rank == tf.gather(best, words))
+        is_best = (rank < UNRANKED) & (rank == tf.gather(best, words))
         # Of a run of equal pairs, as in "aaaa", every second one: the others share a part with it.
         begins = is_best & ~shifted(is_best, -1, False)
         run = tf.cumsum(tf.cast(begins, tf.int32)) - 1
@@ -83,5 +83,5 @@ def merged(parts, ranks, results):
     _, ids, words, starts, ends, rank = tf.while_loop(
         goes_on, advance, state, shape_invariants=invariants
     )
-    ids = require(ids, (rank == NEVER, TOO_LONG))
+    ids = require(ids, (rank == UNRANKED, TOO_LONG))
     return Parts(ids, words, starts, ends)

@@ -3,7 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
-from seqkeras.values import NEVER
+from seqkeras.values import BANNED_LOGIT
 
 TOLERANCE = 1e-4  # the largest difference allowed between float32 log-probabilities
 MARGIN = 1e-4  # strings may part where Keras's two best tokens are nearer than this
@@ -33,7 +33,7 @@ class Comparison:
         """Hold log-probabilities, or logits, against Keras's."""
         if self._has_nan(expected):
             return
-        within = expected > NEVER / 2
+        within = expected > BANNED_LOGIT / 2
         difference = np.max(np.abs(actual - expected), where=within, initial=0)
         self._keep(f"{name}_log_prob_difference", difference, "log-probabilities")
 
@@ -44,10 +44,10 @@ class Comparison:
         """
         if self._has_nan(expected):
             return
-        may_be = expected > NEVER / 2
+        may_be = expected > BANNED_LOGIT / 2
         scale = max(1.0, float(np.max(np.abs(expected), where=may_be, initial=0)))
         difference = np.max(np.abs(actual - expected), where=may_be, initial=0) / scale
-        if not np.array_equal(~may_be, actual <= NEVER / 2):
+        if not np.array_equal(~may_be, actual <= BANNED_LOGIT / 2):
             difference = np.inf
         self._keep(f"{name}_difference", difference, "numbers")
 

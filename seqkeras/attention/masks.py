@@ -13,7 +13,7 @@ from keras import ops
 
 from seqkeras.values import known_numbers
 
-NEVER = -1e30  # the score of what is masked: far under any real one, and finite in float32
+MASKED_SCORE = -1e30  # the score of what is masked: far under any real one, and finite in float32
 
 
 def padding_mask(lengths, length):
@@ -153,22 +153,22 @@ def attended(attention_mask):
 
 
 def mask_scores(scores, mask=None):
-    """Scores for a softmax, in float32 at least: `NEVER` where the mask does not allow.
+    """Scores for a softmax, in float32 at least: `MASKED_SCORE` where the mask does not allow.
 
     In float16, whose products overflow at 65,504, an infinite score becomes one of 1e21 or -1e21;
     in every other dtype it stays infinite.
     """
     dtype = keras.backend.result_type(scores.dtype, "float32")
     if keras.backend.standardize_dtype(scores.dtype) == "float16":
-        scores = ops.clip(ops.cast(scores, dtype), NEVER / 1e9, -NEVER / 1e9)
+        scores = ops.clip(ops.cast(scores, dtype), MASKED_SCORE / 1e9, -MASKED_SCORE / 1e9)
     scores = ops.cast(scores, dtype)
-    return scores if mask is None else ops.where(mask, scores, ops.cast(NEVER, dtype))
+    return scores if mask is None else ops.where(mask, scores, ops.cast(MASKED_SCORE, dtype))
 
 
 def masked_softmax(scores, mask=None):
     """Softmax over the last axis where the mask allows; a row with nothing allowed is all zeros.
 
-        weights = any(mask) * softmax(where(mask, scores, NEVER))
+        weights = any(mask) * softmax(where(mask, scores, MASKED_SCORE))
 
     Args:
         scores: (..., S).

@@ -3,7 +3,7 @@
 from keras import ops
 
 from seqkeras.decoding import best_spans
-from seqkeras.values import NEVER
+from seqkeras.values import BANNED_LOGIT
 
 
 def best_answers(start_logits, end_logits, context_mask, max_length, threshold=0.0):
@@ -34,8 +34,8 @@ def best_answers(start_logits, end_logits, context_mask, max_length, threshold=0
     start_logits, end_logits = (ops.cast(each, "float32") for each in (start_logits, end_logits))
     null = start_logits[:, 0] + end_logits[:, 0]
     starts, ends, _ = best_spans(
-        ops.where(context_mask, start_logits, NEVER),
-        ops.where(context_mask, end_logits, NEVER),
+        ops.where(context_mask, start_logits, BANNED_LOGIT),
+        ops.where(context_mask, end_logits, BANNED_LOGIT),
         max_length,
     )
 

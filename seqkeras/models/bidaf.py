@@ -10,7 +10,7 @@ from seqkeras.models.recurrent_stack import values_dtype
 from seqkeras.models.token_model import TokenModel
 from seqkeras.recurrent import LSTM, Bidirectional
 from seqkeras.shapes import require_positive
-from seqkeras.values import NEVER, build_once
+from seqkeras.values import BANNED_LOGIT, build_once
 
 INPUTS = [
     f"{side}_{part}" for side in ("context", "query") for part in ("ids", "characters", "lengths")
@@ -49,8 +49,8 @@ class BiDAF(TokenModel):
         query_ids, query_characters, query_lengths: (B, J), (B, J, W), (B,), the same of the query.
 
     Returns:
-        dictionary of "start_logits" and "end_logits", (B, T) each, in float32 at least; `NEVER`
-        behind the context's end.
+        dictionary of "start_logits" and "end_logits", (B, T) each, in float32 at least;
+        `BANNED_LOGIT` behind the context's end.
 
     Raises:
         ValueError: if a size is not positive, num_highways is negative, an input is missing or
@@ -154,7 +154,7 @@ class BiDAF(TokenModel):
 
         def logits(layer, M):
             features = self.dropout(ops.concatenate([G, M], axis=-1), training=training)
-            return ops.where(context_mask, layer(features)[..., 0], NEVER)
+            return ops.where(context_mask, layer(features)[..., 0], BANNED_LOGIT)
 
         return {
             "start_logits": logits(self.start_layer, M),

@@ -7,7 +7,7 @@ from seqkeras.embeddings import TokenEmbedding
 from seqkeras.embeddings.ids import require_ids
 from seqkeras.transformer import LayerNorm
 from seqkeras.transformer.feed_forward import ACTIVATIONS, require_activation
-from seqkeras.values import NEVER, build_once, without_padding
+from seqkeras.values import BANNED_LOGIT, build_once, without_padding
 
 STDDEV = 0.02  # of what weights start as
 
@@ -224,8 +224,8 @@ class SpanHead(Head):
         padding_mask: (B, T) booleans, True for real positions, or None.
 
     Returns:
-        A dictionary of "start_logits" and "end_logits", (B, T) each, in float32 at least, `NEVER`
-        at padded positions.
+        A dictionary of "start_logits" and "end_logits", (B, T) each, in float32 at least,
+        `BANNED_LOGIT` at padded positions.
 
     Reference: Devlin et al. 2019, sections 4.2 and 4.3, https://arxiv.org/abs/1810.04805
     """
@@ -245,7 +245,9 @@ class SpanHead(Head):
         (hidden,) = without_padding(padding_mask, hidden)
         logits = self.output_layer(self.drop(hidden, training=training))  # (B, T, 2)
         if padding_mask is not None:
-            logits = ops.where(padding_mask[..., None], logits, ops.cast(NEVER, logits.dtype))
+            logits = ops.where(
+                padding_mask[..., None], logits, ops.cast(BANNED_LOGIT, logits.dtype)
+            )
         return {"start_logits": logits[..., 0], "end_logits": logits[..., 1]}
 
 

@@ -8,15 +8,15 @@ import numpy as np
 from keras import ops
 
 from seqkeras.tokenizers.special import end_problem
-from seqkeras.values import NEVER, known_numbers
+from seqkeras.values import BANNED_LOGIT, known_numbers
 
 
 def without(logits, never_generated):
-    """(..., V) logits, `NEVER` for the ids that are never generated."""
+    """(..., V) logits, `BANNED_LOGIT` for the ids that are never generated."""
     if not len(never_generated):
         return logits
     allowed = ~np.isin(np.arange(logits.shape[-1]), list(never_generated))
-    return ops.where(ops.convert_to_tensor(allowed), logits, ops.cast(NEVER, logits.dtype))
+    return ops.where(ops.convert_to_tensor(allowed), logits, ops.cast(BANNED_LOGIT, logits.dtype))
 
 
 def id_problems(never_generated, vocab_size):

@@ -28,7 +28,7 @@ class RNNDecoder(keras.layers.Layer):
         num_layers: of the decoder.
         reads_out: whether there is a hidden layer between features and logits.
         dropout: of the embeddings and before the logits.
-        never_generated: ids whose logit is `NEVER` where a token is chosen.
+        never_generated: ids whose logit is `BANNED_LOGIT` where a token is chosen.
         teacher_forcing: a `TeacherForcing` layer.
 
     Call arguments:
@@ -78,7 +78,7 @@ class RNNDecoder(keras.layers.Layer):
         )
         self.readout = keras.layers.Dense(units, "tanh", **policy) if reads_out else None
         self.dropout = keras.layers.Dropout(dropout, **policy)
-        # In float32 at least: NEVER is over float16's range.
+        # In float32 at least: BANNED_LOGIT is over float16's range.
         exact = keras.backend.result_type(self.compute_dtype, "float32")
         self.output_layer = keras.layers.Dense(vocab_size, dtype=exact)
 

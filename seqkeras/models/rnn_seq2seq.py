@@ -55,8 +55,8 @@ class RNNSeq2Seq(SourceModel):
             a pattern of each layer's (`seqkeras.models.rnn_cells`); also "qrnn" or a `QRNN`, for
             the encoder, with another cell as decoder_cell.
         dropout: of the embeddings, between the layers of the encoder, and before the logits.
-        never_generated: target ids whose logit is `NEVER` in `step`, which generates: padding,
-            unknown, begin. `seqkeras.tokenizers.special_ids` knows those of a tokenizer.
+        never_generated: target ids whose logit is `BANNED_LOGIT` in `step`, which generates:
+            padding, unknown, begin. `seqkeras.tokenizers.special_ids` knows those of a tokenizer.
         encoder_layers, decoder_layers: how many. A decoder's layer starts from the encoder's at the
             same distance from the top, or from the lowest.
         bidirectional: whether the encoder reads both ways.

@@ -48,8 +48,8 @@ class Transformer(SourceModel):
         attention_dropout: of the attention weights.
         activation_dropout: of what the activation gives.
         epsilon: of layer normalisation.
-        never_generated: target ids whose logit is `NEVER` in `step`, which generates: padding,
-            unknown, begin. `seqkeras.tokenizers.special_ids` knows those of a tokenizer.
+        never_generated: target ids whose logit is `BANNED_LOGIT` in `step`, which generates:
+            padding, unknown, begin. `seqkeras.tokenizers.special_ids` knows those of a tokenizer.
         output_bias: whether there is b.
         attention_window: r: self-attention, of encoder and decoder, sees no further than so many
             positions; None for all.
@@ -274,8 +274,8 @@ class Transformer(SourceModel):
 
         Returns:
             (logits (B, K, V), attention weights (B, K, S)), and the new state. The logits are
-            `NEVER` for what is never generated; the weights are the last block's, the mean of its
-            heads.
+            `BANNED_LOGIT` for what is never generated; the weights are the last block's, the mean
+            of its heads.
         """
         (logits, heads), state = self._step(token_ids, state)
         return (logits, ops.mean(heads[-1], axis=1)[:, :, 0]), state

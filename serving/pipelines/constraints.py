@@ -7,7 +7,7 @@ import numpy as np
 from ..checks import shown
 from ..decoding import Constraint
 from ..manifest import BundleError
-from ..text import NEVER, Pattern, TokenAutomaton, token_texts
+from ..text import UNREACHABLE, Pattern, TokenAutomaton, token_texts
 
 AT_ONCE = 8  # automata that are kept: each takes milliseconds to seconds to make
 
@@ -53,7 +53,7 @@ class Constraints:
 
     def _of_regex(self, regex):
         automaton = self._over_tokens(Pattern.of_expression(regex))
-        if automaton.distances[automaton.first] == NEVER:
+        if automaton.distances[automaton.first] == UNREACHABLE:
             raise ValueError(
                 f"regex {shown(regex)} matches no text that the bundle's tokenizer can write."
             )
@@ -102,7 +102,7 @@ def constraint_of(who, automaton, first, room):
         if needed > most:
             text = (
                 "no text that it allows can be written"
-                if needed == NEVER
+                if needed == UNREACHABLE
                 else (f"the shortest text that it allows has {needed} tokens with <eos>")
             )
             raise ValueError(f"{who}: regex or choices need more room than {most} tokens: {text}.")

@@ -10,7 +10,7 @@ from .packing import pad
 from .patterns import Pattern
 from .sentence_pieces import SentencePieces
 from .subwords import Subwords, tidy
-from .token_automaton import NEVER, TokenAutomaton
+from .token_automaton import UNREACHABLE, TokenAutomaton
 from .token_texts import token_texts
 from .vectorized_words import VectorizedWords
 from .vocabularies import BOS, EOS, PAD, SPECIAL_TOKENS, UNK, CharacterTable
@@ -20,7 +20,7 @@ from .words import WordTable, whole_characters, word_places
 __all__ = [
     "BOS",
     "EOS",
-    "NEVER",
+    "UNREACHABLE",
     "PAD",
     "SPECIAL_TOKENS",
     "UNK",

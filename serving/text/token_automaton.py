@@ -14,7 +14,7 @@ import numpy as np
 
 from .patterns import DEAD, Pattern
 
-NEVER = np.iinfo(np.int32).max  # tokens to the end, where it can not be reached
+UNREACHABLE = np.iinfo(np.int32).max  # tokens to the end, where it can not be reached
 MOST_AT_ONCE = 2_000_000  # entries of the rows that are kept
 
 
@@ -117,12 +117,12 @@ class TokenAutomaton:
                     before[each] = []
                     waiting.append(each)
                 before[each].append(state)
-        distances = np.full(self.dead + 1, NEVER, np.int32)
+        distances = np.full(self.dead + 1, UNREACHABLE, np.int32)
         distances[self.ended] = 0
         waiting = [self.ended]
         for state in waiting:
             for each in before[state]:
-                if distances[each] == NEVER:
+                if distances[each] == UNREACHABLE:
                     distances[each] = distances[state] + 1
                     waiting.append(each)
         return distances

@@ -12,7 +12,7 @@ from export.graph import attributes_of
 from export.half_precision import to_float16
 from export.onnx_graphs import convert
 from seqkeras.models import Transformer
-from seqkeras.values import NEVER
+from seqkeras.values import BANNED_LOGIT
 from tests.arrays import floats, randomize
 from tests.export.test_quantize import inputs_of, relative
 from tests.export.written import graph
@@ -56,7 +56,7 @@ def test_true_float16_is_near_float32_even_far_out_and_where_all_is_padding(role
         assert actual[name].dtype == value.dtype
         if name not in ("candidate_ids", "candidate_log_probs"):
             assert np.isfinite(actual[name]).all()
-            allowed = value > NEVER / 2
+            allowed = value > BANNED_LOGIT / 2
             assert relative(actual[name][allowed], value[allowed]) < 0.004
     if role == "decoder_step":
         new = [each["next_key_0"][:, :, -1] for each in (actual, expected)]

@@ -11,7 +11,7 @@ from export.measuring import PrecisionError, Task, measure
 from export.quantize import quantize
 from export.scores import Scores
 from export.tolerances import UNLIMITED, Tolerances
-from seqkeras.values import NEVER
+from seqkeras.values import BANNED_LOGIT
 from tests.arrays import floats
 from tests.export.running import run
 from tests.export.test_decoders import advance, empty_caches, exported
@@ -200,7 +200,7 @@ def along(graphs, state, token_ids):
 
 
 def largest_difference(pairs):
-    return max(np.abs(a - b)[a > NEVER / 2].max() for a, b in pairs)
+    return max(np.abs(a - b)[a > BANNED_LOGIT / 2].max() for a, b in pairs)
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from export.verifying.parity import Comparison, ParityError
-from seqkeras.values import NEVER
+from seqkeras.values import BANNED_LOGIT
 
 
 def test_numbers_are_held_beside_the_largest_of_them():
@@ -14,24 +14,24 @@ def test_numbers_are_held_beside_the_largest_of_them():
 @pytest.mark.parametrize(
     "actual",
     [
-        [2.001, 1, NEVER],  # a thousandth is little beside NEVER, and too much beside 2
+        [2.001, 1, BANNED_LOGIT],  # a thousandth is little beside the last, too much beside 2
         [2, 1, 0],
-        [2, NEVER, NEVER],
+        [2, BANNED_LOGIT, BANNED_LOGIT],
         [2, 1, np.nan],
-        [np.nan, 1, NEVER],
+        [np.nan, 1, BANNED_LOGIT],
     ],
 )
 def test_what_may_not_be_hides_no_difference(actual):
     comparison = Comparison(1)
-    comparison.compare_numbers("onnx", np.float32(actual), np.float32([2, 1, NEVER]))
+    comparison.compare_numbers("onnx", np.float32(actual), np.float32([2, 1, BANNED_LOGIT]))
     with pytest.raises(ParityError, match="onnx numbers differ by .* from Keras"):
         comparison.finish()
 
 
 def test_numbers_that_are_equal_where_they_may_be_pass():
     comparison = Comparison(1)
-    expected = np.float32([2, 1, NEVER])
-    comparison.compare_numbers("onnx", np.float32([2, 1, NEVER * 1.1]), expected)
+    expected = np.float32([2, 1, BANNED_LOGIT])
+    comparison.compare_numbers("onnx", np.float32([2, 1, BANNED_LOGIT * 1.1]), expected)
     assert comparison.finish()["onnx_difference"] == 0
 
 

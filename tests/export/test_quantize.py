@@ -14,7 +14,7 @@ from export.families.single import graphs as single_pass_graphs
 from export.onnx_graphs import convert
 from export.quantize import BLOCK, PRECISIONS, quantize
 from seqkeras.models import GPT, Bert, RNNLanguageModel, Transformer
-from seqkeras.values import NEVER
+from seqkeras.values import BANNED_LOGIT
 from tests.arrays import close, floats, randomize
 from tests.export.running import run
 from tests.export.written import graph
@@ -289,9 +289,9 @@ def test_every_graph_answers_nearly_as_in_float32_and_is_smaller(name, precision
         for output, value in expected.items():
             assert actual[output].dtype == value.dtype
             if output not in ("candidate_ids", "candidate_log_probs"):
-                allowed = value > NEVER / 2
+                allowed = value > BANNED_LOGIT / 2
                 assert relative(actual[output][allowed], value[allowed]) < LIMITS[precision]
-                np.testing.assert_array_equal(actual[output] > NEVER / 2, allowed)
+                np.testing.assert_array_equal(actual[output] > BANNED_LOGIT / 2, allowed)
         sizes = [sum(v.nbytes for v in g.constants.values()) for g in (made[role], each)]
         assert sizes[0] < (0.6 if precision in ("int8", "float16") else 0.5) * sizes[1]
 

@@ -5,7 +5,7 @@ import pytest
 from keras import ops
 
 from export.onnx_graphs import convert
-from seqkeras.values import NEVER
+from seqkeras.values import BANNED_LOGIT
 from serving.manifest import TensorSpec
 from tests.arrays import close, floats
 from tests.export.running import run
@@ -23,11 +23,11 @@ def logits(x, other, bias=BIAS):
 
 @pytest.mark.parametrize("bias", [BIAS, None], ids=["bias", "no bias"])
 def test_logits_of_what_may_never_be_chosen_cost_a_bias(bias):
-    graph = convert(lambda x: logits(x, NEVER, bias), [ROWS], [LOGITS], name="toy")
+    graph = convert(lambda x: logits(x, BANNED_LOGIT, bias), [ROWS], [LOGITS], name="toy")
     assert graph.node_counts() == {"MatMul": 1, "Add": 1}
     x = floats(2, 3, 6, seed=2)
     expected = x @ KERNEL + (0 if bias is None else bias)
-    close(run(graph, {"x": x})["y"], np.where(ALLOWED, expected, NEVER))
+    close(run(graph, {"x": x})["y"], np.where(ALLOWED, expected, BANNED_LOGIT))
 
 
 def test_a_small_number_in_their_place_is_no_bias():

@@ -17,7 +17,7 @@ from export.families import parts_of
 from export.tensorflow_serving.batching import may_be_batched
 from export.tensorflow_serving.inputs import Inputs
 from seqkeras.recurrent import GRU
-from seqkeras.values import NEVER
+from seqkeras.values import BANNED_LOGIT
 from serving.manifest import DecodingDefaults, TensorSpec
 from tests.arrays import close, floats, numbers, randomize
 from tests.catalogue import models, seq2seq, transformer_models, trees
@@ -171,7 +171,7 @@ def test_it_scores_a_target_and_generates_step_by_step_what_keras_would(name):
         **tensors(name, "serving_default", score_inputs)
     )["log_probs"].numpy()
     logits = numbers(model(score_inputs))
-    logits[..., getattr(model, "never_generated", [])] = NEVER
+    logits[..., getattr(model, "never_generated", [])] = BANNED_LOGIT
     close(log_probs, ops.log_softmax(logits), rtol=1e-4, atol=1e-4)
     ends = lengths - (generated.shape[1] - shown.shape[1])
     for row in range(2):
@@ -250,7 +250,7 @@ def test_beams_find_what_is_at_least_as_probable(name, tmp_path):
     greedy = numbers(dict(signatures(name)["generate"](**tensors(name, "generate", inputs))))
     given = np.pad(found["generated_ids"], [(0, 0), (1, 0)], constant_values=2)[:, :-1]
     logits = numbers(model({**inputs, "target_ids": given}))
-    logits[..., model.never_generated] = NEVER
+    logits[..., model.never_generated] = BANNED_LOGIT
     log_probs = numbers(ops.log_softmax(logits))
     penalty = {length: ((5 + length) / 6) ** 0.7 for length in range(1, LENGTH + 1)}
     for row, length in enumerate(found["generated_lengths"]):

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from seqkeras.values import NEVER
+from seqkeras.values import BANNED_LOGIT
 from tests.arrays import close, floats, numbers
 from tests.catalogue import call, seq2seq
 from tests.catalogue.case import B, S, T
@@ -50,7 +50,7 @@ def test_a_model_step_by_step_is_all_at_once(case):
         (step_logits, *_), state = model.step(inputs["target_ids"][:, t : t + 1], state)
         logits.append(step_logits)
     expected = numbers(call(model, inputs))
-    expected[..., model.never_generated] = NEVER
+    expected[..., model.never_generated] = BANNED_LOGIT
     close(ops.concatenate(logits, axis=1), expected)
 
 

@@ -10,7 +10,7 @@ from seqkeras.losses import (
     SoftTargetLoss,
     span_loss,
 )
-from seqkeras.values import NEVER
+from seqkeras.values import BANNED_LOGIT
 from tests.arrays import close, floats, numbers
 from tests.autodiff import gradients_of
 from tests.references.forecaster import pinball
@@ -103,7 +103,7 @@ def test_smoothing_is_over_the_classes_that_may_be_chosen_as_the_logits_say():
     """The loss over those classes alone."""
     targets = np.array([[3, 4, 6, 0, 0], [5, 0, 0, 0, 0]])
     logits = floats(2, 5, 7)
-    logits[..., :3] = NEVER
+    logits[..., :3] = BANNED_LOGIT
     loss = SmoothedCrossEntropy(0.2, ignore_class=0)
     allowed = SmoothedCrossEntropy(0.2, ignore_class=-3)(targets - 3, numbers(logits)[..., 3:])
     close(loss(targets, logits), allowed)

@@ -7,7 +7,7 @@ from seqkeras.composites import recurrent
 from seqkeras.decoding import best_spans
 from seqkeras.losses import span_loss
 from seqkeras.models import BiDAF
-from seqkeras.values import NEVER
+from seqkeras.values import BANNED_LOGIT
 from tests.agreement import DTYPES
 from tests.arrays import close, needs_tensorflow, numbers, right_padded
 from tests.catalogue import models
@@ -77,8 +77,8 @@ def test_logits_and_gradients_are_the_papers_six_layers(dtype):
 def test_no_answer_lies_behind_the_contexts_end():
     real = right_padded(models.LENGTHS, S)
     for logits in numbers(CASE.build()(CASE.inputs())).values():
-        assert np.all(logits[~real] == NEVER)
-        assert np.all(logits[real] > NEVER)
+        assert np.all(logits[~real] == BANNED_LOGIT)
+        assert np.all(logits[real] > BANNED_LOGIT)
 
 
 @pytest.mark.parametrize("side", ["context", "query"])

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from seqkeras import decoding
-from seqkeras.values import NEVER
+from seqkeras.values import BANNED_LOGIT
 from tests.arrays import close, floats, numbers, randomize
 from tests.catalogue import seq2seq
 from tests.catalogue.frames import CASES, FEATURES, inputs, recurrent, transformer
@@ -55,7 +55,7 @@ def test_step_by_step_is_all_at_once(case):
         (each, *_), state = model.step(tokens[:, None], state)
         logits.append(numbers(each)[:, 0])
     expected = numbers(model(given))
-    expected[..., model.never_generated] = NEVER
+    expected[..., model.never_generated] = BANNED_LOGIT
     close(np.stack(logits, axis=1), expected, rtol=1e-4, atol=1e-5)
 
 

@@ -16,7 +16,7 @@ from seqkeras.attention import (
 from seqkeras.models import RNNSeq2Seq
 from seqkeras.models.rnn_wirings import SCORES
 from seqkeras.schedules import LinearDecay
-from seqkeras.values import NEVER
+from seqkeras.values import BANNED_LOGIT
 from tests import references
 from tests.agreement import DTYPES
 from tests.arrays import close, numbers, randomize
@@ -154,10 +154,10 @@ def test_what_is_never_generated_has_no_probability(case):
     state = model.encode(inputs["token_ids"], inputs["lengths"])
     (step_logits, *_), _ = model.step(inputs["target_ids"][:, :1], state)
     probabilities = numbers(ops.softmax(step_logits))
-    assert np.all(numbers(step_logits)[..., NEVER_GENERATED] == NEVER)
+    assert np.all(numbers(step_logits)[..., NEVER_GENERATED] == BANNED_LOGIT)
     assert np.all(probabilities[..., NEVER_GENERATED] == 0)
     assert np.all(probabilities[..., GENERATED] > 0)
-    assert np.all(numbers(model(inputs)) > NEVER / 2)  # what a loss sees
+    assert np.all(numbers(model(inputs)) > BANNED_LOGIT / 2)  # what a loss sees
 
 
 @some_models

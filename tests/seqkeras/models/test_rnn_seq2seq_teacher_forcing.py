@@ -8,7 +8,7 @@ from keras import ops
 from seqkeras.models import RNNSeq2Seq
 from seqkeras.models.teacher_forcing import TeacherForcing
 from seqkeras.schedules import InverseSigmoidDecay, LinearDecay
-from seqkeras.values import NEVER
+from seqkeras.values import BANNED_LOGIT
 from tests.arrays import BACKEND, close, floats, gradients, numbers, randomize
 from tests.catalogue.case import B, T
 from tests.catalogue.seq2seq import SIZES, translation_inputs
@@ -50,7 +50,7 @@ def step_by_step(model, given):
 def generated(logits):
     """As a step has them: what is never generated can not be chosen."""
     logits = numbers(logits).copy()
-    logits[..., :3] = NEVER
+    logits[..., :3] = BANNED_LOGIT
     return logits
 
 

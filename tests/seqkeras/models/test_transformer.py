@@ -4,7 +4,7 @@ import pytest
 
 from seqkeras.decoding import beam, greedy
 from seqkeras.models import Transformer
-from seqkeras.values import NEVER
+from seqkeras.values import BANNED_LOGIT
 from tests.agreement import weights_of
 from tests.arrays import close, floats, numbers, randomize
 from tests.catalogue import call
@@ -100,7 +100,7 @@ def test_step_by_step_is_all_at_once(case):
         logits.append(numbers(step_logits))
         assert weights.shape == (B, 1, token_ids.shape[1])
     expected = numbers(call(model, inputs))
-    expected[..., model.never_generated] = NEVER
+    expected[..., model.never_generated] = BANNED_LOGIT
     close(np.concatenate(logits, axis=1), expected, rtol=1e-4, atol=1e-4)
 
 
@@ -182,9 +182,9 @@ def test_what_is_never_generated_has_no_probability():
     state = model.encode(TOKENS["token_ids"], TOKENS["lengths"])
     (logits, _), _ = model.step(TOKENS["target_ids"][:, :1], state)
     logits = numbers(logits)
-    assert np.all(logits[..., [0, 5]] == NEVER)
-    assert np.all(np.delete(logits, [0, 5], axis=-1) > NEVER / 2)
-    assert np.all(numbers(model(TOKENS)) > NEVER / 2)  # what a loss sees
+    assert np.all(logits[..., [0, 5]] == BANNED_LOGIT)
+    assert np.all(np.delete(logits, [0, 5], axis=-1) > BANNED_LOGIT / 2)
+    assert np.all(numbers(model(TOKENS)) > BANNED_LOGIT / 2)  # what a loss sees
 
 
 @pytest.mark.long
@@ -251,7 +251,7 @@ def test_a_bias_may_be_added_to_the_logits():
     other.set_weights([numbers(each) for each in model.weights if each is not bias])
     expected = numbers(other(TOKENS)) + numbers(bias)
     close(model(TOKENS), expected)
-    expected[..., model.never_generated] = NEVER
+    expected[..., model.never_generated] = BANNED_LOGIT
     state = model.encode(TOKENS["token_ids"], TOKENS["lengths"])
     (logits, _), _ = model.step(TOKENS["target_ids"][:, :1], state)
     close(logits[:, 0], expected[:, 0], rtol=1e-4, atol=1e-5)

@@ -6,7 +6,7 @@ from safetensors.numpy import load_file, save_file
 
 from seqkeras.models import Bert, ClassificationHead, WithHeads
 from seqkeras.pretrained import load_hugging_face, read_config, save_hugging_face
-from seqkeras.values import NEVER
+from seqkeras.values import BANNED_LOGIT
 from tests.agreement import difference
 from tests.seqkeras.pretrained.agreement import folder_with, outputs_of, refusal, stored
 from tests.vectors.pretrained import CASES
@@ -197,7 +197,7 @@ def test_tokens_that_a_translation_may_not_hold_are_never_generated(tmp_path):
     model = load_hugging_face(tmp_path)
     assert model.never_generated == [1]
     logits = outputs_of(model, given)["logits"]
-    assert np.all(logits > NEVER / 2)  # `transformers` bans them in `generate` too
+    assert np.all(logits > BANNED_LOGIT / 2)  # `transformers` bans them in `generate` too
     save_hugging_face(model, tmp_path / "ours", read_config(tmp_path))
     assert read_config(tmp_path / "ours")["bad_words_ids"] == [[1], [3, 4]]
 

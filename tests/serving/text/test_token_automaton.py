@@ -11,7 +11,7 @@ import sentencepiece
 import tokenizers
 
 from serving.text import (
-    NEVER,
+    UNREACHABLE,
     CharacterTable,
     Pattern,
     SentencePieces,
@@ -189,7 +189,7 @@ def test_what_the_vocabulary_can_not_finish_is_never_begun():
     automaton = TokenAutomaton(Pattern.of_expression("xyz|ab"), texts, 3, len(table))
     assert np.flatnonzero(automaton.allowed(automaton.first, 9)).tolist() == [table.id_of("a")]
     nothing = TokenAutomaton(Pattern.of_expression("xyz"), texts, 3, len(table))
-    assert nothing.distances[nothing.first] == NEVER
+    assert nothing.distances[nothing.first] == UNREACHABLE
     choices = TokenAutomaton(Pattern.of_texts(["ab", "xyz", "x"]), texts, 3, len(table))
     assert [choices.writes(each) for each in ("ab", "xyz", "x", "a")] == [True, False, True, False]
 
