@@ -6,12 +6,13 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from export import generation, measuring, model_card, onnx_files, onnx_graphs, saved_model
+from export import measuring, model_card, onnx_files, onnx_graphs, saved_model
 from export.about import about
 from export.checking import ExportError, require_fit
 from export.contents import read_contents
 from export.families.calling import reason_of
 from export.families.saved_models import source_limits
+from export.generation import one_graph
 from export.keras_layers import steps_as_rows
 from export.pipelines.record import SINGLE_PASS
 from export.place import require_free
@@ -249,9 +250,9 @@ class _Bundle:
         if not self.options.generate_in_graph:
             return {}
         self.say("ONNX graph generate: a loop around the step")
-        make, limits = generation.language_model, {}
+        make, limits = one_graph.language_model, {}
         if self.parts.kind == "encoder-decoder":
-            make, limits = generation.encoder_decoder, source_limits(self.contents.model)
+            make, limits = one_graph.encoder_decoder, source_limits(self.contents.model)
         graph = make(
             graphs,
             self.parts.graphs,

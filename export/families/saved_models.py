@@ -8,8 +8,8 @@ from keras import ops
 
 from export.families.decoders import log_probs_along, source_of
 from export.generation import leaving
+from export.generation.default_search import best_of, result_specs, search_of
 from export.generation.prompts import room_of, search_behind, with_first
-from export.generation.searches import best_of, result_specs, search_of
 from export.signatures import Signature
 from seqkeras.decoding.loop import Loop, begun
 from seqkeras.run_checks import most_tokens

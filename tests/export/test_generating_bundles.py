@@ -9,8 +9,9 @@ import onnxruntime
 import pytest
 
 import serving
-from export import bundle, generation
+from export import bundle
 from export.bundle import Options, export
+from export.generation import one_graph
 from export.tolerances import Tolerances
 from export.verifying import ParityError
 from seqkeras.tokenizers import pad, read_tokenizer
@@ -94,7 +95,7 @@ def test_one_graph_generates_what_serving_answers_and_its_weights_lie_once(
 @pytest.mark.long
 def test_answers_on_strings_and_of_one_graph_are_those_of_the_defaults(tmp_path, monkeypatch):
     run_of(translate, tmp_path / "run")
-    whole, make = bundle.text_signatures, generation.encoder_decoder
+    whole, make = bundle.text_signatures, one_graph.encoder_decoder
 
     def greedy_text(pipeline, signatures, *arguments, **options):
         signatures = {name: each for name, each in signatures.items() if name != "generate_beam"}
@@ -105,7 +106,7 @@ def test_answers_on_strings_and_of_one_graph_are_those_of_the_defaults(tmp_path,
         return make(graphs, signatures, decoding, *arguments, **options)
 
     monkeypatch.setattr(bundle, "text_signatures", greedy_text)
-    monkeypatch.setattr(generation, "encoder_decoder", greedy_graph)
+    monkeypatch.setattr(one_graph, "encoder_decoder", greedy_graph)
     differ = "onnx_generate (answers|numbers differ) .* saved_model_text (answers|numbers differ) "
     with pytest.raises(ParityError, match=differ):
         export(tmp_path / "run", tmp_path / "bundle", options=Options(generate_in_graph=True))

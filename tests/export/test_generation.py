@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from onnxruntime.capi.onnxruntime_pybind11_state import InvalidArgument
 
-from export import generation
 from export.families import parts_of
+from export.generation import one_graph
 from export.onnx_graphs import convert
 from seqkeras.decoding import beam, greedy
 from seqkeras.models import GPT, RNNLanguageModel, RNNSeq2Seq, Transformer
@@ -96,7 +96,7 @@ def test_the_graph_generates_what_keras_generates(name, num_beams):
     model, signatures, graphs = exported(name)
     end_id = often_in_the_middle(keras_results(name, model, DecodingDefaults(end_id=-1))[0])
     decoding = DecodingDefaults(num_beams, length_penalty=0.6, end_id=end_id)
-    make = generation.encoder_decoder if name in ENCODER_DECODERS else generation.language_model
+    make = one_graph.encoder_decoder if name in ENCODER_DECODERS else one_graph.language_model
     graph = make(graphs, signatures, decoding, LONGEST)
     assert graph.node_counts()["Loop"] == 1
     outputs = run(graph, source())
@@ -109,14 +109,14 @@ def test_the_graph_generates_what_keras_generates(name, num_beams):
 
 def test_a_weight_lies_in_the_graph_once():
     _, signatures, graphs = exported("gpt")
-    graph = generation.language_model(graphs, signatures, DecodingDefaults(), LONGEST)
+    graph = one_graph.language_model(graphs, signatures, DecodingDefaults(), LONGEST)
     step = sum(value.nbytes for value in graphs["decoder_step"].weights.values())
     assert sum(value.nbytes for value in graph.weights.values()) == step
 
 
 def test_rows_of_one_batch_do_not_meet():
     _, signatures, graphs = exported("transformer")
-    graph = generation.encoder_decoder(graphs, signatures, DecodingDefaults(3), LONGEST)
+    graph = one_graph.encoder_decoder(graphs, signatures, DecodingDefaults(3), LONGEST)
     inputs = source()
     together = run(graph, inputs)
     alone = run(graph, {"token_ids": inputs["token_ids"][1:2, :3], "lengths": np.array([3])})
@@ -158,8 +158,8 @@ def greedy_graph(name):
     _, signatures, graphs = exported(name)
     if name in ENCODER_DECODERS:
         limits = {"vocab_size": V, "source_length": 11}
-        return generation.encoder_decoder(graphs, signatures, DecodingDefaults(), LONGEST, **limits)
-    return generation.language_model(graphs, signatures, DecodingDefaults(), LONGEST)
+        return one_graph.encoder_decoder(graphs, signatures, DecodingDefaults(), LONGEST, **limits)
+    return one_graph.language_model(graphs, signatures, DecodingDefaults(), LONGEST)
 
 
 def test_a_prompt_that_leaves_room_for_one_token_is_answered_with_it():
@@ -176,7 +176,7 @@ def test_a_portable_graph_generates_the_same():
         role: convert(each.function, each.inputs, each.outputs, role, portable=True)
         for role, each in signatures.items()
     }
-    graph = generation.language_model(
+    graph = one_graph.language_model(
         graphs, signatures, DecodingDefaults(2), LONGEST, portable=True
     )
     assert [opset.domain for opset in graph.model.opset_import] == [""]

@@ -9,7 +9,7 @@ from keras import ops
 
 from export.families import parts_of
 from export.generation import leaving
-from export.generation.searches import search_of
+from export.generation.default_search import search_of
 from seqkeras.decoding import StateEntry, decode
 from seqkeras.decoding.loop import Loop, begun
 from serving.manifest import DecodingDefaults

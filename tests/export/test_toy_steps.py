@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from export import generation, saved_model
+from export import saved_model
 from export.families import parts_of
+from export.generation import one_graph
 from export.onnx_graphs import convert
 from serving.manifest import DecodingDefaults
 from tests import vectors
@@ -62,7 +63,7 @@ def generate(name, road, folder, table, inputs, decoding, max_length):
         function = tf.saved_model.load(str(folder / "1")).signatures[key]
         return numbers(dict(function(**{n: tf.constant(each) for n, each in inputs.items()})))
     encodes = name == "encoder-decoder"
-    make = generation.encoder_decoder if encodes else generation.language_model
+    make = one_graph.encoder_decoder if encodes else one_graph.language_model
     return run(make(steps_of(name, table), parts.graphs, decoding, max_length), inputs)
 
 
