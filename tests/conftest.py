@@ -45,18 +45,17 @@ if BACKEND == "jax":  # compiles every small operation; the same one only once, 
 
 
 LONG = {"benchmarks", "journeys", "learning"}  # folders of what `make test-all` alone runs
-# What JAX computes otherwise than TensorFlow shows in these; the other properties are long there.
-JAX = {f"test_{name}.py" for name in ("rows", "padding", "past", "steps", "gradients")}
+# What another backend computes otherwise shows in these, on the first case of each layer and model.
+ELSEWHERE = {f"test_{name}.py" for name in ("rows", "padding", "past", "steps", "gradients")}
 
 
 def pytest_collection_modifyitems(items):
     """What is long by its folder or backend; under `pytest -n`, what shares one process."""
     for item in items:
         folders = set(item.path.parent.relative_to(CHECKOUT / "tests").parts)
-        others_of_jax = BACKEND == "jax" and "properties" in folders and item.path.name not in JAX
-        if LONG & folders or others_of_jax:
-            item.add_marker(pytest.mark.long)
         case = getattr(item, "callspec", None) and item.callspec.params.get("case")
+        if LONG & folders or (BACKEND != "tensorflow" and _is_long_elsewhere(item, case)):
+            item.add_marker(pytest.mark.long)
         if {"dates_run", "dates_bundle"} & set(item.fixturenames):
             group = "dates"
         elif "properties" in item.path.parts and case is not None:
@@ -64,6 +63,14 @@ def pytest_collection_modifyitems(items):
         else:
             group = item.path.name
         item.add_marker(pytest.mark.xdist_group(group))
+
+
+def _is_long_elsewhere(item, case):
+    if "properties" not in item.path.parts:
+        return False
+    from tests.catalogue import FIRST
+
+    return item.path.name not in ELSEWHERE or (case is not None and case not in FIRST)
 
 
 def others_long(cases, short=1):
@@ -94,6 +101,16 @@ SMALL = (
 def _seeded():
     """The same weights and dropout every time: Keras takes its seeds from Python's `random`."""
     random.seed(0)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _let_go(request):
+    """Models, graphs and sessions that the tests of a module share go with the last of them."""
+    yield
+    for value in vars(request.module).values():
+        if hasattr(value, "cache_clear") and value.__module__ == request.module.__name__:
+            value.cache_clear()
+    gc.collect()
 
 
 def run_python(*arguments, **options):

@@ -1,9 +1,8 @@
 import keras
-import pytest
 from keras import ops, tree
 
 from tests.arrays import close
-from tests.catalogue import CASES, call
+from tests.catalogue import CASES, call, options_long
 
 
 def symbol(array, axis=None):
@@ -13,9 +12,7 @@ def symbol(array, axis=None):
     return keras.Input(shape[1:], dtype=dtype)
 
 
-@pytest.mark.parametrize(
-    "case", [case for case in CASES if case.lengths], ids=lambda case: case.name
-)
+@options_long([case for case in CASES if case.lengths])
 def test_a_functional_model_of_open_lengths_takes_any(case):
     layer, inputs = case.built(), case.inputs()
     symbols = {

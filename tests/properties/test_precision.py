@@ -4,7 +4,7 @@ import pytest
 from keras import tree
 
 from tests.arrays import BACKEND, close, numbers
-from tests.catalogue import CASES, call
+from tests.catalogue import CASES, call, options_long
 
 
 @pytest.fixture(params=["mixed_float16", "mixed_bfloat16"])
@@ -24,7 +24,7 @@ def as_float32(outputs):
     return tree.map_structure(lambda each: keras.ops.cast(each, "float32"), outputs)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@options_long(CASES)
 def test_half_precision_stays_near_and_finite(case, policy):
     layer, inputs = case.built(), case.inputs()
     assert {weight.dtype for weight in layer.weights} <= {"float32"}

@@ -1,11 +1,10 @@
 import keras
 import numpy as np
-import pytest
 from keras import tree
 
 from seqkeras.recurrent import LSTM
 from tests.arrays import close, needs_tensorflow
-from tests.catalogue import CASES, call
+from tests.catalogue import CASES, call, options_long
 
 
 def open_axes(inputs, lengths):
@@ -24,7 +23,7 @@ def open_axes(inputs, lengths):
 
 
 @needs_tensorflow
-@pytest.mark.parametrize("case", [case for case in CASES if case.lengths], ids=lambda c: c.name)
+@options_long([case for case in CASES if case.lengths])
 def test_one_graph_takes_lengths_and_batches_of_any_size(case):
     import tensorflow as tf
 
