@@ -14,6 +14,7 @@ import keras
 from keras.src import backend, ops  # what Keras's layers call; composites call the public names
 
 from seqkeras import composites
+from seqkeras.recurrent.gru import gru
 
 
 @contextlib.contextmanager
@@ -114,7 +115,7 @@ def _gru(
     ):
         raise NotImplementedError
     weights = [kernel, recurrent_kernel, bias]
-    outputs, last = composites.gru(sequence, None, initial_state, *weights, reverse=go_backwards)
+    outputs, last = gru(sequence, None, [initial_state], weights, reverse=go_backwards)
     if not return_sequences:
         outputs = last[:, None]
     elif go_backwards:  # Keras's are in the order in which they are made

@@ -6,7 +6,7 @@ import keras
 import pytest
 
 import seqkeras
-from seqkeras.recurrent.cells import Cell
+from seqkeras.recurrent.cell import Cell
 from seqkeras.recurrent.rnn import RNN, Recurrent
 from tests.catalogue import CASES, recurrent
 

@@ -128,6 +128,7 @@ TABLE = {
 # Not part of a public interface, so a new version may move it.
 PRIVATE = {
     "keras.src": {
+        "seqkeras/composites/cudnn.py",
         "seqkeras/composites/recurrent.py",
         "seqkeras/embeddings/ids.py",
         "seqkeras/pretrained/assignment.py",

@@ -1,114 +1,72 @@
-"""Recurrent composites as the fused ONNX operators, between transposes from batch-major to theirs.
-
-Gate orders: ONNX LSTM i, o, f, c against Keras i, f, c, o; GRU z, r, h in both.
-
-A simple recurrent network becomes an LSTM whose gates are constants: i = o = 1, f = 0, and no
-second tanh. ONNX Runtime's RNN node computes its activations one number at a time (batch 8, 128
-steps, 256 units, two cores: 4.1 ms against 3.0; batch 1: 0.8 against 1.2).
-"""
+"""Recurrent composites as the fused ONNX operators, between transposes to time-major and back."""
 
 import numpy as np
 from onnx import TensorProto
 from tf2onnx import utils
 
-LSTM_GATES = [0, 3, 1, 2]  # Keras's place of ONNX's i, o, f, c
+from export.composites.layouts import LAYOUTS
 
-
-def _rnn(weights):
-    kernel, recurrent_kernel, bias = weights
-    units = len(bias)
-    kernel, recurrent_kernel = (
-        np.pad(w, [(0, 0), (3 * units, 0)]) for w in (kernel, recurrent_kernel)
-    )
-    gates = np.repeat(np.float32([OPEN, OPEN, -OPEN]), units)  # i, o, f
-    return kernel, recurrent_kernel, np.concatenate([gates, bias, np.zeros(4 * units, np.float32)])
-
-
-def _lstm(weights):
-    kernel, recurrent_kernel, bias = (_reorder(each, LSTM_GATES) for each in weights)
-    return kernel, recurrent_kernel, np.concatenate([bias, np.zeros_like(bias)])
-
-
-def _gru(weights):
-    kernel, recurrent_kernel, bias = weights
-    return kernel, recurrent_kernel, bias.reshape(-1)
-
-
-def _reorder(weight, gates):
-    parts = np.split(weight, len(gates), axis=-1)
-    return np.concatenate([parts[gate] for gate in gates], axis=-1)
-
-
-OPEN = 100.0  # sigmoid(100) is 1 and sigmoid(-100) is 0 to the last digit of a float
-CONSTANT_GATES = {  # per direction: of the gates, of the candidate, and none between c and h
-    "activations": ["Sigmoid", "Tanh", "Affine"],
-    "activation_alpha": [1.0],
-    "activation_beta": [0.0],
-}
-# composite: ONNX operator, its attributes, weights in its layout, number of states
-OPERATORS = {
-    "rnn": ("LSTM", CONSTANT_GATES, _rnn, 1),
-    "lstm": ("LSTM", {}, _lstm, 2),
-    "gru": ("GRU", {"linear_before_reset": 1}, _gru, 1),
-}
-STATES = ["initial_state", "initial_cell"]
 WEIGHTS = ["kernel", "recurrent_kernel", "bias"]
 
 
-def _lower_recurrence(cell):
+def lowerings_of(name, layout):
+    """Composite -> lowering: of a network in one direction, and in both."""
+
     def lower(builder, inputs, outputs, reverse):
-        num_states = OPERATORS[cell][-1]
         direction = "reverse" if reverse else "forward"
-        tensors = [inputs[name] for name in STATES[:num_states] + WEIGHTS]
-        _add_recurrent_node(builder, cell, direction, inputs, [tensors], outputs)
+        _add_recurrent_node(builder, layout, direction, inputs, [""], outputs)
 
-    return lower
+    def lower_bidirectional(builder, inputs, outputs):
+        sides = ["forward_", "backward_"]
+        _add_recurrent_node(builder, layout, "bidirectional", inputs, sides, outputs)
+
+    return {name: lower, f"bidirectional_{name}": lower_bidirectional}
 
 
-def _lower_bidirectional(builder, inputs, outputs, cell):
-    tensors = [
-        [inputs[f"{side}_{index}"] for index in range(OPERATORS[cell][-1] + len(WEIGHTS))]
-        for side in ("forward", "backward")
+def _add_recurrent_node(builder, layout, direction, inputs, sides, outputs):
+    """One recurrent node; `sides` are the prefixes of its inputs' names, `outputs` by index."""
+    states = [
+        [tensor for name, tensor in inputs.items() if name.startswith(f"{side}states_")]
+        for side in sides
     ]
-    _add_recurrent_node(builder, cell, "bidirectional", inputs, tensors, outputs)
-
-
-def _add_recurrent_node(builder, cell, direction, inputs, tensors, outputs):
-    """One recurrent node; `tensors` holds states and weights per direction, `outputs` by index."""
-    operator, attributes, layout, num_states = OPERATORS[cell]
-    states = [each[:num_states] for each in tensors]
     weights = [
-        layout([builder.value(*pair) for pair in zip(each[num_states:], WEIGHTS, strict=True)])
-        for each in tensors
+        layout.weights(
+            *(
+                builder.value(inputs[f"{side}weights_{index}"], name)
+                for index, name in enumerate(WEIGHTS)
+            )
+        )
+        for side in sides
     ]
     kernels, recurrent_kernels, biases = zip(*weights, strict=True)
     units = recurrent_kernels[0].shape[0]
     lengths = (
         builder.add("Cast", [inputs["mask"]], to=TensorProto.INT32) if "mask" in inputs else ""
     )
-    names = [utils.make_name(f"{builder.name}/{operator}") for _ in range(1 + num_states)]
+    results = ["sequence", *states[0]]
+    names = [utils.make_name(f"{builder.name}/{layout.operator}") for _ in results]
     builder.add(
-        operator,
+        layout.operator,
         [
             builder.add("Transpose", [inputs["sequence"]], perm=[1, 0, 2]),  # (T, B, D)
             builder.constant(np.stack([kernel.T for kernel in kernels])),
             builder.constant(np.stack([kernel.T for kernel in recurrent_kernels])),
             builder.constant(np.stack(biases)),
             lengths,
-            *[_stack(builder, each) for each in zip(*states, strict=True)],
+            *[_stack(builder, pair) for pair in zip(*states, strict=True)],
         ],
         outputs=names,
         hidden_size=units,
         direction=direction,
         **{
-            name: value * len(tensors) if isinstance(value, list) else value
-            for name, value in attributes.items()
+            name: value * len(sides) if isinstance(value, list) else value
+            for name, value in layout.attributes.items()
         },
     )
     if 0 in outputs:
-        _give_sequence(builder, names[0], outputs[0], len(tensors), units)
-    initial = [state for each in states for state in each]
-    final = [(name, side) for side in range(len(tensors)) for name in names[1:]]
+        _give_sequence(builder, names[0], outputs[0], len(sides), units)
+    initial = [state for own in states for state in own]
+    final = [(name, side) for side in range(len(sides)) for name in names[1:]]
     for index, (state, (name, side)) in enumerate(zip(initial, final, strict=True)):
         if 1 + index in outputs:
             _give_final_state(builder, name, side, outputs[1 + index], lengths, state)
@@ -147,8 +105,7 @@ def _give_final_state(builder, name, side, output, lengths, initial_state):
 
 
 LOWERINGS = {
-    "rnn": _lower_recurrence("rnn"),
-    "lstm": _lower_recurrence("lstm"),
-    "gru": _lower_recurrence("gru"),
-    "bidirectional": _lower_bidirectional,
+    name: lower
+    for network, layout in LAYOUTS.items()
+    for name, lower in lowerings_of(network, layout).items()
 }

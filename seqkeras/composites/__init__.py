@@ -3,33 +3,27 @@
 Called in Python they are ordinary Keras, on any backend. While `as_nodes` names it (TensorFlow
 only), each call becomes one function node of the traced graph that keeps the computation's name and
 options; `export.composites` lowers such a node to the fused ONNX operator. A composite without a
-lowering still exports, op by op.
+lowering still exports, op by op. The recurrent ones are `Network`s, in `seqkeras.recurrent`.
 """
 
 from seqkeras.composites.activations import gelu
 from seqkeras.composites.attention import attention, attention_weights, cached_attention
 from seqkeras.composites.linear_recurrence import linear_recurrence
+from seqkeras.composites.network import Network
 from seqkeras.composites.nodes import as_nodes, composite, tracing_nodes
 from seqkeras.composites.normalization import layer_norm
 from seqkeras.composites.recurrent import keras_rnn
-from seqkeras.composites.recurrent_bidirectional import bidirectional
-from seqkeras.composites.recurrent_gru import gru
-from seqkeras.composites.recurrent_lstm import lstm
-from seqkeras.composites.recurrent_rnn import rnn
 
 __all__ = [
+    "Network",
     "as_nodes",
     "attention",
     "attention_weights",
-    "bidirectional",
     "cached_attention",
     "composite",
     "gelu",
-    "gru",
     "keras_rnn",
     "layer_norm",
     "linear_recurrence",
-    "lstm",
-    "rnn",
     "tracing_nodes",
 ]

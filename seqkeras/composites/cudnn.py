@@ -2,22 +2,24 @@
 
 What Keras 3.15 has: TensorFlow's take a mask if every row is padded on the right and holds a step;
 JAX's and PyTorch's take none. Backwards, TensorFlow's give the outputs in the order in which they
-were computed and JAX's in that of the inputs, so the sequence is turned here instead.
+were computed and JAX's in that of the inputs, so the sequence is flipped here instead. JAX's `gru`
+is Keras's own loop.
 """
 
 import keras
 from keras import ops
+from keras.src import backend  # a test holds the signatures of its `lstm` and `gru`
 
 from seqkeras.composites.nodes import tracing_nodes
 
 
-def fused(keras_function, sequence, mask, states, weights, reverse):
+def fused(name, sequence, mask, states, weights, reverse):
     """A recurrent network by a fused function of Keras, or None where there is none to be had.
 
     A graph for export never holds one: cuDNN's operators run on a GPU only.
 
     Args:
-        keras_function: `keras_lstm` or `keras_gru` of `seqkeras.composites.recurrent`.
+        name: of that function, "lstm" or "gru".
         sequence: (B, T, D).
         mask: (B, T) booleans, any, or None.
         states: list of (B, U).
@@ -27,17 +29,20 @@ def fused(keras_function, sequence, mask, states, weights, reverse):
     Returns:
         (B, T, U) outputs, zero at masked steps, and the list of final states; or None.
     """
-    sequence, *weights = (ops.convert_to_tensor(each) for each in (sequence, *weights))
+    sequence, *weights = map(ops.convert_to_tensor, (sequence, *weights))
     if tracing_nodes() or not on_gpu(sequence):
         return None
     if mask is not None and keras.backend.backend() != "tensorflow":
         return None
+    if name == "gru" and keras.backend.backend() == "jax":
+        return None
+    keras_function = getattr(backend, name)
     try:
         if mask is None:
             outputs, states = _run(
-                keras_function, _turned(sequence, reverse), None, states, weights
+                keras_function, _flipped(sequence, reverse), None, states, weights
             )
-            return _turned(outputs, reverse), states
+            return _flipped(outputs, reverse), states
         return _run_masked(keras_function, sequence, mask, states, weights, reverse)
     except NotImplementedError:
         return None
@@ -83,5 +88,5 @@ def _run_masked(keras_function, sequence, mask, states, weights, reverse):
     return outputs, [ops.where(lengths > 0, new, old) for new, old in zip(final, states)]
 
 
-def _turned(sequence, reverse):
+def _flipped(sequence, reverse):
     return ops.flip(sequence, axis=1) if reverse else sequence

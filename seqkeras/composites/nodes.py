@@ -28,8 +28,8 @@ def tracing_nodes():
     return _nodes.get() is not None
 
 
-def composite(function=None, *, lengths_from="sequence"):
-    """Make a pure function a composite of that name: `@composite` or `@composite(...)`.
+def composite(function=None, *, lengths_from="sequence", name=None):
+    """Make a pure function a composite: `@composite` or `@composite(...)`.
 
     Its positional arguments are tensors, lists of tensors, or None; its keyword-only ones options.
 
@@ -37,25 +37,27 @@ def composite(function=None, *, lengths_from="sequence"):
         lengths_from: the argument (B, T, ...) whose steps `mask` masks: a node gets the mask's
             lengths in its place, as the fused recurrent operators do. None for a mask that enters
             a node as it is.
+        name: of the composite; None for that of the function.
     """
     if function is None:
-        return functools.partial(composite, lengths_from=lengths_from)
+        return functools.partial(composite, lengths_from=lengths_from, name=name)
+    name = name or function.__name__
     signature = inspect.signature(function)
     options_of = [p.name for p in signature.parameters.values() if p.kind is p.KEYWORD_ONLY]
 
     @functools.wraps(function)
     def call(*args, **kwargs):
-        if function.__name__ not in (_nodes.get() or ()):
+        if name not in (_nodes.get() or ()):
             return function(*args, **kwargs)
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
-        options = {name: bound.arguments.pop(name) for name in options_of}
-        return _call_as_node(function, bound.arguments, options, lengths_from)
+        options = {option: bound.arguments.pop(option) for option in options_of}
+        return _call_as_node(name, function, bound.arguments, options, lengths_from)
 
     return call
 
 
-def _call_as_node(function, arguments, options, lengths_from):
+def _call_as_node(composite_name, function, arguments, options, lengths_from):
     import tensorflow as tf
 
     by_lengths = lengths_from is not None and arguments.get("mask") is not None
@@ -73,13 +75,13 @@ def _call_as_node(function, arguments, options, lengths_from):
         if by_lengths:
             given["mask"] = padding_mask(given["mask"], ops.shape(given[lengths_from])[1])
         # The scope keeps the names Identity, Identity_1, ... free for the node's own outputs.
-        with as_nodes(()), tf.name_scope(function.__name__):
+        with as_nodes(()), tf.name_scope(composite_name):
             return function(**given, **options)
 
     node = tf.function(
         body,
         autograph=False,
-        experimental_implements=json.dumps({"composite": function.__name__, **options}),
+        experimental_implements=json.dumps({"composite": composite_name, **options}),
         experimental_attributes={"_noinline": True},
     )
     # A frozen graph knows nothing of what a function returns, unless it says so itself.

@@ -1,26 +1,21 @@
 """The loop over the steps of a recurrent network, and its gradient derived by hand.
 
-The networks are in the files beside this one, and each gives its `Equations`. They take a padding
-mask. In Python any mask is right: a masked step keeps the state and its output is zero. The fused
-operators know lengths only, so a node gets the lengths of a right-padded mask; a row that is not
-right-padded gets the length -1, which ONNX Runtime refuses.
+The networks are in `seqkeras.recurrent`, a file each; a `Network` holds its equations. They take a
+padding mask. In Python any mask is right: a masked step keeps the state and its output is zero. The
+fused operators know lengths only, so a node gets the lengths of a right-padded mask; a row that is
+not right-padded gets the length -1, which ONNX Runtime refuses.
 
 Weights follow Keras: gates in the order i, f, c, o (LSTM) and z, r, h (GRU, `reset_after`).
 """
 
-import dataclasses
-from collections.abc import Callable
-
 import keras
 import numpy as np
 from keras import ops, tree
-from keras.src.backend import gru as keras_gru  # the signatures of the three are held by a test
-from keras.src.backend import lstm as keras_lstm
-from keras.src.backend import rnn as keras_rnn
+from keras.src.backend import rnn as keras_rnn  # a test holds its signature
 
 from seqkeras.composites.nodes import tracing_nodes
 
-__all__ = ["Equations", "keras_gru", "keras_lstm", "keras_rnn", "recurrence"]
+__all__ = ["keras_rnn", "recurrence"]
 
 # More steps than there are: Keras's loop ends with the sequence, but without a limit it would count
 # the batch in a sequence that is time-major.
@@ -30,40 +25,7 @@ LONGEST = 2**31 - 1
 UNROLLED = 8
 
 
-@dataclasses.dataclass(frozen=True)
-class Equations:
-    """One step of a recurrent network with G gates, and its derivatives.
-
-    Args:
-        step: (inputs, recurrent, states) -> (states, saved), the formula: inputs are W x(t) + b and
-            recurrent is U h(t-1) [+ c], (B, G U) each; the states (B, U) each, h first; saved is
-            what the derivatives need, (B, U) each.
-        gradients: (gradients by the new states, saved) -> (gradients by the gates of the inputs, by
-            the old states but for the way through the recurrent product, None for zeros).
-        recurrent_gradients: (gradients by the gates of the inputs, saved) -> by those of the
-            recurrent product; None if they are the same.
-        held: for each gate -1, 0 or 1: a masked step adds so many times a large number to the
-            gate's argument. Its sigmoid is then 0 or 1 to the last digit and its slope 0.
-        kept: for each state, whether the gates so held are not enough to keep it at a masked step.
-    """
-
-    step: Callable
-    gradients: Callable
-    recurrent_gradients: Callable | None = None
-    held: tuple = (0,)
-    kept: tuple = (True,)
-
-
-def recurrence(
-    equations,
-    sequence,
-    mask,
-    states,
-    weights,
-    recurrent_bias=None,
-    dropout_mask=None,
-    reverse=False,
-):
+def recurrence(network, sequence, mask, states, weights, dropout_mask, reverse):
     """A recurrent network over a sequence.
 
     Its gradient is back-propagation through time with nothing in the loop but what must be there:
@@ -73,21 +35,13 @@ def recurrence(
         dx = W^T dz;  dW = sum dz x^T;  db = sum dz;  dU = sum da h(t-1)^T;  dc = sum da
 
     so that a weight's gradient is one product over all steps, where autodiff takes one a step. A
-    masked step holds the gates that can keep a state wide open or shut, keeps the other states as
-    they are, and hands their gradients on. It is all made of operations that can be differentiated
+    masked step opens or shuts the gates that can keep a state, copies the other states, and hands
+    their gradients on. It is all made of operations that can be differentiated
     again.
 
     Args:
-        equations: of one step.
-        sequence: (B, T, D).
-        mask: (B, T) booleans, True for real steps, or None.
-        states: list of (B, U), h(0) first.
-        weights: the kernel (D, G U), W of the formula, transposed; the recurrent kernel (U, G U),
-            its U; and the bias (G U,).
-        recurrent_bias: (G U,), its c, or None.
-        dropout_mask: (B, U) factors of h(t-1) in the recurrent product, at every step the same, or
-            None.
-        reverse: from the last step to the first; outputs stay in the order of the inputs.
+        network: a `seqkeras.composites.Network`.
+        sequence, mask, states, weights, dropout_mask, reverse: as it takes them.
 
     Returns:
         (B, T, U) outputs, zero at masked steps, and the list of final states.
@@ -95,77 +49,80 @@ def recurrence(
     Reference: Goodfellow et al. 2016, section 10.2.2, https://www.deeplearningbook.org; dropout:
         Gal and Ghahramani 2016, section 4, https://arxiv.org/abs/1512.05287
     """
-    given = _named(sequence, states, weights, recurrent_bias, dropout_mask)
+    given = _named(sequence, states, weights, dropout_mask)
     sequence = given["sequence"]
     if sequence.shape[1] == 1 and mask is None:
         inputs = _affine(sequence[:, 0], given["kernel"], given["bias"])
-        states, _ = _advance(equations, given, inputs, _states(given))
+        states, _ = _advance(network, given, inputs, _states(given))
         return states[0][:, None], states
-    x = _turned(ops.transpose(sequence, (1, 0, 2)), reverse)  # (T, B, D)
+    x = _flipped(ops.transpose(sequence, (1, 0, 2)), reverse)  # (T, B, D)
     if mask is not None:
         real = ops.transpose(ops.cast(mask, sequence.dtype))[..., None]  # (T, B, 1)
-        given["real"] = _turned(real, reverse)
+        given["real"] = _flipped(real, reverse)
         x = ops.where(given["real"] > 0, x, ops.zeros_like(x))  # padding may be no number at all
     given["sequence"] = x
-    outputs, *states = _network(equations, list(given))(*given.values())
+    outputs, *states = _differentiated(network, list(given))(*given.values())
     if mask is not None:
         outputs = outputs * given["real"]
-    return ops.transpose(_turned(outputs, reverse), (1, 0, 2)), states
+    return ops.transpose(_flipped(outputs, reverse), (1, 0, 2)), states
 
 
-def _named(sequence, states, weights, recurrent_bias, dropout_mask):
+def _named(sequence, states, weights, dropout_mask):
     """All tensors of a network by name, in one dtype."""
-    sequence, *weights = (ops.convert_to_tensor(each) for each in (sequence, *weights))
-    dtype = keras.backend.result_type(sequence.dtype, weights[0].dtype)
+    sequence, kernel, recurrent_kernel, bias = map(ops.convert_to_tensor, (sequence, *weights))
+    dtype = keras.backend.result_type(sequence.dtype, kernel.dtype)
+    bias, recurrent_bias = (bias[0], bias[1]) if len(bias.shape) == 2 else (bias, None)
     named = {
         "sequence": sequence,
         **{f"state_{index}": state for index, state in enumerate(states)},
-        **dict(zip(["kernel", "recurrent_kernel", "bias"], weights, strict=True)),
+        "kernel": kernel,
+        "recurrent_kernel": recurrent_kernel,
+        "bias": bias,
         "recurrent_bias": recurrent_bias,
         "dropout_mask": dropout_mask,
     }
-    return {name: ops.cast(each, dtype) for name, each in named.items() if each is not None}
+    return {name: ops.cast(value, dtype) for name, value in named.items() if value is not None}
 
 
-def _network(equations, names):
+def _differentiated(network, names):
     """The function of the named tensors that returns h(1..T) and the final states."""
 
-    def network(*tensors):
+    def with_gradient(*tensors):
         given = dict(zip(names, tensors, strict=True))
-        outputs, states, saved = _forward(equations, given)
+        outputs, states, saved = _forward(network, given)
 
         def gradient(*upstream):
             d_outputs, *d_states = tree.flatten(upstream)
-            found = _backward(equations, given, outputs, saved, d_outputs, d_states)
+            found = _backward(network, given, outputs, saved, d_outputs, d_states)
             return [found[name] if name in found else ops.zeros_like(given[name]) for name in names]
 
         return (outputs, *states), gradient
 
     def differentiated_by_the_backend(*tensors):
-        outputs, states, _ = _forward(equations, dict(zip(names, tensors, strict=True)), save=False)
+        outputs, states, _ = _forward(network, dict(zip(names, tensors, strict=True)), save=False)
         return (outputs, *states)
 
     # Keras's own gradients on PyTorch are of one output only, and nobody trains an exported graph.
     if keras.backend.backend() == "torch" or tracing_nodes():
         return differentiated_by_the_backend
-    return ops.custom_gradient(network)
+    return ops.custom_gradient(with_gradient)
 
 
-def _forward(equations, given, save=True):
+def _forward(network, given, save=True):
     """h(1..T), (T, B, U); the final states; and what the steps saved, (T, B, U) each."""
     x, kernel = given["sequence"], given["kernel"]
-    if "real" in given and any(equations.held):
+    if "real" in given and any(network.masked_gates):
         x = ops.concatenate([x, 1 - given["real"]], axis=-1)
-        kernel = ops.concatenate([kernel, _held(equations, given["recurrent_kernel"])], axis=0)
+        kernel = ops.concatenate([kernel, _mask_biases(network, given["recurrent_kernel"])], axis=0)
     inputs = _affine(x, kernel, given["bias"])  # (T, B, G U)
 
     def step(now, states):
         inputs, *real = now
-        new, saved = _advance(equations, given, inputs, states)
+        new, saved = _advance(network, given, inputs, states)
         if real:
             new = [
-                ops.where(real[0] > 0, each, old) if kept else each
-                for each, old, kept in zip(new, states, equations.kept, strict=True)
+                ops.where(real[0] > 0, state, old) if copied else state
+                for state, old, copied in zip(new, states, network.masked_copies, strict=True)
             ]
         return (new[0], *(saved if save else ())), new
 
@@ -174,43 +131,43 @@ def _forward(equations, given, save=True):
     return outputs, states, saved
 
 
-def _held(equations, recurrent_kernel):
+def _mask_biases(network, recurrent_kernel):
     """(1, G U): what a masked step adds to the inputs of the gates."""
     units = recurrent_kernel.shape[0]
     half = keras.backend.standardize_dtype(recurrent_kernel.dtype) == "float16"
     large = 3e4 if half else 1e9  # float16 ends at 65,504
-    return ops.cast(large * np.repeat(equations.held, units)[None], recurrent_kernel.dtype)
+    return ops.cast(large * np.repeat(network.masked_gates, units)[None], recurrent_kernel.dtype)
 
 
-def _advance(equations, given, inputs, states):
+def _advance(network, given, inputs, states):
     """One step: the new states, and what its derivatives need."""
     recurrent = ops.matmul(_dropped(states[0], given), given["recurrent_kernel"])
     if "recurrent_bias" in given:
         recurrent = recurrent + given["recurrent_bias"]
-    return equations.step(inputs, recurrent, list(states))
+    return network.step(inputs, recurrent, list(states))
 
 
-def _backward(equations, given, outputs, saved, d_outputs, d_states):
+def _backward(network, given, outputs, saved, d_outputs, d_states):
     """The gradients by the given tensors, by name; the dropout mask and `real` have none."""
     x, to_state = given["sequence"], ops.transpose(given["recurrent_kernel"])
     real = given.get("real")
 
     def by_recurrent(gates, saved):
-        if equations.recurrent_gradients is None:
+        if network.recurrent_gradients is None:
             return gates
-        return equations.recurrent_gradients(gates, saved)
+        return network.recurrent_gradients(gates, saved)
 
     def step(now, gradients):
         t = now[0][0, 0]
         gradients = [gradients[0] + d_outputs[t], *gradients[1:]]
         around = [None] * len(gradients)  # the step, where it is masked
         if real is not None:
-            for index in np.flatnonzero(equations.kept):
+            for index in np.flatnonzero(network.masked_copies):
                 through = gradients[index] * real[t]
                 around[index] = gradients[index] - through
                 gradients[index] = through
-        now = [each[t] for each in saved]
-        gates, by_states = equations.gradients(gradients, now)
+        now = [values[t] for values in saved]
+        gates, by_states = network.gradients(gradients, now)
         recurrent = by_recurrent(gates, now)
         dz = ops.concatenate(gates, axis=-1)
         da = dz if recurrent is gates else ops.concatenate(recurrent, axis=-1)
@@ -220,17 +177,17 @@ def _backward(equations, given, outputs, saved, d_outputs, d_states):
     length = ops.shape(x)[0]
     times = length - 1 - ops.reshape(ops.arange(length), (-1, 1, 1))
     (dz,), d_states = _over_time(step, (times,), d_states)  # (T, B, G U), the last step first
-    gates = ops.split(dz, len(equations.held), axis=-1)
-    recurrent = by_recurrent(gates, [_turned(each) for each in saved])
+    gates = ops.split(dz, len(network.masked_gates), axis=-1)
+    recurrent = by_recurrent(gates, [_flipped(values) for values in saved])
     da = dz if recurrent is gates else ops.concatenate(recurrent, axis=-1)
     before = ops.concatenate([given["state_0"][None], outputs[:-1]], axis=0)  # h(0..T-1)
     d_x = ops.matmul(_rows(dz), ops.transpose(given["kernel"]))
     found = {
-        "sequence": _turned(ops.reshape(d_x, ops.shape(x))),
-        **{f"state_{index}": each for index, each in enumerate(d_states)},
-        "kernel": _product(_turned(x), dz),
+        "sequence": _flipped(ops.reshape(d_x, ops.shape(x))),
+        **{f"state_{index}": d_state for index, d_state in enumerate(d_states)},
+        "kernel": _product(_flipped(x), dz),
         "bias": _total(dz),
-        "recurrent_kernel": _product(_turned(_dropped(before, given)), da),
+        "recurrent_kernel": _product(_flipped(_dropped(before, given)), da),
     }
     return found | ({"recurrent_bias": _total(da)} if "recurrent_bias" in given else {})
 
@@ -255,17 +212,17 @@ def _over_time(step, sequences, states):
 
     def several_steps(now, states):
         outputs = []
-        for each in zip(*(ops.unstack(rows, UNROLLED) for rows in now), strict=True):
-            made, states = step(each, states)
+        for inputs in zip(*(ops.unstack(rows, UNROLLED) for rows in now), strict=True):
+            made, states = step(inputs, states)
             outputs.append(made)
-        return tuple(ops.stack(each) for each in zip(*outputs, strict=True)), states
+        return tuple(ops.stack(steps) for steps in zip(*outputs, strict=True)), states
 
     shape = (whole // UNROLLED, UNROLLED)
-    turns = [ops.reshape(each[:whole], (*shape, *ops.shape(each)[1:])) for each in sequences]
+    turns = [ops.reshape(x[:whole], (*shape, *ops.shape(x)[1:])) for x in sequences]
     outputs, states = _loop(several_steps, turns, states, shape[0])
-    outputs = [ops.reshape(each, (whole, *ops.shape(each)[2:])) for each in outputs]
+    outputs = [ops.reshape(x, (whole, *ops.shape(x)[2:])) for x in outputs]
     if whole < length:
-        rest = [each[whole:] for each in sequences]
+        rest = [x[whole:] for x in sequences]
         others, states = _loop(step, rest, states, length - whole)
         outputs = [ops.concatenate(pair, axis=0) for pair in zip(outputs, others, strict=True)]
     return outputs, states
@@ -298,12 +255,12 @@ def _rows(x):
     return ops.reshape(x, (-1, x.shape[-1]))
 
 
-def _turned(x, reverse=True):
-    """The first axis backwards."""
+def _flipped(x, reverse=True):
+    """The first axis from its end to its beginning, if it is read so."""
     return ops.flip(x, axis=0) if reverse else x
 
 
 def _sum(*terms):
     """Of those that are not None."""
-    first, *others = [each for each in terms if each is not None]
+    first, *others = [term for term in terms if term is not None]
     return sum(others, start=first)

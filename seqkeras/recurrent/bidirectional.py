@@ -3,7 +3,6 @@
 import keras
 from keras import ops
 
-from seqkeras import composites
 from seqkeras.recurrent.qrnn import QRNN
 from seqkeras.recurrent.rnn import Recurrent
 from seqkeras.recurrent.stacked import as_list
@@ -117,12 +116,10 @@ class Bidirectional(keras.layers.Layer):
         if initial_state is None:
             batch_size = ops.shape(sequences)[0]
             initial_state = [each for cell in cells for each in cell.get_initial_state(batch_size)]
-        tensors = [
-            [*own, *cell.weights_of_step()]
-            for own, cell in zip(self._of_each(initial_state), cells, strict=True)
-        ]
-        outputs, *states = composites.bidirectional(
-            sequences, mask, *tensors, cell=cells[0].composite.__name__
+        forward, backward = self._of_each(initial_state)
+        weights, backward_weights = (cell.weights_of_step() for cell in cells)
+        outputs, *states = cells[0].network.bidirectional(
+            sequences, mask, forward, weights, backward, backward_weights
         )
         if not self.forward_layer.return_sequences:
             return [own[0] for own in self._of_each(states)], states

@@ -1,8 +1,4 @@
-"""The loop over steps: RNN(cell), and the layers SimpleRNN, LSTM, GRU.
-
-They take the arguments of the same layers of Keras, but for `zero_output_for_mask=False`: of a
-masked step the output is always zero.
-"""
+"""The loop over steps: RNN(cell), and the base of the layers that bring their cell."""
 
 import functools
 import inspect
@@ -11,7 +7,7 @@ import keras
 from keras import ops, tree
 
 from seqkeras.composites import cudnn
-from seqkeras.recurrent.cells import Cell, GRUCell, LSTMCell, SimpleRNNCell
+from seqkeras.recurrent.cell import Cell
 from seqkeras.recurrent.stacked import StackedCells, as_list, run_cell
 from seqkeras.shapes import require_mask, require_sequence, require_states, require_steps
 
@@ -22,8 +18,9 @@ class RNN(keras.layers.RNN):
 
         output(t), states(t) = cell(x(t), states(t-1))
 
-    As `keras.layers.RNN`, but that a masked step's output is always zero and a mask leaves in the
-    order of the outputs. A cell of ours runs as its composite, with its gradient derived by hand.
+    As `keras.layers.RNN`, but that a masked step's output is zero unless told otherwise, and a mask
+    leaves in the order of the outputs. A cell of ours runs as its composite, with its gradient
+    derived by hand.
 
     Args:
         cell: a cell, ours or Keras's, or a list of them, which becomes `StackedCells`.
@@ -34,13 +31,15 @@ class RNN(keras.layers.RNN):
         stateful: begin where the last batch ended; `reset_state()` begins at zeros again. The batch
             size must be fixed.
         unroll: write out the loop of a cell that is no composite, where the length is known.
+        zero_output_for_mask: of a masked step; False repeats the output of the step that was read
+            before it, as Keras's own layers do unless told otherwise.
         kwargs: of every layer of Keras, `activity_regularizer` among them.
 
     Call arguments:
         sequences: (B, T, D).
         initial_state: list of (B, U), or None for zeros.
-        mask: (B, T) booleans, True for real steps, or None. A masked step keeps the state and its
-            output is zero. An exported graph takes right-padded masks and refuses others.
+        mask: (B, T) booleans, True for real steps, or None. A masked step keeps the state. A graph
+            that holds a fused node takes right-padded masks and refuses others.
         training: whether dropout drops.
 
     Returns:
@@ -48,9 +47,9 @@ class RNN(keras.layers.RNN):
         `return_state` a tuple of that and each final state.
 
     Raises:
-        ValueError: if zero_output_for_mask is False, the sequences are not of rank 3 or have no
-            step, there are more or fewer initial states than the cell has or one of another shape,
-            or the mask has another shape than the sequences.
+        ValueError: if the sequences are not of rank 3 or have no step, there are more or fewer
+            initial states than the cell has or one of another shape, or the mask has another shape
+            than the sequences.
     """
 
     def __init__(
@@ -61,13 +60,9 @@ class RNN(keras.layers.RNN):
         go_backwards=False,
         stateful=False,
         unroll=False,
+        zero_output_for_mask=True,
         **kwargs,
     ):
-        if not kwargs.pop("zero_output_for_mask", True):
-            raise ValueError(
-                f"{type(self).__name__}: zero_output_for_mask must be True: a masked step's output "
-                "is zero; received False. keras.layers repeats the output before it."
-            )
         if isinstance(cell, keras.layers.StackedRNNCells):
             cell = cell.cells
         super().__init__(
@@ -76,7 +71,7 @@ class RNN(keras.layers.RNN):
             return_state=return_state,
             go_backwards=go_backwards,
             stateful=stateful,
-            zero_output_for_mask=True,
+            zero_output_for_mask=zero_output_for_mask,
             **kwargs,
         )
         self.unrolls = unroll  # Keras's own `unroll` refuses a length that is not known
@@ -106,8 +101,13 @@ class RNN(keras.layers.RNN):
             training,
             self.unrolls,
         )
-        if self.go_backwards and self.return_sequences:
+        if not self.return_sequences:
+            return last, outputs, states
+        if self.go_backwards:
             outputs = ops.flip(outputs, axis=1)
+            mask = None if mask is None else ops.flip(mask, axis=1)
+        if not self.zero_output_for_mask and mask is not None:
+            outputs = _repeated(outputs, ops.cast(mask, "bool"))
         return last, outputs, states
 
     @property
@@ -122,19 +122,31 @@ class RNN(keras.layers.RNN):
         return (kept, *[None] * len(self.state_size)) if self.return_state else kept
 
     def get_config(self):
-        config = super().get_config()
-        del config["zero_output_for_mask"]
-        return {**config, "unroll": self.unrolls}
+        return {**super().get_config(), "unroll": self.unrolls}
+
+
+def _repeated(outputs, mask):
+    """Outputs (B, T, U); a masked step has that of the real step before it, or zeros."""
+    length = ops.shape(outputs)[1]
+    steps = ops.arange(length)[None]
+    real_first = ops.argsort(ops.where(mask, steps, steps + length), axis=1)
+    count = ops.cumsum(ops.cast(mask, steps.dtype), axis=1)  # of real steps so far
+    before = ops.take_along_axis(real_first, ops.maximum(count - 1, 0), axis=1)
+    repeated = ops.take_along_axis(outputs, before[..., None], axis=1)
+    return ops.where(count[..., None] > 0, repeated, ops.zeros_like(repeated))
 
 
 class Recurrent(RNN):
     """Base of the recurrent layers; a subclass names its cell.
 
+    It takes the arguments of the same layer of Keras, and its configuration.
+
     Args:
         units: size of the state, U.
-        cell_arguments, options: of the cell (`seqkeras.recurrent.cells.Cell`: activations, bias,
+        cell_arguments, options: of the cell (`seqkeras.recurrent.cell.Cell`: activations, bias,
             initializers, regularizers, constraints, dropout, seed) and of `RNN` (return_sequences,
-            return_state, go_backwards, stateful, unroll), by the names that Keras's layers have.
+            return_state, go_backwards, stateful, unroll, zero_output_for_mask), by the names that
+            Keras's layers have.
 
     Call arguments, returns and errors: those of `RNN`.
     """
@@ -179,33 +191,3 @@ def _names_of_options(cell_class):
         for name, parameter in inspect.signature(each.__init__).parameters.items()
         if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
     } - {"self"}
-
-
-@keras.saving.register_keras_serializable("seqkeras")
-class SimpleRNN(Recurrent):
-    """Simple recurrent network: h(t) = tanh(b + U x(t) + W h(t-1)), `seqkeras.composites.rnn`.
-
-    Reference: Elman 1990, https://doi.org/10.1207/s15516709cog1402_1
-    """
-
-    cell_class = SimpleRNNCell
-
-
-@keras.saving.register_keras_serializable("seqkeras")
-class LSTM(Recurrent):
-    """Long short-term memory; its formula is in `seqkeras.composites.lstm`.
-
-    Reference: Hochreiter and Schmidhuber 1997, https://doi.org/10.1162/neco.1997.9.8.1735
-    """
-
-    cell_class = LSTMCell
-
-
-@keras.saving.register_keras_serializable("seqkeras")
-class GRU(Recurrent):
-    """Gated recurrent unit; its formula is in `seqkeras.composites.gru`.
-
-    Reference: Cho et al. 2014, section 2.3, https://arxiv.org/abs/1406.1078
-    """
-
-    cell_class = GRUCell

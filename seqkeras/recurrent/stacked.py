@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from seqkeras.composites import keras_rnn
-from seqkeras.recurrent.cells import Cell
+from seqkeras.recurrent.cell import Cell
 from seqkeras.values import without_padding
 
 

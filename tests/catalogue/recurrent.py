@@ -28,7 +28,12 @@ GENERAL = {
     **{f"{role}_regularizer": "l2" for role in ("kernel", "recurrent", "bias")},
     **{f"{role}_constraint": "max_norm" for role in ("kernel", "recurrent", "bias")},
 }
-GATED = {**GENERAL, "recurrent_activation": "hard_sigmoid", "use_cudnn": False}
+GATED = {
+    **GENERAL,
+    "recurrent_activation": "hard_sigmoid",
+    "use_cudnn": False,
+    "implementation": 1,
+}
 GENERAL_OF_LSTM = {**GATED, "unit_forget_bias": False}
 GENERAL_OF_GRU = {**GATED, "reset_after": False}
 
@@ -133,6 +138,19 @@ CASES = [
         past=("sequences",),
     ),
     sequence_case("GRU, general", lambda: GRU(U, **GENERAL_OF_GRU, unroll=True, go_backwards=True)),
+    *(
+        sequence_case(
+            f"{each.__name__}, outputs repeated",
+            lambda each=each: each(U, return_sequences=True, zero_output_for_mask=False),
+            past=("sequences",),
+        )
+        for each in LAYER_CLASSES
+    ),
+    sequence_case(
+        "RNN, outputs repeated",
+        lambda: RNN(GRUCell(U), return_sequences=True, zero_output_for_mask=False),
+        past=("sequences",),
+    ),
     sequence_case("RNN, unrolled", lambda: RNN(keras.layers.GRUCell(U), unroll=True)),
     sequence_case(
         "Bidirectional, with a backward layer",

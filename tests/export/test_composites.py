@@ -8,14 +8,17 @@ import tensorflow as tf
 from onnxruntime.capi.onnxruntime_pybind11_state import InvalidArgument
 
 from export.onnx_graphs import convert
-from seqkeras import composites
 from seqkeras.recurrent import GRU, LSTM, Bidirectional
+from seqkeras.recurrent.gru import gru
+from seqkeras.recurrent.lstm import lstm
+from seqkeras.recurrent.simple_rnn import simple_rnn
 from serving.manifest import TensorSpec
 from tests.arrays import close, floats, randomize, right_padded
 from tests.export.running import run
 
 B, T, D, U = 5, 7, 3, 11
-CELLS = {"rnn": ("LSTM", 1, 1), "lstm": ("LSTM", 4, 2), "gru": ("GRU", 3, 1)}
+NETWORKS = {network.name: network for network in (simple_rnn, lstm, gru)}
+CELLS = {"simple_rnn": ("LSTM", 1, 1), "lstm": ("LSTM", 4, 2), "gru": ("GRU", 3, 1)}
 MASK = right_padded([7, 2, 0, 1, 5], T)
 every_network = pytest.mark.parametrize(
     "cell, direction", list(itertools.product(CELLS, ["forward", "reverse", "bidirectional"]))
@@ -43,13 +46,13 @@ class Network:
     def __call__(self, sequence, mask=None, **states):
         states = [states[name] for name in self.state_names]
         if self.sides == 1:
-            run = {"rnn": composites.rnn, "lstm": composites.lstm, "gru": composites.gru}[self.cell]
             reverse = self.direction == "reverse"
-            results = run(sequence, mask, *states, *self.weights[0], reverse=reverse)
+            run = NETWORKS[self.cell]
+            results = run(sequence, mask, states, self.weights[0], reverse=reverse)
         else:
-            forward = [*states[: self.num_states], *self.weights[0]]
-            backward = [*states[self.num_states :], *self.weights[1]]
-            results = composites.bidirectional(sequence, mask, forward, backward, cell=self.cell)
+            forward = states[: self.num_states], self.weights[0]
+            backward = states[self.num_states :], self.weights[1]
+            results = NETWORKS[self.cell].bidirectional(sequence, mask, *forward, *backward)
         names = ["outputs", *(f"final_{name}" for name in self.state_names)]
         return dict(zip(names, results, strict=True))
 
@@ -110,7 +113,7 @@ def test_the_graph_takes_other_sizes_than_those_it_was_traced_with(cell, directi
 
 
 @pytest.mark.parametrize(
-    "cell, direction", [("rnn", "forward"), ("lstm", "bidirectional"), ("gru", "reverse")]
+    "cell, direction", [("simple_rnn", "forward"), ("lstm", "bidirectional"), ("gru", "reverse")]
 )
 def test_a_graph_without_a_mask_agrees_with_keras(cell, direction):
     network, graph = exported(cell, direction, masked=False)
@@ -133,7 +136,7 @@ def test_a_mask_that_is_not_right_padded_is_refused_by_the_graph(cell, direction
 @pytest.mark.parametrize(
     "cell, direction, kept",
     [
-        ("rnn", "reverse", ["outputs"]),
+        ("simple_rnn", "reverse", ["outputs"]),
         ("lstm", "forward", ["final_state_1"]),
         ("gru", "bidirectional", ["final_state_1", "outputs"]),
     ],

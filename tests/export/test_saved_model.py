@@ -11,7 +11,7 @@ import serving
 from export import saved_model
 from export.signatures import Signature
 from export.text_graphs.character_ids import CharacterIds
-from seqkeras.composites import cudnn, recurrent_lstm
+from seqkeras.composites import cudnn
 from seqkeras.data import dates
 from seqkeras.recurrent import LSTM
 from seqkeras.tokenizers import CharacterTable, pad
@@ -52,7 +52,7 @@ def test_a_saved_model_made_on_a_gpu_holds_none_of_its_operators(tmp_path, monke
         raise AssertionError("asked for a fused function")
 
     monkeypatch.setattr(cudnn, "on_gpu", lambda tensor=None: True)
-    monkeypatch.setattr(recurrent_lstm, "keras_lstm", fused)
+    monkeypatch.setattr(cudnn.backend, "lstm", fused)
     model = LSTM(5)
     model.build((None, None, 3))
     read = Signature(

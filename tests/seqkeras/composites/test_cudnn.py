@@ -13,7 +13,7 @@ import pytest
 from keras import ops
 
 from seqkeras import composites
-from seqkeras.composites import cudnn, recurrent, recurrent_gru, recurrent_lstm
+from seqkeras.composites import cudnn
 from seqkeras.recurrent import GRU, LSTM, Bidirectional
 from tests import references
 from tests.arrays import BACKEND, close, floats, needs_tensorflow, numbers
@@ -46,8 +46,7 @@ def test_every_backend_of_keras_has_the_functions_that_we_call(backend, name, ex
 
 
 def test_they_are_kerass_own():
-    assert recurrent.keras_lstm is keras.src.backend.lstm
-    assert recurrent.keras_gru is keras.src.backend.gru
+    assert cudnn.backend is keras.src.backend
 
 
 class StandIn:
@@ -79,8 +78,8 @@ class StandIn:
 @pytest.fixture
 def stand_ins(monkeypatch):
     found = {"lstm": StandIn(references.lstm, 2), "gru": StandIn(references.gru, 1)}
-    monkeypatch.setattr(recurrent_lstm, "keras_lstm", found["lstm"])
-    monkeypatch.setattr(recurrent_gru, "keras_gru", found["gru"])
+    monkeypatch.setattr(cudnn.backend, "lstm", found["lstm"])
+    monkeypatch.setattr(cudnn.backend, "gru", found["gru"])
     monkeypatch.setattr(cudnn, "on_gpu", lambda tensor=None: True)
     return found
 
@@ -149,8 +148,8 @@ def test_a_function_that_keras_does_not_have_here_is_replaced(cell, monkeypatch)
     def missing(*args, **kwargs):
         raise NotImplementedError
 
-    monkeypatch.setattr(recurrent_lstm, "keras_lstm", missing)
-    monkeypatch.setattr(recurrent_gru, "keras_gru", missing)
+    monkeypatch.setattr(cudnn.backend, "lstm", missing)
+    monkeypatch.setattr(cudnn.backend, "gru", missing)
     monkeypatch.setattr(cudnn, "on_gpu", lambda tensor=None: True)
     close(layer(floats(B, S, D)), expected)
 
@@ -162,7 +161,7 @@ def test_without_a_gpu_no_fused_function_is_asked(cell, stand_ins, monkeypatch):
     assert stand_ins[cell].masks == []
 
 
-@pytest.mark.parametrize("names", [(), ("rnn",), ("lstm", "gru")], ids=str)
+@pytest.mark.parametrize("names", [(), ("simple_rnn",), ("lstm", "gru")], ids=str)
 @every_cell
 @needs_tensorflow
 def test_a_graph_for_export_holds_no_fused_function(cell, names, stand_ins):

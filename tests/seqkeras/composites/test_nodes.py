@@ -21,7 +21,7 @@ RNN = (
     "unroll=False, input_length=None, time_major=False, zero_output_for_mask=False, "
     "return_all_outputs=True)"
 )
-ALL = ("rnn", "lstm", "gru", "bidirectional")
+ALL = [f"{way}{name}" for way in ("", "bidirectional_") for name in ("simple_rnn", "lstm", "gru")]
 BACKENDS = Path(inspect.getfile(keras)).parent / "src" / "backend"
 *ONE_CELL, STACK = RECURRENT
 BACKWARDS = [backward_case(each) for each in LAYER_CLASSES]
@@ -86,17 +86,17 @@ def test_a_node_carries_its_name_and_options(case):
     layer, inputs = case.build(), case.inputs()
     [implements] = composites_in(traced(layer, inputs, as_nodes=ALL))
     if case in BIDIRECTIONAL_NODES:
-        cell = layer.forward_layer.cell.composite.__name__
-        assert implements == {"composite": "bidirectional", "cell": cell}
+        name = layer.forward_layer.cell.network.name
+        assert implements == {"composite": f"bidirectional_{name}"}
     else:
-        cell = layer.cell.composite.__name__
-        assert implements == {"composite": cell, "reverse": case in BACKWARDS}
+        name = layer.cell.network.name
+        assert implements == {"composite": name, "reverse": case in BACKWARDS}
 
 
 @needs_tensorflow
 def test_each_cell_of_a_stack_is_a_node():
     graph = traced(STACK.build(), STACK.inputs(), as_nodes=ALL)
-    assert {each["composite"] for each in composites_in(graph)} == {"lstm", "rnn", "gru"}
+    assert {each["composite"] for each in composites_in(graph)} == {"lstm", "simple_rnn", "gru"}
     close(graph(**STACK.inputs()), call(STACK.build(), STACK.inputs()))
 
 
@@ -109,7 +109,7 @@ def test_without_as_nodes_a_composite_is_ordinary_keras():
 @needs_tensorflow
 def test_a_composite_that_is_not_named_stays_ordinary_keras():
     case = RECURRENT[0]
-    others = [name for name in ALL if name != case.build().cell.composite.__name__]
+    others = [name for name in ALL if name != case.build().cell.network.name]
     assert composites_in(traced(case.build(), case.inputs(), as_nodes=others)) == []
 
 

@@ -31,7 +31,7 @@ def test_a_cell_is_one_step_of_the_papers_formula(case):
 def test_the_first_state_is_zero(case):
     cell = case.make()
     close(cell.get_initial_state(B), [np.zeros((B, U))] * len(cell.state_size))
-    assert cell.state_size == [U] * cell.num_states
+    assert cell.state_size == [U] * (2 if "LSTM" in case.name else 1)
 
 
 def test_the_forget_gate_begins_open():

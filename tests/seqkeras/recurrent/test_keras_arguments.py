@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from seqkeras.recurrent import GRU, LSTM, QRNN, RNN, Bidirectional, GRUCell, LSTMCell
+from seqkeras.recurrent import GRU, LSTM, QRNN, Bidirectional, LSTMCell
 from tests.arrays import close, floats, numbers, randomize
 from tests.catalogue.case import B, D, S, U
 from tests.seqkeras.recurrent.rivals import (
@@ -15,6 +15,7 @@ from tests.seqkeras.recurrent.rivals import (
     MASKS,
     assert_same,
     every_layer,
+    every_mask,
     results_and_gradients,
     states,
 )
@@ -136,9 +137,33 @@ def test_keras_s_own_config_makes_one_of_ours():
     options = {"recurrent_activation": "hard_sigmoid", "kernel_regularizer": L2, "unroll": True}
     theirs = keras.layers.LSTM(U, **options)
     config = theirs.get_config()
-    config.pop("zero_output_for_mask", None)
     ours = LSTM.from_config(config)
     assert {name: ours.get_config()[name] for name in config} == config
+
+
+@pytest.mark.parametrize("flags", [{}, {"go_backwards": True}], ids=["forwards", "backwards"])
+@every_layer
+@every_mask
+def test_a_layer_of_keras_s_own_config_gives_its_numbers_under_any_mask(name, mask, flags):
+    layer_class, _, keras_class, _ = LAYERS[name]
+    theirs = keras_class(U, return_sequences=True, return_state=True, **flags)
+    ours = layer_class.from_config(theirs.get_config())
+    for layer in (ours, theirs):
+        layer.build((B, S, D))
+    ours.set_weights(randomize(theirs).get_weights())
+    given = floats(B, S, D), states(LAYERS[name][3]), mask
+    assert_same(*(results_and_gradients(layer, *given) for layer in (ours, theirs)), 1e-5)
+
+
+@pytest.mark.parametrize("implementation", [1, 2])
+@pytest.mark.parametrize("name", ["LSTM", "GRU"])
+def test_either_implementation_of_keras_s_gives_the_numbers_of_ours(name, implementation):
+    ours, theirs = pair(name, implementation=implementation, return_sequences=True)
+    theirs.set_weights(randomize(ours).get_weights())
+    close(ours(floats(B, S, D)), theirs(floats(B, S, D)))
+    assert ours.get_config()["implementation"] == implementation
+    keras_s_cell = getattr(keras.layers, f"{name}Cell")(U, implementation=implementation)
+    assert type(ours.cell).from_config(keras_s_cell.get_config()).units == U
 
 
 def test_a_model_of_them_trains_and_comes_back(tmp_path):
@@ -211,10 +236,7 @@ class OURS:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (
-            lambda: RNN(GRUCell(U), zero_output_for_mask=False),
-            "^RNN: zero_output_for_mask must be True: .*; received False",
-        ),
+        (lambda: GRU(U, implementation=0), "^GRUCell: implementation must be 1 or 2; received 0"),
         (lambda: LSTM(U, use_cudnn="no"), '^LSTMCell: use_cudnn must be "auto", True or False; '),
         (
             lambda: Bidirectional(GRU(U), "max"),

@@ -7,7 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from seqkeras import composites
+from seqkeras.recurrent.gru import gru
+from seqkeras.recurrent.lstm import lstm
+from seqkeras.recurrent.simple_rnn import simple_rnn
 from tests import references
 from tests.arrays import close
 
@@ -17,9 +19,9 @@ pytestmark = pytest.mark.skipif(
     reason="needs the folder onnx-op-vectors in the one that SEQKERAS_DATA names",
 )
 LAYERS = {
-    "RNN": (composites.rnn, references.rnn, [0], 1),
-    "LSTM": (composites.lstm, references.lstm, [0, 2, 3, 1], 2),
-    "GRU": (composites.gru, references.gru, [0, 1, 2], 1),
+    "RNN": (simple_rnn, references.rnn, [0], 1),
+    "LSTM": (lstm, references.lstm, [0, 2, 3, 1], 2),
+    "GRU": (gru, references.gru, [0, 1, 2], 1),
 }  # and ONNX's place of each of Keras's gates
 CASES = [
     "simple_rnn_defaults",
@@ -61,8 +63,8 @@ def zeros(sequence, weights, count):
 @pytest.mark.parametrize("name", CASES)
 def test_composites_give_the_vectors_of_onnx(name):
     operator, sequence, weights, expected = read(name)
-    composite, _, _, num_states = LAYERS[operator]
-    outputs, last, *_ = composite(sequence, None, *zeros(sequence, weights, num_states), *weights)
+    network, _, _, num_states = LAYERS[operator]
+    outputs, last, *_ = network(sequence, None, zeros(sequence, weights, num_states), weights)
     close(last, expected)
     close(outputs[:, -1], expected)
 

@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 from keras import ops
 
-from seqkeras import composites
 from seqkeras.recurrent import (
     GRU,
     LSTM,
@@ -98,27 +97,23 @@ def test_gradients_are_the_slopes_of_the_papers_formula(name, mask):
         assert abs(np.sum(gradient * along) - slope) <= 1e-9 * largest
 
 
-def composite_of(name):
-    return {"SimpleRNN": composites.rnn, "LSTM": composites.lstm, "GRU": composites.gru}[name]
-
-
 @every_layer
 def test_a_mask_of_the_state_is_one_for_all_steps_and_has_the_right_gradients(name):
     """Beside the formula whose recurrent product takes h times the mask, step by step."""
     layer_class, _, _, num_states = LAYERS[name]
     weights = built(layer_class(U)).get_weights()
     factors = np.random.default_rng(0).integers(0, 2, (B, U)) * np.float32(2)
-    run, real = composite_of(name), right_padded([5, 3], S)
+    run, real = layer_class.cell_class.network, right_padded([5, 3], S)
 
     def together(values):
         sequence, *tensors = values
-        return run(sequence, real, *tensors, factors)
+        return run(sequence, real, tensors[:num_states], tensors[num_states:], factors)
 
     def step_by_step(values):
         sequence, *tensors = values
         now, outputs = tensors[:num_states], []
         for t in range(S):
-            output, *new = run(sequence[:, t : t + 1], None, *now, *tensors[num_states:], factors)
+            output, *new = run(sequence[:, t : t + 1], None, now, tensors[num_states:], factors)
             now = [ops.where(real[:, t, None], one, old) for one, old in zip(new, now)]
             outputs.append(ops.where(real[:, t, None], output[:, 0], 0.0))
         return ops.stack(outputs, axis=1), *now

@@ -1,10 +1,9 @@
-"""One step of a recurrence: `cell(inputs, states) -> (output, states)`, Keras's own protocol."""
+"""What every cell is: `cell(inputs, states) -> (output, states)`, Keras's own protocol."""
 
 import keras
 from keras import activations, constraints, initializers, ops, regularizers
 
-from seqkeras import composites
-from seqkeras.composites import cudnn, keras_rnn
+from seqkeras.composites import Network, cudnn, keras_rnn, tracing_nodes
 from seqkeras.shapes import require_positive
 from seqkeras.values import without_padding
 
@@ -12,10 +11,10 @@ KINDS = {"initializer": initializers, "regularizer": regularizers, "constraint":
 
 
 class Cell(keras.layers.Layer):
-    """Base of the cells; a subclass names its gates, its states and its composite.
+    """Base of the cells; a subclass names its network.
 
-    A cell with tanh and sigmoid is its composite, over a sequence and in an exported graph. One
-    with other activations runs step by step, in Keras's loop.
+    A cell with tanh and sigmoid is its network's composite, over a sequence and in an exported
+    graph. One with other activations takes the network's steps in Keras's loop.
 
     Dropout draws one mask for a sequence and keeps it at every step (Gal and Ghahramani 2016), so
     it belongs to the loop: `run`, or a layer. A single step in training refuses it.
@@ -45,9 +44,8 @@ class Cell(keras.layers.Layer):
     Reference: dropout: Gal and Ghahramani 2016, section 4, https://arxiv.org/abs/1512.05287
     """
 
-    num_gates: int
-    num_states = 1
-    bias_rows = ()  # of the bias, before its gates
+    network: Network
+    bias_rows = ()  # of the bias, before its gates: (2,) for one of the inputs and one of the state
 
     def __init__(
         self,
@@ -93,16 +91,26 @@ class Cell(keras.layers.Layer):
 
     @property
     def state_size(self):
-        return [self.units] * self.num_states
+        return [self.units] * len(self.network.masked_copies)
 
     @property
     def output_size(self):
         return self.units
 
     @property
+    def width(self):
+        """G U, that of the gates side by side."""
+        return len(self.network.masked_gates) * self.units
+
+    @property
     def is_composite(self):
-        """Whether the composite computes what the cell does."""
+        """Whether the network with its own activations computes what the cell does."""
         return self.activation == activations.tanh
+
+    @property
+    def step_activations(self):
+        """Those of the network's steps."""
+        return [self.activation]
 
     def build(self, input_shape):
         if len(input_shape) != 2 or input_shape[-1] is None:
@@ -110,17 +118,17 @@ class Cell(keras.layers.Layer):
                 f"{type(self).__name__}: inputs must have shape (batch, dim), one step; received "
                 f"{tuple(input_shape)}. Loop over a sequence with seqkeras.recurrent.RNN."
             )
-        width = self.num_gates * self.units
         self.kernel = self.add_weight(
-            name="kernel", shape=(input_shape[-1], width), **self.kernel_options
+            name="kernel", shape=(input_shape[-1], self.width), **self.kernel_options
         )
         self.recurrent_kernel = self.add_weight(
-            name="recurrent_kernel", shape=(self.units, width), **self.recurrent_options
+            name="recurrent_kernel", shape=(self.units, self.width), **self.recurrent_options
         )
         self.bias = None
         if self.use_bias:
             options = {**self.bias_options, "initializer": self._bias_initializer()}
-            self.bias = self.add_weight(name="bias", shape=(*self.bias_rows, width), **options)
+            shape = (*self.bias_rows, self.width)
+            self.bias = self.add_weight(name="bias", shape=shape, **options)
 
     def _bias_initializer(self):
         return self.bias_options["initializer"]
@@ -134,8 +142,8 @@ class Cell(keras.layers.Layer):
             dropout_mask = self._draw(states[0], self.recurrent_dropout)
         if not self.is_composite:
             return self._run_step_by_step(sequence, mask, states, dropout_mask, reverse, unroll)
-        outputs, *states = type(self).composite(
-            sequence, mask, *states, *self.weights_of_step(), dropout_mask, reverse=reverse
+        outputs, *states = self.network(
+            sequence, mask, list(states), self.weights_of_step(), dropout_mask, reverse=reverse
         )
         return outputs, states
 
@@ -173,7 +181,11 @@ class Cell(keras.layers.Layer):
             recurrent_kernel, bias: as `weights_of_step` gives them.
             states: (B, U) each, those before.
         """
-        raise NotImplementedError
+        recurrent = ops.matmul(h, recurrent_kernel)
+        if self.bias_rows:
+            recurrent = recurrent + bias[1]
+        states, _ = self.network.step(inputs, recurrent, states, *self.step_activations)
+        return states
 
     def _draw(self, like, share):
         return keras.random.dropout(ops.ones_like(like), share, seed=self.seed_generator)
@@ -182,8 +194,7 @@ class Cell(keras.layers.Layer):
         """The kernel, the recurrent kernel and the bias; zeros where there is none."""
         bias = self.bias
         if bias is None:
-            width = self.num_gates * self.units
-            bias = ops.zeros((*self.bias_rows, width), self.compute_dtype)
+            bias = ops.zeros((*self.bias_rows, self.width), self.compute_dtype)
         return [self.kernel, self.recurrent_kernel, bias]
 
     def call(self, inputs, states, training=False):
@@ -239,9 +250,10 @@ class GatedCell(Cell):
         units, activation, options: as `Cell` has them.
         recurrent_activation: of the gates.
         use_cudnn: False: never by cuDNN; "auto" or True: where it can.
+        implementation: 1 or 2, as Keras's, whose results are the same; nothing depends on it here.
 
     Raises:
-        ValueError: if use_cudnn is something else; see also `Cell`.
+        ValueError: if use_cudnn or implementation is something else; see also `Cell`.
     """
 
     def __init__(
@@ -251,6 +263,7 @@ class GatedCell(Cell):
         recurrent_activation="sigmoid",
         *args,
         use_cudnn="auto",
+        implementation=2,
         **options,
     ):
         super().__init__(units, activation, *args, **options)
@@ -259,8 +272,18 @@ class GatedCell(Cell):
                 f'{type(self).__name__}: use_cudnn must be "auto", True or False; received '
                 f"{use_cudnn!r}."
             )
+        if implementation not in (1, 2):
+            raise ValueError(
+                f"{type(self).__name__}: implementation must be 1 or 2; received "
+                f"{implementation!r}."
+            )
         self.recurrent_activation = activations.get(recurrent_activation)
         self.use_cudnn = use_cudnn
+        self.implementation = implementation
+
+    @property
+    def step_activations(self):
+        return [self.activation, self.recurrent_activation]
 
     @property
     def is_composite(self):
@@ -274,105 +297,10 @@ class GatedCell(Cell):
             **super().options,
             "recurrent_activation": gates,
             "use_cudnn": self.use_cudnn,
+            "implementation": self.implementation,
         }
 
 
 def _never_by_cudnn():
     """Whether no composite reaches cuDNN here; on PyTorch only its tensors would tell."""
-    return composites.tracing_nodes() or (keras.backend.backend() != "torch" and not cudnn.on_gpu())
-
-
-@keras.saving.register_keras_serializable("seqkeras")
-class SimpleRNNCell(Cell):
-    """One step of `seqkeras.composites.rnn`: h(t) = tanh(b + U x(t) + W h(t-1)).
-
-    Reference: Elman 1990, https://doi.org/10.1207/s15516709cog1402_1
-    """
-
-    num_gates = 1
-    composite = staticmethod(composites.rnn)
-
-    def _advance(self, inputs, h, recurrent_kernel, bias, states):
-        return [self.activation(inputs + ops.matmul(h, recurrent_kernel))]
-
-
-@keras.saving.register_keras_serializable("seqkeras")
-class LSTMCell(GatedCell):
-    """One step of `seqkeras.composites.lstm`; states h and c.
-
-    Args:
-        units, options: as the other cells have them.
-        unit_forget_bias: the forget bias starts at one, and not as the others.
-
-    Reference: Hochreiter and Schmidhuber 1997, https://doi.org/10.1162/neco.1997.9.8.1735
-    """
-
-    num_gates = 4
-    num_states = 2
-    composite = staticmethod(composites.lstm)
-
-    def __init__(self, units, *args, unit_forget_bias=True, **options):
-        super().__init__(units, *args, **options)
-        self.unit_forget_bias = unit_forget_bias
-
-    def _bias_initializer(self):
-        given = super()._bias_initializer()
-        if not self.unit_forget_bias:
-            return given
-
-        def ones_for_the_forget_gate(shape, dtype=None):
-            drawn = initializers.get(given)(shape, dtype=dtype)
-            return ops.where(ops.arange(shape[0]) // self.units == 1, ops.ones_like(drawn), drawn)
-
-        return ones_for_the_forget_gate
-
-    def _advance(self, inputs, h, recurrent_kernel, bias, states):
-        i, f, g, o = ops.split(inputs + ops.matmul(h, recurrent_kernel), 4, axis=-1)
-        i, f, o = (self.recurrent_activation(gate) for gate in (i, f, o))
-        c = f * states[1] + i * self.activation(g)
-        return [o * self.activation(c), c]
-
-    @property
-    def options(self):
-        return {**super().options, "unit_forget_bias": self.unit_forget_bias}
-
-
-@keras.saving.register_keras_serializable("seqkeras")
-class GRUCell(GatedCell):
-    """One step of `seqkeras.composites.gru`, the reset gate applied after the matrix product.
-
-    Args:
-        units, options: as the other cells have them.
-        reset_after: False: r(t) resets h(t-1) before its product, as in the paper, and there is one
-            bias, (3U,). Such a cell runs step by step.
-
-    Reference: Cho et al. 2014, section 2.3, https://arxiv.org/abs/1406.1078
-    """
-
-    num_gates = 3
-    composite = staticmethod(composites.gru)
-
-    def __init__(self, units, *args, reset_after=True, **options):
-        super().__init__(units, *args, **options)
-        self.reset_after = reset_after
-        self.bias_rows = (2,) if reset_after else ()
-
-    @property
-    def is_composite(self):
-        return super().is_composite and self.reset_after
-
-    def _advance(self, inputs, h, recurrent_kernel, bias, states):
-        gates, candidate = ops.split(inputs, [2 * self.units], axis=-1)
-        kernels = ops.split(recurrent_kernel, [2 * self.units], axis=-1)
-        own = [0, 0] if not self.reset_after else ops.split(bias[1], [2 * self.units])
-        z, r = ops.split(gates + ops.matmul(h, kernels[0]) + own[0], 2, axis=-1)
-        z, r = self.recurrent_activation(z), self.recurrent_activation(r)
-        if self.reset_after:
-            n = r * (ops.matmul(h, kernels[1]) + own[1])
-        else:
-            n = ops.matmul(r * h, kernels[1])
-        return [z * states[0] + (1 - z) * self.activation(candidate + n)]
-
-    @property
-    def options(self):
-        return {**super().options, "reset_after": self.reset_after}
+    return tracing_nodes() or (keras.backend.backend() != "torch" and not cudnn.on_gpu())

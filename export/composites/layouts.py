@@ -1,0 +1,77 @@
+"""Recurrent networks as ONNX has them: a `Layout` for each network of `seqkeras.recurrent`.
+
+Weights are (D, G U), (U, G U) and a bias there. Here a layout gives (D, G' U), (U, G' U) and
+(2 G' U,), the biases of the inputs and of the state, with the gates in the order of the operator;
+both directions stand side by side in one node.
+
+A network without a layout leaves op by op, as a Loop over its steps.
+"""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+
+@dataclasses.dataclass(frozen=True)
+class Layout:
+    """A recurrent network as a fused ONNX operator.
+
+    Args:
+        operator: "LSTM", "GRU" or "RNN".
+        weights: (kernel, recurrent kernel, bias) of Keras -> those of the operator.
+        attributes: of the node; a list holds what belongs to one direction.
+    """
+
+    operator: str
+    weights: Callable
+    attributes: Mapping = dataclasses.field(default_factory=dict)
+
+
+def in_order(gates):
+    """A function of weights that puts their gates in an order: Keras's place of each of ONNX's."""
+
+    def ordered(weight):
+        parts = np.split(weight, 1 + max(gates), axis=-1)
+        return np.concatenate([parts[gate] for gate in gates], axis=-1)
+
+    def weights(kernel, recurrent_kernel, bias):
+        return ordered(kernel), ordered(recurrent_kernel), with_recurrent_bias(ordered(bias))
+
+    return weights
+
+
+def with_recurrent_bias(bias):
+    """(2 G U,): the bias, and that of the state, which is zero where the network has but one."""
+    both = bias if bias.ndim == 2 else np.stack([bias, np.zeros_like(bias)])
+    return both.reshape(-1)
+
+
+OPEN = 100.0  # sigmoid(100) is 1 and sigmoid(-100) is 0 to the last digit of a float
+
+
+def _constant_gates(kernel, recurrent_kernel, bias):
+    """A simple recurrent network as an LSTM with i = o = 1, f = 0."""
+    units = len(bias)
+    kernel, recurrent_kernel = (
+        np.pad(weight, [(0, 0), (3 * units, 0)]) for weight in (kernel, recurrent_kernel)
+    )
+    gates = np.repeat(np.float32([OPEN, OPEN, -OPEN]), units)  # i, o, f
+    return kernel, recurrent_kernel, with_recurrent_bias(np.concatenate([gates, bias]))
+
+
+LAYOUTS = {
+    # ONNX Runtime's RNN node computes its activations one number at a time (batch 8, 128 steps, 256
+    # units, two cores: 4.1 ms against 3.0; batch 1: 0.8 against 1.2). There is no second tanh.
+    "simple_rnn": Layout(
+        "LSTM",
+        _constant_gates,
+        attributes={
+            "activations": ["Sigmoid", "Tanh", "Affine"],
+            "activation_alpha": [1.0],
+            "activation_beta": [0.0],
+        },
+    ),
+    "lstm": Layout("LSTM", in_order([0, 3, 1, 2])),  # i, o, f, c of i, f, c, o
+    "gru": Layout("GRU", in_order([0, 1, 2]), attributes={"linear_before_reset": 1}),
+}

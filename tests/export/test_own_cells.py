@@ -1,0 +1,172 @@
+"""Cells of a user's own leave, alone and in both directions: as docs/cells.md shows, and others."""
+
+import re
+import sys
+import types
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from export import onnx_graphs
+from export.composites import layouts
+from export.composites.recurrent import lowerings_of
+from export.onnx_graphs import convert
+from seqkeras import recurrent
+from seqkeras.recurrent import LSTM, RNN, Bidirectional
+from serving.manifest import TensorSpec
+from tests.arrays import close, floats, numbers, randomize, right_padded
+from tests.autodiff import gradients_of
+from tests.catalogue.case import B, D, S, U
+from tests.catalogue.cells import MinimalGatedCell
+from tests.conftest import CHECKOUT
+from tests.export.running import run
+
+PAGE = (CHECKOUT / "docs" / "cells.md").read_text(encoding="utf-8")
+BLOCKS = dict(re.findall(r"```python\n# (\S+\.py)\n(.*?)```", PAGE, re.DOTALL))
+[USE] = re.findall(r"```python\n(from .*?)```", PAGE, re.DOTALL)
+MASKS = {
+    "right-padded": right_padded([S, 2], S),
+    "holes": np.array([[0, 1, 0, 1, 1], [0] * S], bool),
+}
+
+
+@pytest.fixture(scope="module")
+def shown():
+    """The module that the page shows."""
+    module = types.ModuleType("seqkeras.recurrent.coupled_lstm")
+    exec(compile(BLOCKS["seqkeras/recurrent/coupled_lstm.py"], "cells.md", "exec"), vars(module))
+    return module
+
+
+def built(layer):
+    layer.build((None, None, D))
+    return randomize(layer)
+
+
+def exported(layer, masked=True):
+    """The ONNX graph of a layer that returns the outputs of all steps."""
+
+    def function(sequences, mask=None):
+        return {"outputs": layer(sequences, mask=mask)}
+
+    inputs = [TensorSpec("sequences", "float32", ("batch", "length", D))]
+    inputs += [TensorSpec("mask", "bool", ("batch", "length"))] if masked else []
+    width = layer.compute_output_shape((None, None, D))[-1]
+    outputs = [TensorSpec("outputs", "float32", ("batch", "length", width))]
+    return convert(function, inputs, outputs, "layer")
+
+
+def require_agreement(graph, layer, mask):
+    inputs = {"sequences": floats(B, S, D), "mask": mask}
+    close(run(graph, inputs)["outputs"], layer(**inputs), rtol=1e-4, atol=1e-5)
+
+
+def test_the_page_shows_three_files_that_are_where_it_says():
+    new, *changed = BLOCKS
+    assert len(BLOCKS) == 3
+    assert not (CHECKOUT / new).exists() and (CHECKOUT / new).parent.is_dir()
+    assert all((CHECKOUT / path).is_file() for path in changed)
+    assert "LAYOUTS = {" in (CHECKOUT / changed[1]).read_text(encoding="utf-8")
+
+
+def by_loops(weights, sequences, mask):
+    """The formula of the page in float64, a row and a step at a time."""
+    kernel, recurrent_kernel, bias = (each.astype("float64") for each in weights)
+    outputs = np.zeros((*sequences.shape[:2], U))
+    for row in range(len(sequences)):
+        h = c = np.zeros(U)
+        for t in np.flatnonzero(mask[row]):
+            a = sequences[row, t] @ kernel + h @ recurrent_kernel + bias
+            i, g, o = np.split(a, 3)
+            i, o = 1 / (1 + np.exp(-i)), 1 / (1 + np.exp(-o))
+            c = (1 - i) * c + i * np.tanh(g)
+            h = outputs[row, t] = o * np.tanh(c)
+    return outputs
+
+
+@pytest.mark.parametrize("mask", MASKS.values(), ids=MASKS)
+def test_what_is_shown_computes_its_formula(shown, mask):
+    layer, sequences = built(shown.CoupledLSTM(U, return_sequences=True)), floats(B, S, D)
+    close(layer(sequences, mask=mask), by_loops(layer.get_weights(), sequences, mask))
+    plain = built(shown.CoupledLSTM(U, return_sequences=True, use_cudnn=False, unroll=True))
+    plain.set_weights(layer.get_weights())
+    close(plain(sequences, mask=mask), layer(sequences, mask=mask))
+
+
+@pytest.mark.parametrize("mask", MASKS.values(), ids=MASKS)
+def test_its_gradients_are_those_of_automatic_differentiation(shown, mask):
+    weights = built(shown.CoupledLSTM(U)).get_weights()
+    zeros = [np.zeros((B, U), "float32")] * 2
+
+    def together(values):
+        outputs, *final = shown.coupled_lstm(values[0], mask, zeros, values[1:])
+        return sum(ops.sum(ops.sin(each)) for each in (outputs, *final))
+
+    def step_by_step(values):
+        sequences, kernel, recurrent_kernel, bias = values
+        total, states = 0, zeros
+        for t in range(S):
+            real = ops.convert_to_tensor(mask[:, t, None])
+            inputs = ops.matmul(sequences[:, t], kernel) + bias
+            new, _ = shown._step(inputs, ops.matmul(states[0], recurrent_kernel), states)
+            total = total + ops.sum(ops.sin(ops.where(real, new[0], 0.0)))
+            states = [ops.where(real, one, old) for one, old in zip(new, states)]
+        return total + sum(ops.sum(ops.sin(each)) for each in states)
+
+    values = [floats(B, S, D), *weights]
+    close(gradients_of(together, values), gradients_of(step_by_step, values), atol=1e-5)
+
+
+@pytest.mark.parametrize("wrap", [lambda layer: layer, Bidirectional], ids=["one way", "both ways"])
+def test_without_a_layout_it_leaves_op_by_op_and_takes_any_mask(shown, wrap):
+    layer = built(wrap(shown.CoupledLSTM(U, return_sequences=True)))
+    graph = exported(layer)
+    assert graph.node_counts().get("Loop", 0) and not graph.node_counts().get("LSTM")
+    for mask in MASKS.values():
+        require_agreement(graph, layer, mask)
+
+
+@pytest.mark.parametrize("wrap", [lambda layer: layer, Bidirectional], ids=["one way", "both ways"])
+def test_with_the_layout_shown_it_is_one_fused_node(shown, wrap, monkeypatch):
+    [(name, layout)] = eval(
+        "{" + BLOCKS["export/composites/layouts.py"] + "}", vars(layouts)
+    ).items()
+    for composite, lowering in lowerings_of(name, layout).items():
+        monkeypatch.setitem(onnx_graphs.LOWERINGS, composite, lowering)
+    layer = built(wrap(shown.CoupledLSTM(U, return_sequences=True)))
+    graph = exported(layer)
+    assert graph.node_counts()["LSTM"] == 1
+    assert not {"Loop", "Scan"} & set(graph.node_counts())
+    require_agreement(graph, layer, MASKS["right-padded"])
+
+
+def test_the_model_shown_is_saved_and_loaded(shown, monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, shown.__name__, shown)
+    exec(BLOCKS["seqkeras/recurrent/__init__.py"], vars(recurrent))
+    try:
+        names = {"keras": keras}
+        exec(compile(USE, "cells.md", "exec"), names)
+    finally:
+        del recurrent.CoupledLSTM, recurrent.CoupledLSTMCell
+    ids = np.array([[3, 4, 5, 0], [6, 0, 0, 0]])
+    expected = numbers(names["tagger"](ids))
+    assert expected.shape == (2, 4, 9)
+    names["tagger"].save(tmp_path / "model.keras")
+    close(keras.saving.load_model(tmp_path / "model.keras")(ids), expected)
+
+
+def test_both_ways_of_a_cell_of_keras_s_protocol_leave_as_loops():
+    layer = built(Bidirectional(RNN(MinimalGatedCell(U), return_sequences=True)))
+    graph = exported(layer)
+    assert graph.node_counts()["Loop"] == 2
+    for mask in MASKS.values():
+        require_agreement(graph, layer, mask)
+
+
+def test_outputs_that_are_repeated_leave_behind_the_fused_node():
+    layer = built(LSTM(U, return_sequences=True, zero_output_for_mask=False))
+    graph = exported(layer)
+    assert graph.node_counts()["LSTM"] == 1
+    require_agreement(graph, layer, right_padded([S, 2], S))
