@@ -34,13 +34,13 @@ def end_at_zeros(graph, node):
         become(node, "Identity", node.input[2:])
 
 
-def trust_lengths(graph, node):
+def assume_right_padded(graph, node):
     """A mask made of lengths is padded on the right."""
     if node.op_type != "Where" or not graph.is_constant(node.input[2], -1):
         return
     total = graph.maker(node.input[1], "ReduceSum")
     mask = total and graph.uncast(total.input[0])
-    if mask and _is_right_padded(graph, mask) and _asks_for_it(graph, node.input[0], mask):
+    if mask and _is_right_padded(graph, mask) and _checks_right_padding(graph, node.input[0], mask):
         become(node, "Identity", node.input[1:2])
 
 
@@ -52,7 +52,7 @@ def _is_zeros(graph, name):
     if node is None:
         return False
     if node.op_type == "Concat":
-        return all(_is_zeros(graph, each) for each in node.input)
+        return all(_is_zeros(graph, name) for name in node.input)
     return node.op_type in ("Expand", "Unsqueeze") and _is_zeros(graph, node.input[0])
 
 
@@ -78,7 +78,7 @@ def _plain(graph, name):
     return name
 
 
-def _asks_for_it(graph, condition, mask):
+def _checks_right_padding(graph, condition, mask):
     """Whether a condition is that no step of a mask is greater than the one before."""
     for op_type in ("Not", "Greater", "ReduceSum", "Cast", "Not", "LessOrEqual"):
         node = graph.maker(condition, op_type)
@@ -86,4 +86,4 @@ def _asks_for_it(graph, condition, mask):
             return False
         condition = node.input[0]
     slices = [graph.maker(name, "Slice") for name in node.input]
-    return all(each and graph.uncast(each.input[0]) == mask for each in slices)
+    return all(cut and graph.uncast(cut.input[0]) == mask for cut in slices)

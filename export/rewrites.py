@@ -25,7 +25,7 @@ from onnx import TensorProto, helper
 
 from export.composites import MICROSOFT
 from export.graph import attributes_of, become
-from export.recurrent_rewrites import begin_at_zeros, end_at_zeros, trust_lengths
+from export.recurrent_rewrites import assume_right_padded, begin_at_zeros, end_at_zeros
 from seqkeras.attention.masks import MASKED_SCORE
 from seqkeras.values import BANNED_LOGIT
 
@@ -46,7 +46,7 @@ def simplify(graph, portable=False):
         _measure_source,
         _attend_to_itself,
         _pad_by_bias,
-        trust_lengths,
+        assume_right_padded,
         *(() if portable else (end_at_zeros,)),
         begin_at_zeros,
         _share_sizes,

@@ -155,7 +155,7 @@ def _in_window(builder, window, queries, keys):
 
 def _places(builder, target_length, source_length):
     """Where queries (T, 1) and keys (S,) stand, of lengths [T] and [S]; the last ones together."""
-    target, source = (builder.add("Squeeze", [each]) for each in (target_length, source_length))
+    target, source = (builder.add("Squeeze", [size]) for size in (target_length, source_length))
     zero, one = builder.constant(np.int64(0)), builder.constant(np.int64(1))
     first = builder.add("Sub", [source, target])
     queries = builder.add("Range", [first, source, one])

@@ -14,7 +14,7 @@ def _lower_linear_recurrence(builder, inputs, outputs, reverse):
         real = builder.add("Unsqueeze", [mask, builder.integers(2)])  # (B, T, 1)
         a = builder.add("Where", [real, a, builder.constant(np.float32(1))])
         b = builder.add("Where", [real, b, builder.constant(np.float32(0))])
-    steps = [builder.add("Transpose", [each], perm=[1, 0, 2]) for each in (a, b)]  # (T, B, U)
+    steps = [builder.add("Transpose", [x], perm=[1, 0, 2]) for x in (a, b)]  # (T, B, U)
     final, states = builder.add_scan(inputs["initial_state"], steps, _step, reverse)
     if 0 in outputs:
         h = builder.add("Transpose", [states], perm=[1, 0, 2])

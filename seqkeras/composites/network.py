@@ -59,6 +59,7 @@ class Network:
         Returns:
             (B, T, U) outputs, zero at masked steps, and each final state, (B, U).
         """
+        states, weights = list(states), list(weights)
         return self._run(sequence, mask, states, weights, dropout_mask, reverse=reverse)
 
     @functools.cached_property

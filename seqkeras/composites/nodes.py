@@ -67,7 +67,7 @@ def _call_as_node(composite_name, function, arguments, options, lengths_from):
 
     def body(**inputs):
         given = {
-            name: [inputs[each] for each, _ in _flatten({name: value})]
+            name: [inputs[flat_name] for flat_name, _ in _flatten({name: value})]
             if isinstance(value, list)
             else inputs.get(name)
             for name, value in arguments.items()
@@ -85,13 +85,15 @@ def _call_as_node(composite_name, function, arguments, options, lengths_from):
         experimental_attributes={"_noinline": True},
     )
     # A frozen graph knows nothing of what a function returns, unless it says so itself.
-    return tf.nest.map_structure(lambda each: tf.ensure_shape(each, each.shape), node(**inputs))
+    return tf.nest.map_structure(
+        lambda result: tf.ensure_shape(result, result.shape), node(**inputs)
+    )
 
 
 def _flatten(arguments):
     """(name, tensor) pairs; a list's tensors are named after it, `forward_0`, `forward_1`, ..."""
     for name, value in arguments.items():
         if isinstance(value, list):
-            yield from ((f"{name}_{index}", each) for index, each in enumerate(value))
+            yield from ((f"{name}_{index}", tensor) for index, tensor in enumerate(value))
         elif value is not None:
             yield name, value

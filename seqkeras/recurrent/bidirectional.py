@@ -18,7 +18,7 @@ class Bidirectional(keras.layers.Layer):
 
     Both directions of a `SimpleRNN`, `LSTM` or `GRU` are one composite, and one node of an exported
     graph, unless it is stateful, training makes it drop, or its cell is no composite: then, as with
-    every other layer, two layers run, and the outputs of the second are turned round.
+    every other layer, two layers run, and the outputs of the second are reversed.
 
     Args:
         layer: a recurrent layer that goes forwards: one of `seqkeras.recurrent`, `RNN` of any cell
@@ -70,9 +70,9 @@ class Bidirectional(keras.layers.Layer):
             backward_layer = type(layer).from_config(config)
         _require_backward(layer, backward_layer)
         self.backward_layer = backward_layer
-        for each in self._layers_of_both_ways():
-            if isinstance(each, keras.layers.RNN):  # Keras's own may repeat the output before
-                each.zero_output_for_mask = each.return_sequences
+        for way in self._layers_of_both_ways():
+            if isinstance(way, keras.layers.RNN):  # as Keras has it
+                way.zero_output_for_mask = way.return_sequences
         self.num_states = _num_states(layer) + _num_states(backward_layer)
         self.supports_masking = True
         self.supports_jit = layer.supports_jit
@@ -91,7 +91,7 @@ class Bidirectional(keras.layers.Layer):
         require_steps(self, sequences=sequences)
         require_mask(self, mask, sequences.shape)
         if initial_state is not None:
-            shapes = [each for own in self._layers_of_both_ways() for each in _state_shapes(own)]
+            shapes = [shape for way in self._layers_of_both_ways() for shape in _state_shapes(way)]
             require_states(self, initial_state, shapes, sequences.shape[0])
         run = self._as_one_composite if self._is_one(training) else self._as_two_layers
         outputs, states = run(sequences, initial_state, mask, training)
@@ -115,7 +115,9 @@ class Bidirectional(keras.layers.Layer):
         cells = [layer.cell for layer in self._layers_of_both_ways()]
         if initial_state is None:
             batch_size = ops.shape(sequences)[0]
-            initial_state = [each for cell in cells for each in cell.get_initial_state(batch_size)]
+            initial_state = [
+                zeros for cell in cells for zeros in cell.get_initial_state(batch_size)
+            ]
         forward, backward = self._of_each(initial_state)
         weights, backward_weights = (cell.weights_of_step() for cell in cells)
         outputs, *states = cells[0].network.bidirectional(
@@ -159,7 +161,7 @@ class Bidirectional(keras.layers.Layer):
         states = ()
         if self.forward_layer.return_state:
             states = (*shapes[0][1:], *shapes[1][1:])
-            shapes = [each[0] for each in shapes]
+            shapes = [outputs for outputs, *_ in shapes]
         if self.merge_mode is None:
             return (*shapes, *states)
         merged = shapes[0]

@@ -186,8 +186,8 @@ def _names_of_options(cell_class):
     """The arguments of a cell beside those that every layer of Keras has."""
     return {
         name
-        for each in cell_class.__mro__
-        if issubclass(each, Cell)
-        for name, parameter in inspect.signature(each.__init__).parameters.items()
+        for base in cell_class.__mro__
+        if issubclass(base, Cell)
+        for name, parameter in inspect.signature(base.__init__).parameters.items()
         if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
     } - {"self"}

@@ -38,7 +38,7 @@ class StackedCells(keras.layers.Layer):
     def __init__(self, cells, **kwargs):
         super().__init__(**kwargs)
         cells = list(cells)
-        if not cells or not all(hasattr(each, "state_size") for each in cells):
+        if not cells or not all(hasattr(cell, "state_size") for cell in cells):
             raise ValueError(
                 f"StackedCells: cells must be a list of at least one cell; received {cells!r}."
             )
@@ -115,8 +115,8 @@ def run_cell(cell, sequence, mask, states, reverse, training, unroll=False):
         return outputs, states[0], states
     if isinstance(cell, StackedCells):
         finals = []
-        for each, own in cell.with_states(states):
-            sequence, last, own = run_cell(each, sequence, mask, own, reverse, training, unroll)
+        for one, own in cell.with_states(states):
+            sequence, last, own = run_cell(one, sequence, mask, own, reverse, training, unroll)
             finals += own
         return sequence, last, finals
     return _run_in_keras_loop(cell, sequence, mask, states, reverse, training, unroll)
