@@ -91,7 +91,7 @@ def _parser():
     parser.add_argument(
         "--attention-heads",
         action="store_true",
-        help="the graphs of a translator can also give the attention of each head of each layer",
+        help="the bundle can also give the attention of each head of each layer",
     )
     parser.add_argument(
         "--portable",

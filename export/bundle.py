@@ -31,8 +31,9 @@ from serving.manifest import (
     describe_files,
     write_manifest,
 )
+from serving.pipelines.attention import ROLE as ATTENTION
 
-GENERATE = "generate"
+GENERATE = "generate"  # of this role, and of ATTENTION, a graph is in float32 alone
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,7 +47,7 @@ class Options:
         generate_in_graph: also one graph from token ids to token ids.
         saved_models: whether there are SavedModels beside the graphs.
         strings: whether one of them takes strings.
-        attention_heads: whether a translator's graphs can give the attention of each head.
+        attention_heads: whether the graphs can give the attention of each head of each layer.
 
     Raises:
         ValueError: if they can not be had of any model.
@@ -128,20 +129,7 @@ class _Bundle:
     def __init__(self, contents, options, folder, name, say):
         self.contents, self.options = contents, options
         self.folder, self.name, self.say = folder, name, say
-        self.parts = contents.parts(self._heads(contents.model))
-
-    def _heads(self, model):
-        """Whether the attention of each head is asked for.
-
-        Raises:
-            ExportError: if it is, and there is none.
-        """
-        if self.options.attention_heads and not getattr(model, "attends", False):
-            raise ExportError(
-                f"a {type(model).__name__} has no decoder that attends to a source; leave out "
-                "--attention-heads."
-            )
-        return self.options.attention_heads
+        self.parts = contents.parts(options.attention_heads)
 
     def require_fit(self, run):
         """Raise an ExportError, with every reason, unless what is asked for can be made and served.
@@ -159,9 +147,11 @@ class _Bundle:
     def write(self):
         """Write and verify all that the bundle holds but the model card; its manifest so far."""
         self._write_tokenizers()
-        graphs = self._convert()
+        converted = self._convert()
+        graphs = {role: each for role, each in converted.items() if role != ATTENTION}
         quantized = {name: self._quantize(graphs, name) for name in self.options.precisions}
-        written = {onnx_files.FLOAT32: graphs | self._generate_in_graph(graphs)} | quantized
+        whole = converted | self._generate_in_graph(graphs)
+        written = {onnx_files.FLOAT32: whole} | quantized
         needs = onnx_files.save_precisions(written, self.folder / "onnx")
         described = {name: self._describe(name, needs[name]) for name in needs}
         float32 = described.pop(onnx_files.FLOAT32)

@@ -60,6 +60,7 @@ IDS = "SavedModel on arrays"
 COMPARED = {  # a figure of the manifest's `parity` -> in words
     "onnx": "ONNX",
     "onnx_log_prob": "ONNX, log-probabilities along texts",
+    "onnx_attention": "ONNX, attention of each head of each layer",
     "onnx_beam": "ONNX, scores by beams",
     "onnx_generate": "`onnx/generate.onnx`, scores",
     "saved_model": IDS,

@@ -4,13 +4,28 @@ Scores are probabilities unless a class says otherwise. Offsets are places in a 
 given: text[start:end].
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from .reprs import with_shapes
 
 if TYPE_CHECKING:  # NumPy is loaded when a pipeline is
     import numpy
+
+
+@dataclass(frozen=True)
+class Attended:
+    """What an answer holds beside itself where attention was asked for.
+
+    Attributes:
+        attention: None, or float32: (L, N, T, S), for each layer and head how much each of T tokens
+            attends to each of S; or (T, S), the mean of the last layer's heads. Rows sum to 1.
+        source_tokens, target_tokens: the tokens, or words, of its columns and rows.
+    """
+
+    attention: "numpy.ndarray | None" = field(default=None, compare=False, repr=False, kw_only=True)
+    source_tokens: tuple = field(default=(), compare=False, repr=False, kw_only=True)
+    target_tokens: tuple = field(default=(), compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +54,7 @@ class Translation:
 
 
 @dataclass(frozen=True)
-class Generation:
+class Generation(Attended):
     """A text that follows a prompt.
 
     Attributes:
@@ -67,7 +82,7 @@ class Node:
 
 
 @dataclass(frozen=True)
-class Classification:
+class Classification(Attended):
     """The classes of a text or a tree, or a number of it.
 
     Attributes:
@@ -108,7 +123,7 @@ class Entity:
 
 
 @dataclass(frozen=True)
-class Tagging:
+class Tagging(Attended):
     """A text's words with their tags, and the entities that the tags spell.
 
     Attributes:
@@ -121,7 +136,7 @@ class Tagging:
 
 
 @dataclass(frozen=True)
-class Span:
+class Span(Attended):
     """Where in a context an answer stands.
 
     Attributes:
@@ -142,7 +157,7 @@ class Span:
 
 
 @dataclass(frozen=True)
-class Choice:
+class Choice(Attended):
     """The choice that fits best.
 
     Attributes:
@@ -177,7 +192,7 @@ class WordFeatures:
 
 
 @dataclass(frozen=True, eq=False)
-class Embedding:
+class Embedding(Attended):
     """The vector of a text.
 
     Attributes:
@@ -206,7 +221,7 @@ class Filler:
 
 
 @dataclass(frozen=True)
-class Filling:
+class Filling(Attended):
     """A text without its masks.
 
     Attributes:

@@ -83,7 +83,10 @@ TABLE = {
         },
         NUMERIC,
     ),
-    "seqkeras/analysis/": ({"seqkeras"}, {*NUMERIC, "matplotlib", "arabic_reshaper", "bidi"}),
+    "seqkeras/analysis/": (
+        {"seqkeras", "serving.text"},
+        {*NUMERIC, "matplotlib", "arabic_reshaper", "bidi"},
+    ),
     "seqkeras/files.py": ({"serving.parsing"}, set()),
     "seqkeras/runs.py": (
         {

@@ -8,10 +8,12 @@ in a single pass.
 import dataclasses
 
 from export.families import decoders, saved_models, single
+from export.families.attending import attention_graph
 from export.pipelines.record import ENCODER_DECODER, LANGUAGE_MODEL, SINGLE_PASS
 from export.signatures import Signature
 from seqkeras.models import GPT
 from serving.manifest import StateEntry
+from serving.pipelines.attention import ROLE as ATTENTION
 
 HAS_ENCODER_DECODER = ("encode", "step", "state_entries", "target_vocab_size")
 HAS_LANGUAGE_MODEL = ("read_beams", "state_entries", "vocab_size")
@@ -55,13 +57,14 @@ def parts_of(
         constraint: a `seqkeras.decoding.Constraint` of what the SavedModel generates, or None.
         pipeline: name of the one that will serve it, which says what a model that is none of ours
             is called with.
-        attention_heads: whether a step of an encoder-decoder gives the attention of each head.
+        attention_heads: whether the attention of each head of each layer leaves too: from a step
+            of an encoder-decoder, from any other model as a graph of its own.
         tokenizers: that it will have, by their roles; without any it may read frames. None: those
             of texts.
 
     Raises:
         ValueError: if it is not known what the model is called with, it can not be called so, or it
-            generates in a way that no pipeline has.
+            generates in a way that no pipeline has; or it does not attend.
     """
     if _has_all(model, HAS_ENCODER_DECODER):
         return Parts(
@@ -72,14 +75,20 @@ def parts_of(
         )
     if _has_all(model, HAS_LANGUAGE_MODEL):
         _require_left_to_right(model)
+        graphs = decoders.language_model_graphs(model)
+        if attention_heads:
+            graphs[ATTENTION] = attention_graph(model, decoders.text_of(model))
         return Parts(
             LANGUAGE_MODEL,
-            decoders.language_model_graphs(model),
+            graphs,
             saved_models.language_model(model, max_length, decoding, constraint),
             decoders.state_entries(model),
         )
     graphs = single.graphs(model, inputs, pipeline, tokenizers)
-    return Parts(SINGLE_PASS, graphs, saved_models.single(model, graphs))
+    saved_model = saved_models.single(model, graphs)
+    if attention_heads:
+        graphs[ATTENTION] = attention_graph(model, single.rows_of(model, graphs["model"].inputs))
+    return Parts(SINGLE_PASS, graphs, saved_model)
 
 
 def _require_left_to_right(model):

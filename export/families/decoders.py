@@ -16,6 +16,7 @@ SOURCE = (
     TensorSpec("token_ids", "int64", ("batch", "source_length")),
     TensorSpec("lengths", "int64", ("batch",)),
 )
+TEXT = TensorSpec("token_ids", "int64", ("batch", "length"))
 
 
 def source_of(model):
@@ -27,6 +28,12 @@ def source_of(model):
     return (frames, *SOURCE[1:])
 
 
+def text_of(model):
+    """What a language model reads of a whole text."""
+    prefix = [TensorSpec("prefix_lengths", "int64", ("batch",))]
+    return (TEXT, *(prefix if getattr(model, "reads_prefix", False) else ()))
+
+
 def encoder_decoder_graphs(model, attention_heads=False):
     """The graphs of an encoder-decoder by role: "encoder" and "decoder_step".
 
@@ -36,7 +43,15 @@ def encoder_decoder_graphs(model, attention_heads=False):
     Args:
         model: the encoder-decoder.
         attention_heads: whether a step gives the weights of each head of each layer too.
+
+    Raises:
+        ValueError: if it should, and the model does not attend to a source.
     """
+    if attention_heads and not getattr(model, "attends", False):
+        raise ValueError(
+            f"a {type(model).__name__} has no decoder that attends to a source; leave out "
+            "--attention-heads."
+        )
     state = _State(model)
 
     source = source_of(model)

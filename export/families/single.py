@@ -7,6 +7,7 @@ from export.pipelines import record_of
 from export.pipelines.feeds import SEGMENTS, TOKENS
 from export.signatures import Signature
 from seqkeras import models
+from seqkeras.models.encoder_model import EncoderModel
 from serving.manifest import TensorSpec
 
 MASKS = {"masked_positions": ("int64", ("batch", "masks"))}
@@ -100,6 +101,13 @@ def graphs(model, inputs=None, pipeline=None, tokenizers=None):
         return _graphs(model, declared, pipeline)
     feeds = record_of(pipeline).feeds_of(tokenizers) if pipeline else {}
     return by_the_first(candidates(model, feeds), lambda specs: _graphs(model, specs))
+
+
+def rows_of(model, inputs):
+    """What a model attends to, of what it is called with: a choice is a row by itself."""
+    if not isinstance(model, EncoderModel):
+        return inputs
+    return [TensorSpec(name, *spec) for name, spec in _encoder(model.encoder).items()]
 
 
 def _graphs(model, inputs, pipeline=None):

@@ -4,6 +4,7 @@ import numpy as np
 import tensorflow as tf
 from keras import ops
 
+from export.verifying.attention import compare_attention
 from export.verifying.parity import EXAMPLES, MARGIN, Comparison, tensors
 from export.verifying.searches import Found, compare_searches, generated, in_keras
 from seqkeras.tokenizers import pad
@@ -58,6 +59,16 @@ def verify_language_model(contents, parts, folder, manifest):
     ]
     greedy = Found(inputs, texts_of(found["generated_ids"]), found["scores"], is_tie)
     compare_searches(comparison, parts, pipeline, folder, by_ids, given, greedy, texts_of, whole)
+    compare_attention(
+        comparison,
+        parts,
+        folder,
+        manifest,
+        inputs,
+        num_beams=1,
+        max_new_tokens=new_tokens,
+        truncate=True,
+    )
     return comparison.finish(), [{"token_ids": np.array(row)} for row in rows]
 
 

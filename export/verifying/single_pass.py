@@ -3,6 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
+from export.verifying.attention import compare_attention
 from export.verifying.parity import EXAMPLES, Comparison, tensors
 from export.verifying.searches import in_keras
 from export.verifying.strings import BESIDE, OPTIONS, answers_on_strings, compare_on_strings
@@ -30,6 +31,7 @@ def verify_single_pass(contents, parts, folder, manifest):
                 comparison.compare_numbers(
                     name, np.asarray(given[output]), np.asarray(expected[output])
                 )
+    compare_attention(comparison, parts, folder, manifest, inputs)
     fields = getattr(pipeline, "fields", ())
     compare_on_strings(
         comparison,

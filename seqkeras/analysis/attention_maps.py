@@ -32,6 +32,7 @@ from seqkeras.analysis.labels import (
     source_labels,
     visual_order,
 )
+from serving.text.encoding import Encoding, of_words
 
 # Every length below is in cells, so that columns, labels and margins fall on whole pixels.
 CELL_INCHES, DPI = 0.2, 160
@@ -107,8 +108,9 @@ def maps_of_heads(weights, source, target=None, layer=None, head=None):
         weights: (L, N, T, S) of one example, as `model.attention_weights(inputs)["cross"][row]`, or
             (T, S), of no head in particular, as a bundle's answer has them. Rows and columns behind
             the texts are padding, and left out.
-        source, target: strings or sequences of tokens, as `AttentionMap` takes them; the target is
-            the source by default, as in self-attention.
+        source, target: strings or sequences of tokens, as `AttentionMap` takes them, or the
+            `Encoding` of a text, whose words are the labels, whole where the tokenizer splits them;
+            the target is the source by default, as in self-attention.
         layer: the number of one layer, from 0; None for all.
         head: the number of one head, from 0; "mean" for the mean of them; None for all.
 
@@ -116,31 +118,42 @@ def maps_of_heads(weights, source, target=None, layer=None, head=None):
         A list of `AttentionMap`, layer by layer, to be drawn by `plot_attention_maps`.
 
     Raises:
-        ValueError: if weights are of another rank, or there is no such layer or head.
+        ValueError: if weights are of another rank or of fewer tokens, or there is no such layer or
+            head.
+
+    Reference: of words, Clark et al. 2019, section 4.1, https://arxiv.org/abs/1906.04341
     """
     weights = np.asarray(weights, dtype=float)
     target = source if target is None else target
-    if weights.ndim == 2:
-        return [AttentionMap(source, target, weights[: len(target), : len(source)])]
-    if weights.ndim != 4:
+    if weights.ndim not in (2, 4):
         raise ValueError(
             "maps_of_heads: weights must have shape (layers, heads, target, source) or (target, "
             f"source), those of one example; received {weights.shape}."
         )
+    (target, target_counts), (source, source_counts) = map(_labels, (target, source))
+    weights = of_words(weights, target_counts, source_counts)
+    if weights.ndim == 2:
+        return [AttentionMap(source, target, weights)]
     means = head == "mean"
     layers = _chosen("layer", layer, len(weights))
     heads = [None] if means else _chosen("head", head, weights.shape[1])
-    cut = weights[:, :, : len(target), : len(source)]
     return [
         AttentionMap(
             source,
             target,
-            cut[place].mean(axis=0) if means else cut[place, number],
+            weights[place].mean(axis=0) if means else weights[place, number],
             f"layer {place}, {'mean of heads' if means else f'head {number}'}",
         )
         for place in layers
         for number in heads
     ]
+
+
+def _labels(text):
+    """The labels of a text, and for how many tokens each stands."""
+    if isinstance(text, Encoding):
+        return zip(*text.words(), strict=True)
+    return text, [1] * len(text)
 
 
 def _chosen(name, number, count):

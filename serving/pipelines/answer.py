@@ -12,6 +12,7 @@ from ..manifest import Manifest
 from ..opening import Runtime
 from ..results import Span
 from ..text import whole_characters
+from .attention import Attention
 from .batching import TOKEN_BUDGET
 from .inputs import encoded, one_or_all, parts_of, require_words
 from .model import Model
@@ -78,6 +79,7 @@ class Answer(Pipeline):
         self._questions = reader(folder, manifest, self._settings)
         outputs = [self._settings.start, self._settings.end]
         self._model = Model(folder, manifest, runtime, outputs, reader.packing)
+        self._attention = Attention(folder, manifest, runtime, reader.packing)
 
     @overload
     def __call__(
@@ -94,6 +96,7 @@ class Answer(Pipeline):
         no_answer_threshold: float | None = None,
         truncate: bool = False,
         token_budget: int = TOKEN_BUDGET,
+        attention: bool | str = False,
     ) -> Span | list[Span]:
         """Answer a question, or each one of a list.
 
@@ -106,6 +109,12 @@ class Answer(Pipeline):
             truncate: cut a question that is over the limit, and of a model of words a context; with
                 windows contexts may have any length.
             token_budget: the most tokens of a batch, padding among them.
+            attention: how much each token attends to each other, of a bundle that was exported with
+                --attention-heads: True for the mean of the last layer's heads, "heads" for each
+                head of each layer, "words" for the same of whole words. Of a context in windows it
+                is that of the window in which the answer begins, with most context; without an
+                answer that of the first. Of BiDAF it is how much each word of the context attends
+                to each of the question, and with "query_to_context" the other way.
 
         Returns:
             A `Span`; for a list, the list of theirs, in its order.
@@ -115,6 +124,7 @@ class Answer(Pipeline):
         """
         n_best = require_count("Answer: n_best", n_best)
         threshold = self._threshold(no_answer_threshold)
+        self._attention.require("Answer", attention)
         rows = encoded(inputs, "Answer: input", self.encode, truncate, token_budget)
         windows = [window for row in rows for window in row.windows.rows]
         logits = iter(self._model.answer(windows, lambda _, *each: each, token_budget))
@@ -122,6 +132,8 @@ class Answer(Pipeline):
             self._answer(row, [next(logits) for _ in row.windows.rows], n_best, threshold)
             for row in rows
         ]
+        read = (_window(row, answer) for row, answer in zip(rows, answers))
+        answers = self._attention.beside(answers, read, attention, token_budget)
         return one_or_all(inputs, answers)
 
     def encode(self, value: Any, name: str = "Answer: input", truncate: bool = False) -> Question:
@@ -179,6 +191,14 @@ class Answer(Pipeline):
             if len(places) >= n_best or len(spans) < count:
                 return places, null, total
             count *= 2
+
+
+def _window(row, answer):
+    """Return what the model read of a `Question` where an answer begins."""
+    if answer.start is None:
+        return row.windows.rows[0]
+    first = next(place for place, (_, end) in enumerate(row.offsets) if end > answer.start)
+    return row.windows.rows[row.windows.owners()[first]]
 
 
 def _place(context, start, end):

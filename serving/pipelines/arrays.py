@@ -96,7 +96,13 @@ def frame_arrays(rows):
 
 
 # Without lengths or padding_mask a model can not tell frames from padding, and gets none.
-PACKED_FRAMES = Packing(frame_arrays, frozenset({FRAMES}), PADDING, padded_by=PADDING)
+PACKED_FRAMES = Packing(
+    frame_arrays,
+    frozenset({FRAMES}),
+    PADDING,
+    padded_by=PADDING,
+    labels=lambda row: {FRAMES: [str(place) for place in range(len(row))]},
+)
 
 
 class FrameReader:

@@ -10,6 +10,7 @@ from ..manifest import Manifest
 from ..opening import Runtime
 from ..results import Choice
 from ..text.encoding import Encoding
+from .attention import Attention
 from .batching import TOKEN_BUDGET
 from .inputs import TextReader, encoded, one_or_all, parts_of
 from .model import Model, softmax
@@ -59,6 +60,7 @@ class Choose(Pipeline):
         settings = read_settings(folder, manifest, Settings)
         self._reader = TextReader(folder, manifest)
         self._model = Model(folder, manifest, runtime, [settings.output])
+        self._attention = Attention(folder, manifest, runtime)
 
     @overload
     def __call__(
@@ -73,6 +75,7 @@ class Choose(Pipeline):
         inputs: tuple[str, Sequence[str]] | Mapping[str, Any] | list,
         truncate: bool = False,
         token_budget: int = TOKEN_BUDGET,
+        attention: bool | str = False,
     ) -> Choice | list[Choice]:
         """Answer a text with its choices, or each one of a list.
 
@@ -83,6 +86,10 @@ class Choose(Pipeline):
             token_budget: the most tokens of a batch, padding among them. All choices of an input
                 are of one batch, since a model may weigh them against each other: so many choices
                 with a long text may be over any budget.
+            attention: how much each token attends to each other in the text with the choice that
+                fits best, of a bundle that was exported with --attention-heads: True for the mean
+                of the last layer's heads, "heads" for each head of each layer, "words" for the same
+                of whole words.
 
         Returns:
             A `Choice`; for a list, the list of theirs, in its order.
@@ -90,12 +97,15 @@ class Choose(Pipeline):
         Raises:
             ValueError: if an input is refused; nothing is answered then.
         """
+        self._attention.require("Choose", attention)
         rows = encoded(inputs, "Choose: input", self.encode, truncate, token_budget)
         answers = self._model.answer_groups(
             [row.encodings for row in rows],
             lambda place, logits: _answer(rows[place], logits),
             token_budget,
         )
+        read = (row.encodings[answer.index] for row, answer in zip(rows, answers))
+        answers = self._attention.beside(answers, read, attention, token_budget)
         return one_or_all(inputs, answers)
 
     def encode(self, value: Any, name: str = "Choose: input", truncate: bool = False) -> Any:

@@ -12,6 +12,7 @@ from ..manifest import Manifest
 from ..opening import Runtime
 from ..results import Classification, Node
 from .arrays import FrameReader, takes_frames
+from .attention import Attention
 from .batching import TOKEN_BUDGET
 from .inputs import TextReader, encoded, one_or_all, parts_of
 from .model import ROLE, TOKENS, Model, sigmoid, softmax
@@ -116,7 +117,9 @@ class Classify(Pipeline):
             self._reader = _Texts(folder, manifest, self._settings.pairs)
         self.fields = self._reader.fields
         outputs = [self._settings.output]
-        self._model = Model(folder, manifest, runtime, outputs, self._reader.packing)
+        packing = self._reader.packing
+        self._model = Model(folder, manifest, runtime, outputs, packing)
+        self._attention = Attention(folder, manifest, runtime, packing)
 
     @overload
     def __call__(
@@ -132,6 +135,7 @@ class Classify(Pipeline):
         truncate: bool = False,
         token_budget: int = TOKEN_BUDGET,
         nodes: bool = False,
+        attention: bool | str = False,
     ) -> Classification | list[Classification]:
         """Answer a text, a pair or a tree, or each one of a list.
 
@@ -143,6 +147,9 @@ class Classify(Pipeline):
             truncate: cut what is over the limit; of a pair, the longer text. A tree is never cut.
             token_budget: the most tokens of a batch, padding among them.
             nodes: give the classes of every node of a tree too.
+            attention: how much each token attends to each other, of a bundle that was exported with
+                --attention-heads: True for the mean of the last layer's heads, "heads" for each
+                head of each layer, "words" for the same of whole words.
 
         Returns:
             A `Classification`; for a list, the list of theirs, in its order.
@@ -152,11 +159,13 @@ class Classify(Pipeline):
         """
         if require_flag("Classify: nodes", nodes) and not self._reads_trees:
             raise ValueError("Classify: nodes are those of trees; this model reads texts.")
+        self._attention.require("Classify", attention)
         name = f"Classify: {self._reader.unit}"
         rows = encoded(texts, name, self.encode, truncate, token_budget)
         answers = self._model.answer(
             rows, lambda place, logits: self._answer(rows[place], logits, nodes), token_budget
         )
+        answers = self._attention.beside(answers, rows, attention, token_budget)
         return one_or_all(texts, answers)
 
     def encode(self, text: Any, name: str = "Classify: text", truncate: bool = False) -> Any:

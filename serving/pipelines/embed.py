@@ -12,6 +12,7 @@ from ..manifest import Manifest
 from ..opening import Runtime
 from ..results import Embedding, WordFeatures
 from .arrays import FRAMES, FrameReader, takes_frames
+from .attention import Attention
 from .batching import TOKEN_BUDGET
 from .inputs import TextReader, encoded, one_or_all, text_of
 from .model import ROLE, TOKENS, Model
@@ -84,6 +85,7 @@ class Embed(Pipeline):
         else:
             self._reader = TextReader(folder, manifest)
         self._model = Model(folder, manifest, runtime, [self._settings.output], packing)
+        self._attention = Attention(folder, manifest, runtime, packing)
 
     @overload
     def __call__(self, texts: str | Mapping[str, str], *args: Any, **options: Any) -> Embedding: ...
@@ -98,6 +100,7 @@ class Embed(Pipeline):
         truncate: bool = False,
         token_budget: int = TOKEN_BUDGET,
         words: bool = False,
+        attention: bool | str = False,
     ) -> Embedding | list[Embedding]:
         """Answer a text, or each text of a list.
 
@@ -108,6 +111,9 @@ class Embed(Pipeline):
             truncate: cut what is over the limit.
             token_budget: the most tokens of a batch, padding among them.
             words: the layers of every word too, of a model that has them.
+            attention: how much each token attends to each other, of a bundle that was exported with
+                --attention-heads: True for the mean of the last layer's heads, "heads" for each
+                head of each layer, "words" for the same of whole words.
 
         Returns:
             An `Embedding`; for a list, the list of theirs, in its order.
@@ -121,6 +127,7 @@ class Embed(Pipeline):
         require_flag("Embed: words", words)
         if words and not self._of_words:
             raise ValueError("Embed: words must be False; this model gives a vector for a text.")
+        self._attention.require("Embed", attention)
         name = f"Embed: {FRAMES if self.reads_json else 'text'}"
         rows = encoded(texts, name, self.encode, truncate, token_budget)
 
@@ -131,7 +138,9 @@ class Embed(Pipeline):
             vector = _normalized(layers.mean(axis=(0, 1)), normalize)
             return Embedding(vector, _features(rows[place], layers) if words else ())
 
-        return one_or_all(texts, self._model.answer(rows, read, token_budget))
+        answers = self._model.answer(rows, read, token_budget)
+        answers = self._attention.beside(answers, rows, attention, token_budget)
+        return one_or_all(texts, answers)
 
     def encode(self, text: Any, name: str = "Embed: text", truncate: bool = False) -> Any:
         """Return what the model reads of a text, an `Encoding` or a `SpelledText`, or frames.

@@ -14,6 +14,7 @@ from ..opening import Runtime
 from ..results import Filler, Filling
 from ..text import Subwords, pad
 from ..text.encoding import Encoding
+from .attention import Attention
 from .inputs import TextReader, encoded, one_or_all, text_of
 from .model import MASKED, TOKENS, Model, Packing, softmax, token_arrays
 from .pipeline import Pipeline
@@ -56,6 +57,11 @@ def _arrays(rows):
     return token_arrays([row.encoding for row in rows]) | {MASKED: masks}
 
 
+MASKS = Packing(
+    _arrays, TOKENS.required, TOKENS.optional, labels=lambda row: TOKENS.labels(row.encoding)
+)
+
+
 class FillMask(Pipeline):
     """The most probable tokens for each mask of a text.
 
@@ -95,8 +101,8 @@ class FillMask(Pipeline):
             raise BundleError(
                 f"{folder}: manifest.json: settings.mask_token: {error} Export the bundle again."
             ) from error
-        packing = Packing(_arrays, TOKENS.required, TOKENS.optional)
-        self._model = Model(folder, manifest, runtime, [self._settings.output], packing)
+        self._model = Model(folder, manifest, runtime, [self._settings.output], MASKS)
+        self._attention = Attention(folder, manifest, runtime, MASKS)
 
     @overload
     def __call__(self, texts: str | Mapping[str, str], *args: Any, **options: Any) -> Filling: ...
@@ -110,6 +116,7 @@ class FillMask(Pipeline):
         top_k: int = TOP_K,
         truncate: bool = False,
         token_budget: int = TOKEN_BUDGET,
+        attention: bool | str = False,
     ) -> Filling | list[Filling]:
         """Answer a text, or each text of a list.
 
@@ -118,6 +125,9 @@ class FillMask(Pipeline):
             top_k: how many tokens to give for each mask.
             truncate: cut what is over the limit, masks too.
             token_budget: the most tokens of a batch, padding among them.
+            attention: how much each token attends to each other, of a bundle that was exported with
+                --attention-heads: True for the mean of the last layer's heads, "heads" for each
+                head of each layer, "words" for the same of whole words.
 
         Returns:
             A `Filling`; for a list, the list of theirs, in its order.
@@ -126,6 +136,7 @@ class FillMask(Pipeline):
             ValueError: if a text is refused; nothing is answered then.
         """
         top_k = require_count("FillMask: top_k", top_k, most=len(self._tokenizer))
+        self._attention.require("FillMask", attention)
         rows = encoded(texts, "FillMask: text", self.encode, truncate, token_budget)
 
         def answer(place, logits):
@@ -133,7 +144,9 @@ class FillMask(Pipeline):
             own = logits[: len(masks)] if self._model.takes(MASKED) else logits[masks]
             return self._answer(rows[place], own, top_k)
 
-        return one_or_all(texts, self._model.answer(rows, answer, token_budget))
+        answers = self._model.answer(rows, answer, token_budget)
+        answers = self._attention.beside(answers, rows, attention, token_budget)
+        return one_or_all(texts, answers)
 
     def encode(self, text: Any, name: str = "FillMask: text", truncate: bool = False) -> Any:
         """Return what the model reads of a text.

@@ -14,10 +14,12 @@ from ..manifest import BundleError, Manifest
 from ..opening import Runtime
 from ..results import Generation
 from ..session import LanguageModel
-from ..text import CharacterTable
+from ..text import CharacterTable, pad
+from .attention import Attention
 from .batching import TOKEN_BUDGET, batches
 from .constraints import Constraints, constraint_of, require_constraint
 from .inputs import each_of, one_or_all, open_tokenizer, require_length, require_text
+from .model import Packing
 from .options import Options, complete, processors_of
 from .pieces import Detokenizer, Growing, cut, finite, no_answer, pieces
 from .pipeline import Pipeline
@@ -50,6 +52,39 @@ class _Row:
     samples: range = range(1)
 
 
+@dataclass(frozen=True)
+class _Whole:
+    """A prompt and what was generated behind it."""
+
+    prompt_ids: list
+    generated_ids: list
+    tokenizer: Any
+
+    @property
+    def token_ids(self):
+        return [*self.prompt_ids, *self.generated_ids]
+
+    def __len__(self):
+        return len(self.prompt_ids) + len(self.generated_ids)
+
+    def tokens(self):
+        return list(map(self.tokenizer.token_of, self.token_ids))
+
+
+def _arrays(rows):
+    token_ids, _ = pad([row.token_ids for row in rows])
+    prefix_lengths = np.array([len(row.prompt_ids) for row in rows], dtype=np.int64)
+    return {"token_ids": token_ids, "prefix_lengths": prefix_lengths}
+
+
+WHOLE_TEXTS = Packing(
+    _arrays,
+    frozenset({"token_ids"}),
+    frozenset({"prefix_lengths"}),
+    labels=lambda row: {"token_ids": row.tokens()},
+)
+
+
 class Generate(Pipeline):
     """What follows a text.
 
@@ -76,6 +111,7 @@ class Generate(Pipeline):
         self._settings, problems = manifest.parse_settings(Settings)
         if problems:
             raise BundleError(f"{folder}: manifest.json: {'; '.join(problems)}. Export it again.")
+        self._attention = Attention(folder, manifest, runtime, WHOLE_TEXTS)
         size = self._graphs.vocab_size
         self._constraints = Constraints(self._tokenizer, manifest.decoding.end_id, size)
         require_constraint(folder, manifest, self._constraints)
@@ -98,7 +134,7 @@ class Generate(Pipeline):
             options: those of `serving.pipelines.options.Options`, by name: max_new_tokens,
                 min_new_tokens, num_beams, n_best, length_penalty, early_stopping, sample,
                 temperature, top_k, top_p, seed, repetition_penalty, banned_tokens, forced_tokens,
-                stop, regex, choices, echo, truncate.
+                stop, regex, choices, echo, truncate, attention.
 
         Returns:
             A `Generation` for a string; for a list, the list of theirs, in its order.
@@ -131,13 +167,15 @@ class Generate(Pipeline):
         """
         if options.get("num_beams") is None:
             options["num_beams"] = 1
-        options = self._options(options)
+        chosen = self._options(options)
+        if chosen.attention is not False:
+            raise ValueError("Generate: a stream gives no attention; leave the option out.")
         for name in ("num_beams", "n_best"):
-            if getattr(options, name) > 1:
+            if getattr(chosen, name) > 1:
                 raise ValueError(
-                    f"Generate: a stream needs {name}=1; received {getattr(options, name)}."
+                    f"Generate: a stream needs {name}=1; received {getattr(chosen, name)}."
                 )
-        return self._stream(self._row(prompt, "Generate: prompt", options), options)
+        return self._stream(self._row(prompt, "Generate: prompt", chosen), chosen)
 
     def encode(
         self,
@@ -197,6 +235,7 @@ class Generate(Pipeline):
                 raise TypeError(f"Generate: unknown option {name}; known: {', '.join(known)}.")
         decoding, size = self.manifest.decoding, self._graphs.vocab_size
         options = complete(Options(**options), decoding, size, self._tokenizer)
+        self._attention.require("Generate", options.attention, words=False)
         if self._automaton(options) is not None:
             options.require_no_other_rule()
         return options
@@ -300,7 +339,10 @@ class Generate(Pipeline):
             text, stopped = cut(detokenizer.text(each.token_ids[forced:]), options.stop)
             finish = "stop" if stopped else "end" if each.ended else "length"
             answers.append(Generation(row.text * options.echo + text, each.score, finish))
-        return answers
+        whole = (
+            _Whole(row.token_ids, each.token_ids[forced:], self._tokenizer) for each in hypotheses
+        )
+        return self._attention.beside(answers, whole, options.attention)
 
 
 def _shares(row, options, token_budget):

@@ -25,6 +25,8 @@ class Packing:
         required, optional: names of the inputs that it must and may take.
         padded_by: of which it must take one, or only rows of one length share a batch.
         most_padding: as `batches` takes it.
+        labels: takes a row, returns input -> what stands at its positions, an `Encoding` or a list
+            of strings.
     """
 
     arrays: Callable
@@ -32,6 +34,7 @@ class Packing:
     optional: frozenset = frozenset()
     padded_by: frozenset = frozenset()
     most_padding: int | None = MOST_PADDING
+    labels: Callable = lambda row: {"token_ids": row}
 
 
 def token_arrays(encodings):
@@ -71,6 +74,7 @@ class Model:
         runtime: a `Runtime`; None for the default one.
         outputs: names of the outputs that are asked for.
         packing: a `Packing`.
+        role: of the graph.
 
     Raises:
         BundleError: if the graph is missing, can not be opened, or is not what the manifest says.
@@ -85,19 +89,20 @@ class Model:
         runtime: Runtime | None,
         outputs: Sequence[str | None],
         packing: Packing = TOKENS,
+        role: str = ROLE,
     ):
         runtime = runtime or Runtime()
         self._session = open_session(
             folder,
             manifest,
-            ROLE,
+            role,
             runtime,
             packing.required,
             set(outputs),
             packing.optional,
         )
         self._arrays = packing.arrays
-        self._takes = [spec.name for spec in runtime.graphs_of(manifest)[ROLE].inputs]
+        self._takes = [spec.name for spec in runtime.graphs_of(manifest)[role].inputs]
         self._outputs = list(outputs)
         takes_padding = not packing.padded_by or packing.padded_by & {*self._takes}
         self._most_padding = packing.most_padding if takes_padding else 0

@@ -81,6 +81,9 @@ class Options:
         echo: answer with the prompt before its continuation.
         truncate: leave out the begin of a prompt that is too long; needs `max_new_tokens`, which
             says how much room an answer must have.
+        attention: how much each token, of the prompt and of what follows, attends to each, of a
+            bundle that was exported with --attention-heads: True for the mean of the last layer's
+            heads, "heads" for each head of each layer.
 
     Raises:
         ValueError: if a value is refused.
@@ -105,6 +108,7 @@ class Options:
     choices: tuple | None = None
     echo: bool = False
     truncate: bool = False
+    attention: bool | str = False
 
     def __post_init__(self):
         self._set("stop", (self.stop,) if isinstance(self.stop, str) else self.stop)

@@ -85,12 +85,14 @@ class SubwordQuestions:
 
 @dataclass(frozen=True)
 class _Words:
-    """The ids of the words and of their characters, of a context and of a query."""
+    """The ids of the words and of their characters, of a context and of a query, and the words."""
 
     context_ids: list
     context_characters: list
+    context_words: list
     query_ids: list
     query_characters: list
+    query_words: list
 
     def __len__(self):
         return len(self.context_ids)
@@ -129,6 +131,7 @@ class WordQuestions:
             for side in ("context", "query")
             for part in ("ids", "characters", "lengths")
         ),
+        labels=lambda row: {"context_ids": row.context_words, "query_ids": row.query_words},
     )
 
     def __init__(self, folder, manifest, settings):
@@ -153,16 +156,15 @@ class WordQuestions:
         Raises:
             ValueError: beginning with `name`, if it can not be answered.
         """
-        query_ids, query_characters, _ = self._read(
+        query, _ = self._read(
             question, f"{name}, question", self._settings.question_length, truncate
         )
-        context_ids, context_characters, places = self._read(
-            context, f"{name}, context", self._limit, truncate
-        )
-        row = _Words(context_ids, context_characters, query_ids, query_characters)
+        own, places = self._read(context, f"{name}, context", self._limit, truncate)
+        row = _Words(*own, *query)
         return Question(context, Windows([row], [range(len(places))], [0]), places)
 
     def _read(self, text, name, limit, truncate):
         places = words_within(text, name, limit, truncate)
         characters = spelled(self._characters, text, places, self._settings.word_length)
-        return [self._words.lookup(text[start:end]) for start, end in places], characters, places
+        words = [text[start:end] for start, end in places]
+        return (list(map(self._words.lookup, words)), characters, words), places

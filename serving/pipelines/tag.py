@@ -16,6 +16,7 @@ from ..opening import Runtime
 from ..results import Entity, Tagging, Word
 from ..text import Subwords, whole_characters
 from .arrays import FRAMES, FrameReader, takes_frames
+from .attention import Attention
 from .batching import TOKEN_BUDGET
 from .inputs import TextReader, encoded, one_or_all, require_token, require_words, text_of
 from .model import ROLE, TOKENS, Model, softmax
@@ -106,6 +107,7 @@ class Tag(Pipeline):
             )
         packing = self._reader.packing if self.reads_json else TOKENS
         self._model = Model(folder, manifest, runtime, [self._settings.output], packing)
+        self._attention = Attention(folder, manifest, runtime, packing)
 
     @overload
     def __call__(
@@ -120,6 +122,7 @@ class Tag(Pipeline):
         texts: str | tuple[str, ...] | Mapping[str, Any] | list,
         truncate: bool = False,
         token_budget: int = TOKEN_BUDGET,
+        attention: bool | str = False,
     ) -> Tagging | list[Tagging]:
         """Answer a text, or each text of a list.
 
@@ -131,6 +134,10 @@ class Tag(Pipeline):
             truncate: cut what is over the limit; words that are cut have no tags. With a `stride`
                 nothing is.
             token_budget: the most tokens of a batch, padding among them.
+            attention: how much each token attends to each other, of a bundle that was exported with
+                --attention-heads: True for the mean of the last layer's heads, "heads" for each
+                head of each layer, "words" for the same of whole words. Of a text in windows it is
+                that of the first.
 
         Returns:
             A `Tagging`; for a list, the list of theirs, in its order.
@@ -138,6 +145,7 @@ class Tag(Pipeline):
         Raises:
             ValueError: if a text is refused; nothing is answered then.
         """
+        self._attention.require("Tag", attention)
         name = f"Tag: {FRAMES if self.reads_json else 'text'}"
         rows = encoded(texts, name, self.encode, truncate, token_budget)
         if self.reads_json:
@@ -146,6 +154,7 @@ class Tag(Pipeline):
                 lambda place, logits: self._of_frames(softmax(logits[: len(rows[place])])),
                 token_budget,
             )
+            tags = self._attention.beside(tags, rows, attention, token_budget)
             return one_or_all(texts, tags)
         windows = [window for row in rows for window in row.windows.rows]
         firsts = [first_tokens for row in rows for _, first_tokens in row.tokens]
@@ -154,6 +163,8 @@ class Tag(Pipeline):
         )
         ahead = iter(scores)
         answers = [self._answer(row, [next(ahead) for _ in row.windows.rows]) for row in rows]
+        read = (row.windows.rows[0] for row in rows)
+        answers = self._attention.beside(answers, read, attention, token_budget)
         return one_or_all(texts, answers)
 
     def encode(self, text: Any, name: str = "Tag: text", truncate: bool = False) -> Any:

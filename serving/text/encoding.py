@@ -1,6 +1,9 @@
 """What a subword tokenizer makes of a text, and what it may be given."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 
 @dataclass(frozen=True)
@@ -15,6 +18,7 @@ class Encoding:
         segment_ids: to which text each token belongs, 0 or 1, as the tokenizer's template has it.
         word_ids: of which word of its own text each token is a part, counted from 0; None for
             special tokens.
+        texts: the texts as they were given, to which the offsets refer.
     """
 
     token_ids: list
@@ -22,9 +26,67 @@ class Encoding:
     offsets: list
     segment_ids: list
     word_ids: list
+    texts: tuple = ()
 
     def __len__(self):
         return len(self.token_ids)
+
+    def words(self) -> list[tuple[str, int]]:
+        """Return the words as they are written, and of how many tokens each consists.
+
+        A special token, and one of no word, is a word of its own.
+        """
+        runs, number, before = [], -1, None
+        for place, offset in enumerate(self.offsets):
+            if offset is not None and before is None:
+                number += 1  # special tokens stand around each text
+            word = None if offset is None else self.word_ids[place]
+            if word is not None and runs and runs[-1][0] == (number, word):
+                runs[-1][1].append(place)
+            else:
+                runs.append(((number, word), [place]))
+            before = offset
+        return [(self._written(number, places), len(places)) for (number, _), places in runs]
+
+    def _written(self, number, places):
+        first, last = self.offsets[places[0]], self.offsets[places[-1]]
+        if first is None or number >= len(self.texts):
+            return "".join(self.tokens[place] for place in places)
+        return self.texts[number][first[0] : last[1]].strip() or self.tokens[places[0]]
+
+
+def of_words(
+    weights: np.ndarray, target_counts: Sequence[int], source_counts: Sequence[int]
+) -> np.ndarray:
+    """Return the attention between words, of that between their tokens.
+
+        words(t, s) = mean over the tokens of t of the sum over the tokens of s
+
+    Args:
+        weights: (..., T, S); what stands behind the tokens of the last word is padding.
+        target_counts, source_counts: of how many tokens each word consists.
+
+    Returns:
+        An array (..., words of the target, words of the source) of its own.
+
+    Raises:
+        ValueError: if there are fewer tokens than the words consist of.
+
+    Reference: Clark et al. 2019, section 4.1, https://arxiv.org/abs/1906.04341
+    """
+    target, source = (np.array(counts, dtype=int) for counts in (target_counts, source_counts))
+    if weights.shape[-2] < target.sum() or weights.shape[-1] < source.sum():
+        raise ValueError(
+            f"of_words: weights must be of {target.sum()} by {source.sum()} tokens at least; "
+            f"received shape {weights.shape}."
+        )
+    weights = weights[..., : target.sum(), : source.sum()]
+    if (source > 1).any():
+        weights = np.add.reduceat(weights, np.cumsum(source) - source, axis=-1)
+    if (target > 1).any():
+        sums = np.add.reduceat(weights, np.cumsum(target) - target, axis=-2)
+        weights = sums / target[:, np.newaxis].astype(sums.dtype)
+    return weights.copy()
 
 
 def require_text(who, text):

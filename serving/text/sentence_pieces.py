@@ -154,6 +154,7 @@ class SentencePieces:
             offsets=[place for _, place in pieces],
             segment_ids=[0] * len(pieces),
             word_ids=_words_of(pieces),
+            texts=(text,),
         )
 
     def decode(self, token_ids: Iterable[int]) -> str:

@@ -122,12 +122,13 @@ class Subwords:
             ValueError: if a text is no string or holds a lone surrogate, or there are too many
                 tokens and `truncate` is False.
         """
-        parts = [self._split(each) for each in (text, pair) if each is not None]
+        texts = [each for each in (text, pair) if each is not None]
+        parts = [self._split(each) for each in texts]
         num_special = self._library.num_special_tokens_to_add(len(parts) == 2)
         lengths = [len(part.ids) for part in parts]
         for part, kept in zip(parts, fit("Subwords", lengths, num_special, max_length, truncate)):
             part.truncate(kept)
-        return self._joined(*parts)
+        return self._joined(parts, texts)
 
     def windows(
         self,
@@ -151,7 +152,8 @@ class Subwords:
             ValueError: if a text is no string or holds a lone surrogate, or max_length leaves no
                 room for the context.
         """
-        first, second = [] if text is None else [self._split(text)], self._split(context)
+        texts = [each for each in (text, context) if each is not None]
+        *first, second = map(self._split, texts)
         for part in first:
             part.truncate(len(part.ids) if text_length is None else text_length)
         length = sum(len(part.ids) for part in first)
@@ -162,7 +164,7 @@ class Subwords:
                 f"tokens; received {max_length}."
             )
         second.truncate(room, stride=max(room - step, 0))
-        return [self._joined(*first, part) for part in (second, *second.overflowing)]
+        return [self._joined([*first, part], texts) for part in (second, *second.overflowing)]
 
     def words(self, text: str) -> list[str]:
         """Return the words that are split into tokens, as normalised: for BERT without accents."""
@@ -214,7 +216,7 @@ class Subwords:
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from error
 
-    def _joined(self, *parts):
+    def _joined(self, parts, texts):
         with errors_of_library(CAN_NOT):
             joined = self._library.post_process(*parts)
         is_special = joined.special_tokens_mask
@@ -226,6 +228,7 @@ class Subwords:
             offsets=[None if s else next(places) for s in is_special],
             segment_ids=joined.type_ids,
             word_ids=[None if s else word for word, s in zip(joined.word_ids, is_special)],
+            texts=tuple(texts),
         )
 
     def _split(self, text):

@@ -176,6 +176,7 @@ class WordTable(Table):
             offsets=places,
             segment_ids=[0] * kept,
             word_ids=list(range(kept)),
+            texts=(text,),
         )
 
     def decode(self, token_ids: Iterable[int]) -> str:

@@ -39,10 +39,6 @@ def run(tmp_path_factory):
             "--log-prob-tolerance must be a number from 0 on; received inf.",
         ),
         (["--import", "no_such_module"], "--import no_such_module: ModuleNotFound.* FILE for .*"),
-        (
-            ["--attention-heads"],
-            "a WithHeads has no decoder that attends to a source; leave out --attention-heads.",
-        ),
         (["--generate-in-graph"], "Classify generates nothing; leave out --generate-in-graph."),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

@@ -10,6 +10,7 @@ from matplotlib.image import imread
 from seqkeras.analysis import AttentionMap, maps_of_heads, plot_attention_maps
 from seqkeras.analysis.attention_maps import attention_figure
 from seqkeras.analysis.labels import fonts, monospace
+from serving.text import word_piece
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -230,3 +231,25 @@ def test_no_maps_are_refused_before_anything_is_written(tmp_path):
     with pytest.raises(ValueError, match=message):
         plot_attention_maps([], tmp_path / "maps.png")
     assert not list(tmp_path.iterdir())
+
+
+def test_words_that_a_tokenizer_splits_are_whole():
+    tokenizer = word_piece("[UNK] [CLS] [SEP] play ##ing the cat ##s".split())
+    encoding = tokenizer.analyze("Playing the", "cats")  # [CLS] play ##ing the [SEP] cat ##s [SEP]
+    weights = softmaxes(1, 2, 8, 8)
+    runs = [[0], [1, 2], [3], [4], [5, 6], [7]]
+    for each, head in zip(maps_of_heads(weights, encoding), weights[0], strict=True):
+        assert each.source == each.target == ("[CLS]", "Playing", "the", "[SEP]", "cats", "[SEP]")
+        for (t, rows), (s, columns) in itertools.product(enumerate(runs), repeat=2):
+            expected = np.mean([sum(head[row][column] for column in columns) for row in rows])
+            np.testing.assert_allclose(each.weights[t, s], expected)
+    message = (
+        r"^of_words: weights must be of 8 by 8 tokens at least; received shape \(1, 2, 7, 8\)\.$"
+    )
+    with pytest.raises(ValueError, match=message):
+        maps_of_heads(weights[:, :, :7], encoding)
+
+
+def softmaxes(*shape):
+    exps = np.exp(np.random.default_rng(0).normal(size=shape))
+    return exps / exps.sum(axis=-1, keepdims=True)
