@@ -6,6 +6,7 @@ import importlib.metadata
 import numpy as np
 
 import seqkeras
+from export.families.decoders import reads_prefix
 from serving.manifest import SCHEMA_VERSION
 from serving.printing import as_content
 
@@ -40,7 +41,7 @@ def about(contents, parts, name):
         "examples": _shown(contents.inputs),
         "scores": contents.scores,
         "parity": {},
-        "settings": record.settings,
+        "settings": record.settings | ({"prefix": True} if reads_prefix(contents.model) else {}),
     }
 
 

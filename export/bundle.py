@@ -11,6 +11,7 @@ from export.about import about
 from export.checking import ExportError, require_fit
 from export.contents import read_contents
 from export.families.calling import reason_of
+from export.families.decoders import reads_prefix
 from export.families.saved_models import source_limits
 from export.generation import one_graph
 from export.keras_layers import steps_as_rows
@@ -141,6 +142,12 @@ class _Bundle:
         if self.options.generate_in_graph and self.parts.kind == SINGLE_PASS:
             pipeline = self.contents.record.pipeline
             raise ExportError(f"{pipeline} generates nothing; leave out --generate-in-graph.")
+        if self.options.generate_in_graph and reads_prefix(self.contents.model):
+            raise ExportError(
+                "one graph that generates reads the prompts of a batch as far as the shortest "
+                "goes, and a GPT with mask 'prefix' reads each whole; leave out "
+                "--generate-in-graph."
+            )
         for each in self.options.precisions:
             require_precision(each, self.parts.graphs)
 

@@ -65,7 +65,9 @@ def _lower_cached_attention(builder, inputs, outputs, window):
     )
     names = [utils.make_name(f"{builder.name}/{name}") for name in ("context", "key", "value")]
     names[1:] = [outputs.get(place, name) for place, name in enumerate(names) if place]
-    bias = "" if window is None else _window_bias(builder, inputs, window)
+    prefix = inputs.get("prefix_lengths")
+    is_causal = window is None and prefix is None
+    bias = "" if is_causal else _cache_bias(builder, inputs, window, prefix)
     caches = [inputs["cached_key"], inputs["cached_value"]]
     builder.add(
         "MultiHeadAttention",
@@ -76,17 +78,22 @@ def _lower_cached_attention(builder, inputs, outputs, window):
         ],
         domain=MICROSOFT,
         num_heads=heads,
-        unidirectional=1,
+        unidirectional=int(prefix is None),
     )
     rows = builder.add("Reshape", [names[0], builder.integers(0, 0, heads, head_dim)])
     builder.add("Transpose", [rows], outputs=[outputs[0]], perm=[0, 2, 1, 3])
 
 
-def _window_bias(builder, inputs, window):
-    """(1, N, T, P + T): so low a score for what is beyond the window that no weight is left."""
+def _cache_bias(builder, inputs, window, prefix):
+    """(B or 1, N, T, P + T): so low a score that no weight is left, for what is beyond the window,
+    and with a prefix for what is later and not in it."""
     lengths = [_length(builder, inputs[name]) for name in ("cached_key", "key")]
     total = builder.add("Add", lengths)
-    near = _in_window(builder, window, *_places(builder, lengths[1], total))
+    places = _places(builder, lengths[1], total)
+    near = None if window is None else _in_window(builder, window, *places, prefix is not None)
+    if prefix is not None:
+        seen = _causal_behind(builder, prefix, *places)
+        near = seen if near is None else builder.add("And", [seen, near])
     zero, masked = (builder.constant(np.float32(number)) for number in (0, MASKED_SCORE))
     bias = builder.add("Where", [near, zero, masked])
     heads = builder.integers(1, builder.shape(inputs["key"])[1])
@@ -104,10 +111,12 @@ def _lower_cached_attention_portably(builder, inputs, outputs, window):
     scale = builder.constant(np.float32(builder.shape(query)[-1] ** -0.5))
     transposed = builder.add("Transpose", [keys], perm=[0, 1, 3, 2])
     scores = builder.add("MatMul", [builder.add("Mul", [query, scale]), transposed])
-    seen = _with_causality(builder, None, query, keys)
+    places = _places(builder, _length(builder, query), _length(builder, keys))
+    prefix = inputs.get("prefix_lengths")
+    seen = _causal_behind(builder, prefix, *places)
     if window is not None:
-        places = _places(builder, _length(builder, query), _length(builder, keys))
-        seen = builder.add("And", [seen, _in_window(builder, window, *places)])
+        near = _in_window(builder, window, *places, prefix is not None)
+        seen = builder.add("And", [seen, near])
     masked = builder.add("Where", [seen, scores, builder.constant(np.float32(MASKED_SCORE))])
     weights = builder.add("Softmax", [masked], axis=-1)
     builder.add("MatMul", [weights, values], outputs=[outputs[0]])
@@ -140,16 +149,29 @@ def _length(builder, tensor):
 
 def _with_causality(builder, mask, query, key):
     """The mask, or none, and that no query sees a later key; the last ones stand together."""
-    queries, keys = _places(builder, _length(builder, query), _length(builder, key))
-    seen = builder.add("LessOrEqual", [keys, queries])
-    seen = builder.add("Unsqueeze", [seen, builder.integers(0, 1)])  # (1, 1, T, S)
+    places = _places(builder, _length(builder, query), _length(builder, key))
+    seen = _causal_behind(builder, None, *places)
     return seen if mask is None else builder.add("And", [mask, seen])
 
 
-def _in_window(builder, window, queries, keys):
-    """(1, 1, T, S): whether a key is no further than the window before the query."""
-    last = builder.add("Add", [keys, builder.constant(np.int64(window))])
-    near = builder.add("LessOrEqual", [queries, last])
+def _causal_behind(builder, prefix, queries, keys):
+    """(B or 1, 1, T, S): whether a key is no later than the query, or in a prefix of (B,) keys."""
+    seen = builder.add("LessOrEqual", [keys, queries])
+    seen = builder.add("Unsqueeze", [seen, builder.integers(0, 1)])
+    if prefix is None:
+        return seen
+    lengths = builder.add("Cast", [prefix], to=TensorProto.INT64)
+    lengths = builder.add("Unsqueeze", [lengths, builder.integers(1, 2, 3)])
+    return builder.add("Or", [seen, builder.add("Less", [keys, lengths])])
+
+
+def _in_window(builder, window, queries, keys, both_ways=False):
+    """(1, 1, T, S): whether a key is no further than the window before the query, or behind it."""
+    reach = builder.constant(np.int64(window))
+    near = builder.add("LessOrEqual", [queries, builder.add("Add", [keys, reach])])
+    if both_ways:
+        behind = builder.add("LessOrEqual", [keys, builder.add("Add", [queries, reach])])
+        near = builder.add("And", [near, behind])
     return builder.add("Unsqueeze", [near, builder.integers(0, 1)])
 
 

@@ -11,7 +11,6 @@ from export.families import decoders, saved_models, single
 from export.families.attending import attention_graph
 from export.pipelines.record import ENCODER_DECODER, LANGUAGE_MODEL, SINGLE_PASS
 from export.signatures import Signature
-from seqkeras.models import GPT
 from serving.manifest import StateEntry
 from serving.pipelines.attention import ROLE as ATTENTION
 
@@ -63,8 +62,8 @@ def parts_of(
             of texts.
 
     Raises:
-        ValueError: if it is not known what the model is called with, it can not be called so, or it
-            generates in a way that no pipeline has; or it does not attend.
+        ValueError: if it is not known what the model is called with, it can not be called so, or
+            its attention is asked for and it does not attend.
     """
     if _has_all(model, HAS_ENCODER_DECODER):
         return Parts(
@@ -74,10 +73,10 @@ def parts_of(
             decoders.state_entries(model),
         )
     if _has_all(model, HAS_LANGUAGE_MODEL):
-        _require_left_to_right(model)
         graphs = decoders.language_model_graphs(model)
         if attention_heads:
-            graphs[ATTENTION] = attention_graph(model, decoders.text_of(model))
+            function = decoders.left_to_right(model, model.attention_weights)
+            graphs[ATTENTION] = attention_graph(model, decoders.text_of(model), function)
         return Parts(
             LANGUAGE_MODEL,
             graphs,
@@ -89,16 +88,6 @@ def parts_of(
     if attention_heads:
         graphs[ATTENTION] = attention_graph(model, single.rows_of(model, graphs["model"].inputs))
     return Parts(SINGLE_PASS, graphs, saved_model)
-
-
-def _require_left_to_right(model):
-    """Raise a ValueError for a language model with another mask than causality."""
-    if isinstance(model, GPT) and model.config["mask"] != "causal":
-        raise ValueError(
-            "Generate reads prompts from left to right; this GPT was made with mask "
-            f"{model.config['mask']!r}. What leaves is a GPT with mask 'causal' and its weights "
-            "(set_weights)."
-        )
 
 
 def _has_all(model, names):

@@ -17,6 +17,7 @@ SOURCE = (
     TensorSpec("lengths", "int64", ("batch",)),
 )
 TEXT = TensorSpec("token_ids", "int64", ("batch", "length"))
+PREFIX = TensorSpec("prefix_lengths", "int64", ("batch",))
 
 
 def source_of(model):
@@ -30,8 +31,23 @@ def source_of(model):
 
 def text_of(model):
     """What a language model reads of a whole text."""
-    prefix = [TensorSpec("prefix_lengths", "int64", ("batch",))]
-    return (TEXT, *(prefix if getattr(model, "reads_prefix", False) else ()))
+    return (TEXT, PREFIX) if reads_prefix(model) else (TEXT,)
+
+
+def reads_prefix(model):
+    """Whether a language model reads its prompt both ways."""
+    return getattr(model, "reads_prefix", False)
+
+
+def left_to_right(model, function):
+    """A function of a language model's inputs as one of a text, which is read as it is generated.
+
+    Args:
+        model: the language model, which may know other orders too.
+        function: takes the dictionary that the model is called with.
+    """
+    ordered = getattr(model, "from_left_to_right", dict)
+    return lambda tensors: function(ordered(**tensors))
 
 
 def encoder_decoder_graphs(model, attention_heads=False):

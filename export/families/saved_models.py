@@ -6,7 +6,7 @@ import functools
 import tensorflow as tf
 from keras import ops
 
-from export.families.decoders import log_probs_along, source_of
+from export.families.decoders import left_to_right, log_probs_along, source_of, text_of
 from export.generation import leaving
 from export.generation.default_search import best_of, result_specs, search_of
 from export.generation.prompts import room_of, search_behind, with_first
@@ -59,7 +59,8 @@ def language_model(model, max_length, decoding=None, constraint=None):
     """`serving_default` scores a text, `generate` goes on from a prompt, greedily.
 
     Where the default is more than one beam, `generate_beam` follows so many. What all prompts of a
-    batch have is read at once.
+    batch have is read at once; of a model with mask "prefix" each prompt is, whole, and
+    `serving_default` takes the lengths of prefixes too.
 
     Args:
         model: the language model.
@@ -72,9 +73,10 @@ def language_model(model, max_length, decoding=None, constraint=None):
         TensorSpec("lengths", "int64", ("batch",)),
     )
 
-    def score(token_ids):
-        inputs = _checked(model, tokens[:1], {"token_ids": token_ids})
-        return {"log_probs": ops.log_softmax(model(inputs))}
+    scored, scores = text_of(model), left_to_right(model, model)
+
+    def score(**given):
+        return {"log_probs": ops.log_softmax(scores(_checked(model, scored, given)))}
 
     def generate(defaults, token_ids, lengths):
         given = {"token_ids": token_ids, "lengths": lengths}
@@ -87,7 +89,7 @@ def language_model(model, max_length, decoding=None, constraint=None):
 
     log_probs = TensorSpec("log_probs", "float32", ("batch", "length", model.vocab_size))
     return {
-        "serving_default": Signature(score, tokens[:1], [log_probs]),
+        "serving_default": Signature(score, scored, [log_probs]),
         **_generating(generate, tokens, max_length, decoding or DecodingDefaults()),
     }
 
@@ -178,7 +180,7 @@ def _length(name, inputs):
 def _lengths(inputs, room):
     """Yield what must hold of numbers of tokens and of places among them."""
     sequences = [name for name in _SEQUENCES if name in inputs]
-    for name, least in (("lengths", 1), ("masked_positions", 0)):
+    for name, least in (("lengths", 1), ("prefix_lengths", 1), ("masked_positions", 0)):
         if name in inputs and sequences:
             within = tf.cast(inputs[name], tf.int64) - least
             longest = tf.cast(_length(sequences[0], inputs), tf.int64)

@@ -11,6 +11,9 @@ from keras import ops
 from export.generation import leaving
 from seqkeras.decoding.loop import Loop
 
+# Entries of a state: for how many steps a row waits, and the logits behind its prompt.
+WAITS, BEHIND = "waits", "logits_behind_prompt"
+
 
 def begun(token_ids, lengths, num_beams, max_length):
     """What all prompts have, and where a search stands that has read it.
@@ -73,12 +76,52 @@ def search_behind(model, search, token_ids, lengths, max_length, constraint=None
 
     common, length, tokens = begun(token_ids, lengths, search.num_beams, max_length)
     state = model.initial_state(batch_size, **room_of(model, model.initial_state, max_length))
-    (logits, *_), state = model.read_beams(common, state)
+    step = model.step
+    if getattr(model, "reads_prefix", False):
+        logits, state = _read_prefixes(model, token_ids, lengths, state)
+        step = _waiting(step)
+    else:
+        (logits, *_), state = model.read_beams(common, state)
     logits = ops.repeat(logits, search.num_beams, axis=1)
     state = {name: ops.repeat(each, search.num_beams, axis=1) for name, each in state.items()}
     found = loop.begin_search(batch_size)
     carried = loop.advance(logits, [], length, tokens, state, found)
-    return search.results(*leaving.run(model.step, loop, carried, {}))
+    return search.results(*leaving.run(step, loop, carried, {}))
+
+
+def _read_prefixes(model, token_ids, lengths, state):
+    """Prompts that are read both ways, each whole: (B, 1, V) logits behind them, and the state.
+
+    The state says how long a row waits: for as many steps as its prompt is longer than the shortest
+    one. A loop counts the same steps for all rows.
+    """
+    logits, state = model.read(token_ids, lengths, state, prefix_lengths=lengths)
+    last = ops.cast(lengths - 1, "int32")[:, None, None]
+    logits = ops.take_along_axis(logits, last, axis=1)
+    waits = ops.cast(lengths - ops.min(lengths), "int32")[:, None]
+    return logits, state | {WAITS: waits, BEHIND: logits}
+
+
+def _waiting(step):
+    """A step for rows that have read their prompts: they stay as they are while they wait."""
+
+    def stepped(last, state):
+        state = dict(state)
+        waits, behind = state.pop(WAITS), state.pop(BEHIND)
+        (logits,), after = step(last, state)
+        is_waiting = waits > 0
+
+        def stay(own, further):
+            rank = len(own.shape) - len(is_waiting.shape)
+            return ops.where(
+                ops.reshape(is_waiting, (*ops.shape(waits), *[1] * rank)), own, further
+            )
+
+        after = {name: stay(state[name], after[name]) for name in state}
+        after |= {WAITS: ops.maximum(waits - 1, 0), BEHIND: behind}
+        return (stay(behind, logits),), after
+
+    return stepped
 
 
 def room_of(model, begin, max_length):

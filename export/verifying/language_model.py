@@ -4,6 +4,7 @@ import numpy as np
 import tensorflow as tf
 from keras import ops
 
+from export.families.decoders import left_to_right, reads_prefix
 from export.verifying.attention import compare_attention
 from export.verifying.parity import EXAMPLES, MARGIN, Comparison, tensors
 from export.verifying.searches import Found, compare_searches, generated, in_keras
@@ -29,19 +30,27 @@ def verify_language_model(contents, parts, folder, manifest):
     comparison = Comparison(len(inputs))
     model = contents.model
 
-    expected = ops.convert_to_numpy(ops.log_softmax(model({"token_ids": token_ids})))
-    answers = {"onnx": _onnx_log_probs(folder, manifest, token_ids)}
+    # What is read before the first of the steps: a prefix, or a token.
+    first = int(lengths.min()) if reads_prefix(model) else 1
+    real &= np.arange(token_ids.shape[1]) >= first - 1
+    text = {"token_ids": token_ids}
+    text |= {"prefix_lengths": np.full(len(rows), first)} if reads_prefix(model) else {}
+    logits_of = left_to_right(model, model)
+    expected = ops.convert_to_numpy(ops.log_softmax(logits_of(text)))
+    answers = {"onnx": _onnx_log_probs(folder, manifest, token_ids, first)}
     by_ids = None
     if "saved_model/1" in manifest.saved_models:
         by_ids = tf.saved_model.load(str(folder / "saved_model/1")).signatures
-        scored = by_ids["serving_default"](**tensors({"token_ids": token_ids}))
+        scored = by_ids["serving_default"](**tensors(text))
         answers["saved_model"] = scored["log_probs"].numpy()
     for name, actual in answers.items():
         comparison.compare_log_probs(name, actual[real], expected[real])
 
     given = {"token_ids": token_ids, "lengths": lengths}
     found = generated(in_keras(parts.saved_model["generate"]), given)
-    best = _margins(model, found["generated_ids"])
+    whole = {"token_ids": found["generated_ids"]}
+    whole |= {"prefix_lengths": lengths} if reads_prefix(model) else {}
+    best = _margins(logits_of(whole))
 
     def texts_of(generated_ids, new_tokens=None):
         return _behind(generated_ids, rows, new_tokens, contents)
@@ -72,12 +81,13 @@ def verify_language_model(contents, parts, folder, manifest):
     return comparison.finish(), [{"token_ids": np.array(row)} for row in rows]
 
 
-def _onnx_log_probs(folder, manifest, token_ids):
-    """The decoder-step graph along the texts: (N, T, V)."""
+def _onnx_log_probs(folder, manifest, token_ids, first):
+    """The decoder-step graph along the texts, (N, T, V), from the last of the first tokens on."""
     graph = LanguageModel(folder, manifest)
     state, own = graph.begin(len(token_ids)), np.arange(len(token_ids))[:, np.newaxis]
-    steps = []
-    for t in range(token_ids.shape[1]):
+    logits, _, state = graph.step_to_logits(token_ids[:, :first], own, state)
+    steps = first * [logits[:, 0]]
+    for t in range(first, token_ids.shape[1]):
         logits, _, state = graph.step_to_logits(token_ids[:, t : t + 1], own, state)
         steps.append(logits[:, 0])
     logits = np.stack(steps, axis=1)
@@ -85,9 +95,9 @@ def _onnx_log_probs(folder, manifest, token_ids):
     return exps - np.log(np.exp(exps).sum(axis=-1, keepdims=True))
 
 
-def _margins(model, generated_ids):
-    """(N, T) by how much Keras's best token led behind each token."""
-    logits = ops.convert_to_numpy(model({"token_ids": generated_ids}))
+def _margins(logits):
+    """(N, T) by how much Keras's best token led behind each token; logits (N, T, V)."""
+    logits = ops.convert_to_numpy(logits)
     best = np.partition(logits, -2, axis=-1)[..., -2:]
     return best[..., 1] - best[..., 0]
 

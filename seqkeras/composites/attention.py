@@ -52,8 +52,8 @@ def cached_attention(
         query, key, value: (B, N, T, H), of the further tokens.
         cached_key, cached_value: (B, N, C, H).
         positions: (B,) integers, how many places each row has filled.
-        prefix_lengths: (B,) integers, how many of a row's first tokens all attend to each other, in
-            Keras alone; None for none.
+        prefix_lengths: (B,) integers, how many of a row's first tokens all attend to each other;
+            None for none.
         window: r, attend to no token further away than that; None for all.
 
     Returns:

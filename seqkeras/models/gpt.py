@@ -74,9 +74,9 @@ class GPT(TokenModel):
     Train it with the masked cross-entropy named in `seqkeras.losses`. `read` and `step` go on from
     a state, which holds the key/value cache; `step` is the contract of `seqkeras.decoding`.
 
-    Step by step, `read` takes prefix_lengths of the first piece; what follows, and a permutation,
-    goes from left to right. Bundles read prompts so too: what export takes is a GPT with mask
-    "causal" and the same weights.
+    Step by step, `read` takes prefix_lengths of the first piece, and `read_beams` reads a first
+    piece as a prefix; what follows, and a permutation, goes from left to right. So a bundle reads
+    its prompt both ways where the mask is of a prefix, and goes on as a causal model.
 
     Reference: Radford et al. 2018, section 3.1 ("Improving Language Understanding by Generative
     Pre-Training"); Radford et al. 2019, section 2.3 ("Language Models are Unsupervised Multitask
@@ -172,6 +172,24 @@ class GPT(TokenModel):
             self.dropout(x, training=training), training=training, **self._mask(inputs)
         )
         return self.embedding.logits(x)
+
+    @property
+    def reads_prefix(self):
+        """Whether what is read first is a prefix, whose tokens all attend to each other."""
+        return self.config["mask"] == "prefix"
+
+    def from_left_to_right(self, token_ids, prefix_lengths=None):
+        """The inputs of a text as generation reads it: behind its prefix, if it has one, in order.
+
+        Args:
+            token_ids: (B, T) integers.
+            prefix_lengths: (B,) integers, with mask "prefix" alone.
+        """
+        inputs = {"token_ids": token_ids}
+        if self.config["mask"] == "permutation":
+            order = ops.arange(ops.shape(token_ids)[1], dtype="int32")
+            inputs["order"] = order + ops.zeros_like(ops.cast(token_ids, "int32"))
+        return inputs | ({"prefix_lengths": prefix_lengths} if self.reads_prefix else {})
 
     def _mask(self, inputs):
         """What a position may attend to, as options of the decoder."""
@@ -287,6 +305,8 @@ class GPT(TokenModel):
         Returns:
             (logits (B, K, V) behind the last one,), and the new state.
 
+        With mask "prefix" the tokens of a beam that has read none are its prefix.
+
         Raises:
             ValueError: if there is no token.
         """
@@ -295,7 +315,11 @@ class GPT(TokenModel):
                 "GPT: token_ids must hold at least one token of every beam; received shape "
                 f"{tuple(token_ids.shape)}."
             )
-        hidden, state = self._hidden(token_ids, state)
+        prefix_lengths = None
+        if self.reads_prefix:
+            is_first = ops.cast(state["position"] == 0, "int32")
+            prefix_lengths = is_first * ops.shape(token_ids)[-1]
+        hidden, state = self._hidden(token_ids, state, prefix_lengths=prefix_lengths)
         return (self.embedding.logits(hidden[:, :, -1]),), state
 
     def _hidden(self, token_ids, state, lengths=None, prefix_lengths=None):

@@ -26,6 +26,7 @@ What a manifest's `settings` may hold for them; those without a default must be 
 
     Generate    start: whether each prompt begins with the manifest's start_id, and not only an
                     empty one (false)
+                prefix: whether the model reads a prompt both ways; export says so (false)
     Classify    output: of the graph; the only one if there is no other
                 labels: of the logits; two may have one logit, the second's; none for one number,
                     a regression

@@ -31,6 +31,7 @@ class Settings:
     """See `serving.pipelines`."""
 
     start: bool = False
+    prefix: bool = False
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,8 @@ class Generate(Pipeline):
 
     Prompts of a batch are read together as far as the shortest goes; then those that are longer go
     on with their own tokens, while the others are generating. So a cache holds no padding, and an
-    answer does not depend on the other prompts.
+    answer does not depend on the other prompts. A model that reads a prompt both ways, as a prefix,
+    reads each whole: then prompts of one length alone share a batch.
 
     Args:
         folder: the bundle.
@@ -150,7 +152,7 @@ class Generate(Pipeline):
         shares = [_shares(row, options, token_budget) for row in rows]
         rows = [row for share in shares for row in share]
         found: list = [None] * len(rows)
-        for batch in _batches(rows, options, token_budget):
+        for batch in _batches(rows, options, token_budget, self._settings):
             for place, each in zip(batch, self._generate([rows[i] for i in batch], options)):
                 found[place] = each
         ahead = iter(found)
@@ -324,7 +326,8 @@ class Generate(Pipeline):
             )
             choose = _sample(rows, options) if options.sample else most_probable
             step = Chosen(self._graphs.step_to_logits, prefix, processors, choose, constraint)
-        if len(of_row) > len(rows) and common > 1:  # all samples go on from the same state
+        several = len(of_row) > len(rows) and not self._settings.prefix
+        if several and common > 1:  # all samples go on from the same state
             state = self._graphs.read(start[:, :-1], state)
             start = start[:, -1:]
         if isinstance(step, Chosen):
@@ -369,11 +372,12 @@ def _joined(shares):
     return dataclasses.replace(best, alternatives=tuple(others))
 
 
-def _batches(rows, options, token_budget):
+def _batches(rows, options, token_budget, settings):
     """Yield the places of the rows of each batch.
 
     The prompts of a batch differ by fewer tokens than are generated: else the steps that read what
-    is longer, one for each token, would cost more than a batch of their own.
+    is longer, one for each token, would cost more than a batch of their own. Where a
+    model reads a prefix they have one length.
     """
     lengths = [
         options.num_beams * len(row.samples) * (len(row.token_ids) + row.room) for row in rows
@@ -382,7 +386,8 @@ def _batches(rows, options, token_budget):
         batch = []
         for place in sorted(places, key=lambda place: len(rows[place].token_ids)):
             first = rows[batch[0]] if batch else rows[place]
-            if len(rows[place].token_ids) - len(first.token_ids) >= first.room:
+            most = 1 if settings.prefix else first.room
+            if len(rows[place].token_ids) - len(first.token_ids) >= most:
                 yield batch
                 batch = []
             batch.append(place)

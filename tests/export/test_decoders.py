@@ -150,16 +150,39 @@ def test_a_step_of_attention_is_a_handful_of_nodes(name):
     assert counts["MatMul"] == layers * (4 + 2 * crossing) + 1 + shown
 
 
-@pytest.mark.parametrize("mask", ["prefix", "permutation"])
-def test_a_language_model_that_is_not_causal_leaves_by_its_weights_alone(mask):
-    model = GPT(V, 24, 1, 3, 40, 17, mask=mask)
+@pytest.mark.parametrize("portable", [False, True])
+@pytest.mark.parametrize("window", [None, 2])
+def test_a_prefix_is_read_both_ways_and_gone_on_from_step_by_step(window, portable):
+    model = GPT(V, 24, 2, 3, 40, 17, mask="prefix", attention_window=window)
     model.build()
-    message = (
-        rf"^Generate reads prompts from left to right; .* mask '{mask}'\. .*\(set_weights\)\.$"
-    )
-    with pytest.raises(ValueError, match=message):
-        parts_of(model, max_length=11)
-    causal = GPT(V, 24, 1, 3, 40, 17)
+    randomize(model)
+    step = language_model_graphs(model)["decoder_step"]
+    graph = convert(step.function, step.inputs, step.outputs, "decoder_step", portable)
+    token_ids = np.random.default_rng(0).integers(1, V, (B, S))
+    prefix = 4
+    expected = numbers(model({"token_ids": token_ids, "prefix_lengths": np.full(B, prefix)}))
+    state, own = empty_caches(graph, B), np.arange(B)[:, None]
+    pieces = [token_ids[:, None, :prefix], *token_ids[:, None, prefix:, None].transpose(2, 0, 1, 3)]
+    for place, piece in enumerate(pieces, start=prefix - 1):
+        outputs, state = advance(graph, state, piece, own)
+        close(outputs["logits"][:, 0], expected[:, place], rtol=1e-4, atol=1e-5)
+
+
+def test_a_model_of_any_order_is_read_from_left_to_right():
+    model = GPT(V, 24, 2, 3, 40, 17, mask="permutation")
+    model.build()
+    randomize(model)
+    causal = GPT(V, 24, 2, 3, 40, 17)
     causal.build()
     causal.set_weights(model.get_weights())
-    assert parts_of(causal, max_length=11).kind == "language model"
+    step = language_model_graphs(model)["decoder_step"]
+    graph = convert(step.function, step.inputs, step.outputs, "decoder_step")
+    token_ids = np.random.default_rng(0).integers(1, V, (B, S))
+    expected = numbers(causal({"token_ids": token_ids}))
+    [state, own] = empty_caches(graph, B), np.arange(B)[:, None]
+    for place in range(S):
+        outputs, state = advance(graph, state, token_ids[:, None, place : place + 1], own)
+        close(outputs["logits"][:, 0], expected[:, place], rtol=1e-4, atol=1e-5)
+    signature = parts_of(model, max_length=11).saved_model["serving_default"]
+    found = signature.function(token_ids=ops.convert_to_tensor(token_ids))["log_probs"]
+    close(found, numbers(ops.log_softmax(expected)), rtol=1e-4, atol=1e-5)

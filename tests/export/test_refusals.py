@@ -126,7 +126,7 @@ REFUSED = {
     ),
     "a language model that classifies": (
         lambda run: classify(run, model=gpt_of_a_prefix(), settings={}),
-        "prompts from left to right; this GPT was made with mask 'prefix'",
+        "Classify serves a model of kind 'single pass'; a GPT is one of kind 'language model'",
     ),
     "a target that is no label": (
         lambda run: classify(run, validation=[{"input": "small", "target": "middle"}]),
