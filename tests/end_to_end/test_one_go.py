@@ -197,6 +197,7 @@ def test_masks(with_heads):
             assert [each.score for each in fillers] == pytest.approx(scores[best], abs=1e-5)
 
 
+@pytest.mark.long
 def test_choices(exported):
     model = models.WithHeads(bert(), {"choice": models.MultipleChoiceHead()})
     inputs = [("the cat", ["sat on the mat.", "he"]), ("who ran?", ["the dogs", "he", "new york"])]
@@ -224,6 +225,7 @@ def padded(text, choices):
     return rows | {"lengths": np.array(lengths)}
 
 
+@pytest.mark.long
 def test_vectors(exported):
     model = models.SentenceEncoder(bert(), normalize=False)
     model(arrays([TOKENIZER.analyze("the cat")]))
@@ -263,6 +265,7 @@ def ids_of(texts, words, characters, most):
     return word_ids, character_ids, np.array([len(own) for own in split])
 
 
+@pytest.mark.long
 def test_answers_of_words_and_characters(exported):
     """BiDAF: the best spans by its own decoding, of all questions at once."""
     known = "the cat sat on old mat big dog ran to paris , . ? who where".split()
@@ -321,6 +324,7 @@ TREES = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("cell", ["binary", "child_sum"])
 def test_classes_of_trees_and_of_their_nodes(exported, cell):
     words = WordTable.learn(["the", "cat", "sat", "old", "dog", "("])

@@ -113,6 +113,7 @@ def runs(tmp_path_factory):
     return [folder / name for name in made]
 
 
+@pytest.mark.long
 def test_a_run_is_read_whatever_its_model_was_compiled_with(runs):
     finished = subprocess.run(
         [sys.executable, "-c", READ, *runs], cwd=CHECKOUT, capture_output=True, text=True

@@ -33,6 +33,11 @@ MODELS = {
 }
 TRANSFORMERS = [name for name in MODELS if name.startswith("transformer")]
 LANGUAGE_MODELS = [name for name in MODELS if name not in TRANSFORMERS]
+SHORT = ("transformer", "gpt", "rnn language model")
+
+
+def options_long(names):
+    return [pytest.param(name, marks=() if name in SHORT else pytest.mark.long) for name in names]
 
 
 @functools.cache
@@ -66,7 +71,7 @@ def advance(graph, state, token_ids, beam_index, k=V):
     return outputs, after
 
 
-@pytest.mark.parametrize("name", TRANSFORMERS)
+@pytest.mark.parametrize("name", options_long(TRANSFORMERS))
 def test_beams_are_reordered_widened_and_stepped_as_in_keras(name):
     model, graphs = exported(name)
     random = np.random.default_rng(0)
@@ -93,7 +98,7 @@ def test_beams_are_reordered_widened_and_stepped_as_in_keras(name):
     assert (rows, length) == (B * 3, 4)
 
 
-@pytest.mark.parametrize("name", LANGUAGE_MODELS)
+@pytest.mark.parametrize("name", options_long(LANGUAGE_MODELS))
 def test_a_prompt_then_tokens_give_the_logits_that_keras_gives_at_once(name):
     model, graphs = exported(name)
     token_ids = np.random.default_rng(0).integers(0, V, (B, 9))
@@ -113,7 +118,7 @@ def test_a_prompt_then_tokens_give_the_logits_that_keras_gives_at_once(name):
     close(outputs["candidate_log_probs"][:, 0], expected, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("name", TRANSFORMERS)
+@pytest.mark.parametrize("name", options_long(TRANSFORMERS))
 def test_padding_of_a_source_is_a_bias_for_every_head(name):
     """Before 1.21 onnxruntime passes by the padding of keys (B, N, S, H), and repeats no bias."""
     model, graphs = exported(name)
@@ -129,7 +134,7 @@ def test_padding_of_a_source_is_a_bias_for_every_head(name):
     assert graph.shape(bias)[1] == model.stack_options["num_heads"]
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", options_long(MODELS))
 def test_a_step_of_attention_is_a_handful_of_nodes(name):
     model, graphs = exported(name)
     counts = graphs["decoder_step"].node_counts()

@@ -225,7 +225,7 @@ MAKERS = [
 ]
 
 
-@pytest.mark.parametrize("make", others_long(MAKERS, 3), ids=lambda make: make.__name__)
+@pytest.mark.parametrize("make", others_long(MAKERS, 2), ids=lambda make: make.__name__)
 def test_a_run_becomes_a_bundle_that_answers(make, tmp_path, monkeypatch, capsys):
     inputs = make(tmp_path / "run")
     export(tmp_path / "run", tmp_path / "bundle")

@@ -173,7 +173,6 @@ def own_words():
             (convolutions, "Classify", ["token_ids"]),
             (over_steps, "Tag", ["token_ids"]),
         ],
-        short=2,
     ),
 )
 def test_a_model_of_ones_own_is_served_by_two_commands(make, pipeline, takes, tmp_path, capsys):
@@ -203,7 +202,6 @@ import keras
 from keras import layers, ops
 from seqkeras.recurrent import LSTM, Bidirectional
 
-@pytest.mark.long
 @keras.saving.register_keras_serializable("mine")
 class MyTagger(keras.Model):
     def __init__(self, vocab_size, **kwargs):
@@ -234,6 +232,7 @@ save_run("run", model, "Tag", [{"input": each} for each in texts], {"source_leng
 """
 
 
+@pytest.mark.long
 def test_a_class_in_a_file_beside_the_command_is_imported(tmp_path):
     (tmp_path / "my_model.py").write_text(MODULE)
     (tmp_path / "wrong.py").write_text("def (")

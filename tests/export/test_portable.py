@@ -8,6 +8,7 @@ from export.families import parts_of
 from export.onnx_graphs import convert
 from seqkeras.models import GPT, Bert, ClassificationHead, RNNSeq2Seq, Transformer, WithHeads
 from tests.arrays import close, numbers, randomize
+from tests.conftest import others_long
 
 V = 19
 
@@ -32,6 +33,7 @@ def evaluate(graph, inputs):
         return dict(zip(names, ReferenceEvaluator(whole).run(names, inputs), strict=True))
 
 
+@pytest.mark.long
 def test_an_encoder_with_a_head():
     model = WithHeads(Bert(V, 12, 2, 3, 17, max_length=11), {"label": ClassificationHead(3)})
     graphs = exported(model)
@@ -43,7 +45,7 @@ def test_an_encoder_with_a_head():
     close(evaluate(graphs["model"], inputs)["label"], model(inputs)["label"], rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("length, window", [(1, None), (4, None), (4, 2)])
+@pytest.mark.parametrize("length, window", others_long([(4, 2), (1, None), (4, None)]))
 def test_a_language_model_reads_and_goes_on(length, window):
     model = GPT(V, 12, 2, 3, 17, 11, attention_window=window)
     graph = exported(model)["decoder_step"]
@@ -61,6 +63,7 @@ def test_a_language_model_reads_and_goes_on(length, window):
         close(outputs["logits"][:, 0], expected[:, end - 1], rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.long
 def test_an_encoder_decoder_of_attention():
     model = Transformer(V, V, 12, 1, 3, 17, max_length=5)
     graphs = exported(model)

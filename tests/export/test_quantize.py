@@ -16,16 +16,18 @@ from export.quantize import BLOCK, PRECISIONS, quantize
 from seqkeras.models import GPT, Bert, RNNLanguageModel, Transformer
 from seqkeras.values import BANNED_LOGIT
 from tests.arrays import close, floats, randomize
+from tests.conftest import others_long
 from tests.export.running import run
 from tests.export.written import graph
 
 B, S, V = 3, 7, 61
 MODELS = {
-    "transformer": lambda: Transformer(V, V, 32, 2, 2, 48, max_length=600, shared_embeddings="all"),
-    "gpt": lambda: GPT(V, 32, 2, 2, 48, 37),
     "lstm": lambda: RNNLanguageModel(V, 19, 23, num_layers=2, cell="lstm"),
     "bert": lambda: Bert(V, 32, 2, 2, 48, max_length=40, num_segments=2),
+    "transformer": lambda: Transformer(V, V, 32, 2, 2, 48, max_length=600, shared_embeddings="all"),
+    "gpt": lambda: GPT(V, 32, 2, 2, 48, 37),
 }
+every_model = pytest.mark.parametrize("name", others_long(MODELS, 2))
 
 
 @functools.cache
@@ -274,7 +276,7 @@ LIMITS = {"int8": 0.05, "int8-embedding": 0.05, "int4": 0.4, "float16": 0.004}
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
-@pytest.mark.parametrize("name", MODELS)
+@every_model
 def test_every_graph_answers_nearly_as_in_float32_and_is_smaller(name, precision):
     if (name, precision) == ("bert", "int4"):
         return
@@ -309,6 +311,7 @@ def test_the_projections_of_keras_attention_become_whole():
     assert relative(run(made, inputs)["output"], run(written, inputs)["output"]) < LIMITS["int8"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("precision", ["int8", "int8-embedding", "int4"])
 def test_the_matrix_that_makes_logits_stays_the_transpose_of_its_table(precision):
     step = quantize(exported("transformer"), precision)["decoder_step"]
@@ -321,7 +324,7 @@ def test_the_matrix_that_makes_logits_stays_the_transpose_of_its_table(precision
 
 
 @pytest.mark.parametrize("precision", ["int8", "int8-embedding"])
-@pytest.mark.parametrize("name", MODELS)
+@every_model
 def test_the_runtime_leaves_no_number_to_be_made_float_by_itself(name, precision, tmp_path):
     whole_output = precision == "int8-embedding"
     for role, made in quantize(exported(name), precision).items():

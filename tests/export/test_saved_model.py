@@ -73,6 +73,7 @@ def loaded(dates_bundle):
     return {path: tf.saved_model.load(str(dates_bundle / path)).signatures for path in paths}
 
 
+@pytest.mark.long
 def test_saved_models_answer_where_seqkeras_can_not_be_imported(dates_bundle, tmp_path):
     model = serving.load(dates_bundle)
     texts = list(model.manifest.examples[:7])

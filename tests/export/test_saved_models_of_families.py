@@ -95,7 +95,7 @@ LANGUAGE_MODELS = {
 }
 GENERATING = ENCODER_DECODERS | LANGUAGE_MODELS
 ALL = SINGLE | GENERATING
-SHORT = {"bert", "several heads", "bidaf", "forecaster", "functional", "gru", "gpt"}
+SHORT = {"bert", "several heads", "forecaster", "functional", "gru", "gpt"}
 FOLDER = tempfile.TemporaryDirectory(prefix="saved-models-")
 
 
@@ -315,6 +315,7 @@ def test_requests_that_the_server_pads_get_the_answers_that_they_get_alone(name)
             close(actual, expected[0], rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("width", "same"), [(0, False), (11, True)])
 def test_characters_must_be_as_wide_as_the_notes_say(width, same):
     _, inputs, parts, _ = saved("bidaf")

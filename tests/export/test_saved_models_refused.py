@@ -13,7 +13,8 @@ import tensorflow as tf
 from export import saved_model
 from export.families import parts_of
 from serving.manifest import DecodingDefaults, TensorSpec
-from tests.export.test_saved_models_of_families import ALL, CALLED_WITH, LENGTH
+from tests.conftest import others_long
+from tests.export.test_saved_models_of_families import ALL, CALLED_WITH, LENGTH, every
 
 BEAMS = DecodingDefaults(num_beams=2, start_id=2, end_id=3)
 TARGET = {"target_ids": np.array([[2, 5, 7], [2, 9, 4]])}
@@ -32,7 +33,7 @@ def refused(function, inputs, message):
         function(**inputs)
 
 
-@pytest.mark.parametrize("name", ALL)
+@every(ALL)
 def test_inputs_of_other_rows_are_refused(name):
     signatures, inputs = made(name)
     for signature in signatures.values():
@@ -45,12 +46,14 @@ def test_inputs_of_other_rows_are_refused(name):
 
 @pytest.mark.parametrize(
     ("name", "key", "axis"),
-    [
-        ("bert", "segment_ids", "length"),
-        ("multiple choice", "lengths", "choices"),
-        ("bidaf", "query_characters", "query_length"),
-        ("tree lstm", "children", "nodes"),
-    ],
+    others_long(
+        [
+            ("bert", "segment_ids", "length"),
+            ("multiple choice", "lengths", "choices"),
+            ("bidaf", "query_characters", "query_length"),
+            ("tree lstm", "children", "nodes"),
+        ]
+    ),
 )
 def test_axes_of_one_name_must_have_one_size(name, key, axis):
     signatures, inputs = made(name)

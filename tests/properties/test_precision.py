@@ -7,7 +7,7 @@ from tests.arrays import BACKEND, close, numbers
 from tests.catalogue import CASES, call, options_long
 
 
-@pytest.fixture(params=["mixed_float16", "mixed_bfloat16"])
+@pytest.fixture(params=["mixed_float16", pytest.param("mixed_bfloat16", marks=pytest.mark.long)])
 def policy(request, restored):
     keras.config.set_dtype_policy(request.param)
     return request.param
@@ -40,7 +40,7 @@ def test_half_precision_stays_near_and_finite(case, policy):
 
 
 @pytest.mark.skipif(BACKEND != "tensorflow", reason="elsewhere Keras rounds float64 to float32")
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@options_long(CASES)
 def test_float64_is_kept_from_the_inputs_to_the_outputs(case, restored):
     expected = call(case.built(), case.inputs())
     keras.config.set_floatx("float64")

@@ -1,11 +1,10 @@
 import json
 
 import keras
-import pytest
 from keras import ops, tree
 
 from tests.arrays import close
-from tests.catalogue import CASES, call
+from tests.catalogue import CASES, call, options_long
 
 
 def symbol(array):
@@ -14,7 +13,7 @@ def symbol(array):
     return keras.Input(array.shape[1:], dtype=dtype)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@options_long(CASES)
 def test_a_layer_is_made_again_from_its_config(case):
     config = case.make().get_config()
     again = type(case.make()).from_config(json.loads(json.dumps(config)))
@@ -25,7 +24,7 @@ def test_a_layer_is_made_again_from_its_config(case):
     close(call(again, inputs), call(layer, inputs))
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@options_long(CASES)
 def test_a_saved_model_gives_the_same_outputs(case, tmp_path):
     layer, inputs = case.built(), case.inputs()
     expected = call(layer, inputs)

@@ -10,6 +10,7 @@ from seqkeras.models import RNNSeq2Seq, Transformer
 from serving.manifest import DecodingDefaults, Limits
 from serving.text import CharacterTable, pad
 from tests.arrays import numbers, randomize
+from tests.conftest import others_long
 from tests.serving.exported import write_bundle
 
 TABLE = CharacterTable.learn(["abcdefghijklm"])
@@ -21,7 +22,7 @@ MODELS = {
 }
 
 
-@pytest.fixture(scope="module", params=MODELS)
+@pytest.fixture(scope="module", params=others_long(MODELS))
 def served(request, tmp_path_factory):
     """A model, how many layers and heads it has, and its pipeline."""
     make, heads = MODELS[request.param]

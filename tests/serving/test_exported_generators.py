@@ -10,6 +10,7 @@ from seqkeras.recurrent import QRNN
 from serving.manifest import DecodingDefaults, Limits
 from serving.text import CharacterTable, pad
 from tests.arrays import numbers, randomize
+from tests.conftest import others_long
 from tests.serving.exported import write_bundle
 
 TABLE = CharacterTable.learn(["abcdefghijklm"])
@@ -28,7 +29,7 @@ MODELS = {
 }
 
 
-@pytest.fixture(scope="module", params=MODELS)
+@pytest.fixture(scope="module", params=others_long(MODELS, 2))
 def served(request, tmp_path_factory):
     """The name of a kind of model, a model of it, and its pipeline."""
     name = request.param

@@ -96,6 +96,7 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_scores(tmp_path):
     assert (folder / "scores.json").read_bytes() == (whole / "scores.json").read_bytes()
 
 
+@pytest.mark.long
 def test_overwrite_replaces_a_run(dates_run, tmp_path):
     folder = shutil.copytree(dates_run, tmp_path / "again")
     changed = [*TINY, "--seed", "1", "--overwrite"]
