@@ -15,6 +15,7 @@ from export.families.decoders import reads_prefix
 from export.families.saved_models import source_limits
 from export.generation import one_graph
 from export.keras_layers import steps_as_rows
+from export.pipelines import record_of
 from export.pipelines.record import SINGLE_PASS
 from export.place import require_free
 from export.quantize import quantize, require_precision
@@ -215,14 +216,13 @@ class _Bundle:
         )
 
     def _task(self, manifest):
-        contents = self.contents
-        logits, numbers = (), manifest.pipeline in ("Embed", "Forecast")
-        numbers |= manifest.pipeline == "Classify" and not manifest.settings.get("labels")
-        if self.parts.kind == SINGLE_PASS and not numbers:
+        contents, record = self.contents, record_of(manifest.pipeline)
+        logits = ()
+        if self.parts.kind == SINGLE_PASS and record.logits(manifest.settings):
             logits = tuple(spec.name for spec in self.parts.graphs["model"].outputs)
         return measuring.Task(
             logits=logits,
-            vectors=contents.record.pipeline == "Embed",
+            vectors=record.vectors,
             start_id=contents.decoding.start_id,
             end_id=contents.decoding.end_id,
             target_length=contents.limits.target_length,

@@ -33,14 +33,12 @@ from seqkeras.tokenizers.special import end_problem
 from serving import pipelines
 from serving.manifest import MANIFEST, PIPELINE_TEXTS, BundleError, FileEntry, Graph, Manifest
 from serving.opening import Runtime
-from serving.pipelines.answer import Settings
 from serving.pipelines.model import MASKED
 from serving.text import CharacterTable
 from serving.text.vocabularies import EOS
 
 MOST_TOKENS = 2048  # that a model is tried with
 MOST_PADDED = 64  # that it is tried with, with padding and without
-LOGITS = ("output", "start", "end")  # the settings that name an output of logits
 PROBABILITIES = {"Softmax": "softmax", "Sigmoid": "sigmoid"}  # TensorFlow's operators, in words
 HANDED_ON = ("Identity", "Reshape", "Cast", "Squeeze", "ExpandDims")
 
@@ -102,7 +100,9 @@ def reasons_against(run, contents, parts, names):
         parts: its model's `Parts`, of the kind that the pipeline serves.
         names: `Names`.
     """
-    reasons = [*_lengths(contents, parts), *_tokens(contents), *_labels(contents.record)]
+    record = record_of(contents.record.pipeline)
+    reasons = [*_lengths(contents, parts), *_tokens(contents)]
+    reasons += record.setting_problems(contents.record.settings)
     reasons += _inputs(contents, parts)
     reasons = [f"{names.record}{each}" for each in reasons] + [*weight_problems(contents.model)]
     fields = about(contents, parts, run.name) | {"decoding": _with_known_ids(contents)}
@@ -191,13 +191,6 @@ def _with_known_ids(contents):
     size = _decoder_size(contents.model)
     ids = {name: min(getattr(decoding, name), size - 1) for name in ("start_id", "end_id")}
     return dataclasses.replace(decoding, **ids, num_beams=min(decoding.num_beams, size))
-
-
-def _labels(record):
-    """Where a class is always sure: softmax of one number is 1."""
-    labels, several = record.settings.get("labels"), record.settings.get("multi_label")
-    if record.pipeline == "Classify" and labels and len(labels) < 2 and not several:
-        yield "settings.labels must be two at least, or settings.multi_label true"
 
 
 def _inputs(contents, parts):
@@ -301,7 +294,7 @@ def _examples(contents, pipeline, name):
     found = [
         f"{name}[{place}]: must have {' and '.join(needed)}"
         for place, each in enumerate(contents.examples)
-        if contents.record.pipeline == "Translate" and not {*needed} <= set(each)
+        if record_of(contents.record.pipeline).needs_targets and not {*needed} <= set(each)
     ]
     for place, value in enumerate(contents.inputs):
         try:
@@ -325,9 +318,8 @@ def _behaviour(contents, parts):
         or "text" not in tokenizers
     ):
         return
-    last, longest = len(tokenizers["text"]) - 1, contents.limits.source_length
-    if pipeline == "Answer":
-        longest = min(longest, contents.record.settings.get("window", Settings.window))
+    last = len(tokenizers["text"]) - 1
+    longest = record_of(pipeline).row_length(contents.limits, contents.record.settings)
     graph, most = parts.graphs["model"], min(longest, MOST_TOKENS)
     whole = min(most, MOST_PADDED)
     some = 1 + np.arange((whole + 1) // 2) % last
@@ -357,10 +349,9 @@ def _behaviour(contents, parts):
 
 def _probabilities(contents, activations, outputs):
     """Which outputs are probabilities and should be logits: name -> operator, name -> array."""
-    for name, numbers in outputs.items():
-        if _is_of_logits(contents.record, name) and (
-            activations[name] in PROBABILITIES or _are_probabilities(numbers)
-        ):
+    record = contents.record
+    for name in record_of(record.pipeline).logits_among(record.settings, [*outputs]):
+        if activations[name] in PROBABILITIES or _are_probabilities(outputs[name]):
             way_out = _without(contents.model, PROBABILITIES.get(activations[name], "softmax"))
             yield (
                 f"the model's {name} are probabilities, and {contents.record.pipeline} makes them "
@@ -402,13 +393,6 @@ def _without(model, activation):
         return text
     line = f"model.get_layer({ends[0]!r}).activation = keras.activations.linear"
     return f"{text}; {line} takes it off a trained model, whose weights stay"
-
-
-def _is_of_logits(record, name):
-    """Whether the pipeline makes probabilities of that output."""
-    regression = record.pipeline == "Classify" and not record.settings.get("labels")
-    named = [record.settings[key] for key in LOGITS if key in record.settings]
-    return record.pipeline != "Embed" and not regression and name in (named or [name])
 
 
 def _activations(graph):

@@ -7,10 +7,10 @@ import onnx
 
 import serving
 from export.generation.card import about_generation
+from export.pipelines import record_of
 from export.precision_card import about_precisions
 from seqkeras.tokenizers import CharacterTable, WordTable, read_tokenizer
 from serving.manifest import MANIFEST
-from serving.pipelines.answer import Settings
 from serving.pipelines.arrays import FRAMES
 from serving.pipelines.forecast import WINDOW
 from serving.printing import as_line
@@ -145,7 +145,7 @@ def _about_input(folder, manifest):
     role, tokenizer = next(iter(tokenizers.items()))
     kinds = [each for each in (CharacterTable, WordTable) if isinstance(tokenizer, each)]
     unit = kinds[0].kind if kinds else "tokens"
-    about = [_limits(manifest, "nodes" if _reads_trees(manifest) else unit)]
+    about = [record_of(manifest.pipeline).input_limits(manifest, unit)]
     if unit != "tokens":
         file = manifest.tokenizers[role]
         about.append(f"{unit.capitalize()} that are not in `{file}` count as unknown.")
@@ -153,10 +153,6 @@ def _about_input(folder, manifest):
         values = ", ".join(prefix.values)
         about.append(f"It begins with a {prefix.name} and `{prefix.separator}`: {values}.")
     return " ".join(about)
-
-
-def _reads_trees(manifest):
-    return manifest.pipeline == "Classify" and "words" in manifest.tokenizers
 
 
 def _about_numbers(manifest):
@@ -173,31 +169,6 @@ def _about_numbers(manifest):
     if isinstance(length, int):
         return f"{what} of {length} {'steps' if sizes else 'numbers'}{of}."
     return f"{what} of at most {manifest.limits.source_length} steps{of}."
-
-
-def _limits(manifest, unit):
-    """How much an input may hold."""
-    most, settings = manifest.limits.source_length, manifest.settings
-    if unit == "nodes":
-        return f"A tree in brackets, of at most {most} nodes."
-    if manifest.pipeline == "Choose":
-        return f"A text and choices, of which none has more than {most} tokens with the text."
-    if manifest.pipeline == "Tag" and settings.get("stride"):
-        return f"Text of any length: it is read in windows of {most} tokens."
-    if manifest.pipeline == "Generate":
-        most = min(most, manifest.limits.target_length - 1)
-        return (
-            f"A prompt of at most {most} {unit}; with what follows at most "
-            f"{manifest.limits.target_length}."
-        )
-    if manifest.pipeline == "Answer":
-        length = settings.get("question_length", Settings.question_length)
-        question = f"A question of at most {length} {unit}"
-        if unit != "tokens":
-            return f"{question}, and a context of at most {most}."
-        window = min(most, settings.get("window", Settings.window))
-        return f"{question}, and a context of any length: it is read in windows of {window}."
-    return f"Text of at most {most} {unit}."
 
 
 def _libraries(folder, manifest):

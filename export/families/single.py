@@ -84,7 +84,7 @@ INPUTS = {
 
 def graphs(model, inputs=None, pipeline=None, tokenizers=None):
     """The graphs of a model by role: "model", and for a `BiLM` its "representations" too, which
-    for `Embed` are the "model".
+    where vectors are wanted are the "model".
 
     Args:
         model: one of `INPUTS`, or any Keras model.
@@ -122,7 +122,7 @@ def _graphs(model, inputs, pipeline=None):
     functions = {"model": by_keyword(model)}
     if isinstance(model, models.BiLM):
         functions["representations"] = lambda **tensors: {"layers": model.represent(tensors)}
-        if pipeline == "Embed":
+        if pipeline and record_of(pipeline).vectors:
             functions = {"model": functions["representations"]}
     return {
         role: Signature(function, inputs, infer_outputs(function, inputs))

@@ -1,7 +1,41 @@
 """A text with masks to what may stand there."""
 
+import itertools
+
+import numpy as np
+
+from export.pipelines.expected import MARGIN, ExpectedAnswer
 from export.pipelines.feeds import TEXTS
 from export.pipelines.record import PipelineRecord
+from export.pipelines.targets import Targets, are_texts
 from export.text_graphs.pipelines.fill_mask import fill_mask
+from seqkeras.metrics import exact_match
 
-RECORD = PipelineRecord(feeds=TEXTS, strings=fill_mask)
+
+def _accuracy(answers, targets):
+    tokens = [fillers[0].token for answer in answers for fillers in answer.masks]
+    return exact_match(tokens, itertools.chain(*targets))
+
+
+TARGETS = Targets(
+    {"accuracy": _accuracy},
+    "a list of a token for each mask",
+    lambda target, row: are_texts(target) and len(target) == len(row.masks),
+)
+
+
+def _expected(outputs, answer, pipeline, given):
+    """The text, and the scores of the best tokens, which may be of others that are as good."""
+    scores = np.array([[filler.score for filler in fillers] for fillers in answer.masks])
+    return ExpectedAnswer(
+        outputs["text"].decode(),
+        answer.text,
+        bool(np.any(scores[:, :1] - scores[:, 1:2] < MARGIN)),
+        outputs["scores"][: len(scores)],
+        scores,
+    )
+
+
+RECORD = PipelineRecord(
+    feeds=TEXTS, targets=lambda settings: TARGETS, strings=fill_mask, expected=_expected
+)

@@ -8,6 +8,18 @@ from export.pipelines.feeds import FRAMES
 ENCODER_DECODER, LANGUAGE_MODEL, SINGLE_PASS = "encoder-decoder", "language model", "single pass"
 
 
+def _output(settings):
+    return ("output",)
+
+
+def _none(*_):
+    return ()
+
+
+def _text_of_tokens(manifest, unit):
+    return f"Text of at most {manifest.limits.source_length} {unit}."
+
+
 @dataclasses.dataclass(frozen=True)
 class PipelineRecord:
     """A pipeline of `serving`, as export needs to know it.
@@ -17,17 +29,48 @@ class PipelineRecord:
         feeds: what it can feed to a model of any kind: name -> (dtype, symbolic shape). A model
             takes of these what it wants.
         feeds_frames: whether a pipeline that has no tokenizer feeds frames instead.
+        needs_targets: whether each example must have a target, along which a model is compared.
+        row_length: (limits, settings) -> the most tokens of a row that a model reads.
+        setting_problems: settings -> what is wrong with them that serving would accept.
+        logits: settings -> names of the settings that name outputs of logits; the only output
+            where no setting does.
+        vectors: whether answers are vectors, of which the direction counts.
+        targets: settings -> the `Targets` of examples, or None where there is no score.
         strings: makes the signatures on strings of a SavedModel: takes (signatures, tokenizers,
             limits, decoding, settings) and returns name -> `Signature`; None where there are none.
+        expected: (outputs of that signature, the pipeline's answer, the pipeline, its input) -> an
+            `ExpectedAnswer`; None for models that generate, which are compared as texts.
+        expected_by: options of the pipeline, so that its answers hold all that is compared.
+        differences: manifest -> sentences on how signatures on strings answer otherwise than the
+            pipeline.
+        input_limits: (manifest, unit) -> what an input is, and how long it may be.
+        word_length: settings -> how many characters of a word a model of words reads.
     """
 
     model_kind: str = SINGLE_PASS
     feeds: Mapping = dataclasses.field(default_factory=dict)
     feeds_frames: bool = False
+    needs_targets: bool = False
+    row_length: Callable = lambda limits, settings: limits.source_length
+    setting_problems: Callable = _none
+    logits: Callable = _output
+    vectors: bool = False
+    targets: Callable = lambda settings: None
     strings: Callable | None = None
+    expected: Callable | None = None
+    expected_by: Mapping = dataclasses.field(default_factory=dict)
+    differences: Callable = _none
+    input_limits: Callable = _text_of_tokens
+    word_length: Callable = lambda settings: None
 
     def feeds_of(self, tokenizers=None):
         """What the pipeline feeds. `tokenizers` are its own, by role; None: those of texts."""
         if tokenizers is not None and not tokenizers and self.feeds_frames:
             return FRAMES
         return self.feeds
+
+    def logits_among(self, settings, outputs):
+        """Which of a model's outputs, a list of names, are logits that the pipeline reads."""
+        keys = self.logits(settings)
+        named = [settings[key] for key in keys if key in settings]
+        return tuple(name for name in outputs if keys and name in (named or outputs))

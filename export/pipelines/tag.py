@@ -1,7 +1,75 @@
 """A text, or frames, to a tag for each word or frame."""
 
+from export.pipelines.expected import MARGIN, ExpectedAnswer
 from export.pipelines.feeds import TEXTS
 from export.pipelines.record import PipelineRecord
+from export.pipelines.targets import Targets, of_answers
 from export.text_graphs.pipelines.tag import tag
+from seqkeras.metrics import entity_f1, tag_accuracy
 
-RECORD = PipelineRecord(feeds=TEXTS, feeds_frames=True, strings=tag)
+
+def _targets(settings):
+    labels, scheme = settings.get("labels") or (), settings.get("scheme", "IOB2")
+
+    def may_be(target, row):
+        known = isinstance(target, list) and all(label in labels for label in target)
+        return known and len(target) == len(getattr(row, "places", row))
+
+    name, metric = ("F1 of entities", entity_f1) if scheme else ("accuracy", tag_accuracy)
+    return Targets(
+        {name: of_answers(metric, lambda answer: [word.tag for word in answer.words])},
+        f"a list of a tag for each word, of {', '.join(labels)}",
+        may_be,
+    )
+
+
+def _expected(outputs, answer, pipeline, given):
+    """The tags of the words' first tokens, with the tokens' places.
+
+    A tag can only be as probable as another if neither has more than half of it.
+    """
+    read = pipeline.encode(given)
+    [encoding], [(_, tokens)] = read.windows.rows, read.tokens
+    tags = [outputs["tags"][token].decode() for token in tokens]
+    actual = zip(tags, outputs["starts"][tokens], outputs["ends"][tokens], strict=True)
+    expected = [
+        (word.tag, *encoding.offsets[token])
+        for word, token in zip(answer.words, tokens, strict=True)
+    ]
+    return ExpectedAnswer(
+        _with_places(actual),
+        _with_places(expected),
+        any(word.score - 0.5 < MARGIN for word in answer.words),
+        outputs["scores"][tokens],
+        [word.score for word in answer.words],
+    )
+
+
+def _with_places(tags):
+    return " ".join(f"{tag} ({start}-{end})" for tag, start, end in tags)
+
+
+def _differences(manifest):
+    yield (
+        "Each token of a text has a tag, a score and its place: a word has those of its first "
+        "token. They are not joined to words and entities. Special tokens and padding have the tag "
+        '"", at -1.'
+    )
+
+
+def _input_limits(manifest, unit):
+    most = manifest.limits.source_length
+    if manifest.settings.get("stride"):
+        return f"Text of any length: it is read in windows of {most} tokens."
+    return f"Text of at most {most} {unit}."
+
+
+RECORD = PipelineRecord(
+    feeds=TEXTS,
+    feeds_frames=True,
+    targets=_targets,
+    strings=tag,
+    expected=_expected,
+    differences=_differences,
+    input_limits=_input_limits,
+)

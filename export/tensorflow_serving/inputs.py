@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from serving.pipelines.answer import Settings
+from export.pipelines import record_of
 from serving.session import FRAMES
 
 LENGTH = 2  # of a symbolic axis in an input made up
@@ -19,7 +19,7 @@ class Inputs:
 
     def __init__(self, manifest, examples):
         self._texts, self._examples = manifest.examples, list(map(_with_length, examples))
-        self.word_length = manifest.settings.get(WORD_LENGTH, Settings.word_length)
+        self.word_length = record_of(manifest.pipeline).word_length(manifest.settings)
 
     def of(self, signature):
         """The rows {name: array} of a `Signature`; one that is made up if there is none."""

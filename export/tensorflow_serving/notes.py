@@ -6,6 +6,7 @@ import textwrap
 
 import numpy as np
 
+from export.pipelines import record_of
 from export.tensorflow_serving.batching import BATCH_SIZES, OF_ONE_MODEL
 from export.tensorflow_serving.inputs import WORD_LENGTH
 from export.text_graphs.merging import MOST_STEPS
@@ -50,19 +51,6 @@ truncated. Texts that are sent together are one batch. Answers are those of `ser
 them without options, but for these:
 
 {exceptions}"""
-
-ANSWERS = {  # pipeline -> what it answers otherwise
-    "Answer": """\
-- `score` is the sum of two logits, of where the answer begins and where it ends, and no
-  probability; `null_score` is that of no answer.""",
-    "Tag": """\
-- Each token of a text has a tag, a score and its place: a word has those of its first token. They
-  are not joined to words and entities. Special tokens and padding have the tag "", at -1.""",
-    "Generate": "- Why a text ends, `finish` of `serving`, is not said.",
-}
-NO_ANSWER = """\
-- Where there is no answer, `answer` is "", `start` and `end` are -1, and `score` is still that of
-  the best one: `margin` of `serving` is `score` less `null_score`."""
 
 
 def notes(folder, manifest, names, inputs, batched):
@@ -140,15 +128,8 @@ def _exceptions(folder, manifest):
             yield "- A text that is not composed (Unicode NFC) is refused."
         else:
             yield from _of_subwords(tokenizer)
-    if manifest.pipeline in ANSWERS:
-        yield ANSWERS[manifest.pipeline]
-    if manifest.pipeline == "Answer" and manifest.settings.get("no_answer"):
-        yield NO_ANSWER
-    if manifest.pipeline == "Classify" and manifest.settings.get("multi_label"):
-        yield (
-            "- `label` is the best label, even where its score is under the threshold: which "
-            "labels a text has, their `scores` say."
-        )
+    for difference in record_of(manifest.pipeline).differences(manifest):
+        yield textwrap.fill(f"- {difference}", 100, subsequent_indent="  ", break_on_hyphens=False)
 
 
 def _of_subwords(tokenizer):

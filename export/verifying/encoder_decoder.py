@@ -9,8 +9,9 @@ import tensorflow as tf
 from keras import ops
 
 from export.families.decoders import log_probs_along
+from export.pipelines.expected import MARGIN
 from export.verifying import parity
-from export.verifying.parity import MARGIN, Comparison, tensors
+from export.verifying.parity import Comparison, tensors
 from export.verifying.searches import Found, compare_searches, generated, in_keras
 from seqkeras.tokenizers import pad
 from serving.pipelines import PIPELINES

@@ -5,8 +5,9 @@ import tensorflow as tf
 from keras import ops
 
 from export.families.decoders import left_to_right, reads_prefix
+from export.pipelines.expected import MARGIN
 from export.verifying.attention import compare_attention
-from export.verifying.parity import EXAMPLES, MARGIN, Comparison, tensors
+from export.verifying.parity import EXAMPLES, Comparison, tensors
 from export.verifying.searches import Found, compare_searches, generated, in_keras
 from seqkeras.tokenizers import pad
 from serving.pipelines import PIPELINES

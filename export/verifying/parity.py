@@ -6,7 +6,6 @@ import tensorflow as tf
 from seqkeras.values import BANNED_LOGIT
 
 TOLERANCE = 1e-4  # the largest difference allowed between float32 log-probabilities
-MARGIN = 1e-4  # strings may part where Keras's two best tokens are nearer than this
 EXAMPLES = 512  # compared, at most
 
 

@@ -12,8 +12,9 @@ import numpy as np
 import tensorflow as tf
 
 from export.families.saved_models import by_default
-from export.verifying.parity import MARGIN, tensors
-from export.verifying.strings import answers_on_strings, compare_on_strings, generated_text
+from export.pipelines.expected import MARGIN, expected_text
+from export.verifying.parity import tensors
+from export.verifying.strings import answers_on_strings, compare_on_strings
 from serving.opening import Runtime
 
 BATCH = 64  # rows that are generated from at once
@@ -106,7 +107,7 @@ def compare_searches(comparison, parts, pipeline, folder, by_ids, given, greedy,
         comparison,
         answers_on_strings(folder, pipeline.manifest, own.inputs),
         own.inputs,
-        lambda row, outputs: generated_text(
+        lambda row, outputs: expected_text(
             outputs,
             own.texts[row],
             own.scores[row],

@@ -3,10 +3,11 @@
 import numpy as np
 import tensorflow as tf
 
+from export.pipelines import record_of
 from export.verifying.attention import compare_attention
 from export.verifying.parity import EXAMPLES, Comparison, tensors
 from export.verifying.searches import in_keras
-from export.verifying.strings import BESIDE, OPTIONS, answers_on_strings, compare_on_strings
+from export.verifying.strings import answers_on_strings, compare_on_strings
 from serving.opening import Runtime
 from serving.pipelines import PIPELINES
 
@@ -17,7 +18,8 @@ def verify_single_pass(contents, parts, folder, manifest):
     runtime = Runtime(observe=lambda role, inputs, outputs: runs.append((inputs, outputs)))
     pipeline = PIPELINES[manifest.pipeline](folder, manifest, runtime)
     inputs = contents.inputs[:EXAMPLES]
-    found = pipeline(inputs, **OPTIONS.get(manifest.pipeline, {}))
+    record = record_of(manifest.pipeline)
+    found = pipeline(inputs, **record.expected_by)
     comparison = Comparison(len(inputs))
     saved_model = _saved_model(folder, manifest)
     function = in_keras(parts.graphs["model"])
@@ -37,7 +39,7 @@ def verify_single_pass(contents, parts, folder, manifest):
         comparison,
         answers_on_strings(folder, manifest, inputs, fields),
         inputs,
-        lambda row, outputs: BESIDE[manifest.pipeline](outputs, found[row], pipeline, inputs[row]),
+        lambda row, outputs: record.expected(outputs, found[row], pipeline, inputs[row]),
     )
     return comparison.finish(), [
         {name: value[row] for name, value in feed.items()}

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from export import scores
-from export.scores import TargetError, scores_of, wrong_target
+from export.pipelines.targets import TargetError
+from export.scores import scores_of, wrong_target
 from serving.results import (
     Choice,
     Classification,

@@ -10,23 +10,22 @@ import tensorflow as tf
 from export import bundle
 from export.bundle import Options, export
 from export.pipelines import record_of
+from export.pipelines.expected import ExpectedAnswer, expected_text
+from export.pipelines.record import SINGLE_PASS
 from export.verifying import ParityError
 from export.verifying.parity import Comparison
-from export.verifying.strings import (
-    BESIDE,
-    Beside,
-    answers_on_strings,
-    compare_on_strings,
-    generated_text,
-)
+from export.verifying.strings import answers_on_strings, compare_on_strings
 from serving.manifest import PIPELINE_TEXTS, read_manifest
 from serving.results import Classification, Embedding, Span, Tagging, Word
 from tests.export.test_every_pipeline import classify
 
 
 def test_every_pipeline_that_has_signatures_on_strings_is_compared():
-    of_strings = {name for name in PIPELINE_TEXTS if record_of(name).strings}
-    assert BESIDE.keys() | {"Generate", "Translate"} == of_strings
+    for record in map(record_of, PIPELINE_TEXTS):
+        if record.model_kind == SINGLE_PASS:
+            assert bool(record.expected) == bool(record.strings)
+        else:
+            assert record.strings and not record.expected
 
 
 SCORES = {"b": 0.5, "a": 0.3, "c": 0.2}
@@ -91,7 +90,7 @@ def compare(pipeline, outputs, answer):
         comparison,
         [outputs],
         ["a text"],
-        lambda row, outputs: BESIDE[pipeline](outputs, answer, Asked, "a text"),
+        lambda row, outputs: record_of(pipeline).expected(outputs, answer, Asked, "a text"),
     )
     return comparison.finish()
 
@@ -142,7 +141,7 @@ def test_a_text_that_is_generated_is_compared_unless_another_is_as_good():
             comparison,
             [{"text": "é".encode(), "score": np.float32(-3.5)}],
             ["a"],
-            lambda row, outputs: generated_text(outputs, expected, -3, lambda text: is_tie),
+            lambda row, outputs: expected_text(outputs, expected, -3, lambda text: is_tie),
         )
         return comparison.finish()
 
@@ -187,7 +186,7 @@ def test_what_is_refused_is_left_out_and_counted(tmp_path):
     ]
     assert answers[2] is answers[4] is None
     comparison = Comparison(len(inputs))
-    compare_on_strings(comparison, answers, inputs, lambda row, outputs: Beside())
+    compare_on_strings(comparison, answers, inputs, lambda row, outputs: ExpectedAnswer())
     assert comparison.finish()["saved_model_text_refused"] == 3
     assert answers_on_strings(tmp_path, OfSavedModels(()), inputs) is None
 

@@ -1,0 +1,86 @@
+"""What a target of a run's example may be, and the scores of answers beside targets."""
+
+import dataclasses
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from seqkeras.metrics import chrf, exact_match, relative_error
+
+
+class TargetError(ValueError):
+    """A target of a run has another shape than its pipeline's answers."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Targets:
+    """The targets of a pipeline.
+
+    Attributes:
+        scores: name of a score -> (answers, targets) -> number; higher is better.
+        expected: what a target must be, in words.
+        may_be: (target, what the pipeline's `encode` makes of the input) -> whether it is that.
+    """
+
+    scores: dict[str, Callable]
+    expected: str
+    may_be: Callable
+
+
+def of_answers(metric, value):
+    """(answers, targets) -> a metric of the value of each answer."""
+    return lambda answers, targets: metric(map(value, answers), targets)
+
+
+def text_of(answer):
+    return answer.text
+
+
+def is_text(target, _=None):
+    return isinstance(target, str)
+
+
+def are_texts(target, _=None):
+    return isinstance(target, list) and all(map(is_text, target))
+
+
+def is_number(target, _=None):
+    return type(target) in (int, float) and math.isfinite(target)
+
+
+def are_numbers(target, _=None):
+    try:
+        return isinstance(target, list) and bool(np.isfinite(np.array(target, "float64")).all())
+    except (TypeError, ValueError):
+        return False
+
+
+def nearness(value):
+    """(answers, targets) -> 1 - relative error, of the numbers `value` of an answer."""
+
+    def score(answers, targets):
+        pairs = [_of_one_shape(value(answer), target) for answer, target in zip(answers, targets)]
+        return 1 - relative_error(*zip(*pairs))
+
+    return score
+
+
+def _of_one_shape(found, target):
+    """The numbers of an answer and its target, which may lack an axis of one target."""
+    found, target = np.asarray(found, "float64"), np.asarray(target, "float64")
+    if target.ndim < found.ndim and found.shape[-1] == 1:
+        target = target[..., np.newaxis]
+    if found.shape != target.shape:
+        raise TargetError(
+            f"validation.json: target must have shape {found.shape}, (horizon, targets); received "
+            f"{target.shape}."
+        )
+    return found, target
+
+
+TEXTS = Targets(
+    {"chrF": of_answers(chrf, text_of), "exact match": of_answers(exact_match, text_of)},
+    "a text",
+    is_text,
+)
