@@ -38,7 +38,7 @@ def export_model(model, folder, precisions):
         folder: the bundle.
         precisions: names beside float32, see `export.quantize`.
     """
-    from export.bundle import Options, export
+    from export.bundle import ExportOptions, export
     from export.tolerances import UNLIMITED
     from seqkeras.runs import save_run
     from seqkeras.tokenizers import word_piece
@@ -54,7 +54,7 @@ def export_model(model, folder, precisions):
         {"source_length": MAX_LENGTH},
         {"text": word_piece([*SPECIAL_TOKENS, *words])},
     )
-    options = Options(precisions=tuple(precisions), tolerances=UNLIMITED, saved_models=False)
+    options = ExportOptions(precisions=tuple(precisions), tolerances=UNLIMITED, saved_models=False)
     export(run, folder, options=options)
 
 

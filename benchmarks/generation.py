@@ -176,7 +176,7 @@ def make_texts(table):
 
 def export_model(model, table, texts, precisions, folder, saved_models=False):
     """Write the model's bundle, `folder`/bundle, in float32 and other precisions."""
-    from export.bundle import Options, export
+    from export.bundle import ExportOptions, export
     from export.tolerances import UNLIMITED
     from seqkeras.runs import save_run
 
@@ -190,7 +190,7 @@ def export_model(model, table, texts, precisions, folder, saved_models=False):
         decoding={"num_beams": max(NUM_BEAMS)},
     )
     others = tuple(name for name in precisions if name != "float32")
-    options = Options(precisions=others, tolerances=UNLIMITED, saved_models=saved_models)
+    options = ExportOptions(precisions=others, tolerances=UNLIMITED, saved_models=saved_models)
     export(folder / "run", folder / "bundle", options=options)
 
 

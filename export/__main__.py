@@ -131,7 +131,7 @@ def _export(options, interrupts):
     interrupts.check()
     from tensorflow.errors import OpError
 
-    from export.bundle import Options, export
+    from export.bundle import ExportOptions, export
     from export.tolerances import Tolerances
 
     began = time.monotonic()
@@ -148,7 +148,7 @@ def _export(options, interrupts):
             options.bundle,
             options.overwrite,
             say,
-            Options(
+            ExportOptions(
                 precisions=options.precision,
                 tolerances=Tolerances(
                     options.tolerance, options.agreement, options.log_prob_tolerance

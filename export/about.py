@@ -14,15 +14,15 @@ LIBRARIES = ("tensorflow", "keras", "tf2onnx", "onnx", "onnxruntime", "numpy")
 MOST_SHOWN, MOST_NUMBERS = 64, 20_000  # inputs in a manifest, and the numbers that these hold
 
 
-def about(contents, parts, name):
+def about(run, plan, name):
     """The fields, name -> value.
 
     Args:
-        contents: a run's `Contents`.
-        parts: its model's `Parts`.
+        run: a `Run`.
+        plan: its model's `ExportPlan`.
         name: of the bundle.
     """
-    record = contents.record
+    record = run.record
     return {
         "schema_version": SCHEMA_VERSION,
         "name": name,
@@ -34,12 +34,12 @@ def about(contents, parts, name):
             **{library: importlib.metadata.version(library) for library in LIBRARIES},
         },
         "tokenizers": record.tokenizers,
-        "text_prefix": contents.prefix,
-        "limits": contents.limits,
-        "decoding": contents.decoding,
-        "state": parts.state,
-        "examples": _shown(contents.inputs),
-        "scores": contents.scores,
+        "text_prefix": run.prefix,
+        "limits": run.limits,
+        "decoding": run.decoding,
+        "state": plan.state,
+        "examples": _shown(run.inputs),
+        "scores": run.scores,
         "parity": {},
         "settings": record.settings | ({"prefix": True} if reads_prefix(contents.model) else {}),
     }

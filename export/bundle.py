@@ -9,27 +9,27 @@ import tensorflow as tf
 from export import measuring, model_card, onnx_files, onnx_graphs, saved_model
 from export.about import about
 from export.checking import ExportError, require_fit
-from export.contents import read_contents
 from export.families.calling import reason_of
 from export.families.decoders import reads_prefix
 from export.families.saved_models import source_limits
 from export.generation import one_graph
 from export.keras_layers import steps_as_rows
 from export.pipelines import record_of
-from export.pipelines.record import SINGLE_PASS
+from export.pipelines.record import ENCODER_DECODER, SINGLE_PASS
 from export.place import require_free
 from export.quantize import quantize, require_precision
 from export.replacing import written_aside
+from export.run import read_run
 from export.scores import scores_of
 from export.tensorflow_serving import write_serving_files
 from export.text_graphs.signatures import text_signatures
 from export.tolerances import Tolerances
 from export.verifying import verify
 from serving.manifest import (
-    Graph,
+    GraphFile,
     Manifest,
     Precision,
-    Signature,
+    SignatureSpec,
     describe_files,
     write_manifest,
 )
@@ -39,7 +39,7 @@ GENERATE = "generate"  # of this role, and of ATTENTION, a graph is in float32 a
 
 
 @dataclasses.dataclass(frozen=True)
-class Options:
+class ExportOptions:
     """What a bundle holds.
 
     Args:
@@ -73,7 +73,7 @@ class Options:
             )
 
 
-def export(run, bundle, overwrite=False, say=lambda line: None, options=Options()):
+def export(run, bundle, overwrite=False, say=lambda line: None, options=ExportOptions()):
     """Make a bundle from a finished run.
 
     Args:
@@ -81,7 +81,7 @@ def export(run, bundle, overwrite=False, say=lambda line: None, options=Options(
         bundle: folder to make.
         overwrite: replace the bundle that is there.
         say: called with a line of text before each step.
-        options: `Options`.
+        options: `ExportOptions`.
 
     Returns:
         The bundle's `Manifest`.
@@ -94,15 +94,15 @@ def export(run, bundle, overwrite=False, say=lambda line: None, options=Options(
         PrecisionError: if a precision answers too differently.
         OSError: if it can not be written. Whatever is raised, no file of `bundle` has changed.
     """
-    run, bundle = Path(run), Path(bundle)
+    trained, bundle = Path(run), Path(bundle)
     place = bundle.resolve()  # a link to a bundle stays, what it points to is replaced
-    aside = written_aside(place, lambda: require_free(bundle, overwrite, run))
+    aside = written_aside(place, lambda: require_free(bundle, overwrite, trained))
     with aside as folder, steps_as_rows():
-        contents = read_contents(run)
-        if contents.trained_in:
-            say(f"the model was trained in {contents.trained_in}; it leaves in float32")
-        making = _Bundle(contents, options, folder, place.name, say)
-        making.require_fit(run)
+        run = read_run(trained)
+        if run.trained_in:
+            say(f"the model was trained in {run.trained_in}; it leaves in float32")
+        making = _Bundle(run, options, folder, place.name, say)
+        making.require_fit()
         manifest = making.write()
         say("writing the model card and the manifest")
         model_card.write(folder, manifest)
@@ -126,31 +126,27 @@ def _leaving(what):
 
 
 class _Bundle:
-    """A bundle in the making: its parts one after the other, and what the manifest says of them."""
+    """A bundle in the making: one part after the other, and what the manifest says of them."""
 
-    def __init__(self, contents, options, folder, name, say):
-        self.contents, self.options = contents, options
+    def __init__(self, run, options, folder, name, say):
+        self.run, self.options = run, options
         self.folder, self.name, self.say = folder, name, say
-        self.parts = contents.parts(options.attention_heads)
+        self.plan = run.plan(options.attention_heads)
 
-    def require_fit(self, run):
-        """Raise an ExportError, with every reason, unless what is asked for can be made and served.
-
-        Args:
-            run: its folder.
-        """
-        require_fit(run, self.contents, self.parts)
-        if self.options.generate_in_graph and self.parts.kind == SINGLE_PASS:
-            pipeline = self.contents.record.pipeline
+    def require_fit(self):
+        """Raise an ExportError, with every reason, unless the bundle can be made and served."""
+        require_fit(self.run, self.plan)
+        if self.options.generate_in_graph and self.plan.kind == SINGLE_PASS:
+            pipeline = self.run.record.pipeline
             raise ExportError(f"{pipeline} generates nothing; leave out --generate-in-graph.")
-        if self.options.generate_in_graph and reads_prefix(self.contents.model):
+        if self.options.generate_in_graph and reads_prefix(self.run.model):
             raise ExportError(
                 "one graph that generates reads the prompts of a batch as far as the shortest "
                 "goes, and a GPT with mask 'prefix' reads each whole; leave out "
                 "--generate-in-graph."
             )
         for each in self.options.precisions:
-            require_precision(each, self.parts.graphs)
+            require_precision(each, self.plan.graphs)
 
     def write(self):
         """Write and verify all that the bundle holds but the model card; its manifest so far."""
@@ -167,11 +163,11 @@ class _Bundle:
             graphs=float32,
             saved_models=self._write_saved_models() if self.options.saved_models else {},
             files=describe_files(self.folder),
-            **about(self.contents, self.parts, self.name),
+            **about(self.run, self.plan, self.name),
         )
         write_manifest(self.folder, manifest)
         self.say("Keras = SavedModel = ONNX, on real inputs")
-        parity, examples = verify(self.contents, self.parts, self.folder, manifest)
+        parity, examples = verify(self.run, self.plan, self.folder, manifest)
         if manifest.saved_models:
             self.say("requests and settings for TensorFlow Serving")
             write_serving_files(self.folder, manifest, examples)
@@ -186,13 +182,13 @@ class _Bundle:
         return dataclasses.replace(manifest, parity=parity, precisions=precisions)
 
     def _write_tokenizers(self):
-        for role, path in self.contents.record.tokenizers.items():
+        for role, path in self.run.record.tokenizers.items():
             (self.folder / path).parent.mkdir(parents=True, exist_ok=True)
-            self.contents.tokenizers[role].to_file(self.folder / path)
+            self.run.tokenizers[role].to_file(self.folder / path)
 
     def _convert(self):
         graphs = {}
-        for role, each in self.parts.graphs.items():
+        for role, each in self.plan.graphs.items():
             self.say(f"ONNX graph {role}: tracing, converting, checking")
             with _leaving(f"ONNX graph {role}"):
                 graphs[role] = onnx_graphs.convert(
@@ -216,24 +212,24 @@ class _Bundle:
         )
 
     def _task(self, manifest):
-        contents, record = self.contents, record_of(manifest.pipeline)
+        run, record = self.run, record_of(manifest.pipeline)
         logits = ()
-        if self.parts.kind == SINGLE_PASS and record.logits(manifest.settings):
-            logits = tuple(spec.name for spec in self.parts.graphs["model"].outputs)
+        if self.plan.kind == SINGLE_PASS and record.logits(manifest.settings):
+            logits = tuple(spec.name for spec in self.plan.graphs["model"].outputs)
         return measuring.Task(
             logits=logits,
             vectors=record.vectors,
-            start_id=contents.decoding.start_id,
-            end_id=contents.decoding.end_id,
-            target_length=contents.limits.target_length,
-            scores=scores_of(contents, self.folder, manifest),
+            start_id=run.decoding.start_id,
+            end_id=run.decoding.end_id,
+            target_length=run.limits.target_length,
+            scores=scores_of(run, self.folder, manifest),
         )
 
     def _describe(self, precision, needs):
-        """role -> the manifest's `Graph` of that precision."""
-        signatures = self.parts.saved_model | self.parts.graphs  # of GENERATE in the first alone
+        """role -> the manifest's `GraphFile` of that precision."""
+        signatures = self.plan.saved_model | self.plan.graphs  # of GENERATE in the first alone
         return {
-            role: Graph(
+            role: GraphFile(
                 f"onnx/{onnx_files.graph_file(role, precision)}",
                 tuple(signatures[role].inputs),
                 tuple(signatures[role].outputs),
@@ -248,31 +244,31 @@ class _Bundle:
             return {}
         self.say("ONNX graph generate: a loop around the step")
         make, limits = one_graph.language_model, {}
-        if self.parts.kind == "encoder-decoder":
-            make, limits = one_graph.encoder_decoder, source_limits(self.contents.model)
+        if self.plan.kind == ENCODER_DECODER:
+            make, limits = one_graph.encoder_decoder, source_limits(self.run.model)
         graph = make(
             graphs,
-            self.parts.graphs,
-            self.contents.decoding,
-            self.contents.limits.target_length,
+            self.plan.graphs,
+            self.run.decoding,
+            self.run.limits.target_length,
             self.options.portable,
-            self.contents.constraint,
+            self.run.constraint,
             **limits,
         )
         return {GENERATE: graph}
 
     def _write_saved_models(self):
-        saved_models = {"saved_model/1": self.parts.saved_model}
+        saved_models = {"saved_model/1": self.plan.saved_model}
         by_text = self._text_signatures() if self.options.strings else {}
         if by_text:
             saved_models["saved_model_text/1"] = by_text
         self.say(f"SavedModel on arrays{', SavedModel on strings' * bool(by_text)}")
         for path, each in saved_models.items():
             with _leaving(path):
-                saved_model.write(self.contents.model, each, self.folder / path)
+                saved_model.write(self.run.model, each, self.folder / path)
         return {
             path: {
-                key: Signature(tuple(each.inputs), tuple(each.outputs))
+                key: SignatureSpec(tuple(each.inputs), tuple(each.outputs))
                 for key, each in named.items()
             }
             for path, named in saved_models.items()
@@ -280,16 +276,16 @@ class _Bundle:
 
     def _text_signatures(self):
         """The signatures on strings; none where the tokenizer can not become a graph."""
-        contents = self.contents
+        run = self.run
         try:
             return text_signatures(
-                contents.record.pipeline,
-                self.parts.saved_model,
-                contents.tokenizers,
-                contents.limits,
-                contents.decoding,
-                settings=contents.record.settings,
-                text_prefix=contents.prefix,
+                run.record.pipeline,
+                self.plan.saved_model,
+                run.tokenizers,
+                run.limits,
+                run.decoding,
+                settings=run.record.settings,
+                text_prefix=run.prefix,
             )
         except ValueError as error:
             self.say(f"no SavedModel on strings: {error}")

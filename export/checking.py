@@ -31,7 +31,7 @@ from seqkeras.run_checks import (
 from seqkeras.runs import RECORD, VALIDATION
 from seqkeras.tokenizers.special import end_problem
 from serving import pipelines
-from serving.manifest import MANIFEST, PIPELINE_TEXTS, BundleError, FileEntry, Graph, Manifest
+from serving.manifest import MANIFEST, PIPELINE_TEXTS, BundleError, FileEntry, GraphFile, Manifest
 from serving.opening import Runtime
 from serving.pipelines.model import MASKED
 from serving.text import CharacterTable
@@ -66,55 +66,53 @@ FILES = Names(RECORD, f"{RECORD}: ", VALIDATION)
 ARGUMENTS = Names("the run", "", "validation")  # of `save_run`
 
 
-def require_fit(run, contents, parts):
+def require_fit(run, plan):
     """Raise an ExportError, with every reason, unless a bundle can be made of a run and be served.
 
     Args:
-        run: its folder.
-        contents: its `Contents`.
-        parts: its model's `Parts`.
+        run: a `Run`.
+        plan: its model's `ExportPlan`.
     """
-    if reasons := [*wrong_kind(contents, parts)]:
+    if reasons := [*wrong_kind(run, plan)]:
         raise ExportError(f"{'; '.join(reasons)}.")
-    if reasons := reasons_against(run, contents, parts, FILES):
-        raise ExportError(f"{run}: {'; '.join(reasons)}. Save the run again.")
+    if reasons := reasons_against(run, plan, FILES):
+        raise ExportError(f"{run.folder}: {'; '.join(reasons)}. Save the run again.")
 
 
-def wrong_kind(contents, parts):
+def wrong_kind(run, plan):
     """Yield what is wrong if the pipeline serves models of another kind."""
-    pipeline, model = contents.record.pipeline, contents.model
+    pipeline, model = run.record.pipeline, run.model
     expected = record_of(pipeline).model_kind
-    if parts.kind != expected:
+    if plan.kind != expected:
         yield (
             f"{pipeline} serves a model of kind {expected!r}; a {type(model).__name__} is one of "
-            f"kind {parts.kind!r}"
+            f"kind {plan.kind!r}"
         )
 
 
-def reasons_against(run, contents, parts, names):
+def reasons_against(run, plan, names):
     """Every reason why no bundle can be made of a run and be served, as a list.
 
     Args:
-        run: its folder.
-        contents: its `Contents`.
-        parts: its model's `Parts`, of the kind that the pipeline serves.
+        run: a `Run`.
+        plan: its model's `ExportPlan`, of the kind that the pipeline serves.
         names: `Names`.
     """
-    record = record_of(contents.record.pipeline)
-    reasons = [*_lengths(contents, parts), *_tokens(contents)]
-    reasons += record.setting_problems(contents.record.settings)
-    reasons += _inputs(contents, parts)
-    reasons = [f"{names.record}{each}" for each in reasons] + [*weight_problems(contents.model)]
-    fields = about(contents, parts, run.name) | {"decoding": _with_known_ids(contents)}
+    record = record_of(run.record.pipeline)
+    reasons = [*_lengths(run, plan), *_tokens(run)]
+    reasons += record.setting_problems(run.record.settings)
+    reasons += _inputs(run, plan)
+    reasons = [f"{names.record}{each}" for each in reasons] + [*weight_problems(run.model)]
+    fields = about(run, plan, run.folder.name) | {"decoding": _with_known_ids(run)}
     try:
         calls = []
-        pipeline = _pipeline(run, parts, fields, lambda role, *call: calls.append(call))
+        pipeline = _pipeline(run.folder, plan, fields, lambda role, *call: calls.append(call))
     except BundleError as error:
-        reasons.append(_said(error, run, contents, names))
+        reasons.append(_said(error, run, names))
     else:
-        reasons += _examples(contents, pipeline, names.examples)
+        reasons += _examples(run, pipeline, names.examples)
     if not reasons:
-        reasons += _behaviour(contents, parts)
+        reasons += _behaviour(run, plan)
     if not reasons:
 
         def answered(inputs):
@@ -122,16 +120,16 @@ def reasons_against(run, contents, parts, names):
             pipeline(inputs)
             return [*calls]
 
-        reasons += _padding(contents, parts, pipeline, answered, names.examples)
+        reasons += _padding(run, plan, pipeline, answered, names.examples)
     return [*dict.fromkeys(reasons)]
 
 
-def _lengths(contents, parts):
-    limits, model = contents.limits, contents.model
+def _lengths(run, plan):
+    limits, model = run.limits, run.model
     most = most_tokens(model)
-    if parts.kind != LANGUAGE_MODEL and most is not None and limits.source_length > most:
+    if plan.kind != LANGUAGE_MODEL and most is not None and limits.source_length > most:
         yield positions_problem(limits, most)
-    if parts.kind == SINGLE_PASS:
+    if plan.kind == SINGLE_PASS:
         return
     room = getattr(model, "max_length", None) or getattr(model, "sizes", {}).get("max_length")
     if room is not None and limits.target_length > room:
@@ -139,40 +137,40 @@ def _lengths(contents, parts):
             f"limits.target_length must be at most the model's room for tokens, {room}; received "
             f"{limits.target_length}"
         )
-    if parts.kind == LANGUAGE_MODEL and limits.target_length < 2:
+    if plan.kind == LANGUAGE_MODEL and limits.target_length < 2:
         yield (
             "limits.target_length must be at least 2, a prompt and what follows; received "
             f"{limits.target_length}"
         )
 
 
-def _tokens(contents):
+def _tokens(run):
     """What is wrong with ids, beams and the sizes of vocabularies."""
-    model, tokenizers = contents.model, contents.tokenizers
+    model, tokenizers = run.model, run.tokenizers
     yield from vocabulary_problems(model, tokenizers)
-    role = PIPELINE_TEXTS[contents.record.pipeline].generated
+    role = PIPELINE_TEXTS[run.record.pipeline].generated
     if role is None:
         return
     size = _decoder_size(model)
-    if contents.decoding.num_beams > size:
+    if run.decoding.num_beams > size:
         yield (
             f"decoding.num_beams must be at most the vocabulary's size, {size}; received "
-            f"{contents.decoding.num_beams}"
+            f"{run.decoding.num_beams}"
         )
     is_table = isinstance(tokenizers.get(role), CharacterTable)
     for name in ("start_id", "end_id"):
-        given = getattr(contents.decoding, name)
-        if name not in contents.record.decoding and not is_table:
+        given = getattr(run.decoding, name)
+        if name not in run.record.decoding and not is_table:
             yield f"decoding.{name} is missing, the id that {name[:-3]}s a text"
         elif not 0 <= given < size:
             yield f"decoding.{name} must be an id, from 0 to {size - 1}; received {given}"
-    problem = end_problem(model, contents.decoding.end_id)
+    problem = end_problem(model, run.decoding.end_id)
     if problem:
         yield f"decoding.{problem}"
-    if is_table and contents.decoding.end_id != EOS:
+    if is_table and run.decoding.end_id != EOS:
         yield (
             f"decoding.end_id must be {EOS}, <eos>, where a table of characters ends a text; "
-            f"received {contents.decoding.end_id}"
+            f"received {run.decoding.end_id}"
         )
 
 
@@ -180,37 +178,37 @@ def _decoder_size(model):
     return getattr(model, "target_vocab_size", None) or model.vocab_size
 
 
-def _with_known_ids(contents):
+def _with_known_ids(run):
     """The decoding with ids and beams that there can be, so that a pipeline opens.
 
     It finds what else is wrong; what is wrong with these `_tokens` says.
     """
-    decoding = contents.decoding
-    if PIPELINE_TEXTS[contents.record.pipeline].generated is None:
+    decoding = run.decoding
+    if PIPELINE_TEXTS[run.record.pipeline].generated is None:
         return decoding
-    size = _decoder_size(contents.model)
+    size = _decoder_size(run.model)
     ids = {name: min(getattr(decoding, name), size - 1) for name in ("start_id", "end_id")}
     return dataclasses.replace(decoding, **ids, num_beams=min(decoding.num_beams, size))
 
 
-def _inputs(contents, parts):
+def _inputs(run, plan):
     """Where what the model takes is not what the pipeline feeds by that name."""
-    feeds = record_of(contents.record.pipeline).feeds_of(contents.tokenizers)
-    for spec in parts.graphs["model"].inputs if "model" in parts.graphs else ():
+    feeds = record_of(run.record.pipeline).feeds_of(run.tokenizers)
+    for spec in plan.graphs["model"].inputs if "model" in plan.graphs else ():
         dtype, axes = feeds.get(spec.name, (spec.dtype, spec.shape))
         if NUMBERS in feeds.values():  # the pipeline refuses the shapes that it does not take
             if spec.dtype != dtype:
                 yield (
-                    f"{contents.record.pipeline} without a tokenizer feeds {spec.name} as {dtype}; "
+                    f"{run.record.pipeline} without a tokenizer feeds {spec.name} as {dtype}; "
                     f"the model takes {spec.dtype}: give save_run the tokenizer of its ids"
                 )
             elif axes == NUMBERS[1]:
-                yield from _fixed_length(spec, contents.limits)
+                yield from _fixed_length(spec, run.limits)
             continue
         closed = [own for own, axis in zip(spec.shape, axes) if type(own) is not type(axis)]
         if spec.dtype != dtype or len(spec.shape) != len(axes) or closed:
             yield (
-                f"{contents.record.pipeline} feeds {spec.name} as {dtype} ({axes_of(axes)}); the "
+                f"{run.record.pipeline} feeds {spec.name} as {dtype} ({axes_of(axes)}); the "
                 f"model takes {spec.dtype} ({axes_of(spec.shape)}): begin it with an input of open "
                 "axes"
             )
@@ -229,11 +227,11 @@ def _fixed_length(spec, limits):
         )
 
 
-def _pipeline(run, parts, fields, observe):
+def _pipeline(folder, plan, fields, observe):
     """The pipeline of graphs that are not there yet; `observe` is as a `Runtime` takes it."""
     graphs = {
-        role: Graph(f"onnx/{role}.onnx", tuple(each.inputs), tuple(each.outputs))
-        for role, each in parts.graphs.items()
+        role: GraphFile(f"onnx/{role}.onnx", tuple(each.inputs), tuple(each.outputs))
+        for role, each in plan.graphs.items()
     }
     files = [*fields["tokenizers"].values(), *(each.file for each in graphs.values())]
     manifest = Manifest(
@@ -243,21 +241,21 @@ def _pipeline(run, parts, fields, observe):
         **fields,
     )
     return pipelines.PIPELINES[manifest.pipeline](
-        run, manifest, _Unmade(observe=observe, parts=parts.graphs)
+        folder, manifest, _Unmade(observe=observe, graphs=plan.graphs)
     )
 
 
 @dataclasses.dataclass(frozen=True)
 class _Unmade(Runtime):
-    """A runtime of graphs that are not there: in their place Keras runs the model's `parts`."""
+    """A runtime of graphs that are not there: in their place Keras runs the plan's `graphs`."""
 
-    parts: dict = dataclasses.field(default_factory=dict)
+    graphs: dict = dataclasses.field(default_factory=dict)
 
     def external_files(self, model):
         return ()
 
     def session(self, model):
-        graph = self.parts[model.stem]
+        graph = self.graphs[model.stem]
 
         def run(names, inputs):
             found = graph.function(**inputs)
@@ -275,43 +273,43 @@ def _argument(spec):
     return SimpleNamespace(name=spec.name, type=spec.dtype, shape=spec.shape)
 
 
-def _said(error, run, contents, names):
+def _said(error, run, names):
     """What a pipeline says of a bundle, as a reason against the run."""
-    pipeline = contents.record.pipeline
-    text = str(error).removeprefix(f"{run}: ").removeprefix(f"{run}/")
+    pipeline = run.record.pipeline
+    text = str(error).removeprefix(f"{run.folder}: ").removeprefix(f"{run.folder}/")
     text = re.sub(r"\.? (Export|Copy)( or export)? (the bundle|it) again\.$", "", text)
     text, taken = re.subn(
         r"onnx/\w+\.onnx is not the \w+ graph expected", f"{pipeline} can not serve the model", text
     )
-    if taken and (feeds := record_of(pipeline).feeds_of(contents.tokenizers)):
+    if taken and (feeds := record_of(pipeline).feeds_of(run.tokenizers)):
         text += f"; {pipeline} feeds {', '.join(feeds)}: name the model's inputs so"
     text = text.rstrip(".").replace(f"{MANIFEST}: ", names.record).replace(MANIFEST, names.run)
     return text if names.run in text else f"{names.record}{text}"
 
 
-def _examples(contents, pipeline, name):
-    needed = ("text" if "source" in contents.tokenizers else "input"), "target"
+def _examples(run, pipeline, name):
+    needed = ("text" if "source" in run.tokenizers else "input"), "target"
     found = [
         f"{name}[{place}]: must have {' and '.join(needed)}"
-        for place, each in enumerate(contents.examples)
-        if record_of(contents.record.pipeline).needs_targets and not {*needed} <= set(each)
+        for place, each in enumerate(run.examples)
+        if record_of(run.record.pipeline).needs_targets and not {*needed} <= set(each)
     ]
-    for place, value in enumerate(contents.inputs):
+    for place, value in enumerate(run.inputs):
         try:
             row = pipeline.encode(value, name=f"{name}[{place}]")
         except ValueError as error:
             found.append(str(error).partition(" Nothing was truncated")[0].rstrip("."))
             continue
-        record, example = contents.record, contents.examples[place]
+        record, example = run.record, run.examples[place]
         wrong = wrong_target(record.pipeline, record.settings, example, row)
         found += [f"{name}[{place}]: {each}" for each in wrong]
     more = len(found) - MOST_EXAMPLES
     return found[:MOST_EXAMPLES] + ([f"{name}: {more} more like these"] if more > 0 else [])
 
 
-def _behaviour(contents, parts):
+def _behaviour(run, plan):
     """What is wrong with what a model, none of ours, gives for tokens that are made up."""
-    pipeline, model, tokenizers = contents.record.pipeline, contents.model, contents.tokenizers
+    pipeline, model, tokenizers = run.record.pipeline, run.model, run.tokenizers
     if (
         not record_of(pipeline).feeds
         or isinstance(model, tuple(INPUTS))
@@ -319,16 +317,16 @@ def _behaviour(contents, parts):
     ):
         return
     last = len(tokenizers["text"]) - 1
-    longest = record_of(pipeline).row_length(contents.limits, contents.record.settings)
-    graph, most = parts.graphs["model"], min(longest, MOST_TOKENS)
+    longest = record_of(pipeline).row_length(run.limits, run.record.settings)
+    graph, most = plan.graphs["model"], min(longest, MOST_TOKENS)
     whole = min(most, MOST_PADDED)
     some = 1 + np.arange((whole + 1) // 2) % last
     demands = {
-        f"rows of {longest} tokens": lambda: _called(parts, np.ones(most, int)),
-        f"every id of its tokenizer, from 0 to {last}": lambda: _called(parts, np.full(most, last)),
+        f"rows of {longest} tokens": lambda: _called(plan, np.ones(most, int)),
+        f"every id of its tokenizer, from 0 to {last}": lambda: _called(plan, np.full(most, last)),
         "rows of any size in a graph": lambda: _activations(graph),
-        f"rows of {len(some)} tokens": lambda: _called(parts, some),
-        "rows with padding": lambda: _called(parts, some, whole - len(some)),
+        f"rows of {len(some)} tokens": lambda: _called(plan, some),
+        "rows with padding": lambda: _called(plan, some, whole - len(some)),
     }
     answers = []
     for demand, use in demands.items():
@@ -344,31 +342,31 @@ def _behaviour(contents, parts):
                 f"the model's {name} changes with the padding behind a text: leave it out, by "
                 "lengths, by padding_mask, or by Embedding(..., mask_zero=True)"
             )
-    yield from _probabilities(contents, activations, alone)
+    yield from _probabilities(run, activations, alone)
 
 
-def _probabilities(contents, activations, outputs):
+def _probabilities(run, activations, outputs):
     """Which outputs are probabilities and should be logits: name -> operator, name -> array."""
-    record = contents.record
+    record = run.record
     for name in record_of(record.pipeline).logits_among(record.settings, [*outputs]):
         if activations[name] in PROBABILITIES or _are_probabilities(outputs[name]):
-            way_out = _without(contents.model, PROBABILITIES.get(activations[name], "softmax"))
+            way_out = _without(run.model, PROBABILITIES.get(activations[name], "softmax"))
             yield (
-                f"the model's {name} are probabilities, and {contents.record.pipeline} makes them "
+                f"the model's {name} are probabilities, and {run.record.pipeline} makes them "
                 f"of logits: {way_out}"
             )
 
 
-def _padding(contents, parts, pipeline, answered, name):
+def _padding(run, plan, pipeline, answered, name):
     """What changes with the padding behind an input; see `export.padding`."""
-    feeds = record_of(contents.record.pipeline).feeds_of(contents.tokenizers)
-    if "token_ids" in feeds and "text" in contents.tokenizers:
+    feeds = record_of(run.record.pipeline).feeds_of(run.tokenizers)
+    if "token_ids" in feeds and "text" in run.tokenizers:
         return  # `_behaviour` says it
     try:
-        changed = changed_by_padding(contents, parts, pipeline, answered)
+        changed = changed_by_padding(run, plan, pipeline, answered)
         if feeds is FRAMES:
-            [(_, outputs), *_] = answered(contents.inputs[:1])
-            yield from _probabilities(contents, _activations(parts.graphs["model"]), outputs)
+            [(_, outputs), *_] = answered(run.inputs[:1])
+            yield from _probabilities(run, _activations(plan.graphs["model"]), outputs)
     except Exception as error:  # whatever the model's own code raises
         yield f"the model must take {name}; it says: {reason_of(error)}"
         return
@@ -412,7 +410,7 @@ def _are_probabilities(numbers):
     return bool((numbers >= 0).all() and np.allclose(numbers.sum(-1), 1, rtol=0, atol=1e-5))
 
 
-def _called(parts, tokens, padding=0):
+def _called(plan, tokens, padding=0):
     """What a model gives for a row of tokens, padded behind, or two such choices: name -> array."""
     token_ids = np.pad(tokens, (0, padding))
     real = np.arange(len(token_ids)) < len(tokens)
@@ -424,9 +422,9 @@ def _called(parts, tokens, padding=0):
         MASKED: np.zeros(1, int),
     }
     feed = {}
-    for spec in parts.graphs["model"].inputs:
+    for spec in plan.graphs["model"].inputs:
         shape = [2 if size == "choices" else 1 for size in spec.shape]
         value = row[spec.name]
         feed[spec.name] = np.tile(value, shape[: len(shape) - value.ndim] + [1] * value.ndim)
-    found = parts.graphs["model"].function(**feed)
+    found = plan.graphs["model"].function(**feed)
     return {name: keras.ops.convert_to_numpy(each) for name, each in found.items()}

@@ -25,46 +25,46 @@ def same_rows(alone, beside):
     return np.allclose(alone, beside[own], rtol=TOLERANCE, atol=TOLERANCE)
 
 
-def changed_by_padding(contents, parts, pipeline, answered):
+def changed_by_padding(run, plan, pipeline, answered):
     """The names of what a model gives that changes with padding.
 
     What a language model reads in `serving` is never padded.
 
     Args:
-        contents: the run's `Contents`.
-        parts: its model's `Parts`.
+        run: a `Run`.
+        plan: its model's `ExportPlan`.
         pipeline: that of graphs which are not there yet.
         answered: takes a list of inputs, and returns the calls of the model by which that pipeline
             answers them: a list of (name -> input, name -> output).
     """
-    feeds = record_of(contents.record.pipeline).feeds_of(contents.tokenizers)
-    inputs = contents.inputs[:MOST_TRIED]
-    if parts.kind == "encoder-decoder":
-        found = _logits(contents, map(pipeline.encode, inputs))
-    elif parts.kind == "language model" or isinstance(contents.model, tuple(INPUTS)):
+    feeds = record_of(run.record.pipeline).feeds_of(run.tokenizers)
+    inputs = run.inputs[:MOST_TRIED]
+    if plan.kind == "encoder-decoder":
+        found = _logits(run, map(pipeline.encode, inputs))
+    elif plan.kind == "language model" or isinstance(run.model, tuple(INPUTS)):
         found = ()
     elif NUMBERS in feeds.values():
-        found = _with_zeros(inputs, answered, parts.graphs["model"])
+        found = _with_zeros(inputs, answered, plan.graphs["model"])
     else:
         found = _beside_others(inputs, answered)
     return list(dict.fromkeys(name for name, one, other in found if not same_rows(one, other)))
 
 
-def _logits(contents, rows):
+def _logits(run, rows):
     """Yield the logits behind a source's begin, and those where the source has padding behind it.
 
     Args:
-        contents: the run's `Contents`.
+        run: a `Run`.
         rows: what the pipeline makes of sources, of which the longest is read.
     """
     source = max((np.asarray(getattr(row, "token_ids", row)) for row in rows), key=len)
-    kept, start = _kept(len(source)), np.array([[contents.decoding.start_id]])
+    kept, start = _kept(len(source)), np.array([[run.decoding.start_id]])
     alone = source[np.newaxis, :kept]
     behind = [(0, 0), (0, len(source) - kept), *[(0, 0)] * (source.ndim - 1)]
     found = []
     for each in (alone, np.pad(alone, behind)):
-        state = contents.model.encode(each, np.array([kept]))
-        (logits, *_), _ = contents.model.step(start, state)
+        state = run.model.encode(each, np.array([kept]))
+        (logits, *_), _ = run.model.step(start, state)
         found.append(keras.ops.convert_to_numpy(logits))
     yield "logits", *found
 

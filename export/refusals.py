@@ -15,36 +15,36 @@ import numpy as np
 import tensorflow as tf
 
 from export.checking import ARGUMENTS, reasons_against, wrong_kind
-from export.contents import UnusableError, read_contents
 from export.families.calling import reason_of
 from export.keras_layers import steps_as_rows
+from export.run import UnusableError, read_run
 
 
-def refusals_of(run):
+def refusals_of(folder):
     """Why export would refuse a run before it traces anything, in words of `save_run`.
 
     Args:
-        run: folder of a run, a `Path`.
+        folder: of a run, a `Path`.
 
     Returns:
         Every reason, as a list; an empty one if there is none.
     """
     with _same_random_numbers(), ThreadPoolExecutor(1) as pool:
-        return pool.submit(_refusals, run).result()
+        return pool.submit(_refusals, folder).result()
 
 
-def _refusals(run):
+def _refusals(folder):
     with tf.device("CPU:0"), steps_as_rows(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            contents = read_contents(run)
-            parts = contents.parts()
+            run = read_run(folder)
+            plan = run.plan()
         except UnusableError as error:
             return [error.reason.rstrip(".")]
         except ValueError as error:
-            return [reason_of(error).removeprefix(f"{run}: ")]
-        wrong = [*wrong_kind(contents, parts)]
-        return wrong or reasons_against(run, contents, parts, ARGUMENTS)
+            return [reason_of(error).removeprefix(f"{folder}: ")]
+        wrong = [*wrong_kind(run, plan)]
+        return wrong or reasons_against(run, plan, ARGUMENTS)
 
 
 @contextlib.contextmanager

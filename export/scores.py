@@ -28,18 +28,18 @@ class Scores:
     of: Callable
 
 
-def scores_of(contents, folder, manifest):
+def scores_of(run, folder, manifest):
     """The `Scores` of a bundle, or None where its run has no targets.
 
     Args:
-        contents: the run's `Contents`.
+        run: a `Run`.
         folder: the bundle.
         manifest: its `Manifest`, with all precisions.
     """
     kind = record_of(manifest.pipeline).targets(manifest.settings)
     pairs = [
         (given, example["target"])
-        for given, example in zip(contents.inputs, contents.examples)
+        for given, example in zip(run.inputs, run.examples)
         if "target" in example
     ][:EXAMPLES]
     if kind is None or not pairs:

@@ -15,7 +15,7 @@ import onnxruntime
 
 from .checks import require_count, shown
 from .external_data import external_files
-from .manifest import BundleError, Graph, Manifest
+from .manifest import BundleError, GraphFile, Manifest
 
 QUIET = 4  # onnxruntime's log severity: fatal errors only; the others arrive as exceptions
 SPIN = "20"  # microseconds
@@ -58,8 +58,8 @@ class Runtime:
             require_count("load: threads", self.threads, most=MOST_THREADS)
         object.__setattr__(self, "providers", _with_full_names(self.providers))
 
-    def graphs_of(self, manifest: Manifest) -> dict[str, Graph]:
-        """Return the graphs in this precision, as role -> `Graph`.
+    def graphs_of(self, manifest: Manifest) -> dict[str, GraphFile]:
+        """Return the graphs in this precision, as role -> `GraphFile`.
 
         Raises:
             ValueError: if the bundle has no such precision.

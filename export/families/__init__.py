@@ -19,7 +19,7 @@ HAS_LANGUAGE_MODEL = ("read_beams", "state_entries", "vocab_size")
 
 
 @dataclasses.dataclass(frozen=True)
-class Parts:
+class ExportPlan:
     """What leaves of a model.
 
     Attributes:
@@ -35,7 +35,7 @@ class Parts:
     state: tuple[StateEntry, ...] = ()
 
 
-def parts_of(
+def plan_export(
     model,
     inputs=None,
     max_length=None,
@@ -66,7 +66,7 @@ def parts_of(
             its attention is asked for and it does not attend.
     """
     if _has_all(model, HAS_ENCODER_DECODER):
-        return Parts(
+        return ExportPlan(
             ENCODER_DECODER,
             decoders.encoder_decoder_graphs(model, attention_heads),
             saved_models.encoder_decoder(model, max_length, decoding, constraint),
@@ -77,7 +77,7 @@ def parts_of(
         if attention_heads:
             function = decoders.left_to_right(model, model.attention_weights)
             graphs[ATTENTION] = attention_graph(model, decoders.text_of(model), function)
-        return Parts(
+        return ExportPlan(
             LANGUAGE_MODEL,
             graphs,
             saved_models.language_model(model, max_length, decoding, constraint),
@@ -87,7 +87,7 @@ def parts_of(
     saved_model = saved_models.single(model, graphs)
     if attention_heads:
         graphs[ATTENTION] = attention_graph(model, single.rows_of(model, graphs["model"].inputs))
-    return Parts(SINGLE_PASS, graphs, saved_model)
+    return ExportPlan(SINGLE_PASS, graphs, saved_model)
 
 
 def _has_all(model, names):

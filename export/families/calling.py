@@ -69,7 +69,7 @@ def _by_a_way(model, inputs, use):
     given = ", ".join(f"{each.name} {each.dtype} ({axes_of(each.shape)})" for each in inputs)
     raise ValueError(
         f"a {type(model).__name__} can not be called with {given}: {reason_of(errors[0])}; "
-        "name its inputs, and axes that are alike by one name: `inputs` of save_run or parts_of."
+        "name its inputs, and axes that are alike by one name: `inputs` of save_run or plan_export."
     ) from errors[0]
 
 

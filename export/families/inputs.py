@@ -14,7 +14,7 @@ from serving.manifest import TensorSpec
 
 NAME_THEM = (
     "name them, as inputs={'token_ids': ('int64', ('batch', 'length'))} of save_run or "
-    "inputs=[TensorSpec('token_ids', 'int64', ('batch', 'length'))] of parts_of"
+    "inputs=[TensorSpec('token_ids', 'int64', ('batch', 'length'))] of plan_export"
 )
 
 

@@ -21,12 +21,12 @@ VERIFY = {
 }
 
 
-def verify(contents, parts, folder, manifest):
+def verify(run, plan, folder, manifest):
     """Compare what lies in an unfinished bundle with its Keras model.
 
     Args:
-        contents: the run's `Contents`.
-        parts: the model's `Parts`.
+        run: a `Run`.
+        plan: the model's `ExportPlan`.
         folder: the bundle, with a manifest.
         manifest: that manifest.
 
@@ -38,7 +38,7 @@ def verify(contents, parts, folder, manifest):
         ParityError: with every difference over the tolerance, or with what a graph fails of.
     """
     try:
-        return VERIFY[parts.kind](contents, parts, folder, manifest)
+        return VERIFY[plan.kind](run, plan, folder, manifest)
     except BundleError as error:
         failure = str(error).replace(f"{folder}/", "").partition(" If ids are out of its bounds")[0]
         raise ParityError(f"{failure.rstrip('.')}. Nothing was written.") from error

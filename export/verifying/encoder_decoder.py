@@ -19,21 +19,21 @@ from serving.pipelines.arrays import padded
 from serving.session import FRAMES, EncoderDecoder
 
 
-def verify_encoder_decoder(contents, parts, folder, manifest):
+def verify_encoder_decoder(run, plan, folder, manifest):
     """See `export.verifying.verify`."""
-    inputs = contents.inputs[: parity.EXAMPLES]
+    inputs = run.inputs[: parity.EXAMPLES]
     pipeline = PIPELINES[manifest.pipeline](folder, manifest)
     rows = [pipeline.encode(value) for value in inputs]
     source, sources, arrays = _sources(rows)
-    target = contents.tokenizers["target"]
+    target = run.tokenizers["target"]
     targets = [
-        target.encode(each["target"])[: contents.limits.target_length]
-        for each in contents.examples[: len(inputs)]
+        target.encode(each["target"])[: run.limits.target_length]
+        for each in run.examples[: len(inputs)]
     ]
     given = dict(arrays)
-    target_ids, target_lengths = pad([[contents.decoding.start_id, *each] for each in targets])
+    target_ids, target_lengths = pad([[run.decoding.start_id, *each] for each in targets])
     comparison = Comparison(len(inputs))
-    model = contents.model
+    model = run.model
     arrays["target_ids"] = target_ids
     scored = np.arange(target_ids.shape[1]) < target_lengths[:, np.newaxis]
     by_ids = None
@@ -47,10 +47,10 @@ def verify_encoder_decoder(contents, parts, folder, manifest):
     for name, actual in answers.items():
         comparison.compare_log_probs(name, actual[scored], expected[scored])
 
-    found = generated(in_keras(parts.saved_model["generate"]), given)
+    found = generated(in_keras(plan.saved_model["generate"]), given)
     keras_ids = found["generated_ids"]
-    margins = _margins(model, arrays, keras_ids, contents.decoding.start_id)
-    end_id = contents.decoding.end_id
+    margins = _margins(model, arrays, keras_ids, run.decoding.start_id)
+    end_id = run.decoding.end_id
 
     def texts_of(rows):
         return [_text(target, ids, end_id) for ids in rows]
@@ -69,7 +69,7 @@ def verify_encoder_decoder(contents, parts, folder, manifest):
     answers = [each.text for each in pipeline(inputs, num_beams=1)]
     comparison.compare_texts("onnx", answers, greedy.texts, inputs, is_tie)
     whole = range(len(inputs))
-    compare_searches(comparison, parts, pipeline, folder, by_ids, given, greedy, texts_of, whole)
+    compare_searches(comparison, plan, pipeline, folder, by_ids, given, greedy, texts_of, whole)
     return comparison.finish(), [
         {source: np.array(row), "target_ids": np.array([*each, end_id])}
         for row, each in zip(sources, targets, strict=True)

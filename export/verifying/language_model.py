@@ -17,19 +17,19 @@ from serving.session import LanguageModel
 NEW_TOKENS = 16  # generated behind each text, at most
 
 
-def verify_language_model(contents, parts, folder, manifest):
+def verify_language_model(run, plan, folder, manifest):
     """See `export.verifying.verify`.
 
     A text that fills the limit is shortened, so that something can follow.
     """
-    inputs = contents.inputs[:EXAMPLES]
+    inputs = run.inputs[:EXAMPLES]
     pipeline = PIPELINES[manifest.pipeline](folder, manifest)
     new_tokens = max(1, min(NEW_TOKENS, manifest.limits.target_length // 2))
     rows = [pipeline.encode(text, max_new_tokens=new_tokens, truncate=True) for text in inputs]
     token_ids, lengths = pad(rows)
     real = np.arange(token_ids.shape[1]) < lengths[:, np.newaxis]
     comparison = Comparison(len(inputs))
-    model = contents.model
+    model = run.model
 
     # What is read before the first of the steps: a prefix, or a token.
     first = int(lengths.min()) if reads_prefix(model) else 1
@@ -48,13 +48,13 @@ def verify_language_model(contents, parts, folder, manifest):
         comparison.compare_log_probs(name, actual[real], expected[real])
 
     given = {"token_ids": token_ids, "lengths": lengths}
-    found = generated(in_keras(parts.saved_model["generate"]), given)
+    found = generated(in_keras(plan.saved_model["generate"]), given)
     whole = {"token_ids": found["generated_ids"]}
     whole |= {"prefix_lengths": lengths} if reads_prefix(model) else {}
     best = _margins(logits_of(whole))
 
     def texts_of(generated_ids, new_tokens=None):
-        return _behind(generated_ids, rows, new_tokens, contents)
+        return _behind(generated_ids, rows, new_tokens, run)
 
     def is_tie(row, answer, score=None):
         return bool(best[row].min() < MARGIN)
@@ -68,10 +68,10 @@ def verify_language_model(contents, parts, folder, manifest):
         row for row, text in enumerate(inputs) if rows[row] == pipeline.encode(text, truncate=True)
     ]
     greedy = Found(inputs, texts_of(found["generated_ids"]), found["scores"], is_tie)
-    compare_searches(comparison, parts, pipeline, folder, by_ids, given, greedy, texts_of, whole)
+    compare_searches(comparison, plan, pipeline, folder, by_ids, given, greedy, texts_of, whole)
     compare_attention(
         comparison,
-        parts,
+        plan,
         folder,
         manifest,
         inputs,
@@ -103,9 +103,9 @@ def _margins(logits):
     return best[..., 1] - best[..., 0]
 
 
-def _behind(generated_ids, prompts, new_tokens, contents):
+def _behind(generated_ids, prompts, new_tokens, run):
     """The texts of what was generated behind the first of the prompts; None: all new tokens."""
-    [tokenizer], end_id = contents.tokenizers.values(), contents.decoding.end_id
+    [tokenizer], end_id = run.tokenizers.values(), run.decoding.end_id
     texts = []
     for row, prompt in zip(generated_ids.tolist(), prompts, strict=False):
         ids = row[len(prompt) :][:new_tokens]

@@ -29,7 +29,7 @@ class Comparison:
         self.way_out = ""
 
     def compare_log_probs(self, name, actual, expected):
-        """Hold log-probabilities, or logits, against Keras's."""
+        """Compare log-probabilities, or logits, with those of Keras."""
         if self._has_nan(expected):
             return
         within = expected > BANNED_LOGIT / 2
@@ -37,7 +37,7 @@ class Comparison:
         self._keep(f"{name}_log_prob_difference", difference, "log-probabilities")
 
     def compare_numbers(self, name, actual, expected):
-        """Hold other numbers against Keras's, beside the largest of them.
+        """Compare other numbers with those of Keras, as a share of the largest of them.
 
         The logits of what may not be are no numbers: they must be where Keras has them.
         """
@@ -51,7 +51,7 @@ class Comparison:
         self._keep(f"{name}_difference", difference, "numbers")
 
     def compare_texts(self, name, answers, expected, inputs, is_tie):
-        """Hold strings against Keras's; `is_tie` takes a row, and says whether it may differ."""
+        """Compare strings with those of Keras; `is_tie` says of a row whether it may differ."""
         different = [row for row, text in enumerate(expected) if text != answers[row]]
         tied = [row for row in different if is_tie(row, answers[row])]
         self.figures[f"{name}_ties"] = len(tied)

@@ -48,8 +48,8 @@ class Found:
             lambda place, text, score: self.is_tie(rows[place], text, score),
         )
 
-    def hold(self, comparison, name, texts, scores):
-        """Hold what was found elsewhere against it."""
+    def check_against(self, comparison, name, texts, scores):
+        """Compare what another backend found with it."""
         comparison.compare_texts(
             name,
             texts,
@@ -76,12 +76,12 @@ def in_keras(signature):
     return _of_arrays(tf.function(signature.function, autograph=False, reduce_retracing=True))
 
 
-def compare_searches(comparison, parts, pipeline, folder, by_ids, given, greedy, texts_of, whole):
-    """Hold all that generates against Keras.
+def compare_searches(comparison, plan, pipeline, folder, by_ids, given, greedy, texts_of, whole):
+    """Compare all that generates with Keras.
 
     Args:
         comparison: the `Comparison`.
-        parts: the model's `Parts`.
+        plan: the model's `ExportPlan`.
         pipeline: the bundle's, of `serving`.
         folder: the bundle.
         by_ids: the signatures of the SavedModel on token ids, or None.
@@ -90,18 +90,18 @@ def compare_searches(comparison, parts, pipeline, folder, by_ids, given, greedy,
         texts_of: (N, T) generated ids -> list of N texts.
         whole: the rows whose inputs the pipeline, and the signature on strings, read as they are.
     """
-    default = by_default(parts.saved_model)
+    default = by_default(plan.saved_model)
     found = {GREEDY: greedy}
     if default != GREEDY:
-        found[default] = _by_beams(parts.saved_model[default], given, greedy.inputs, texts_of)
+        found[default] = _by_beams(plan.saved_model[default], given, greedy.inputs, texts_of)
         own = found[default].of(whole)
         answers = pipeline(own.inputs)
         scores = np.array([each.score for each in answers])
-        own.hold(comparison, "onnx_beam", [each.text for each in answers], scores)
-    for name, key, function in _roads(folder, pipeline.manifest, by_ids, default):
+        own.check_against(comparison, "onnx_beam", [each.text for each in answers], scores)
+    for name, key, function in _other_backends(folder, pipeline.manifest, by_ids, default):
         answers = generated(function, _first(len(found[key].inputs), given))
         texts = texts_of(answers["generated_ids"])
-        found[key].hold(comparison, name, texts, answers["scores"])
+        found[key].check_against(comparison, name, texts, answers["scores"])
     own = found[default].of(whole)
     compare_on_strings(
         comparison,
@@ -128,7 +128,7 @@ def _by_beams(signature, given, inputs, texts_of):
     )
 
 
-def _roads(folder, manifest, by_ids, default):
+def _other_backends(folder, manifest, by_ids, default):
     """Yield what else generates from ids: its name, whose search it is, a function of arrays."""
     if by_ids is not None:
         yield "saved_model", GREEDY, _of_arrays(by_ids[GREEDY])

@@ -12,17 +12,17 @@ from serving.opening import Runtime
 from serving.pipelines import PIPELINES
 
 
-def verify_single_pass(contents, parts, folder, manifest):
+def verify_single_pass(run, plan, folder, manifest):
     """See `export.verifying.verify`."""
     runs = []
     runtime = Runtime(observe=lambda role, inputs, outputs: runs.append((inputs, outputs)))
     pipeline = PIPELINES[manifest.pipeline](folder, manifest, runtime)
-    inputs = contents.inputs[:EXAMPLES]
+    inputs = run.inputs[:EXAMPLES]
     record = record_of(manifest.pipeline)
     found = pipeline(inputs, **record.expected_by)
     comparison = Comparison(len(inputs))
     saved_model = _saved_model(folder, manifest)
-    function = in_keras(parts.graphs["model"])
+    function = in_keras(plan.graphs["model"])
     for feed, outputs in runs:
         expected = function(**feed)
         answers = {"onnx": outputs}
@@ -33,7 +33,7 @@ def verify_single_pass(contents, parts, folder, manifest):
                 comparison.compare_numbers(
                     name, np.asarray(given[output]), np.asarray(expected[output])
                 )
-    compare_attention(comparison, parts, folder, manifest, inputs)
+    compare_attention(comparison, plan, folder, manifest, inputs)
     fields = getattr(pipeline, "fields", ())
     compare_on_strings(
         comparison,

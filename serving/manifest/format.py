@@ -35,7 +35,7 @@ class TensorSpec:
 
 
 @dataclass(frozen=True)
-class Signature:
+class SignatureSpec:
     """What a SavedModel's signature takes and gives."""
 
     inputs: tuple[TensorSpec, ...]
@@ -43,7 +43,7 @@ class Signature:
 
 
 @dataclass(frozen=True)
-class Graph:
+class GraphFile:
     """An ONNX file, with what it takes and gives, and the files of weights that it reads."""
 
     file: str
@@ -104,11 +104,11 @@ class Precision:
     """The graphs in another precision than float32, and what was measured of them.
 
     Attributes:
-        graphs: role -> `Graph`.
+        graphs: role -> `GraphFile`.
         figures: size, speed and score beside float32's.
     """
 
-    graphs: dict[str, Graph]
+    graphs: dict[str, GraphFile]
     figures: dict
 
 
@@ -128,9 +128,9 @@ class Manifest:
         pipeline: the class of `serving.pipelines` that runs this bundle.
         created: ISO 8601 time of the export.
         versions: library -> version that exported it.
-        tokenizers, graphs: role -> file of a tokenizer, role -> `Graph`.
+        tokenizers, graphs: role -> file of a tokenizer, role -> `GraphFile`.
         state: what the decoder passes from step to step.
-        saved_models: folder -> signature name -> `Signature`.
+        saved_models: folder -> signature name -> `SignatureSpec`.
         settings: what the pipeline asks beside the rest, such as labels, in its own words.
         precisions: name -> `Precision`, of those beside float32.
         examples: a few inputs, as the pipeline takes them.
@@ -151,9 +151,9 @@ class Manifest:
     text_prefix: TextPrefix | None
     limits: Limits
     decoding: DecodingDefaults
-    graphs: dict[str, Graph]
+    graphs: dict[str, GraphFile]
     state: tuple[StateEntry, ...]
-    saved_models: dict[str, dict[str, Signature]]
+    saved_models: dict[str, dict[str, SignatureSpec]]
     examples: tuple
     scores: dict
     parity: dict

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import serving
-from export.families import parts_of
+from export.families import plan_export
 from seqkeras import models
 from seqkeras.data.trees import Tree, tree_arrays
 from seqkeras.decoding import best_spans
@@ -48,7 +48,7 @@ def exported(tmp_path_factory):
 
     def export(model):
         folder = tmp_path_factory.mktemp("bundle")
-        return folder, export_graphs(folder, parts_of(model))
+        return folder, export_graphs(folder, plan_export(model))
 
     return export
 

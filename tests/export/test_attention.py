@@ -6,7 +6,7 @@ import onnxruntime
 import pytest
 import tensorflow as tf
 
-from export.families import parts_of
+from export.families import plan_export
 from export.graph import Graph
 from export.onnx_graphs import convert
 from seqkeras import composites
@@ -160,7 +160,7 @@ def optimized(graph, path):
 def test_onnx_runtime_fuses_what_stands_around_attention(tmp_path):
     bert = Bert(31, D, 2, N, 13)
     bert.build()
-    signature = parts_of(bert).graphs["model"]
+    signature = plan_export(bert).graphs["model"]
     graph = convert(signature.function, signature.inputs, signature.outputs, "bert")
     counts = optimized(graph, tmp_path / "optimized.onnx").node_counts()
     # Per block: attention; its output, and two products; two sums with what they normalise.

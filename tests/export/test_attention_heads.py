@@ -9,7 +9,7 @@ import pytest
 from keras import layers
 
 import serving
-from export.bundle import Options, export
+from export.bundle import ExportOptions, export
 from seqkeras.attention import AdditiveScore, Attention, StructuredSelfAttention
 from seqkeras.runs import save_run
 from seqkeras.tokenizers.learn import learn_word_piece
@@ -22,7 +22,7 @@ from tests.export.test_every_pipeline import (
     generate,
 )
 
-OPTIONS = Options(attention_heads=True, saved_models=False)
+OPTIONS = ExportOptions(attention_heads=True, saved_models=False)
 
 
 @pytest.fixture

@@ -9,7 +9,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from export import bundle, contents
+import export.run
+from export import bundle
 from export.__main__ import main
 from export.replacing import written_aside
 from seqkeras.runs import RunError
@@ -131,7 +132,7 @@ def test_json_that_is_a_thousand_deep_is_refused(name, run, tmp_path, capsys):
 
 def test_a_run_that_is_replaced_while_it_is_read_is_refused(run, tmp_path, monkeypatch):
     shutil.copytree(run, tmp_path / "run")
-    load = contents._load_model
+    load = export.run._load_model
 
     def load_slowly(*arguments):
         record = tmp_path / "run" / "run.json"
@@ -139,9 +140,9 @@ def test_a_run_that_is_replaced_while_it_is_read_is_refused(run, tmp_path, monke
         (tmp_path / "new.json").replace(record)
         return load(*arguments)
 
-    monkeypatch.setattr(contents, "_load_model", load_slowly)
+    monkeypatch.setattr(export.run, "_load_model", load_slowly)
     with pytest.raises(RunError, match="run: was replaced while it was read; export it when tra"):
-        contents.read_contents(tmp_path / "run")
+        export.run.read_run(tmp_path / "run")
 
 
 def test_an_interrupt_at_the_last_moment_says_that_the_bundle_is_made(

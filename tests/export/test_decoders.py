@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from export.families import parts_of
+from export.families import plan_export
 from export.families.decoders import encoder_decoder_graphs, language_model_graphs
 from export.onnx_graphs import convert
 from seqkeras.models import GPT, RNNLanguageModel, Transformer
@@ -188,6 +188,6 @@ def test_a_model_of_any_order_is_read_from_left_to_right():
     for place in range(S):
         outputs, state = advance(graph, state, token_ids[:, None, place : place + 1], own)
         close(outputs["logits"][:, 0], expected[:, place], rtol=1e-4, atol=1e-5)
-    signature = parts_of(model, max_length=11).saved_model["serving_default"]
+    signature = plan_export(model, max_length=11).saved_model["serving_default"]
     found = signature.function(token_ids=ops.convert_to_tensor(token_ids))["log_probs"]
     close(found, numbers(ops.log_softmax(expected)), rtol=1e-4, atol=1e-5)

@@ -10,7 +10,7 @@ import pytest
 
 import serving
 from export import bundle
-from export.bundle import ExportError, Options, export
+from export.bundle import ExportError, ExportOptions, export
 from export.measuring import PrecisionError
 from export.tolerances import UNLIMITED
 from seqkeras.models import (
@@ -250,7 +250,7 @@ def test_a_run_becomes_a_bundle_that_answers(make, tmp_path, monkeypatch, capsys
 @pytest.mark.long
 def test_another_precision_of_a_number_is_measured_by_its_size(tmp_path):
     regress(tmp_path / "run")
-    options = Options(precisions=("int8",), tolerances=UNLIMITED, saved_models=False)
+    options = ExportOptions(precisions=("int8",), tolerances=UNLIMITED, saved_models=False)
     manifest = export(tmp_path / "run", tmp_path / "bundle", options=options)
     figures = manifest.precisions["int8"].figures
     assert "agreement" not in figures  # a single number is always its own best
@@ -277,7 +277,7 @@ def test_another_precision_of_a_number_is_measured_by_its_size(tmp_path):
 )
 def test_another_precision_answers_too(make, scored, tmp_path):
     inputs = make(tmp_path / "run")
-    options = Options(precisions=("int8",), tolerances=UNLIMITED, saved_models=False)
+    options = ExportOptions(precisions=("int8",), tolerances=UNLIMITED, saved_models=False)
     manifest = export(tmp_path / "run", tmp_path / "bundle", options=options)
     figures = manifest.precisions["int8"].figures
     assert figures["bytes"] < figures["float32_bytes"]
@@ -305,7 +305,7 @@ def translate_to_nothing_known(folder):
 def test_a_precision_of_which_no_score_tells_is_refused_or_marked(tmp_path, broken):
     translate_to_nothing_known(tmp_path / "run")
     folder = tmp_path / "bundle"
-    options = Options(precisions=("int8",), saved_models=False)
+    options = ExportOptions(precisions=("int8",), saved_models=False)
     off = r"^int8: its (agreement|log-probabilities) .*, by --.*\)\. Leave it out, or allow more\.$"
     with pytest.raises(PrecisionError, match=off):
         export(tmp_path / "run", folder, options=options)
@@ -347,5 +347,5 @@ def test_a_target_that_is_no_label_is_refused_before_anything_is_made(tmp_path):
 def test_a_pipeline_that_generates_nothing_refuses_to_generate_in_a_graph(tmp_path):
     classify(tmp_path / "run")
     with pytest.raises(ExportError, match="^Classify generates nothing; leave out --generate-in"):
-        export(tmp_path / "run", tmp_path / "bundle", options=Options(generate_in_graph=True))
+        export(tmp_path / "run", tmp_path / "bundle", options=ExportOptions(generate_in_graph=True))
     assert [path.name for path in tmp_path.iterdir()] == ["run"]

@@ -8,14 +8,14 @@ import pytest
 from keras import layers, ops
 
 import serving
-from export.bundle import ExportError, Options, export
+from export.bundle import ExportError, ExportOptions, export
 from export.tensorflow_serving.batching import tell_lengths
 from seqkeras.models import RNNSeq2Seq
 from seqkeras.recurrent import LSTM, Bidirectional
 from seqkeras.runs import save_run
 from seqkeras.tokenizers import CharacterTable
 from serving.__main__ import main as command_line
-from serving.manifest import Signature, TensorSpec
+from serving.manifest import SignatureSpec, TensorSpec
 from tests.arrays import floats, numbers
 
 LABELS, TAGS, FEATURES = ["low", "middle", "high"], ["O", "B-X", "I-X"], 5
@@ -139,8 +139,8 @@ def test_a_server_batches_no_frames_whose_number_a_model_is_not_told():
     frames = TensorSpec("frames", "float32", ("batch", "length", 5))
     lengths = TensorSpec("lengths", "int64", ("batch",))
     image = TensorSpec("frames", "float32", ("batch", 7, 5, 3))
-    assert not tell_lengths([Signature((frames,), ())])
-    assert tell_lengths([Signature((frames, lengths), ()), Signature((image,), ())])
+    assert not tell_lengths([SignatureSpec((frames,), ())])
+    assert tell_lengths([SignatureSpec((frames, lengths), ()), SignatureSpec((image,), ())])
 
 
 @pytest.mark.long
@@ -170,7 +170,7 @@ def test_a_text_is_written_of_frames(tmp_path):
     decoding = {"num_beams": 2}
     tokenizers = {"target": table}
     save_run(tmp_path / "run", model, "Translate", examples, LIMITS, tokenizers, decoding=decoding)
-    options = Options(generate_in_graph=True)
+    options = ExportOptions(generate_in_graph=True)
     manifest = export(tmp_path / "run", tmp_path / "bundle", options=options)
     assert {"onnx_generate_difference", "saved_model_beam_difference"} <= set(manifest.parity)
     translate = serving.load(tmp_path / "bundle")

@@ -10,7 +10,7 @@ import pytest
 
 import serving
 from export import bundle
-from export.bundle import Options, export
+from export.bundle import ExportOptions, export
 from export.generation import one_graph
 from export.tolerances import Tolerances
 from export.verifying import ParityError
@@ -45,7 +45,7 @@ def test_one_graph_generates_what_serving_answers_and_its_weights_lie_once(
     make, precisions, tmp_path
 ):
     inputs = run_of(make, tmp_path / "run")
-    options = Options(
+    options = ExportOptions(
         precisions,
         Tolerances(1.0, 0.0, 10.0),  # random weights: nothing is lost
         portable=not precisions,
@@ -109,5 +109,5 @@ def test_answers_on_strings_and_of_one_graph_are_those_of_the_defaults(tmp_path,
     monkeypatch.setattr(one_graph, "encoder_decoder", greedy_graph)
     differ = "onnx_generate (answers|numbers differ) .* saved_model_text (answers|numbers differ) "
     with pytest.raises(ParityError, match=differ):
-        export(tmp_path / "run", tmp_path / "bundle", options=Options(generate_in_graph=True))
+        export(tmp_path / "run", tmp_path / "bundle", options=ExportOptions(generate_in_graph=True))
     assert [each.name for each in tmp_path.iterdir()] == ["run"]

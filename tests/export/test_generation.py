@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from onnxruntime.capi.onnxruntime_pybind11_state import InvalidArgument
 
-from export.families import parts_of
+from export.families import plan_export
 from export.generation import one_graph
 from export.onnx_graphs import convert
 from seqkeras.decoding import beam, greedy
@@ -39,7 +39,7 @@ def exported(name):
     model.build(None if name in ENCODER_DECODERS else {"token_ids": (None, None)})
     randomize(model)
     model.set_weights([3 * weight for weight in model.get_weights()])  # fewer repetitions
-    signatures = parts_of(model, max_length=LONGEST).graphs
+    signatures = plan_export(model, max_length=LONGEST).graphs
     return (
         model,
         signatures,

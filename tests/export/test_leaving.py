@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
-from export.families import parts_of
+from export.families import plan_export
 from export.generation import leaving
 from export.generation.default_search import search_of
 from seqkeras.decoding import StateEntry, decode
@@ -86,7 +86,7 @@ def test_a_cache_has_room_for_an_answer_and_no_more(signature, monkeypatch):
         return state
 
     monkeypatch.setattr(model, "encode", seen)
-    parts = parts_of(model, max_length=5, decoding=DecodingDefaults(2))
+    parts = plan_export(model, max_length=5, decoding=DecodingDefaults(2))
     parts.saved_model[signature].function(
         token_ids=tf.constant([[5, 7, 6]], tf.int64), lengths=tf.constant([3], tf.int64)
     )

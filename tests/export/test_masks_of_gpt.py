@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import serving
-from export.bundle import Options, export
+from export.bundle import ExportOptions, export
 from seqkeras.models import GPT
 from seqkeras.runs import save_run
 from seqkeras.tokenizers.learn import learn_byte_pairs
@@ -80,7 +80,7 @@ def test_all_that_a_bundle_holds_is_held_against_keras(mask, window, num_beams, 
         {"text": TOKENIZER},
         decoding={"start_id": 0, "end_id": END, "num_beams": num_beams},
     )
-    manifest = export(tmp_path / "run", tmp_path / "bundle", options=Options(attention_heads=True))
+    manifest = export(tmp_path / "run", tmp_path / "bundle", options=ExportOptions(attention_heads=True))
     names = ["onnx_log_prob", "saved_model_log_prob", "saved_model", "onnx_attention"]
     for name in [*names, *["saved_model_beam", "onnx_beam"] * (num_beams > 1)]:
         assert manifest.parity[f"{name}_difference"] <= 1e-4
@@ -98,4 +98,4 @@ def test_one_graph_does_not_generate_behind_a_prefix(tmp_path):
     save_run(tmp_path / "run", model, "Generate", examples, limits, tokenizers, decoding=decoding)
     message = "a GPT with mask 'prefix' reads each whole; leave out --generate-in-graph"
     with pytest.raises(ValueError, match=message):
-        export(tmp_path / "run", tmp_path / "bundle", options=Options(generate_in_graph=True))
+        export(tmp_path / "run", tmp_path / "bundle", options=ExportOptions(generate_in_graph=True))

@@ -11,7 +11,7 @@ import pytest
 from export.model_card import about_operators, command
 from export.onnx_files import save
 from serving.lines import from_json
-from serving.manifest import MANIFEST, Graph, Precision
+from serving.manifest import MANIFEST, GraphFile, Precision
 from tests.export.written import graph
 
 
@@ -48,7 +48,7 @@ def test_whose_operators_there_are_is_said_of_each_precision(tmp_path):
         made = graph([(operator, ["x"], ["y"], {})], {"x": ["length"]}, {"y": ["length"]}, {})
         made.declare_domains()
         save({name: made}, tmp_path)
-    own, standard = ({"model": Graph(f"{name}.onnx", (), ())} for name in ("own", "standard"))
+    own, standard = ({"model": GraphFile(f"{name}.onnx", (), ())} for name in ("own", "standard"))
     mixed = SimpleNamespace(graphs=standard, precisions={"int8": Precision(own, {})})
     said = about_operators(tmp_path, mixed)
     assert "The graphs in float32 have standard ONNX operators only." in said

@@ -11,7 +11,7 @@ from keras import layers, ops
 
 import serving
 from export.__main__ import main
-from export.families import parts_of
+from export.families import plan_export
 from seqkeras.recurrent import LSTM, Bidirectional
 from seqkeras.runs import save_run
 from seqkeras.tokenizers.learn import learn_word_piece
@@ -278,7 +278,7 @@ def test_what_is_said_to_save_run_stands_before_what_is_guessed(tmp_path, capsys
 
 
 def test_the_only_input_of_a_model_may_have_any_name():
-    [signature] = parts_of(functional("words"), pipeline="Classify").graphs.values()
+    [signature] = plan_export(functional("words"), pipeline="Classify").graphs.values()
     assert signature.inputs == [TensorSpec("token_ids", "int64", ("batch", "length"))]
 
 
@@ -304,7 +304,7 @@ def positions():
 
 
 def test_a_padding_mask_is_fed_as_booleans():
-    [signature] = parts_of(positions(), pipeline="Classify").graphs.values()
+    [signature] = plan_export(positions(), pipeline="Classify").graphs.values()
     assert [(spec.name, spec.dtype) for spec in signature.inputs] == [
         ("token_ids", "int64"),
         ("padding_mask", "bool"),
@@ -313,7 +313,7 @@ def test_a_padding_mask_is_fed_as_booleans():
 
 def test_a_dictionary_of_one_tensor_is_what_the_model_is_called_with():
     specs = [TensorSpec("token_ids", "int64", ("batch", "length"))]
-    [signature] = parts_of(classifier(), inputs=specs).graphs.values()
+    [signature] = plan_export(classifier(), inputs=specs).graphs.values()
     assert signature.function(token_ids=IDS)["output"].shape == (2, 3)
 
 
@@ -338,13 +338,13 @@ def test_a_dictionary_of_one_tensor_is_what_the_model_is_called_with():
 def test_inputs_that_a_model_can_not_have_are_refused(inputs, message):
     model = of_x() if "different" in message else classifier()
     with pytest.raises(ValueError, match=message):
-        parts_of(model, inputs=inputs)
+        plan_export(model, inputs=inputs)
 
 
 def test_inputs_whose_open_axes_must_be_alike_share_them():
     a, mask = keras.Input((None, 6), name="a"), keras.Input((None, None), name="mask")
     model = keras.Model([a, mask], layers.MultiHeadAttention(2, 3)(a, a, attention_mask=mask))
-    shapes = [spec.shape for spec in parts_of(model).graphs["model"].inputs]
+    shapes = [spec.shape for spec in plan_export(model).graphs["model"].inputs]
     assert shapes == [("batch", "length", 6), ("batch", "length", "length")]
 
 
@@ -352,8 +352,8 @@ def test_axes_that_nothing_makes_fit_must_be_named():
     a, b, c = (keras.Input((None, 6), name=name) for name in "abc")
     model = keras.Model([a, b, c], ops.concatenate([a, b], axis=1) + c)  # T + S = U
     with pytest.raises(ValueError, match="axes that are alike by one name: `inputs` of save_run"):
-        parts_of(model)
+        plan_export(model)
 
 
 def test_an_input_that_nobody_named_has_a_name():
-    assert [each.name for each in parts_of(sequential()).graphs["model"].inputs] == ["input"]
+    assert [each.name for each in plan_export(sequential()).graphs["model"].inputs] == ["input"]

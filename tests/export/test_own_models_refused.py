@@ -10,7 +10,7 @@ from keras import layers, ops
 
 import serving
 from export.__main__ import main
-from export.bundle import Options, export
+from export.bundle import ExportOptions, export
 from export.tolerances import UNLIMITED
 from seqkeras.runs import save_run
 from tests.export.test_every_pipeline import TEXTS
@@ -85,7 +85,7 @@ def test_a_sigmoid_at_the_end_comes_off_by_the_line_that_the_refusal_says(tmp_pa
     before = [float(model(np.array([TOKENIZER.analyze(text).token_ids]))[0, 0]) for text in TEXTS]
     exec(line, {"model": model, "keras": keras})
     model.save(tmp_path / "run/model.keras")
-    options = Options(precisions=("int8-embedding",), tolerances=UNLIMITED)
+    options = ExportOptions(precisions=("int8-embedding",), tolerances=UNLIMITED)
     manifest = export(tmp_path / "run", tmp_path / "bundle", options=options)
     assert manifest.parity["saved_model_text_refused"] == 0
     answers = serving.load(tmp_path / "bundle")(TEXTS)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from onnx.reference import ReferenceEvaluator
 
-from export.families import parts_of
+from export.families import plan_export
 from export.onnx_graphs import convert
 from seqkeras.models import GPT, Bert, ClassificationHead, RNNSeq2Seq, Transformer, WithHeads
 from tests.arrays import close, numbers, randomize
@@ -17,7 +17,7 @@ def exported(model, inputs_shape=None):
     model.build(inputs_shape)
     randomize(model)
     graphs = {}
-    for role, each in parts_of(model, max_length=5).graphs.items():
+    for role, each in plan_export(model, max_length=5).graphs.items():
         graph = convert(each.function, each.inputs, each.outputs, role, portable=True)
         assert {node.domain for node in graph.nodes} == {""}
         assert [opset.domain for opset in graph.model.opset_import] == [""]

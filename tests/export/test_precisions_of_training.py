@@ -7,9 +7,9 @@ import pytest
 from keras import layers
 
 from export.__main__ import main
-from export.bundle import Options, export
-from export.contents import read_contents
+from export.bundle import ExportOptions, export
 from export.policies import in_float32
+from export.run import read_run
 from seqkeras.models import RNNSeq2Seq
 from seqkeras.runs import save_run
 from tests.arrays import randomize
@@ -103,7 +103,10 @@ def test_a_model_of_another_precision_leaves_in_float32(make, policy, names, tmp
     trained = keras.models.load_model(tmp_path / "run/model.keras")
     said = []  # while the policy is what a user's module may have set
     export(
-        tmp_path / "run", tmp_path / "bundle", say=said.append, options=Options(saved_models=False)
+        tmp_path / "run",
+        tmp_path / "bundle",
+        say=said.append,
+        options=ExportOptions(saved_models=False),
     )
     assert keras.config.dtype_policy().name == policy
     assert said[0] == f"the model was trained in {names}; it leaves in float32"
@@ -112,7 +115,7 @@ def test_a_model_of_another_precision_leaves_in_float32(make, policy, names, tmp
         types = {each.type.tensor_type.elem_type for each in [*graph.input, *graph.value_info]}
         assert not types & {*OTHERS}
         assert not {each.data_type for each in graph.initializer} & {*OTHERS}
-    model = read_contents(tmp_path / "run").model
+    model = read_run(tmp_path / "run").model
     for weight, other in zip(model.weights, trained.weights, strict=True):
         assert weight.dtype == ("float32" if "float" in other.dtype else other.dtype)
         np.testing.assert_array_equal(weight.numpy(), other.numpy().astype(weight.dtype))
@@ -134,6 +137,9 @@ def test_a_model_in_float32_is_read_from_where_it_lies(tmp_path):
         assert (path, others) == (tmp_path / "run/model.keras", set())
     said = []
     export(
-        tmp_path / "run", tmp_path / "bundle", say=said.append, options=Options(saved_models=False)
+        tmp_path / "run",
+        tmp_path / "bundle",
+        say=said.append,
+        options=ExportOptions(saved_models=False),
     )
     assert not any("trained in" in line for line in said)

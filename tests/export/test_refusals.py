@@ -12,7 +12,7 @@ import tensorflow as tf
 from keras import layers
 
 import serving
-from export.bundle import Options, export
+from export.bundle import ExportOptions, export
 from seqkeras.models import GPT, Bert
 from seqkeras.runs import RunError, save_run
 from tests.arrays import randomize
@@ -222,5 +222,5 @@ def test_a_quantized_model_passes_as_it_passes_export(tmp_path):
     model.quantize("int8")
     given = [{"input": text} for text in TEXTS], {"source_length": 24}, {"text": TOKENIZER}
     save_run(tmp_path / "run", model, "Classify", *given, settings={"labels": LABELS})
-    export(tmp_path / "run", tmp_path / "bundle", options=Options(saved_models=False))
+    export(tmp_path / "run", tmp_path / "bundle", options=ExportOptions(saved_models=False))
     assert set(serving.load(tmp_path / "bundle")(TEXTS[0]).scores) == set(LABELS)

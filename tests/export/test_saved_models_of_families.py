@@ -13,7 +13,7 @@ import tensorflow as tf
 from keras import ops
 
 from export import saved_model
-from export.families import parts_of
+from export.families import plan_export
 from export.tensorflow_serving.batching import may_be_batched
 from export.tensorflow_serving.inputs import Inputs
 from seqkeras.recurrent import GRU
@@ -112,7 +112,7 @@ def saved(name):
     """A model with random weights, an input, its parts, and the folder of its SavedModel."""
     model, inputs = ALL[name]()
     randomize(model)
-    parts = parts_of(model, CALLED_WITH.get(name), max_length=LENGTH, decoding=GREEDY)
+    parts = plan_export(model, CALLED_WITH.get(name), max_length=LENGTH, decoding=GREEDY)
     folder = Path(FOLDER.name) / name.replace(", ", "_").replace(" ", "_")
     saved_model.write(model, parts.saved_model, folder)
     return model, inputs, parts, folder
@@ -241,7 +241,7 @@ def test_a_prompt_that_leaves_no_room_is_refused(name):
 def test_beams_find_what_is_at_least_as_probable(name, tmp_path):
     model, inputs, parts, _ = saved(name)
     beams = DecodingDefaults(num_beams=4, length_penalty=0.7, start_id=2, end_id=3)
-    signatures_on_ids = parts_of(model, max_length=LENGTH, decoding=beams).saved_model
+    signatures_on_ids = plan_export(model, max_length=LENGTH, decoding=beams).saved_model
     assert "generate_beam" not in parts.saved_model  # with one beam
     saved_model.write(model, {"generate_beam": signatures_on_ids["generate_beam"]}, tmp_path)
     require_core(tmp_path)

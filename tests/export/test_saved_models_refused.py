@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 
 from export import saved_model
-from export.families import parts_of
+from export.families import plan_export
 from serving.manifest import DecodingDefaults, TensorSpec
 from tests.conftest import others_long
 from tests.export.test_saved_models_of_families import ALL, CALLED_WITH, LENGTH, every
@@ -24,7 +24,7 @@ TARGET = {"target_ids": np.array([[2, 5, 7], [2, 9, 4]])}
 def made(name):
     """The signatures of a model by name, and what they take."""
     model, inputs = ALL[name]()
-    parts = parts_of(model, CALLED_WITH.get(name), max_length=LENGTH, decoding=BEAMS)
+    parts = plan_export(model, CALLED_WITH.get(name), max_length=LENGTH, decoding=BEAMS)
     return parts.saved_model, inputs | TARGET
 
 
@@ -86,7 +86,7 @@ def plain(tmp_path_factory):
         TensorSpec("lengths", "int32", ("batch",)),
     ]
     folder = tmp_path_factory.mktemp("plain")
-    saved_model.write(model, parts_of(model, inputs).saved_model, folder)
+    saved_model.write(model, plan_export(model, inputs).saved_model, folder)
     return tf.saved_model.load(str(folder)).signatures["serving_default"]
 
 
@@ -109,6 +109,6 @@ def test_ids_and_lengths_of_a_plain_model_are_known_by_name(plain, token_ids, le
 @pytest.mark.parametrize("token_ids", [[[5, -1]], np.ones((1, 0))])
 def test_a_plain_model_of_ids_alone_refuses_what_is_none(token_ids):
     model = keras.Sequential([keras.Input((None,), name="token_ids"), keras.layers.Embedding(7, 3)])
-    signature = parts_of(model, pipeline="Tag").saved_model["serving_default"]
+    signature = plan_export(model, pipeline="Tag").saved_model["serving_default"]
     given = {"token_ids": tf.constant(token_ids, "int64")}
     refused(signature.function, given, "token_ids: (each must be from 0 on|must have a column)")

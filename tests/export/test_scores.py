@@ -100,9 +100,9 @@ def score(pipeline, settings, answers, targets, monkeypatch):
         return answer
 
     monkeypatch.setattr(scores, "PIPELINES", {pipeline: made})
-    contents = SimpleNamespace(inputs=[each["input"] for each in examples], examples=examples)
+    run = SimpleNamespace(inputs=[each["input"] for each in examples], examples=examples)
     manifest = SimpleNamespace(pipeline=pipeline, settings=settings)
-    return scores_of(contents, "folder", manifest)
+    return scores_of(run, "folder", manifest)
 
 
 @pytest.mark.parametrize(("pipeline", "settings", "answers", "targets", "expected"), CASES)
@@ -122,10 +122,10 @@ def test_texts_none_of_which_is_exact_are_scored_by_the_n_grams_of_their_charact
 
 
 def test_there_is_no_score_without_targets_nor_of_vectors():
-    contents = SimpleNamespace(inputs=["a"], examples=[{"input": "a"}])
-    assert scores_of(contents, None, SimpleNamespace(pipeline="Choose", settings={})) is None
-    contents = SimpleNamespace(inputs=["a"], examples=[{"input": "a", "target": 1}])
-    assert scores_of(contents, None, SimpleNamespace(pipeline="Embed", settings={})) is None
+    run = SimpleNamespace(inputs=["a"], examples=[{"input": "a"}])
+    assert scores_of(run, None, SimpleNamespace(pipeline="Choose", settings={})) is None
+    run = SimpleNamespace(inputs=["a"], examples=[{"input": "a", "target": 1}])
+    assert scores_of(run, None, SimpleNamespace(pipeline="Embed", settings={})) is None
 
 
 def test_a_forecast_s_target_has_its_shape(monkeypatch):

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from keras import layers, ops
 
-from export.families import parts_of
+from export.families import plan_export
 from export.families.calling import build
 from export.families.shapes import infer_outputs
 from serving.manifest import TensorSpec
@@ -43,7 +43,7 @@ def test_a_subclass_is_built_by_a_call_that_is_long_enough():
     model, inputs = Windows(), [TensorSpec("token_ids", "int64", ("batch", "length"))]
     build(model, inputs)
     assert np.shape(model.convolution.kernel) == (7, 3, 5)
-    outputs = parts_of(model, inputs).graphs["model"].outputs
+    outputs = plan_export(model, inputs).graphs["model"].outputs
     assert outputs == [TensorSpec("output", "float32", ("batch", 5))]
 
 
@@ -74,4 +74,4 @@ def test_a_model_that_takes_no_long_sequence_is_called_with_short_ones():
 def test_what_no_length_helps_is_refused_with_what_the_shortest_gave():
     model = keras.Sequential([keras.Input((None, 3), name="x"), layers.Conv1D(5, 600)])
     with pytest.raises(ValueError, match="subtracting 600 from 3.*; name its inputs"):
-        parts_of(model)
+        plan_export(model)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from keras import layers
 
-from export.families import parts_of
+from export.families import plan_export
 from export.onnx_graphs import convert
 from seqkeras import models
 from seqkeras.attention import Attention, ScaledDotScore
@@ -47,7 +47,7 @@ def agree(graphs, signatures, inputs):
 
 
 def exported(model, inputs=None):
-    signatures = parts_of(model, inputs).graphs
+    signatures = plan_export(model, inputs).graphs
     graphs = {
         role: convert(each.function, each.inputs, each.outputs, role)
         for role, each in signatures.items()
@@ -100,7 +100,7 @@ def test_a_users_model_of_our_layers_leaves_too():
     token_ids = np.random.default_rng(0).integers(0, 23, (3, 37))
     model(token_ids)
     with pytest.raises(ValueError, match="not known what a Own is called with; name them, as"):
-        parts_of(model)
+        plan_export(model)
     graphs, signatures = exported(model, [TensorSpec("token_ids", "int64", ("batch", "length"))])
     counts = graphs["model"].node_counts()
     assert (counts["LSTM"], counts["Scan"]) == (1, 1)

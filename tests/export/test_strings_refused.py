@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from export.__main__ import main
-from export.bundle import Options, export
+from export.bundle import ExportOptions, export
 from export.signatures import Signature
 from export.tensorflow_serving.notes import _exceptions
 from export.text_graphs.signatures import text_signatures
@@ -166,7 +166,9 @@ def test_a_tokenizer_that_no_graph_can_be_leaves_out_strings(tmp_path):
     assert '"single_word":false' in content
     file.write_text(content.replace('"single_word":false', '"single_word":true'), "utf-8")
     lines = []
-    manifest = export(tmp_path / "run", tmp_path / "bundle", say=lines.append, options=Options())
+    manifest = export(
+        tmp_path / "run", tmp_path / "bundle", say=lines.append, options=ExportOptions()
+    )
     assert set(manifest.saved_models) == {"saved_model/1"}
     reason = "no added token may be a single_word"
     assert f"no SavedModel on strings: WordPiece in a graph: {reason}." in lines
@@ -187,6 +189,6 @@ def test_tags_of_roberta_are_those_of_serving(tmp_path):
         {"text": tokenizer},
         settings={"output": "tags", "labels": ["O", "B-X", "I-X"]},
     )
-    parity = export(tmp_path / "run", tmp_path / "bundle", options=Options()).parity
+    parity = export(tmp_path / "run", tmp_path / "bundle", options=ExportOptions()).parity
     assert parity["saved_model_text_refused"] == 0
     assert parity["saved_model_text_difference"] < 1e-4

@@ -3,7 +3,7 @@
 import pytest
 import tensorflow as tf
 
-from export.families import parts_of
+from export.families import plan_export
 from export.signatures import Signature
 from export.text_graphs.signatures import text_signatures
 from seqkeras.models import RNNLanguageModel
@@ -21,7 +21,7 @@ def test_characters_are_generated_one_by_one():
     model.build(None)
     randomize(model)
     defaults = DecodingDefaults()
-    by_ids = parts_of(model, max_length=40, decoding=defaults, pipeline="Generate").saved_model
+    by_ids = plan_export(model, max_length=40, decoding=defaults, pipeline="Generate").saved_model
     limits = Limits(source_length=30, target_length=40)
     by_text = text_signatures("Generate", by_ids, {"text": table}, limits, defaults)
     token_ids, lengths = pad([table.encode(text) for text in TEXTS])

@@ -12,7 +12,7 @@ import pytest
 import tensorflow as tf
 
 from export import saved_model
-from export.families import parts_of
+from export.families import plan_export
 from export.generation import one_graph
 from export.onnx_graphs import convert
 from serving.manifest import DecodingDefaults
@@ -50,14 +50,14 @@ def steps_of(name, table):
     """The ONNX graphs that a search is put around, by role."""
     return {
         role: convert(part.function, part.inputs, part.outputs, role)
-        for role, part in parts_of(model_of(name, table)).graphs.items()
+        for role, part in plan_export(model_of(name, table)).graphs.items()
     }
 
 
 def generate(name, road, folder, table, inputs, decoding, max_length):
     """What a graph generates: its outputs by name."""
     model = model_of(name, table)
-    parts = parts_of(model, max_length=max_length, decoding=decoding)
+    parts = plan_export(model, max_length=max_length, decoding=decoding)
     if road == "saved model":
         key = "generate" if decoding.num_beams == 1 else "generate_beam"
         saved_model.write(model, {key: parts.saved_model[key]}, folder / "1")
@@ -157,6 +157,6 @@ def test_what_all_prompts_have_is_read_at_once():
 
     model = Counting(STORED["table"])
     decoding = DecodingDefaults(start_id=START, end_id=-1)
-    generate = parts_of(model, max_length=7, decoding=decoding).saved_model["generate"].function
+    generate = plan_export(model, max_length=7, decoding=decoding).saved_model["generate"].function
     generate(tf.constant(PROMPTS), tf.constant(LENGTHS))
     assert read == [2, 1, 1, 1, 1]  # and no step reads the last of the 7

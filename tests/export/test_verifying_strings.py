@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from export import bundle
-from export.bundle import Options, export
+from export.bundle import ExportOptions, export
 from export.pipelines import record_of
 from export.pipelines.expected import ExpectedAnswer, expected_text
 from export.pipelines.record import SINGLE_PASS
@@ -194,7 +194,7 @@ def test_what_is_refused_is_left_out_and_counted(tmp_path):
 @pytest.mark.long
 def test_an_export_with_other_answers_on_strings_writes_nothing(tmp_path, monkeypatch):
     classify(tmp_path / "run")
-    manifest = export(tmp_path / "run", tmp_path / "bundle", options=Options())
+    manifest = export(tmp_path / "run", tmp_path / "bundle", options=ExportOptions())
     assert manifest.parity["saved_model_text_difference"] < 1e-4
     assert read_manifest(tmp_path / "bundle").parity == manifest.parity
     whole = bundle.text_signatures
@@ -205,5 +205,5 @@ def test_an_export_with_other_answers_on_strings_writes_nothing(tmp_path, monkey
 
     monkeypatch.setattr(bundle, "text_signatures", with_other_labels)
     with pytest.raises(ParityError, match="saved_model_text answers '(low|middle|high)' to '"):
-        export(tmp_path / "run", tmp_path / "other", options=Options())
+        export(tmp_path / "run", tmp_path / "other", options=ExportOptions())
     assert not (tmp_path / "other").exists()

@@ -7,7 +7,7 @@ import pytest
 from keras import ops
 
 import serving
-from export.bundle import Options, export
+from export.bundle import ExportOptions, export
 from seqkeras.models import BiLM
 from seqkeras.runs import save_run
 from seqkeras.tokenizers import CharacterTable
@@ -29,7 +29,7 @@ def served(tmp_path_factory):
     examples = [{"input": text} for text in TEXTS]
     tokenizers, limits = {"characters": table}, {"source_length": 11, "target_length": 1}
     save_run(folder / "run", model, "Embed", examples, limits, tokenizers)
-    export(folder / "run", folder / "bundle", options=Options(saved_models=False))
+    export(folder / "run", folder / "bundle", options=ExportOptions(saved_models=False))
     return model, table, serving.load(folder / "bundle"), folder / "bundle"
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from export import saved_model
-from export.families import parts_of
+from export.families import plan_export
 from export.text_graphs.signatures import text_signatures
 from seqkeras.models import (
     GPT,
@@ -106,7 +106,7 @@ def saved(pipeline):
         ids = np.ones((1, 2, 2) if pipeline == "Choose" else (1, 2), int)
         model({"token_ids": ids, "lengths": ids[..., 0] + 1, "segment_ids": 0 * ids})
     randomize(model)
-    by_ids = parts_of(
+    by_ids = plan_export(
         model, max_length=LIMITS.target_length, decoding=decoding, pipeline=pipeline
     ).saved_model
     by_text = text_signatures(pipeline, by_ids, tokenizers, LIMITS, decoding, settings)

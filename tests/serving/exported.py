@@ -1,14 +1,14 @@
 """Bundles of tiny Keras models with random weights."""
 
-from export.families import parts_of
+from export.families import plan_export
 from export.onnx_files import save
 from export.onnx_graphs import convert
-from serving.manifest import DecodingDefaults, Graph, Limits
+from serving.manifest import DecodingDefaults, GraphFile, Limits
 from tests.serving.written import write
 
 
 def export_graphs(folder, parts):
-    """Write the graphs of a model's `Parts` into a bundle's folder; the manifest's `Graph`s."""
+    """Write the graphs of an `ExportPlan` into a bundle's folder; the manifest's `GraphFile`s."""
     (folder / "onnx").mkdir(parents=True)
     graphs = {
         role: convert(each.function, each.inputs, each.outputs, role)
@@ -16,7 +16,7 @@ def export_graphs(folder, parts):
     }
     weights = save(graphs, folder / "onnx")
     return {
-        role: Graph(
+        role: GraphFile(
             f"onnx/{role}.onnx",
             tuple(each.inputs),
             tuple(each.outputs),
@@ -34,11 +34,11 @@ def write_bundle(folder, model, pipeline, tokenizers, attention_heads=False, **c
         model: a built Keras model of `seqkeras.models`.
         pipeline: the name of the pipeline.
         tokenizers: role -> tokenizer.
-        attention_heads: as of `parts_of`.
+        attention_heads: as of `plan_export`.
         changes: fields of the manifest.
     """
     fields = {"limits": Limits(16, 16), "decoding": DecodingDefaults()} | changes
-    parts = parts_of(
+    parts = plan_export(
         model,
         max_length=fields["limits"].target_length,
         decoding=fields["decoding"],

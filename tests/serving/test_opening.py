@@ -6,7 +6,7 @@ import onnxruntime
 import pytest
 
 import serving
-from serving.manifest import Graph, Precision, describe_files, read_manifest, write_manifest
+from serving.manifest import GraphFile, Precision, describe_files, read_manifest, write_manifest
 from serving.opening import CPU, SLOWER_ON_CPU, Runtime, open_session
 from serving.text import word_piece
 from tests.serving.pipelines.toys import TOKENS, Toy, write_bundle
@@ -23,7 +23,7 @@ def embed(tmp_path):
     toy.W *= 2
     graph = toy.graph("pooled")
     (folder / "onnx/model.int8.onnx").write_bytes(graph.SerializeToString())
-    double = Graph("onnx/model.int8.onnx", specs(graph.graph.input), specs(graph.graph.output))
+    double = GraphFile("onnx/model.int8.onnx", specs(graph.graph.input), specs(graph.graph.output))
     manifest = dataclasses.replace(
         read_manifest(folder),
         precisions={"int8": Precision({"model": double}, {})},
@@ -63,7 +63,7 @@ def test_graphs_that_the_pipeline_does_not_open_are_not_needed(embed, precision)
     manifest = read_manifest(embed)
     for file in ("generate.onnx", "weights.bin"):
         (embed / "onnx" / file).write_bytes(b"for hosts that are not Python")
-    generate = Graph("onnx/generate.onnx", (), (), ("onnx/weights.bin",))
+    generate = GraphFile("onnx/generate.onnx", (), (), ("onnx/weights.bin",))
     graphs = manifest.graphs | {"generate": generate}
     manifest = dataclasses.replace(manifest, graphs=graphs, files=describe_files(embed))
     write_manifest(embed, manifest)

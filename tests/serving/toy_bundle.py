@@ -16,7 +16,7 @@ of its own:
 import numpy as np
 from onnx import TensorProto
 
-from serving.manifest import Limits, Signature, StateEntry, TensorSpec, TextPrefix
+from serving.manifest import Limits, SignatureSpec, StateEntry, TensorSpec, TextPrefix
 from serving.text import BOS, EOS, CharacterTable
 from tests.serving.written import model_of, save_graphs, write
 
@@ -81,7 +81,7 @@ def write_bundle(folder, model=None, **changes):
         ),
         "saved_models": {
             "saved_model/1": {
-                "serving_default": Signature(
+                "serving_default": SignatureSpec(
                     inputs=(TensorSpec("token_ids", "int64", ("batch", "source_length")),),
                     outputs=(TensorSpec("logits", "float32", ("batch", "target_length", 11)),),
                 )

@@ -7,7 +7,7 @@ from onnx import TensorProto, helper, numpy_helper
 from serving.manifest import (
     SCHEMA_VERSION,
     DecodingDefaults,
-    Graph,
+    GraphFile,
     Limits,
     Manifest,
     TensorSpec,
@@ -42,13 +42,13 @@ def specs(values):
 
 
 def save_graphs(folder, models):
-    """Save ONNX models, role -> model, in a bundle's folder; the manifest's `Graph` of each."""
+    """Save ONNX models, role -> model, in a bundle's folder; the manifest's `GraphFile` of each."""
     (folder / "onnx").mkdir(parents=True)
     described = {}
     for role, model in models.items():
         file = f"onnx/{role}.onnx"
         onnx.save(model, folder / file)
-        described[role] = Graph(file, specs(model.graph.input), specs(model.graph.output))
+        described[role] = GraphFile(file, specs(model.graph.input), specs(model.graph.output))
     return described
 
 
@@ -58,7 +58,7 @@ def write(folder, pipeline, graphs, tokenizers, **changes):
     Args:
         folder: where.
         pipeline: the name of the pipeline.
-        graphs: role -> `Graph`.
+        graphs: role -> `GraphFile`.
         tokenizers: role -> tokenizer.
         changes: fields of the manifest.
     """

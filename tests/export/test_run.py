@@ -18,10 +18,10 @@ READ = """
 import sys
 from pathlib import Path
 import numpy as np
-from export.contents import read_contents
+from export.run import read_run
 
 for run in sys.argv[1:]:
-    model = read_contents(Path(run)).model
+    model = read_run(Path(run)).model
     inputs = dict(np.load(Path(run) / "inputs.npz"))
     expected = np.load(Path(run) / "outputs.npy")
     np.testing.assert_allclose(model(inputs), expected, rtol=1e-6)

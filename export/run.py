@@ -4,10 +4,11 @@ import dataclasses
 import functools
 import warnings
 import zipfile
+from pathlib import Path
 
 import keras
 
-from export.families import parts_of
+from export.families import plan_export
 from export.families.calling import build, reason_of
 from export.families.inputs import by_the_first, candidates
 from export.pipelines import record_of
@@ -44,10 +45,11 @@ class UnusableError(RunError):
 
 
 @dataclasses.dataclass(frozen=True)
-class Contents:
-    """A run.
+class Run:
+    """A run, read from its folder.
 
     Attributes:
+        folder: a `Path`.
         record: its `RunRecord`; limits, decoding and prefix are parts of it.
         model: the Keras model, in float32.
         trained_in: names of the policies in which it was trained, in words; "" for float32.
@@ -58,6 +60,7 @@ class Contents:
         scores: what training measured.
     """
 
+    folder: Path
     record: RunRecord
     model: keras.Model
     trained_in: str
@@ -98,13 +101,13 @@ class Contents:
             )
         return found
 
-    def parts(self, attention_heads=False):
-        """What leaves of the model, as `export.families.Parts`.
+    def plan(self, attention_heads=False):
+        """What leaves of the model, as `export.families.ExportPlan`.
 
         Args:
-            attention_heads: see `parts_of`, as for what is raised.
+            attention_heads: see `plan_export`, as for what is raised.
         """
-        return parts_of(
+        return plan_export(
             self.model,
             self.takes,
             max_length=self.limits.target_length,
@@ -121,35 +124,40 @@ def _of_regex(reason):
     return UnusableError(f"{RECORD}: {reason}", reason)
 
 
-def read_contents(run):
+def read_run(folder):
     """Read a run.
 
     Args:
-        run: its folder, a `Path`.
+        folder: a `Path`.
 
     Raises:
         RunError: if the run can not be used.
     """
-    begun = identity(run / RECORD)
-    record = RunRecord.read(run)
-    parsed = record.parse(run / RECORD, former_names=True)
+    begun = identity(folder / RECORD)
+    record = RunRecord.read(folder)
+    parsed = record.parse(folder / RECORD, former_names=True)
     feeds = record_of(record.pipeline).feeds_of(record.tokenizers)
-    model, policies = _load_model(run / MODEL, feeds, parsed.inputs)
-    contents = Contents(
+    model, policies = _load_model(folder / MODEL, feeds, parsed.inputs)
+    run = Run(
+        folder=folder,
         record=record,
         limits=parsed.limits,
         decoding=parsed.decoding,
         prefix=parsed.text_prefix,
         takes=parsed.inputs and list(parsed.inputs),
-        examples=_read_examples(run / VALIDATION),
-        scores=_read_json(run / SCORES),
-        tokenizers={role: _read_tokenizer(run, path) for role, path in record.tokenizers.items()},
+        examples=_read_examples(folder / VALIDATION),
+        scores=_read_json(folder / SCORES),
+        tokenizers={
+            role: _read_tokenizer(folder, path) for role, path in record.tokenizers.items()
+        },
         model=model,
         trained_in=" and ".join(sorted(policies)),
     )
-    if identity(run / RECORD) != begun:  # the record goes first when a run is replaced
-        raise RunError(f"{run}: was replaced while it was read; export it when training has ended.")
-    return contents
+    if identity(folder / RECORD) != begun:  # the record goes first when a run is replaced
+        raise RunError(
+            f"{folder}: was replaced while it was read; export it when training has ended."
+        )
+    return run
 
 
 def _load_model(path, feeds, inputs):
@@ -181,11 +189,11 @@ def _load_model(path, feeds, inputs):
         ) from error
 
 
-def _read_tokenizer(run, path):
+def _read_tokenizer(folder, path):
     try:
-        return read_tokenizer(run / path)
+        return read_tokenizer(folder / path)
     except (OSError, ValueError) as error:
-        raise RunError(f"{run}: {path} can not be used: {error}; train again.") from error
+        raise RunError(f"{folder}: {path} can not be used: {error}; train again.") from error
 
 
 def _read_examples(path):
