@@ -6,7 +6,6 @@ take and give, before there are any.
 """
 
 import dataclasses
-import re
 from types import SimpleNamespace
 
 import keras
@@ -31,8 +30,16 @@ from seqkeras.run_checks import (
 from seqkeras.runs import RECORD, VALIDATION
 from seqkeras.tokenizers.special import end_problem
 from serving import pipelines
-from serving.manifest import MANIFEST, PIPELINE_TEXTS, BundleError, FileEntry, GraphFile, Manifest
-from serving.opening import Runtime
+from serving.manifest import (
+    MANIFEST,
+    PIPELINE_TEXTS,
+    BundleError,
+    FileEntry,
+    GraphFile,
+    Manifest,
+    Refusal,
+)
+from serving.opening import Runtime, UnexpectedGraph
 from serving.pipelines.model import MASKED
 from serving.text import CharacterTable
 from serving.text.vocabularies import EOS
@@ -52,18 +59,16 @@ class Names:
     """What reasons call the parts of a run.
 
     Args:
-        run: whose settings, limits and tokenizers these are.
-        record: the same, before a reason that names them itself.
+        record: what stands before a reason against settings, limits or tokenizers.
         examples: the real inputs.
     """
 
-    run: str
     record: str
     examples: str
 
 
-FILES = Names(RECORD, f"{RECORD}: ", VALIDATION)
-ARGUMENTS = Names("the run", "", "validation")  # of `save_run`
+FILES = Names(f"{RECORD}: ", VALIDATION)
+ARGUMENTS = Names("", "validation")  # of `save_run`
 
 
 def require_fit(run, plan):
@@ -108,7 +113,7 @@ def reasons_against(run, plan, names):
         calls = []
         pipeline = _pipeline(run.folder, plan, fields, lambda role, *call: calls.append(call))
     except BundleError as error:
-        reasons.append(_said(error, run, names))
+        reasons.append(_against_run(error, run, names))
     else:
         reasons += _examples(run, pipeline, names.examples)
     if not reasons:
@@ -273,18 +278,18 @@ def _argument(spec):
     return SimpleNamespace(name=spec.name, type=spec.dtype, shape=spec.shape)
 
 
-def _said(error, run, names):
+def _against_run(error, run, names):
     """What a pipeline says of a bundle, as a reason against the run."""
-    pipeline = run.record.pipeline
-    text = str(error).removeprefix(f"{run.folder}: ").removeprefix(f"{run.folder}/")
-    text = re.sub(r"\.? (Export|Copy)( or export)? (the bundle|it) again\.$", "", text)
-    text, taken = re.subn(
-        r"onnx/\w+\.onnx is not the \w+ graph expected", f"{pipeline} can not serve the model", text
+    pipeline, subject = (
+        run.record.pipeline,
+        "" if error.subject in (None, MANIFEST) else error.subject,
     )
-    if taken and (feeds := record_of(pipeline).feeds_of(run.tokenizers)):
-        text += f"; {pipeline} feeds {', '.join(feeds)}: name the model's inputs so"
-    text = text.rstrip(".").replace(f"{MANIFEST}: ", names.record).replace(MANIFEST, names.run)
-    return text if names.run in text else f"{names.record}{text}"
+    said, way_out = "; ".join(error.reasons), ""
+    if isinstance(error, UnexpectedGraph):
+        subject = f"{pipeline} can not serve the model"
+        if feeds := record_of(pipeline).feeds_of(run.tokenizers):
+            way_out = f"; {pipeline} feeds {', '.join(feeds)}: name the model's inputs so"
+    return f"{names.record}{subject and f'{subject}: '}{said.rstrip('.')}{way_out}"
 
 
 def _examples(run, pipeline, name):
@@ -298,7 +303,8 @@ def _examples(run, pipeline, name):
         try:
             row = pipeline.encode(value, name=f"{name}[{place}]")
         except ValueError as error:
-            found.append(str(error).partition(" Nothing was truncated")[0].rstrip("."))
+            reasons = error.reasons if isinstance(error, Refusal) else [str(error)]
+            found.append("; ".join(reasons).rstrip("."))
             continue
         record, example = run.record, run.examples[place]
         wrong = wrong_target(record.pipeline, record.settings, example, row)

@@ -17,7 +17,8 @@ import tensorflow as tf
 from export.checking import ARGUMENTS, reasons_against, wrong_kind
 from export.families.calling import reason_of
 from export.keras_layers import steps_as_rows
-from export.run import UnusableError, read_run
+from export.run import read_run
+from seqkeras.runs import RunError
 
 
 def refusals_of(folder):
@@ -39,10 +40,10 @@ def _refusals(folder):
         try:
             run = read_run(folder)
             plan = run.plan()
-        except UnusableError as error:
-            return [error.reason.rstrip(".")]
+        except RunError as error:
+            return [reason.rstrip(".") for reason in error.reasons]
         except ValueError as error:
-            return [reason_of(error).removeprefix(f"{folder}: ")]
+            return [reason_of(error)]
         wrong = [*wrong_kind(run, plan)]
         return wrong or reasons_against(run, plan, ARGUMENTS)
 

@@ -22,6 +22,7 @@ from seqkeras.runs import (
     MODEL,
     RECORD,
     SCORES,
+    TRAIN_AGAIN,
     VALIDATION,
     RunError,
     RunRecord,
@@ -30,18 +31,6 @@ from seqkeras.runs import (
 )
 from seqkeras.tokenizers import read_tokenizer
 from serving.manifest import PIPELINE_TEXTS, DecodingDefaults, Limits, TextPrefix
-
-
-class UnusableError(RunError):
-    """A run whose model, or regular expression, can not be used.
-
-    Attributes:
-        reason: what is wrong, without the file in which it is.
-    """
-
-    def __init__(self, message, reason):
-        super().__init__(message)
-        self.reason = reason
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,7 +71,7 @@ class Run:
         """The `seqkeras.decoding.Constraint` of what is generated; None where it may be any text.
 
         Raises:
-            UnusableError: if no text that the regular expression allows can be generated.
+            RunError: if no text that the regular expression allows can be generated.
         """
         regex = self.decoding.regex
         role = PIPELINE_TEXTS[self.record.pipeline].generated
@@ -120,8 +109,7 @@ class Run:
 
 
 def _of_regex(reason):
-    reason = f"decoding.regex: {reason}"
-    return UnusableError(f"{RECORD}: {reason}", reason)
+    return RunError(f"decoding.regex: {reason}", subject=RECORD)
 
 
 def read_run(folder):
@@ -155,7 +143,9 @@ def read_run(folder):
     )
     if identity(folder / RECORD) != begun:  # the record goes first when a run is replaced
         raise RunError(
-            f"{folder}: was replaced while it was read; export it when training has ended."
+            "was replaced while it was read",
+            where=folder,
+            advice="Export it when training has ended.",
         )
     return run
 
@@ -182,10 +172,10 @@ def _load_model(path, feeds, inputs):
         return model, policies
     except Exception as error:  # whatever a model's own code raises
         reason = reason_of(error)
-        raise UnusableError(
-            f"{path}: not a model that Keras can load: {reason}; train again, or name the module "
-            "of its classes by --import.",
+        raise RunError(
             f"not a model that Keras can load: {reason}",
+            where=path,
+            advice="Train again, or name the module of its classes by --import.",
         ) from error
 
 
@@ -193,20 +183,20 @@ def _read_tokenizer(folder, path):
     try:
         return read_tokenizer(folder / path)
     except (OSError, ValueError) as error:
-        raise RunError(f"{folder}: {path} can not be used: {error}; train again.") from error
+        reason = f"{path} can not be used: {error}"
+        raise RunError(reason, where=folder, advice=TRAIN_AGAIN) from error
 
 
 def _read_examples(path):
     """The run's real inputs, with their targets if there are any."""
     examples = _read_json(path)
     if not are_examples(examples):
-        raise RunError(f"{path}: must be {EXAMPLES}; train again.")
+        raise RunError(f"must be {EXAMPLES}", where=path, advice=TRAIN_AGAIN)
     try:
         examples = with_arrays(examples, path.parent)
     except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
-        raise RunError(
-            f"{path.with_name(ARRAYS)}: can not be read: {error}; train again."
-        ) from error
+        reason, file = f"can not be read: {error}", path.with_name(ARRAYS)
+        raise RunError(reason, where=file, advice=TRAIN_AGAIN) from error
     return [_with_tuples(each) for each in examples]
 
 
@@ -222,4 +212,4 @@ def _read_json(path):
     try:
         return files.read_json(path)
     except (OSError, ValueError) as error:
-        raise RunError(f"{path}: can not be read: {error}; train again.") from error
+        raise RunError(f"can not be read: {error}", where=path, advice=TRAIN_AGAIN) from error

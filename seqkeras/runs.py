@@ -22,7 +22,14 @@ import numpy as np
 from seqkeras import files
 from seqkeras.locking import locked
 from seqkeras.tokenizers.special import special_ids
-from serving.manifest import PIPELINE_TEXTS, DecodingDefaults, Limits, TensorSpec, TextPrefix
+from serving.manifest import (
+    PIPELINE_TEXTS,
+    DecodingDefaults,
+    Limits,
+    Refusal,
+    TensorSpec,
+    TextPrefix,
+)
 from serving.manifest.fields import parse_fields
 from serving.text import Pattern
 
@@ -34,6 +41,7 @@ ARRAYS = "validation.npz"
 SCORES = "scores.json"
 ATTENTION_MAP = "attention.png"
 CHECKPOINT = "checkpoint.keras"  # only while the run is not finished
+TRAIN_AGAIN = "Train again."
 ARRAY = "array"  # the only name of a dictionary that stands for an array of `ARRAYS`
 TOKENIZERS = {"source": "tokenizer/source.json", "target": "tokenizer/target.json"}
 
@@ -53,7 +61,7 @@ WAYS = {
 }
 
 
-class RunError(ValueError):
+class RunError(Refusal):
     """A run folder that can not be used as it is; the message names a way out."""
 
 
@@ -106,7 +114,7 @@ class RunRecord:
         if not reasons:
             reasons = [*Parsed(**found).problems()]
         if reasons:
-            raise RunError(f"{where}: {'; '.join(reasons)}.")
+            raise RunError(*reasons, where=where)
         return Parsed(**found)
 
     @classmethod
@@ -136,7 +144,7 @@ class RunRecord:
             reasons = [str(error)]
         if reasons:
             raise RunError(
-                f"{folder / RECORD}: not a run record: {'; '.join(reasons)}; train again."
+                *reasons, where=folder / RECORD, subject="not a run record", advice=TRAIN_AGAIN
             )
         return cls(**fields)
 
@@ -409,7 +417,7 @@ def _require_free(folder):
 
 def _require_none(folder, problems):
     if problems:
-        raise RunError(f"{folder}: {'; '.join(problems)}.")
+        raise RunError(*problems, where=folder)
 
 
 def _decoding(pipeline, tokenizers, decoding):

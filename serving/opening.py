@@ -15,11 +15,16 @@ import onnxruntime
 
 from .checks import require_count, shown
 from .external_data import external_files
-from .manifest import BundleError, GraphFile, Manifest
+from .manifest import MANIFEST, BundleError, GraphFile, Manifest
 
 QUIET = 4  # onnxruntime's log severity: fatal errors only; the others arrive as exceptions
 SPIN = "20"  # microseconds
 MOST_THREADS = 1024  # onnxruntime starts them all, whether they help or not
+NOT_RUN = (
+    "If ids are out of its bounds, the tokenizer is another model's: export the bundle again; if "
+    "memory is short, ask for a smaller token_budget."
+)
+_ONNXRUNTIME = f"onnxruntime {onnxruntime.__version__}"
 FLOAT32, CPU = "float32", "CPUExecutionProvider"
 # On a CPU a SkipLayerNormalization takes four times as long as the Adds and the LayerNormalization
 # that it stands for: without it BERT-base ran 1.1 times as fast, and 1.3 times in int8.
@@ -116,23 +121,24 @@ def open_session(folder, manifest, role, runtime, inputs, outputs, optional=froz
     """
     graphs = runtime.graphs_of(manifest)
     if role not in graphs:
-        raise BundleError(
-            f"{folder}: manifest.json names no {role} graph. Export the bundle again."
-        )
+        raise BundleError(f"no {role} graph is named", where=folder, subject=MANIFEST)
     graph = graphs[role]
     _require_listed_weights(folder, graph, runtime)
     try:
         session = runtime.session(folder / graph.file)
     except Exception as error:  # onnxruntime's exceptions have no base of their own
         raise BundleError(
-            f"{folder}: onnxruntime {onnxruntime.__version__} can not open {graph.file}: "
-            f"{str(error).splitlines()[0]}"
+            f"{_ONNXRUNTIME} can not open it: {str(error).splitlines()[0]}",
+            where=folder,
+            subject=graph.file,
+            advice="",
         ) from error
     missing = [name for name, _ in runtime.providers if name not in session.get_providers()]
     if missing:
         raise BundleError(
-            f"{folder}: onnxruntime {onnxruntime.__version__} has {', '.join(missing)} and can not "
-            "start it; are its driver and libraries installed?"
+            f"{_ONNXRUNTIME} has {', '.join(missing)} and can not start it",
+            where=folder,
+            advice="Are its driver and libraries installed?",
         )
     problems = [
         *_differences("input", graph.inputs, session.get_inputs()),
@@ -144,11 +150,10 @@ def open_session(folder, manifest, role, runtime, inputs, outputs, optional=froz
         f"it needs {name}, which nobody gives" for name in sorted(takes - inputs - optional)
     ]
     if problems:
-        raise BundleError(
-            f"{folder}: {graph.file} is not the {role} graph expected: {'; '.join(problems)}. "
-            "Export the bundle again."
+        raise UnexpectedGraph(
+            *problems, where=folder, subject=f"{graph.file} is not the {role} graph expected"
         )
-    return _Session(session, role, folder / graph.file, runtime.observe)
+    return _Session(session, role, folder, graph.file, runtime.observe)
 
 
 def _require_listed_weights(folder, graph, runtime):
@@ -159,31 +164,36 @@ def _require_listed_weights(folder, graph, runtime):
     try:
         names = runtime.external_files(folder / graph.file)
     except ValueError as error:
-        raise BundleError(
-            f"{folder}: {graph.file} is no ONNX graph: {error}. Export the bundle again."
-        ) from error
+        raise BundleError(f"{graph.file} is no ONNX graph: {error}", where=folder) from error
     except OSError as error:
-        raise BundleError(f"{folder}: {graph.file} can not be read: {error.strerror}.") from error
+        reason = f"{graph.file} can not be read: {error.strerror}"
+        raise BundleError(reason, where=folder, advice="") from error
     own = posixpath.dirname(graph.file)
     unlisted = [each for each in names if posixpath.join(own, each) not in graph.weights]
     if unlisted:
         raise BundleError(
-            f"{folder}: {graph.file} reads weights from {', '.join(map(repr, unlisted))}, which "
-            "manifest.json does not name among its weights. Export the bundle again."
+            f"{graph.file} reads weights from {', '.join(map(repr, unlisted))}, which "
+            f"{MANIFEST} does not name among its weights",
+            where=folder,
         )
+
+
+class UnexpectedGraph(BundleError):
+    """A graph that takes or gives something else than its pipeline needs."""
 
 
 class _Session:
     """A session that tells in one line why a run failed, and whose runs somebody may look at."""
 
-    def __init__(self, session, role, file, observe):
-        self._session, self._role, self._file, self._observe = session, role, file, observe
+    def __init__(self, session, role, folder, file, observe):
+        self._session, self._role, self._observe = session, role, observe
+        self._folder, self._file = folder, file
 
     def __repr__(self):
         places = ", ".join(
             name.removesuffix("ExecutionProvider") for name in self._session.get_providers()
         )
-        return f"<session {self._role}: {str(self._file)!r}, on {places}>"
+        return f"<session {self._role}: {str(self._folder / self._file)!r}, on {places}>"
 
     def __getattr__(self, name):
         return getattr(self._session, name)
@@ -205,10 +215,10 @@ class _Session:
 
     def _failure(self, error):
         return BundleError(
-            f"{self._file}: onnxruntime {onnxruntime.__version__} can not run it: "
-            f"{' '.join(str(error).split())} If ids are out of its bounds, the tokenizer is "
-            "another model's: export the bundle again; if memory is short, ask for a smaller "
-            "token_budget."
+            f"{_ONNXRUNTIME} can not run it: {' '.join(str(error).split())}",
+            where=self._folder,
+            subject=self._file,
+            advice=NOT_RUN,
         )
 
 

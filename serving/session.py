@@ -14,7 +14,7 @@ import numpy as np
 import onnxruntime
 
 from .decoding import Candidates
-from .manifest import BundleError, Manifest
+from .manifest import MANIFEST, BundleError, Manifest
 from .opening import Runtime, open_session
 from .reprs import with_shapes
 
@@ -186,8 +186,10 @@ class _Decoder:
         self.vocab_size = outputs[LOGITS].shape[-1]
         if not manifest.beam_state or not isinstance(self.vocab_size, int):
             raise BundleError(
-                f"{folder}: manifest.json must name a state per beam and the size of the "
-                "vocabulary as the last axis of logits. Export the bundle again."
+                "a state per beam must be named, and the size of the vocabulary as the last axis "
+                "of logits",
+                where=folder,
+                subject=MANIFEST,
             )
         inputs = {spec.name: spec for spec in graph.inputs}
         self._beam = {name: inputs[name] for name in manifest.beam_state}

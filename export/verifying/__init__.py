@@ -40,5 +40,6 @@ def verify(run, plan, folder, manifest):
     try:
         return VERIFY[plan.kind](run, plan, folder, manifest)
     except BundleError as error:
-        failure = str(error).replace(f"{folder}/", "").partition(" If ids are out of its bounds")[0]
-        raise ParityError(f"{failure.rstrip('.')}. Nothing was written.") from error
+        said = "; ".join(error.reasons).rstrip(".")
+        failure = f"{error.subject}: {said}" if error.subject else said
+        raise ParityError(f"{failure}. Nothing was written.") from error

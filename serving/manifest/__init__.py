@@ -7,8 +7,10 @@ serving reads them. The files themselves are held against the manifest by size a
 
 from .files import describe_files, read_bundle, read_manifest, verify_files, write_manifest
 from .format import (
+    COPY_AGAIN,
     MANIFEST,
     SCHEMA_VERSION,
+    UPGRADE,
     BundleError,
     DecodingDefaults,
     FileEntry,
@@ -22,8 +24,10 @@ from .format import (
     TextPrefix,
 )
 from .pipelines import PIPELINE_TEXTS
+from .refusal import Refusal
 
 __all__ = [
+    "COPY_AGAIN",
     "MANIFEST",
     "PIPELINE_TEXTS",
     "SCHEMA_VERSION",
@@ -34,10 +38,12 @@ __all__ = [
     "Limits",
     "Manifest",
     "Precision",
+    "Refusal",
     "SignatureSpec",
     "StateEntry",
     "TensorSpec",
     "TextPrefix",
+    "UPGRADE",
     "describe_files",
     "read_bundle",
     "read_manifest",

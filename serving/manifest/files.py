@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
-from .format import MANIFEST, MOST_BYTES, BundleError, FileEntry, Manifest
+from .format import COPY_AGAIN, MANIFEST, MOST_BYTES, BundleError, FileEntry, Manifest
 
 MOST_SHOWN = 300  # characters of a folder that is not there
 Result = TypeVar("Result")
@@ -27,11 +27,12 @@ def read_manifest(folder: str | os.PathLike[str]) -> Manifest:
         with open_file(folder / MANIFEST) as stream:
             text = stream.read(MOST_BYTES + 1)  # of a longer one no more, and it is refused
     except (OSError, ValueError) as error:
-        raise BundleError(_missing(folder, error)) from error
+        raise BundleError(_missing(folder, error), advice="") from error
     try:
         return Manifest.from_json(text)
     except BundleError as error:
-        raise BundleError(f"{folder}: {error}") from error
+        error.where = folder
+        raise
 
 
 def open_file(path: str | os.PathLike[str]) -> BinaryIO:
@@ -87,7 +88,7 @@ def verify_files(
     problems = [_file_problem(Path(folder) / name, name, manifest.files[name]) for name in names]
     problems = [problem for problem in problems if problem]
     if problems:
-        raise BundleError(f"{folder}: {'; '.join(problems)}. Copy or export the bundle again.")
+        raise BundleError(*problems, where=folder, advice=COPY_AGAIN)
 
 
 def read_bundle(folder: str | os.PathLike[str], read: Callable[[Manifest], Result]) -> Result:
@@ -112,7 +113,7 @@ def read_bundle(folder: str | os.PathLike[str], read: Callable[[Manifest], Resul
             result = read(manifest)
             if _seen(folder) == before and _states(folder, manifest) == files:
                 return result
-            failure = BundleError(f"{folder}: it changed while it was read. Try again.")
+            failure = BundleError("it changed while it was read", where=folder, advice="Try again.")
         except (OSError, ValueError) as error:
             if pause is None or not _is_being_replaced(folder, before):
                 raise

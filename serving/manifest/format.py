@@ -1,11 +1,13 @@
 """What a manifest holds, as dataclasses that refuse what contradicts itself."""
 
 import dataclasses
+import os
 from dataclasses import dataclass, field
 from typing import Self, TypeVar
 
 from ..parsing import as_json, parse_json
 from .fields import parse_fields
+from .refusal import Refusal
 
 SCHEMA_VERSION = 3
 FIRST_WITH_NUM_BEAMS = 3  # schemas before it say beam_size
@@ -14,6 +16,9 @@ STATE_IS_PER = ("beam", "source")
 MOST_BYTES = 2**24  # of a manifest
 LARGEST_ID = 2**31 - 1  # what every index of onnxruntime and NumPy can hold
 LONGEST = 2**24  # tokens: a target's are given room at once
+EXPORT_AGAIN = "Export the bundle again."
+UPGRADE = "Upgrade seqkeras-serving."
+COPY_AGAIN = "Copy or export the bundle again."
 HEX_DIGITS = "0123456789abcdef"
 MOST_PENALTY = 10  # of GNMT's length penalty, either way
 
@@ -21,8 +26,17 @@ MOST_PENALTY = 10  # of GNMT's length penalty, either way
 Settings = TypeVar("Settings")
 
 
-class BundleError(ValueError):
+class BundleError(Refusal):
     """A bundle that can not be used as it is; the message is one line and names a way out."""
+
+    def __init__(
+        self,
+        *reasons: str,
+        where: str | os.PathLike[str] | None = None,
+        subject: str | None = None,
+        advice: str = EXPORT_AGAIN,
+    ):
+        super().__init__(*reasons, where=where, subject=subject, advice=advice)
 
 
 @dataclass(frozen=True)
@@ -210,21 +224,24 @@ class Manifest:
         """
         if len(text) > MOST_BYTES:
             raise BundleError(
-                f"{MANIFEST} must have at most {MOST_BYTES:,} bytes; it has more. "
-                "Copy or export the bundle again."
+                f"must have at most {MOST_BYTES:,} bytes; it has more",
+                subject=MANIFEST,
+                advice=COPY_AGAIN,
             )
         try:
             content = parse_json(text, parse_constant=_refuse_constant)
         except ValueError as error:
             raise BundleError(
-                f"{MANIFEST} is not valid JSON ({error}): it is truncated or altered. "
-                "Copy or export the bundle again."
+                f"is not valid JSON ({error}): it is truncated or altered",
+                subject=MANIFEST,
+                advice=COPY_AGAIN,
             ) from error
         version = content.get("schema_version") if isinstance(content, dict) else None
         if type(version) is int and version > SCHEMA_VERSION:
             raise BundleError(
-                f"{MANIFEST} has schema {version}; this seqkeras-serving reads up to "
-                f"{SCHEMA_VERSION}: upgrade seqkeras-serving."
+                f"has schema {version}; this seqkeras-serving reads up to {SCHEMA_VERSION}",
+                subject=MANIFEST,
+                advice=UPGRADE,
             )
         problems = []
         older = type(version) is int and version < FIRST_WITH_NUM_BEAMS
@@ -282,7 +299,7 @@ def _is_inside(path):
 
 def _refuse(problems):
     if problems:
-        raise BundleError(f"{MANIFEST}: {'; '.join(problems)}.")
+        raise BundleError(*problems, subject=MANIFEST, advice="")
 
 
 def _refuse_constant(name):

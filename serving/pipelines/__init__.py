@@ -63,7 +63,7 @@ import os
 from pathlib import Path
 
 from ..checks import shown
-from ..manifest import BundleError, read_bundle, verify_files
+from ..manifest import MANIFEST, UPGRADE, BundleError, read_bundle, verify_files
 from ..opening import Runtime
 from ..session import EncoderDecoder, LanguageModel
 from .answer import Answer
@@ -99,9 +99,11 @@ def open_bundle(path, precision=None, threads=None, providers=None):
     def open_pipeline(manifest):
         if manifest.pipeline not in PIPELINES:
             raise BundleError(
-                f"{folder}: manifest.json asks for the pipeline {manifest.pipeline!r}; this "
-                f"seqkeras-serving has {', '.join(PIPELINES)}: "
-                "upgrade seqkeras-serving."
+                f"asks for the pipeline {manifest.pipeline!r}; this seqkeras-serving has "
+                f"{', '.join(PIPELINES)}",
+                where=folder,
+                subject=MANIFEST,
+                advice=UPGRADE,
             )
         roles = _OPENS.get(manifest.pipeline, Model).roles
         graphs = runtime.graphs_of(manifest)

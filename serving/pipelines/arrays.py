@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..checks import shown
-from ..manifest import BundleError
+from ..manifest import MANIFEST, BundleError
 from ..session import FRAMES
 from .inputs import too_long
 from .model import Packing
@@ -37,8 +37,10 @@ class ArrayReader:
         first, *self._sizes = (None, None) if len(spec.shape) < 2 else spec.shape[1:]
         if first is None or not all(isinstance(size, int) for size in self._sizes):
             raise BundleError(
-                f"{folder}: manifest.json must give {name} an axis for the batch, one for the "
-                "length, and numbers for all behind. Export the bundle again."
+                f"{name} must have an axis for the batch, one for the length, and numbers for all "
+                "behind",
+                where=folder,
+                subject=MANIFEST,
             )
         self._fixed = first if isinstance(first, int) else None
         self._limit = self._fixed or manifest.limits.source_length
@@ -76,7 +78,7 @@ class ArrayReader:
                 "A list is several inputs: give one as an array or a tuple."
             )
         if len(array) > self._limit:
-            raise ValueError(too_long(name, len(array), self._limit, self._unit))
+            raise too_long(name, len(array), self._limit, self._unit)
         return array
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..checks import shown
 from ..decoding import Constraint
-from ..manifest import BundleError
+from ..manifest import MANIFEST, BundleError
 from ..text import UNREACHABLE, Pattern, TokenAutomaton, token_texts
 
 AT_ONCE = 8  # automata that are kept: each takes milliseconds to seconds to make
@@ -76,11 +76,11 @@ def require_constraint(folder, manifest, constraints):
         constraints: its `Constraints`.
     """
     try:
-        automaton = constraints.automaton("manifest.json: decoding", manifest.decoding.regex, None)
+        automaton = constraints.automaton("decoding", manifest.decoding.regex, None)
         room = [manifest.limits.target_length]
-        constraint_of("manifest.json: decoding", automaton, [True], room)
+        constraint_of("decoding", automaton, [True], room)
     except ValueError as error:
-        raise BundleError(f"{folder}: {error} Export the bundle again.") from error
+        raise BundleError(str(error), where=folder, subject=MANIFEST) from error
 
 
 def constraint_of(who, automaton, first, room):

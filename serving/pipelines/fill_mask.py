@@ -9,7 +9,7 @@ from typing import Any, overload
 import numpy as np
 
 from ..checks import require_count
-from ..manifest import BundleError, Manifest
+from ..manifest import MANIFEST, BundleError, Manifest
 from ..opening import Runtime
 from ..results import Filler, Filling
 from ..text import Subwords, pad
@@ -92,15 +92,12 @@ class FillMask(Pipeline):
         self._reader = TextReader(folder, manifest)
         self._tokenizer = self._reader.tokenizer
         if not isinstance(self._tokenizer, Subwords):
-            raise BundleError(
-                f"{folder}: FillMask needs WordPiece or byte-level BPE. Export the bundle again."
-            )
+            raise BundleError("FillMask needs WordPiece or byte-level BPE", where=folder)
         try:
             self._mask_id = self._tokenizer.id_of(self._settings.mask_token)
         except ValueError as error:
-            raise BundleError(
-                f"{folder}: manifest.json: settings.mask_token: {error} Export the bundle again."
-            ) from error
+            reason = f"settings.mask_token: {error}"
+            raise BundleError(reason, where=folder, subject=MANIFEST) from error
         self._model = Model(folder, manifest, runtime, [self._settings.output], MASKS)
         self._attention = Attention(folder, manifest, runtime, MASKS)
 

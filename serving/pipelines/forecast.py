@@ -8,7 +8,7 @@ from typing import Any, overload
 import numpy as np
 
 from ..checks import shown
-from ..manifest import BundleError, Manifest
+from ..manifest import MANIFEST, BundleError, Manifest
 from ..opening import Runtime
 from ..results import Forecasting
 from .arrays import PADDING, ArrayReader, numbers, padded
@@ -102,10 +102,8 @@ class Forecast(Pipeline):
         self._known_shape = shapes.get(KNOWN, (None,))[1:]
         self.fields = ("series", KNOWN) if self._known_shape else ("series",)
         if not all(isinstance(size, int) for size in self._known_shape):
-            raise BundleError(
-                f"{folder}: manifest.json must name what is known of which steps, in numbers. "
-                "Export the bundle again."
-            )
+            reason = "what is known must be of so many steps, and so many numbers each"
+            raise BundleError(reason, where=folder, subject=MANIFEST)
 
     @overload
     def __call__(

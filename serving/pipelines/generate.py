@@ -10,7 +10,7 @@ import numpy as np
 
 from ..checks import require_count
 from ..decoding import Beams, Chosen, Greedy, Prefix, Prompts, Sample, most_probable, steps
-from ..manifest import BundleError, Manifest
+from ..manifest import MANIFEST, BundleError, Manifest, Refusal
 from ..opening import Runtime
 from ..results import Generation
 from ..session import LanguageModel
@@ -112,7 +112,7 @@ class Generate(Pipeline):
         require_vocabulary(folder, manifest, self._tokenizer, "text", self._graphs.vocab_size)
         self._settings, problems = manifest.parse_settings(Settings)
         if problems:
-            raise BundleError(f"{folder}: manifest.json: {'; '.join(problems)}. Export it again.")
+            raise BundleError(*problems, where=folder, subject=MANIFEST)
         self._attention = Attention(folder, manifest, runtime, WHOLE_TEXTS)
         size = self._graphs.vocab_size
         self._constraints = Constraints(self._tokenizer, manifest.decoding.end_id, size)
@@ -210,9 +210,10 @@ class Generate(Pipeline):
             if room == 1 or start != [self.manifest.decoding.start_id]:
                 return token_ids[-room:]
             return start + token_ids[1 - room :]
-        raise ValueError(
+        raise Refusal(
             f"{name} has {len(token_ids)} tokens; with {max_new_tokens} new ones the limit is "
-            f"{room}. Nothing was truncated: shorten it, or ask for fewer, or for truncate=True."
+            f"{room}",
+            advice="Nothing was truncated: shorten it, or ask for fewer, or for truncate=True.",
         )
 
     def _token_ids(self, text):

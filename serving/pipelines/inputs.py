@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Mapping
 
 from ..checks import require_count, require_flag, shown
-from ..manifest import BundleError
+from ..manifest import MANIFEST, BundleError, Refusal
 from ..text import SentencePieces, Subwords, WordTable, read_tokenizer
 
 MOST_CHARACTERS = 2**22  # of a text, or 1,000 for each token of its limit if these are more
@@ -109,7 +109,7 @@ def require_length(text, limit, name):
         name: of the text, for errors.
     """
     if len(text) > max(MOST_CHARACTERS, 1000 * limit):
-        raise ValueError(too_long(name, len(text), f"{limit} tokens", "characters"))
+        raise too_long(name, len(text), f"{limit} tokens", "characters")
 
 
 def require_token(found, name):
@@ -133,18 +133,19 @@ def open_tokenizer(folder, manifest, role, kind=None):
             that it needs is missing.
     """
     if role not in manifest.tokenizers:
-        raise BundleError(f"{folder}: manifest.json names no {role} tokenizer. Export it again.")
+        raise BundleError(f"no {role} tokenizer is named", where=folder, subject=MANIFEST)
     file = folder / manifest.tokenizers[role]
     try:
         tokenizer = read_tokenizer(file)
     except ImportError as error:
-        raise BundleError(f"{file}: {error}") from error
+        raise BundleError(str(error), where=file, advice="") from error
     except ValueError as error:
-        raise BundleError(f"{error} Export the bundle again.") from error
+        raise BundleError(str(error)) from error
     if kind and not isinstance(tokenizer, kind):
         raise BundleError(
-            f"{file}: must be a {kind.__name__}; it is a {type(tokenizer).__name__}. "
-            "Export the bundle again."
+            f"must be a {kind.__name__}; it is a {type(tokenizer).__name__}",
+            where=folder,
+            subject=manifest.tokenizers[role],
         )
     return tokenizer
 
@@ -169,8 +170,9 @@ class TextReader:
         self.tokenizer = open_tokenizer(folder, manifest, "text")
         if not isinstance(self.tokenizer, (Subwords, SentencePieces, WordTable)):
             raise BundleError(
-                f"{folder}: the text tokenizer must be one of subwords or a table of words; it is "
-                f"a {type(self.tokenizer).__name__}. Export the bundle again."
+                "the text tokenizer must be one of subwords or a table of words; it is a "
+                f"{type(self.tokenizer).__name__}",
+                where=folder,
             )
         self.limit = manifest.limits.source_length
         self.reads_words = isinstance(self.tokenizer, WordTable)
@@ -238,7 +240,7 @@ class TextReader:
         if truncate:
             return self.tokenizer.analyze(*texts, max_length=self.limit, truncate=True, **options)
         unit = "words" if self.reads_words else "tokens"
-        raise ValueError(too_long(names[0], len(encoding), self.limit, unit))
+        raise too_long(names[0], len(encoding), self.limit, unit)
 
 
 def _runs(offsets):
@@ -247,8 +249,8 @@ def _runs(offsets):
 
 
 def too_long(name, length, limit, unit="tokens"):
-    """Return the message of a refusal."""
-    return (
-        f"{name} has {length} {unit}; the limit is {limit}. "
-        "Nothing was truncated: shorten it, or ask for truncate=True."
+    """Return the error of an input that is over the limit."""
+    return Refusal(
+        f"{name} has {length} {unit}; the limit is {limit}",
+        advice="Nothing was truncated: shorten it, or ask for truncate=True.",
     )

@@ -127,7 +127,7 @@ def pieces(found, detokenizer, stop=()):
 
 def no_answer(pipeline):
     """Return the error that a pipeline raises whose graphs give no number."""
-    return BundleError(f"{pipeline}: the graphs gave no finite log-probability.")
+    return BundleError("the graphs gave no finite log-probability", where=pipeline, advice="")
 
 
 def finite(found, pipeline):

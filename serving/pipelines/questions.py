@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from ..manifest import BundleError
+from ..manifest import MANIFEST, BundleError
 from ..text import CharacterTable, Subwords, WordTable, pad
 from ..text.packing import pad_nested
 from .inputs import TextReader, open_tokenizer, require_length, require_token, too_long
@@ -45,18 +45,16 @@ class SubwordQuestions:
         self._settings = settings
         self._window = min(settings.window, manifest.limits.source_length)
         if not isinstance(self._tokenizer, Subwords):
-            raise BundleError(
-                f"{folder}: Answer needs a tokenizer of pairs, WordPiece or byte-level BPE. "
-                "Export the bundle again."
-            )
+            reason = "Answer needs a tokenizer of pairs, WordPiece or byte-level BPE"
+            raise BundleError(reason, where=folder)
         num_special = len(self._tokenizer.analyze("", ""))
         if self._window <= settings.question_length + num_special:
             raise BundleError(
-                f"{folder}: manifest.json: settings.window and limits.source_length must leave "
-                f"room for a context behind settings.question_length, "
-                f"{settings.question_length}, and {num_special} special tokens; received "
-                f"{settings.window} and {manifest.limits.source_length}. "
-                "Export the bundle again."
+                "settings.window and limits.source_length must leave room for a context behind "
+                f"settings.question_length, {settings.question_length}, and {num_special} special "
+                f"tokens; received {settings.window} and {manifest.limits.source_length}",
+                where=folder,
+                subject=MANIFEST,
             )
 
     def read(self, question, context, name, truncate=False):
@@ -76,7 +74,7 @@ class SubwordQuestions:
         length = len(self._tokenizer.encode(question))
         require_token(length, f"{name}, question")
         if length > limit and not truncate:
-            raise ValueError(too_long(f"{name}, question", length, limit))
+            raise too_long(f"{name}, question", length, limit)
         encodings = self._tokenizer.windows(question, context, self._window, stride, limit)
         windows = Windows.of(encodings, stride, before=min(length, limit))
         require_token(windows.tokens[0], f"{name}, context")
@@ -141,8 +139,10 @@ class WordQuestions:
         self._limit = manifest.limits.source_length
         if settings.no_answer:
             raise BundleError(
-                f"{folder}: manifest.json: settings.no_answer must be false for a model of words, "
-                "which has no place for no answer. Export the bundle again."
+                "settings.no_answer must be false for a model of words, which has no place for no "
+                "answer",
+                where=folder,
+                subject=MANIFEST,
             )
 
     def read(self, question, context, name, truncate=False):

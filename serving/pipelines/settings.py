@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from ..manifest import BundleError
+from ..manifest import MANIFEST, BundleError
 from .model import ROLE
 
 
@@ -20,9 +20,7 @@ def read_settings(folder, manifest, kind):
         BundleError: with every reason, if they are none.
     """
     if ROLE not in manifest.graphs:
-        raise BundleError(
-            f"{folder}: manifest.json names no {ROLE} graph. Export the bundle again."
-        )
+        raise BundleError(f"no {ROLE} graph is named", where=folder, subject=MANIFEST)
     settings, problems = manifest.parse_settings(kind)
     if not problems:
         outputs = {spec.name: spec for spec in manifest.graphs[ROLE].outputs}
@@ -30,9 +28,7 @@ def read_settings(folder, manifest, kind):
             settings = dataclasses.replace(settings, output=next(iter(outputs)))
         problems = [*settings.problems(outputs)]
     if problems:
-        raise BundleError(
-            f"{folder}: manifest.json: {'; '.join(problems)}. Export the bundle again."
-        )
+        raise BundleError(*problems, where=folder, subject=MANIFEST)
     return settings
 
 

@@ -22,7 +22,7 @@ def words_within(text, name, limit, truncate):
     if not places:
         raise ValueError(f"{name} has no word; write something to answer.")
     if len(places) > limit and not truncate:
-        raise ValueError(too_long(name, len(places), limit, unit="words"))
+        raise too_long(name, len(places), limit, unit="words")
     return places[:limit]
 
 

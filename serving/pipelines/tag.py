@@ -11,7 +11,7 @@ import numpy as np
 
 from ..checks import shown
 from ..entities import SCHEMES, entities, is_tag
-from ..manifest import BundleError, Manifest
+from ..manifest import MANIFEST, BundleError, Manifest
 from ..opening import Runtime
 from ..results import Entity, Tagging, Word
 from ..text import Subwords, whole_characters
@@ -101,10 +101,7 @@ class Tag(Pipeline):
             self._reader = TextReader(folder, manifest)
         tokenizer = getattr(self._reader, "tokenizer", None)
         if self._settings.stride is not None and not isinstance(tokenizer, Subwords):
-            raise BundleError(
-                f"{folder}: settings.stride needs WordPiece or byte-level BPE. "
-                "Export the bundle again."
-            )
+            raise BundleError("settings.stride needs WordPiece or byte-level BPE", where=folder)
         packing = self._reader.packing if self.reads_json else TOKENS
         self._model = Model(folder, manifest, runtime, [self._settings.output], packing)
         self._attention = Attention(folder, manifest, runtime, packing)
@@ -238,8 +235,9 @@ def _require_tags_of_frames(folder, graph, output):
     )
     if length != own:
         raise BundleError(
-            f"{folder}: manifest.json: output {output} must have logits for every frame, "
-            f"{length} of them; it has {own}. Export the bundle again."
+            f"output {output} must have logits for every frame, {length} of them; it has {own}",
+            where=folder,
+            subject=MANIFEST,
         )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..checks import require_flag, shown
 from ..decoding import Chosen, Greedy, Prefix, Prompts, most_probable, search, steps
-from ..manifest import BundleError, Manifest
+from ..manifest import MANIFEST, BundleError, Manifest
 from ..opening import Runtime
 from ..results import Translation
 from ..session import EncoderDecoder
@@ -154,7 +154,7 @@ class Translate(Pipeline):
             return encoding
         if not truncate:
             unit = "characters" if characters else "tokens"
-            raise ValueError(too_long(name, len(encoding), limit, unit))
+            raise too_long(name, len(encoding), limit, unit)
         if characters:
             return _characters(self._source, unicodedata.normalize("NFC", text)[:limit])
         return self._source.analyze(text, max_length=limit, truncate=True)
@@ -286,10 +286,8 @@ def require_vocabulary(folder, manifest, tokenizer, role, vocab_size):
     characters = isinstance(tokenizer, CharacterTable)
     if len(tokenizer) > vocab_size or (characters and len(tokenizer) < vocab_size):
         kind, unit = ("table", "characters") if characters else ("tokenizer", "tokens")
-        raise BundleError(
-            f"{folder}: the {role} {kind} has {len(tokenizer)} {unit}, the decoder "
-            f"{vocab_size}. Export the bundle again."
-        )
+        reason = f"the {role} {kind} has {len(tokenizer)} {unit}, the decoder {vocab_size}"
+        raise BundleError(reason, where=folder)
     decoding = manifest.decoding
     for name, most in (
         ("start_id", vocab_size - 1),
@@ -298,9 +296,10 @@ def require_vocabulary(folder, manifest, tokenizer, role, vocab_size):
     ):
         if getattr(decoding, name) > most:
             raise BundleError(
-                f"{folder}: manifest.json: decoding.{name} must be at most {most}, by the "
-                f"decoder's vocabulary; received {getattr(decoding, name)}. "
-                "Export the bundle again."
+                f"decoding.{name} must be at most {most}, by the decoder's vocabulary; received "
+                f"{getattr(decoding, name)}",
+                where=folder,
+                subject=MANIFEST,
             )
 
 

@@ -93,7 +93,7 @@ def change(run, **fields):
             f"{LIMIT + 1}. Save the run again.",
         ),
         ({"pipeline": "Dream"}, "pipeline must be Translate, Generate, Classify, Tag, "),
-        ({"years": 99}, "run.json: not a run record: years is unknown; train again."),
+        ({"years": 99}, "run.json: not a run record: years is unknown. Train again."),
     ],
 )
 def test_a_run_that_can_not_be_is_refused(tmp_path, fields, message, capsys):
@@ -141,7 +141,7 @@ def test_a_run_that_is_replaced_while_it_is_read_is_refused(run, tmp_path, monke
         return load(*arguments)
 
     monkeypatch.setattr(export.run, "_load_model", load_slowly)
-    with pytest.raises(RunError, match="run: was replaced while it was read; export it when tra"):
+    with pytest.raises(RunError, match="run: was replaced while it was read. Export it when tra"):
         export.run.read_run(tmp_path / "run")
 
 

@@ -119,8 +119,11 @@ CASES = [
         lambda run: classify(run, settings={"output": "head", "labels": ["a", "b"], "label": 3}),
         "run.json: settings.label is unknown",
     ),
-    (lambda run: classify(run, tokenizers={}), "run.json names no text tokenizer"),
-    (lambda run: classify(run, tokenizers={"source": WORDS}), "run.json names no text tokenizer"),
+    (lambda run: classify(run, tokenizers={}), "run.json: no text tokenizer is named"),
+    (
+        lambda run: classify(run, tokenizers={"source": WORDS}),
+        "run.json: no text tokenizer is named",
+    ),
     (
         lambda run: exchanged(run, model=with_head(ClassificationHead(2), len(WORDS) - 30)),
         f"run.json: the text tokenizer must have at most the model's vocab_size, {len(WORDS) - 30},"

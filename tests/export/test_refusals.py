@@ -68,11 +68,11 @@ REFUSED = {
     ),
     "no tokenizer": (
         lambda run: classify(run, tokenizers={}),
-        "the run names no text tokenizer",
+        "no text tokenizer is named",
     ),
     "another role": (
         lambda run: translate(run, tokenizers={"source": TABLE}),
-        "the run names no target tokenizer",
+        "no target tokenizer is named",
     ),
     "a softmax": (
         lambda run: save(run, pooled(activation="softmax")),

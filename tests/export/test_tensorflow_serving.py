@@ -94,7 +94,7 @@ def write_toy(folder, signatures):
         schema_version=manifests.SCHEMA_VERSION,
         name="sums",
         task="toy",
-        pipeline="Toy",
+        pipeline="Classify",
         created="2026-01-01T00:00:00+00:00",
         versions={},
         tokenizers={},

@@ -79,7 +79,7 @@ def test_a_folder_that_no_training_began_is_no_run(tmp_path):
 )
 def test_what_is_no_record_is_refused(tmp_path, content, reason):
     (tmp_path / RECORD).write_bytes(content)
-    message = rf"^{re.escape(str(tmp_path / RECORD))}: not a run record: .*{reason}.*; train again"
+    message = rf"^{re.escape(str(tmp_path / RECORD))}: not a run record: .*{reason}.*. Train again"
     with pytest.raises(RunError, match=message):
         RunRecord.read(tmp_path)
 

@@ -87,7 +87,7 @@ def edit_manifest(folder, **fields):
 def test_a_newer_schema_is_refused_with_the_way_to_upgrade(name, tmp_path):
     folder = write_bundle(name, tmp_path / "toy")
     edit_manifest(folder, schema_version=99)
-    with refused(r"has schema 99; this seqkeras-serving reads up to \d+: upgrade seqkeras-serving"):
+    with refused(r"has schema 99; this seqkeras-serving reads up to \d+. Upgrade seqkeras-serving"):
         serving.load(folder)
 
 
@@ -136,7 +136,7 @@ def test_a_graph_that_is_not_there_is_named(name, tmp_path):
     graphs = json.loads((folder / "manifest.json").read_text())["graphs"]
     del graphs[role]
     edit_manifest(folder, graphs=graphs)
-    with refused(f"manifest.json names no {role} graph. Export the bundle again.$"):
+    with refused(f"manifest.json: no {role} graph is named. Export the bundle again.$"):
         serving.load(folder)
 
 

@@ -52,7 +52,7 @@ def test_two_processes_load_while_a_third_replaces_the_bundle(tmp_path):
 def test_a_bundle_of_a_newer_schema_is_refused_with_the_way_to_upgrade(tmp_path, monkeypatch):
     folder = write_bundle(tmp_path / "toy", "Classify", Toy(1).graph("pooled"))
     monkeypatch.setattr(manifests, "SCHEMA_VERSION", 2)
-    message = "has schema 3; this seqkeras-serving reads up to 2: upgrade seqkeras-serving.$"
+    message = "has schema 3; this seqkeras-serving reads up to 2. Upgrade seqkeras-serving.$"
     with pytest.raises(serving.BundleError, match=message):
         serving.load(folder)
 

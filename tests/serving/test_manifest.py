@@ -77,7 +77,7 @@ def test_a_folder_without_a_manifest_is_refused(tmp_path):
 @pytest.mark.parametrize("content", [b"", b'{"schema_version": 1,', b"\xff", b"[" * 10**5, b"NaN"])
 def test_a_manifest_that_is_not_json_is_refused(bundle, content):
     (bundle / "manifest.json").write_bytes(content)
-    with refused(bundle, "manifest.json is not valid JSON .*truncated or altered. Copy or export"):
+    with refused(bundle, "manifest.json: is not valid JSON .*truncated or altered. Copy or export"):
         read_manifest(bundle)
 
 
@@ -86,14 +86,14 @@ def test_a_manifest_that_is_nested_too_deep_is_refused(bundle, levels):
     text = (bundle / "manifest.json").read_text()
     deep = "[" * levels + "]" * levels
     (bundle / "manifest.json").write_text(text.replace('"scores": {', f'"scores": {{"x": {deep},'))
-    with refused(bundle, "manifest.json is not valid JSON .it is nested over 100 levels deep"):
+    with refused(bundle, "manifest.json: is not valid JSON .it is nested over 100 levels deep"):
         read_manifest(bundle)
 
 
 def test_a_manifest_of_any_size_is_not_read_whole(bundle):
     with open(bundle / "manifest.json", "ab") as stream:
         stream.truncate(2**40)  # a hole: no disk holds it
-    with refused(bundle, "manifest.json must have at most 16,777,216 bytes; it has more"):
+    with refused(bundle, "manifest.json: must have at most 16,777,216 bytes; it has more"):
         read_bundle(bundle, lambda manifest: None)
 
 
@@ -114,7 +114,7 @@ def test_a_newer_schema_is_refused_with_the_way_to_upgrade(bundle):
     change(bundle, lambda m: m.update(schema_version=4, unheard_of={}))
     with refused(
         bundle,
-        "manifest.json has schema 4; this seqkeras-serving reads up to 3: upgrade seqkeras-serving",
+        "manifest.json: has schema 4; this seqkeras-serving reads up to 3. Upgrade seqkeras",
     ):
         read_manifest(bundle)
 

@@ -148,7 +148,7 @@ def test_a_provider_that_does_not_start_is_refused(embed, monkeypatch):
     )
     with pytest.raises(
         serving.BundleError,
-        match="has CUDAExecutionProvider and can not start it; are its driver and libraries inst",
+        match="has CUDAExecutionProvider and can not start it. Are its driver and libraries inst",
     ):
         serving.load(embed, providers="CUDA")
 

@@ -195,8 +195,8 @@ def test_an_unknown_pipeline_is_refused_with_the_way_to_upgrade(tmp_path):
     folder = write_bundle(tmp_path / "toy", pipeline="Dream")
     with pytest.raises(
         serving.BundleError,
-        match="asks for the pipeline 'Dream'; this seqkeras-serving has Translate, .*: "
-        "upgrade seqkeras-serving.$",
+        match="asks for the pipeline 'Dream'; this seqkeras-serving has Translate, .*. "
+        "Upgrade seqkeras-serving.$",
     ):
         serving.load(folder)
 
@@ -220,7 +220,7 @@ def test_a_bundle_without_a_tokenizer_is_refused(bundle):
     manifest = read_manifest(bundle)
     only_target = {"target": manifest.tokenizers["target"]}
     write_manifest(bundle, dataclasses.replace(manifest, tokenizers=only_target))
-    with pytest.raises(serving.BundleError, match="manifest.json names no source tokenizer"):
+    with pytest.raises(serving.BundleError, match="manifest.json: no source tokenizer is named"):
         serving.load(bundle)
 
 

@@ -204,9 +204,9 @@ def test_eight_threads_share_a_pipeline(pipeline):
 
 def test_a_bundle_without_a_tokenizer_or_with_one_of_characters_is_refused(tmp_path):
     graph, settings, _, _ = PIPELINES["Tag"]
-    with pytest.raises(BundleError, match="manifest.json names no text tokenizer"):
+    with pytest.raises(BundleError, match="manifest.json: no text tokenizer is named"):
         load(tmp_path / "a", "Tag", graph, settings, tokenizers={})
-    with pytest.raises(BundleError, match="names no model graph"):
+    with pytest.raises(BundleError, match="no model graph is named"):
         load(tmp_path / "b", "Tag", graph, settings, graphs={})
     folder = tmp_path / "c"
     write_bundle(folder, "Tag", graph, settings)
