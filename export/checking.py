@@ -280,16 +280,13 @@ def _argument(spec):
 
 def _against_run(error, run, names):
     """What a pipeline says of a bundle, as a reason against the run."""
-    pipeline, subject = (
-        run.record.pipeline,
-        "" if error.subject in (None, MANIFEST) else error.subject,
-    )
-    said, way_out = "; ".join(error.reasons), ""
+    pipeline, said = run.record.pipeline, "; ".join(error.reasons).rstrip(".")
     if isinstance(error, UnexpectedGraph):
-        subject = f"{pipeline} can not serve the model"
-        if feeds := record_of(pipeline).feeds_of(run.tokenizers):
-            way_out = f"; {pipeline} feeds {', '.join(feeds)}: name the model's inputs so"
-    return f"{names.record}{subject and f'{subject}: '}{said.rstrip('.')}{way_out}"
+        feeds = record_of(pipeline).feeds_of(run.tokenizers)
+        way_out = f"; {pipeline} feeds {', '.join(feeds)}: name the model's inputs so"
+        return f"{names.record}{pipeline} can not serve the model: {said}{way_out if feeds else ''}"
+    subject = "" if error.subject in (None, MANIFEST) else f"{error.subject}: "
+    return f"{names.record}{subject}{said}"
 
 
 def _examples(run, pipeline, name):
