@@ -14,7 +14,6 @@ from export.families.decoders import reads_prefix
 from export.families.saved_models import source_limits
 from export.generation import one_graph
 from export.keras_layers import steps_as_rows
-from export.pipelines import record_of
 from export.pipelines.record import ENCODER_DECODER, SINGLE_PASS
 from export.place import require_free
 from export.quantize import quantize, require_precision
@@ -25,6 +24,7 @@ from export.tensorflow_serving import write_serving_files
 from export.text_graphs.signatures import text_signatures
 from export.tolerances import Tolerances
 from export.verifying import verify
+from export.verifying.parity import EXAMPLES
 from serving.manifest import (
     GraphFile,
     Manifest,
@@ -172,14 +172,20 @@ class _Bundle:
             self.say("requests and settings for TensorFlow Serving")
             write_serving_files(self.folder, manifest, examples)
         unmeasured = {name: Precision(each, {}) for name, each in described.items()}
-        task = self._task(dataclasses.replace(manifest, precisions=unmeasured))
+        manifest = dataclasses.replace(manifest, parity=parity, precisions=unmeasured)
+        scores = scores_of(self.run, self.folder, manifest) if unmeasured else None
         precisions = {
             name: Precision(
-                described[name], self._measure(graphs, quantized[name], examples, task, name)
+                described[name],
+                {
+                    "float32_bytes": onnx_files.stored_bytes(graphs),
+                    "bytes": onnx_files.stored_bytes(quantized[name]),
+                }
+                | self._measure(manifest, examples, name, scores),
             )
             for name in described
         }
-        return dataclasses.replace(manifest, parity=parity, precisions=precisions)
+        return dataclasses.replace(manifest, precisions=precisions)
 
     def _write_tokenizers(self):
         for role, path in self.run.record.tokenizers.items():
@@ -200,29 +206,16 @@ class _Bundle:
         self.say(f"ONNX graphs in {precision}")
         return quantize(graphs, precision)
 
-    def _measure(self, graphs, quantized, examples, task, precision):
+    def _measure(self, manifest, examples, precision, scores):
         self.say(f"{precision} beside float32, on real inputs")
         return measuring.measure(
-            graphs,
-            quantized,
+            self.folder,
+            manifest,
+            self.run.inputs[:EXAMPLES],
             examples,
-            task,
             precision,
             self.options.tolerances,
-        )
-
-    def _task(self, manifest):
-        run, record = self.run, record_of(manifest.pipeline)
-        logits = ()
-        if self.plan.kind == SINGLE_PASS and record.logits(manifest.settings):
-            logits = tuple(spec.name for spec in self.plan.graphs["model"].outputs)
-        return measuring.Task(
-            logits=logits,
-            vectors=record.vectors,
-            start_id=run.decoding.start_id,
-            end_id=run.decoding.end_id,
-            target_length=run.limits.target_length,
-            scores=scores_of(run, self.folder, manifest),
+            scores,
         )
 
     def _describe(self, precision, needs):

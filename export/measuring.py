@@ -1,8 +1,9 @@
 """What another precision wins and costs beside float32, measured on real examples.
 
-Both run the same inputs, by role: a model that answers in a single pass; an encoder-decoder, along
-the real targets for its log-probabilities, and greedily for its answers; a language model, along
-its texts. Knows nothing of strings: scores come as a function of a precision's name.
+Both answer the same inputs as `serving` does: a pipeline whose model answers in a single pass is
+asked, and what its graph gives is compared; an encoder-decoder is compared along the real targets
+for its log-probabilities, and by the texts that its pipeline generates greedily; a language model,
+along its texts.
 """
 
 import dataclasses
@@ -12,13 +13,17 @@ import time
 
 import numpy as np
 
-from export.onnx_files import FLOAT32, stored_bytes
-from export.quantize import STEP
-from export.scores import Scores
+from export.onnx_files import FLOAT32
+from export.pipelines import record_of
+from export.pipelines.record import ENCODER_DECODER, LANGUAGE_MODEL, SINGLE_PASS
 from export.tolerances import shortfalls
+from export.verifying.teacher_forcing import along_targets, along_texts, log_softmax, sources_of
+from seqkeras.tokenizers import pad
 from seqkeras.values import BANNED_LOGIT
-from serving.pipelines.arrays import FRAMES, PADDING
-from serving.pipelines.forecast import WINDOW
+from serving.opening import Runtime
+from serving.pipelines import PIPELINES
+from serving.pipelines.model import ROLE
+from serving.session import EncoderDecoder, LanguageModel
 
 BATCH = 16
 ROUNDS = 5
@@ -28,70 +33,55 @@ class PrecisionError(ValueError):
     """A precision answers too differently; the message says by how much, and names a way out."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Task:
-    """What must be known of a model to compare its answers.
-
-    Attributes:
-        logits: names of the outputs of a graph "model" that are logits over their last axis.
-        vectors: whether its other outputs are vectors, of which the direction counts.
-        start_id, end_id, target_length: of what an encoder-decoder generates.
-        scores: of the bundle's answers beside the run's targets; None where there are none.
-    """
-
-    logits: tuple[str, ...] = ()
-    vectors: bool = False
-    start_id: int = 2
-    end_id: int = 3
-    target_length: int = 1
-    scores: Scores | None = None
-
-
-def measure(graphs, quantized, examples, task, precision, tolerances):
+def measure(folder, manifest, inputs, examples, precision, tolerances, scores=None):
     """Compare a precision with float32, and refuse it if its answers are worse by too much.
 
     Args:
-        graphs, quantized: role -> `export.graph.Graph`, in float32 and in the precision.
-        examples: list of {name: array}, the inputs of one example without the batch's axis. Of a
-            graph "model" all its inputs; of an encoder-decoder `token_ids` (S,) and `target_ids`
-            (T,), which begins after <bos>; of a language model `token_ids` (T,).
-        task: a `Task`.
-        precision: its name, for the error.
+        folder: the bundle.
+        manifest: its `Manifest`, with the precision.
+        inputs: real inputs, as the pipeline takes them.
+        examples: of models that generate, each input's {name: array}: of an encoder-decoder
+            `target_ids` (T,), which end with the token that ends a text; of a language model
+            `token_ids` (T,).
+        precision: its name.
         tolerances: `export.tolerances.Tolerances`.
+        scores: `export.scores.Scores` of answers beside the run's targets; None where there are
+            no targets.
 
     Returns:
         The figures for the manifest. A speed is how many times as fast as float32 it is: the median
-        of runs in turn. What begins with "batching" compares batches of 16 with single examples,
+        of runs in turn. What begins with "batching" compares batches of 16 with single inputs,
         both in the precision.
 
     Raises:
         PrecisionError: if it is worse by more than that, or a number is not finite.
     """
-    float32, other = (_runner(each, task) for each in (graphs, quantized))
-    beside_float32, by_batching = _Differences(task.vectors), _Differences(task.vectors)
-    for begin in range(0, len(examples), BATCH):
-        batch = examples[begin : begin + BATCH]
-        expected, actual = float32.answers(batch), other.answers(batch)
-        alone = [answer for each in batch for answer in other.answers([each])]
-        beside_float32.add(expected, actual)
-        by_batching.add(alone, actual)
-    if not beside_float32.finite:
-        raise PrecisionError(f"{precision}: it gives numbers that are not finite. Leave it out.")
+    record = record_of(manifest.pipeline)
+    float32, other = (
+        RUNNERS[record.model_kind](folder, manifest, inputs, examples, name)
+        for name in (FLOAT32, precision)
+    )
+    beside_float32, by_batching = _Differences(record.vectors), _Differences(record.vectors)
+    for begin in range(0, len(inputs), BATCH):
+        places = range(len(inputs))[begin : begin + BATCH]
+        alone = [answer for place in places for answer in other.answers([place])]
+        for expected, actual in zip(float32.answers(places), other.answers(places), strict=True):
+            own = actual.same_row(alone)
+            beside_float32.add(expected.cut(own), actual.cut(own))
+            by_batching.add(own.cut(actual), actual.cut(own))
     figures = {
-        "examples": len(examples),
+        "examples": len(inputs),
         "tolerances": dataclasses.asdict(tolerances),
-        "float32_bytes": stored_bytes(graphs),
-        "bytes": stored_bytes(quantized),
-        "speed_batch_1": _speed(float32, other, examples[:1]),
-        f"speed_batch_{BATCH}": _speed(float32, other, examples[:BATCH]),
+        "speed_batch_1": _speed(float32, other, range(1)),
+        f"speed_batch_{BATCH}": _speed(float32, other, range(len(inputs))[:BATCH]),
         **beside_float32.figures(),
         **{f"batching_{name}": value for name, value in by_batching.figures().items()},
     }
-    if task.scores:
+    if scores:
         figures |= {
-            "scored_examples": task.scores.examples,
-            "float32_scores": task.scores.of(FLOAT32),
-            "scores": task.scores.of(precision),
+            "scored_examples": scores.examples,
+            "float32_scores": scores.of(FLOAT32),
+            "scores": scores.of(precision),
         }
     if reasons := shortfalls(figures, tolerances):
         raise PrecisionError(f"{precision}: {'; '.join(reasons)}. Leave it out, or allow more.")
@@ -100,11 +90,49 @@ def measure(graphs, quantized, examples, task, precision, tolerances):
 
 @dataclasses.dataclass(frozen=True)
 class _Answer:
-    """Of one example: lists of log-probabilities and of other numbers, and what was chosen."""
+    """What a model gives for one row.
 
+    Attributes:
+        row: name -> array, what the model reads, perhaps with padding behind it.
+        log_probs, numbers: lists of arrays.
+        choices: what was chosen; None for the most probable of each distribution.
+    """
+
+    row: dict
     log_probs: list
     numbers: list
-    choices: list
+    choices: list | None = None
+
+    def same_row(self, answers):
+        """That one of several answers that is to this row, with other padding."""
+        return max(answers, key=lambda answer: _likeness(self.row, answer.row))
+
+    def cut(self, other):
+        """The answer without what another one to the same row does not have: padding."""
+        pairs = ((self.log_probs, other.log_probs), (self.numbers, other.numbers))
+        cut = (
+            [array[tuple(map(slice, limit.shape))] for array, limit in zip(*pair, strict=True)]
+            for pair in pairs
+        )
+        return _Answer(self.row, *cut, self.choices)
+
+    def chosen(self):
+        if self.choices is not None:
+            return self.choices
+        return [int(best) for each in self.log_probs for best in each.argmax(-1).ravel()]
+
+
+def _likeness(one, other):
+    """2 for one row with other padding, 0 for rows that differ, 1 where the padding is no zeros."""
+    alike = 2
+    for name, array in one.items():
+        ours = array[tuple(map(slice, other[name].shape))]
+        theirs = other[name][tuple(map(slice, array.shape))]
+        if not np.array_equal(ours, theirs):
+            return 0
+        counts = [np.count_nonzero(each) for each in (array, ours, theirs, other[name])]
+        alike = min(alike, 2 if len(set(counts)) == 1 else 1)
+    return alike
 
 
 class _Differences:
@@ -119,25 +147,22 @@ class _Differences:
         self.largest, self.total, self.count = 0.0, 0.0, 0  # of log-probabilities
         self.square, self.expected_square, self.cosines = 0.0, 0.0, []  # of others
         self.equal, self.choices = 0, 0
-        self.finite = True
 
     def add(self, expected, actual):
-        for one, other in zip(expected, actual, strict=True):
-            for a, b in zip(one.log_probs, other.log_probs, strict=True):
-                differences = np.abs(a - b, dtype=np.float64)[a > BANNED_LOGIT / 2]
-                self.finite &= bool(np.isfinite(b).all())
-                self.largest = max(self.largest, differences.max(initial=0))
-                self.total += differences.sum()
-                self.count += differences.size
-            for a, b in zip(one.numbers, other.numbers, strict=True):
-                a, b = (np.asarray(each, np.float64) for each in (a, b))
-                self.finite &= bool(np.isfinite(b).all())
-                self.square += np.square(a - b).sum()
-                self.expected_square += np.square(a).sum()
-                lengths = np.linalg.norm(a) * np.linalg.norm(b)
-                self.cosines.append(float(np.vdot(a, b) / lengths) if lengths else 1.0)
-            self.choices += len(one.choices)
-            self.equal += sum(map(operator.eq, one.choices, other.choices))
+        for a, b in zip(expected.log_probs, actual.log_probs, strict=True):
+            differences = np.abs(a - b, dtype=np.float64)[a > BANNED_LOGIT / 2]
+            self.largest = max(self.largest, differences.max(initial=0))
+            self.total += differences.sum()
+            self.count += differences.size
+        for a, b in zip(expected.numbers, actual.numbers, strict=True):
+            a, b = (np.asarray(array, np.float64) for array in (a, b))
+            self.square += np.square(a - b).sum()
+            self.expected_square += np.square(a).sum()
+            lengths = np.linalg.norm(a) * np.linalg.norm(b)
+            self.cosines.append(float(np.vdot(a, b) / lengths) if lengths else 1.0)
+        pairs = list(zip(expected.chosen(), actual.chosen(), strict=True))
+        self.choices += len(pairs)
+        self.equal += sum(operator.eq(*pair) for pair in pairs)
 
     def figures(self):
         figures = {}
@@ -155,178 +180,142 @@ class _Differences:
         return figures
 
 
-def _speed(float32, other, examples):
+def _speed(float32, other, places):
     """How many times as fast the other is, run in turn after a first time that does not count."""
     ratios = []
     for _ in range(ROUNDS + 1):
         seconds = []
         for runner in (float32, other):
             begin = time.perf_counter()
-            runner.run(examples)
+            runner.run(places)
             seconds.append(time.perf_counter() - begin)
         ratios.append(seconds[0] / seconds[1])
     return statistics.median(ratios[1:])
 
 
-def _runner(graphs, task):
-    if "encoder" in graphs:
-        return _EncoderDecoder(graphs, task)
-    return (_LanguageModel if STEP in graphs else _OneGo)(graphs, task)
+class _Runner:
+    """A bundle in one precision, which answers inputs by their places.
+
+    Args: as of `measure`.
+    """
+
+    def __init__(self, folder, manifest, inputs, examples, precision):
+        self._manifest, self._inputs, self._examples = manifest, inputs, examples
+        self._folder, self._precision = folder, precision
+
+    def _open_pipeline(self, observe=None):
+        runtime = Runtime(self._precision, observe=observe)
+        return PIPELINES[self._manifest.pipeline](self._folder, self._manifest, runtime)
+
+    def _open_graphs(self, kind):
+        return kind(self._folder, self._manifest, Runtime(self._precision))
+
+    def _asked(self, places):
+        return [self._inputs[place] for place in places]
+
+    def _require_finite(self, arrays):
+        if not all(np.isfinite(array).all() for array in arrays):
+            raise PrecisionError(
+                f"{self._precision}: it gives numbers that are not finite. Leave it out."
+            )
 
 
-class _OneGo:
-    """All inputs, all outputs."""
+class _SinglePass(_Runner):
+    """What the graph gives for each row that the pipeline asks it."""
 
-    def __init__(self, graphs, task):
-        [graph] = graphs.values()
-        self.session, self.task = graph.session(), task
+    def __init__(self, folder, manifest, *arguments):
+        super().__init__(folder, manifest, *arguments)
+        self._calls, self._pipeline = [], self._open_pipeline(self._observe)
+        outputs = {spec.name: spec for spec in manifest.graphs[ROLE].outputs}
+        record = record_of(manifest.pipeline)
+        self._logits = record.logits_among(manifest.settings, [*outputs])
+        self._of_two = [name for name in self._logits if outputs[name].shape[-1] == 1]
 
-    def run(self, examples):
-        names = [each.name for each in self.session.get_inputs()]
-        batch = {name: _stack([example[name] for example in examples]) for name in names}
-        return self.session.run(None, batch)
+    def _observe(self, role, inputs, outputs):
+        self._require_finite(outputs.values())
+        self._calls.append((inputs, outputs))
 
-    def answers(self, examples):
-        return [answer for group in self._groups(examples) for answer in self._answers(group)]
+    def run(self, places):
+        self._calls.clear()
+        self._pipeline(self._asked(places))
 
-    def _groups(self, examples):
-        """The examples, or each alone where the graph can not tell its numbers from padding."""
-        names = {each.name for each in self.session.get_inputs()}
-        padded = names & PADDING or not names & {FRAMES, WINDOW}
-        return [examples] if padded else [[each] for each in examples]
-
-    def _answers(self, examples):
-        outputs = self.run(examples)
+    def answers(self, places):
+        self.run(places)
         return [
-            self._answer(example, [output[row] for output in outputs])
-            for row, example in enumerate(examples)
+            self._answer(*({name: array[row] for name, array in each.items()} for each in call))
+            for call in self._calls
+            for row in range(len(next(iter(call[0].values()))))
         ]
 
-    def _answer(self, example, outputs):
-        sizes = {
-            axis: size
-            for each in self.session.get_inputs()
-            for axis, size in zip(each.shape[1:], np.shape(example[each.name]), strict=True)
-        }
-        log_probs, numbers = [], []
-        for each, output in zip(self.session.get_outputs(), outputs, strict=True):
-            # As long as the example itself: what is behind that is padding.
-            output = output[tuple(slice(sizes.get(axis)) for axis in each.shape[1:])]
-            if each.name in self.task.logits:
-                if each.shape[-1] == 1:  # the logit of the second of two: that of the first is 0
-                    output = np.concatenate([np.zeros_like(output), output], axis=-1)
-                log_probs.append(_log_softmax(output))
-            else:
-                numbers.append(output)
-        return _Answer(log_probs, numbers, _best(log_probs))
+    def _answer(self, row, outputs):
+        log_probs = [
+            log_softmax(self._of_all(name, outputs[name]))
+            for name in outputs
+            if name in self._logits
+        ]
+        return _Answer(row, log_probs, [outputs[n] for n in outputs if n not in self._logits])
+
+    def _of_all(self, name, logits):
+        """The logits; where there is that of the second of two alone, that of the first is 0."""
+        if name not in self._of_two:
+            return logits
+        return np.concatenate([np.zeros_like(logits), logits], axis=-1)
 
 
-class _Steps:
-    """A decoder step, with one beam for each example."""
+class _AlongTokens(_Runner):
+    """What follows each token of a real text or target."""
 
-    def __init__(self, graphs, task):
-        self.task = task
-        self.sessions = {role: graph.session() for role, graph in graphs.items()}
-        step = self.sessions[STEP]
-        self.inputs = {each.name: each.shape for each in step.get_inputs()}
-        self.after = [e.name for e in step.get_outputs() if e.name.startswith("next_")]
+    def answers(self, places):
+        log_probs = self.run(places)
+        self._require_finite(log_probs)
+        chosen = self._chosen(places)
+        return [
+            _Answer({"place": np.array(place)}, [array], [], choices)
+            for place, array, choices in zip(places, log_probs, chosen, strict=True)
+        ]
 
-    def along(self, token_ids, state):
-        """(B, T, V) logits behind each of the (B, T) tokens."""
-        logits, state = [], self.begin(len(token_ids), state)
-        for tokens in token_ids.T:
-            each, state = self.step(tokens, state)
-            logits.append(each)
-        return np.stack(logits, axis=1)
+    def _chosen(self, places):
+        return [None] * len(places)
 
-    def begin(self, rows, state):
-        """The state before the first step: what is given, and else no cache yet, or zeros."""
-        sizes = {"past_length": 0, "previous_beam": 1}
-        missing = self.inputs.keys() - state.keys() - {"token_ids", "beam_index", "k"}
-        return state | {
-            name: np.zeros((rows, *(sizes.get(size, size) for size in self.inputs[name][1:])), "f4")
-            for name in missing
-        }
-
-    def step(self, tokens, state):
-        """(B, V) logits behind the (B,) tokens, and the state after."""
-        one_each = (1,) * (len(self.inputs["token_ids"]) - 1)
-        inputs = {
-            "token_ids": tokens.reshape(-1, *one_each),
-            "beam_index": np.arange(len(tokens))[:, None],
-            "k": np.array(1),
-        }
-        logits, *values = self.sessions[STEP].run(["logits", *self.after], inputs | state)
-        names = [name.removeprefix("next_") for name in self.after]
-        return logits[:, 0], state | dict(zip(names, values, strict=True))
+    def _padded(self, places, name):
+        return pad([self._examples[place][name] for place in places])
 
 
-class _LanguageModel(_Steps):
+class _LanguageModel(_AlongTokens):
     """What follows each token of a text."""
 
-    def run(self, examples):
-        return self.along(_stack([example["token_ids"] for example in examples]), {})
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self._graphs = self._open_graphs(LanguageModel)
 
-    def answers(self, examples):
-        answers = []
-        for example, logits in zip(examples, self.run(examples), strict=True):
-            log_probs = [_log_softmax(logits[: len(example["token_ids"])])]
-            answers.append(_Answer(log_probs, [], _best(log_probs)))
-        return answers
+    def run(self, places):
+        token_ids, lengths = self._padded(places, "token_ids")
+        found = along_texts(self._graphs, token_ids)
+        return [row[:length] for row, length in zip(found, lengths, strict=True)]
 
 
-class _EncoderDecoder(_Steps):
-    """What follows each token of the real target, and what greedy decoding gives."""
+class _EncoderDecoder(_AlongTokens):
+    """What follows each token of the real target, and the text that the pipeline generates."""
 
-    def run(self, examples):
-        targets = _stack([example["target_ids"] for example in examples])
-        begin = np.full((len(examples), 1), self.task.start_id)
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self._graphs, self._pipeline = self._open_graphs(EncoderDecoder), self._open_pipeline()
+
+    def run(self, places):
+        rows = [self._pipeline.encode(value) for value in self._asked(places)]
+        name, _, arrays = sources_of(rows)
+        targets, lengths = self._padded(places, "target_ids")
+        begin = np.full((len(targets), 1), self._manifest.decoding.start_id)
         before = np.concatenate([begin, targets[:, :-1]], axis=1)
-        return self.along(before, self._encode(examples))
+        found = along_targets(self._graphs, arrays[name], arrays["lengths"], before)
+        return [row[:length] for row, length in zip(found, lengths, strict=True)]
 
-    def answers(self, examples):
-        answers = []
-        generated = self._generate(examples)
-        for example, logits, ids in zip(examples, self.run(examples), generated, strict=True):
-            log_probs = [_log_softmax(logits[: len(example["target_ids"])])]
-            answers.append(_Answer(log_probs, [], [ids]))
-        return answers
-
-    def _encode(self, examples):
-        encoder = self.sessions["encoder"]
-        [name] = {each.name for each in encoder.get_inputs()} - {"lengths"}
-        sources = [example[name] for example in examples]
-        lengths = np.array([len(each) for each in sources])
-        values = encoder.run(None, {name: _stack(sources), "lengths": lengths})
-        return dict(zip([each.name for each in encoder.get_outputs()], values, strict=True))
-
-    def _generate(self, examples):
-        state = self.begin(len(examples), self._encode(examples))
-        tokens = np.full(len(examples), self.task.start_id)
-        ended, generated = np.zeros(len(examples), bool), []
-        while not ended.all() and len(generated) < self.task.target_length:
-            logits, state = self.step(tokens, state)
-            tokens = np.where(ended, self.task.end_id, logits.argmax(-1))
-            ended |= tokens == self.task.end_id
-            generated.append(tokens)
-        return [tuple(ids[ids != self.task.end_id].tolist()) for ids in np.stack(generated, axis=1)]
+    def _chosen(self, places):
+        return [[answer.text] for answer in self._pipeline(self._asked(places), num_beams=1)]
 
 
-def _stack(arrays):
-    """Arrays of a rank as one of a rank more, with zeros behind what is shorter."""
-    arrays = [np.asarray(each) for each in arrays]
-    sizes = np.max([each.shape for each in arrays], axis=0).astype(int)
-    stacked = np.zeros((len(arrays), *sizes), arrays[0].dtype)
-    for row, each in enumerate(arrays):
-        stacked[(row, *map(slice, each.shape))] = each
-    return stacked
-
-
-def _log_softmax(logits):
-    with np.errstate(invalid="ignore"):  # who compares sees that it is not finite
-        logits = logits - logits.max(-1, keepdims=True)
-        return logits - np.log(np.exp(logits).sum(-1, keepdims=True))
-
-
-def _best(log_probs):
-    return [int(best) for each in log_probs for best in each.argmax(-1).ravel()]
+RUNNERS = {
+    SINGLE_PASS: _SinglePass,
+    LANGUAGE_MODEL: _LanguageModel,
+    ENCODER_DECODER: _EncoderDecoder,
+}

@@ -13,10 +13,10 @@ from export.pipelines.expected import MARGIN
 from export.verifying import parity
 from export.verifying.parity import Comparison, tensors
 from export.verifying.searches import Found, compare_searches, generated, in_keras
+from export.verifying.teacher_forcing import along_targets, sources_of
 from seqkeras.tokenizers import pad
 from serving.pipelines import PIPELINES
-from serving.pipelines.arrays import padded
-from serving.session import FRAMES, EncoderDecoder
+from serving.session import EncoderDecoder
 
 
 def verify_encoder_decoder(run, plan, folder, manifest):
@@ -24,7 +24,7 @@ def verify_encoder_decoder(run, plan, folder, manifest):
     inputs = run.inputs[: parity.EXAMPLES]
     pipeline = PIPELINES[manifest.pipeline](folder, manifest)
     rows = [pipeline.encode(value) for value in inputs]
-    source, sources, arrays = _sources(rows)
+    source, sources, arrays = sources_of(rows)
     target = run.tokenizers["target"]
     targets = [
         target.encode(each["target"])[: run.limits.target_length]
@@ -41,7 +41,9 @@ def verify_encoder_decoder(run, plan, folder, manifest):
         by_ids = tf.saved_model.load(str(folder / "saved_model/1")).signatures
 
     expected = _log_probs(model, arrays)
-    answers = {"onnx": _onnx_log_probs(folder, manifest, arrays, source)}
+    graphs = EncoderDecoder(folder, manifest)
+    found = along_targets(graphs, arrays[source], arrays["lengths"], target_ids)
+    answers = {"onnx": found}
     if by_ids is not None:
         answers["saved_model"] = by_ids["serving_default"](**tensors(arrays))["log_probs"].numpy()
     for name, actual in answers.items():
@@ -76,19 +78,6 @@ def verify_encoder_decoder(run, plan, folder, manifest):
     ]
 
 
-def _sources(rows):
-    """The name of what an encoder reads, each source, and all as arrays by name with `lengths`.
-
-    Args:
-        rows: what the pipeline makes of its inputs.
-    """
-    if isinstance(rows[0], np.ndarray):
-        arrays = padded(FRAMES, rows)
-        return FRAMES, rows, {name: arrays[name] for name in (FRAMES, "lengths")}
-    sources = [row.token_ids for row in rows]
-    return "token_ids", sources, dict(zip(("token_ids", "lengths"), pad(sources), strict=True))
-
-
 def _text(tokenizer, token_ids, end_id):
     """The text before the end."""
     token_ids = [int(each) for each in token_ids]
@@ -99,20 +88,6 @@ def _text(tokenizer, token_ids, end_id):
 
 def _log_probs(model, arrays):
     return ops.convert_to_numpy(log_probs_along(model, arrays))  # (N, T, V)
-
-
-def _onnx_log_probs(folder, manifest, arrays, source):
-    """The decoder-step graph along the real targets: (N, T, V)."""
-    graphs, target_ids = EncoderDecoder(folder, manifest), arrays["target_ids"]
-    state = graphs.encode(arrays[source], arrays["lengths"])
-    rows = np.arange(len(target_ids))[:, np.newaxis]
-    log_probs = np.empty((*target_ids.shape, graphs.vocab_size), np.float32)
-    for t in range(target_ids.shape[1]):
-        candidates, state = graphs.step(target_ids[:, t : t + 1], rows, graphs.vocab_size, state)
-        np.put_along_axis(
-            log_probs[:, t], candidates.token_ids[:, 0], candidates.log_probs[:, 0], axis=1
-        )
-    return log_probs
 
 
 def _margins(model, arrays, generated_ids, start_id):

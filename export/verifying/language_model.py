@@ -9,6 +9,7 @@ from export.pipelines.expected import MARGIN
 from export.verifying.attention import compare_attention
 from export.verifying.parity import EXAMPLES, Comparison, tensors
 from export.verifying.searches import Found, compare_searches, generated, in_keras
+from export.verifying.teacher_forcing import along_texts
 from seqkeras.tokenizers import pad
 from serving.pipelines import PIPELINES
 from serving.pipelines.pieces import Detokenizer
@@ -38,7 +39,7 @@ def verify_language_model(run, plan, folder, manifest):
     text |= {"prefix_lengths": np.full(len(rows), first)} if reads_prefix(model) else {}
     logits_of = left_to_right(model, model)
     expected = ops.convert_to_numpy(ops.log_softmax(logits_of(text)))
-    answers = {"onnx": _onnx_log_probs(folder, manifest, token_ids, first)}
+    answers = {"onnx": along_texts(LanguageModel(folder, manifest), token_ids, first)}
     by_ids = None
     if "saved_model/1" in manifest.saved_models:
         by_ids = tf.saved_model.load(str(folder / "saved_model/1")).signatures
@@ -80,20 +81,6 @@ def verify_language_model(run, plan, folder, manifest):
         truncate=True,
     )
     return comparison.finish(), [{"token_ids": np.array(row)} for row in rows]
-
-
-def _onnx_log_probs(folder, manifest, token_ids, first):
-    """The decoder-step graph along the texts, (N, T, V), from the last of the first tokens on."""
-    graph = LanguageModel(folder, manifest)
-    state, own = graph.begin(len(token_ids)), np.arange(len(token_ids))[:, np.newaxis]
-    logits, _, state = graph.step_to_logits(token_ids[:, :first], own, state)
-    steps = first * [logits[:, 0]]
-    for t in range(first, token_ids.shape[1]):
-        logits, _, state = graph.step_to_logits(token_ids[:, t : t + 1], own, state)
-        steps.append(logits[:, 0])
-    logits = np.stack(steps, axis=1)
-    exps = logits - logits.max(axis=-1, keepdims=True)
-    return exps - np.log(np.exp(exps).sum(axis=-1, keepdims=True))
 
 
 def _margins(logits):

@@ -6,44 +6,91 @@ import numpy as np
 import pytest
 
 from export import measuring
-from export.graph import Graph
-from export.measuring import PrecisionError, Task, measure
+from export.families import plan_export
+from export.measuring import PrecisionError, measure
+from export.onnx_files import FLOAT32, graph_file, save_precisions
 from export.quantize import quantize
 from export.scores import Scores
 from export.tolerances import UNLIMITED, Tolerances
 from seqkeras.values import BANNED_LOGIT
+from serving.manifest import DecodingDefaults, GraphFile, Limits, Precision, read_manifest
+from serving.text import word_piece
 from tests.arrays import floats
 from tests.export.running import run
 from tests.export.test_decoders import advance, empty_caches, exported
 from tests.export.written import graph
+from tests.serving.pipelines.toys import TOKENS
+from tests.serving.written import specs as specs_of
+from tests.serving.written import write
 
 KERNEL, OTHER = floats(19, 5), floats(19, 5) + 0.5 * floats(19, 5, seed=1)
 NONE = Tolerances(score=0, agreement=1, log_prob=0)
-EXAMPLES = [{"x": floats(length, 19, seed=length)} for length in (3, 7, 5, 2)]
+FRAMES = [floats(length, 19, seed=length) for length in (3, 7, 5, 2)]
+TAGS = {"labels": ["O", "B-a", "I-a", "B-b", "I-b"]}
 NUMBERS = np.random.default_rng(0)
-PAIRS = [
-    {
-        "token_ids": NUMBERS.integers(4, 29, length),
-        "target_ids": np.append(NUMBERS.integers(4, 31, 9 - length), 3),
-    }
-    for length in (5, 3, 7)
-]
+SOURCES = ["the cat sat on mat", "big dog ran", "who old paris the new york dog"]
+TARGETS = [{"target_ids": np.append(NUMBERS.integers(4, 31, length), 3)} for length in (4, 6, 2)]
 TEXTS = [{"token_ids": NUMBERS.integers(4, 31, length)} for length in (5, 3, 7)]
 
 
 def scorer(kernel):
-    """y, a distribution for each row of x, and the rows' sums."""
+    """y, a distribution for each frame."""
+    return {
+        "model": graph(
+            [("MatMul", ["frames", "kernel"], ["y"], {})],
+            {"frames": ["batch", "length", 19], "lengths": ["batch"]},
+            {"y": ["batch", "length", 5]},
+            {"kernel": kernel},
+        )
+    }
+
+
+def summer(kernel, name, axes):
+    """y, numbers of the frames' sum."""
     return {
         "model": graph(
             [
-                ("MatMul", ["x", "kernel"], ["y"], {}),
-                ("ReduceSum", ["x", "axis"], ["sum"], {"keepdims": 0}),
+                ("ReduceSum", [name, "axis"], ["sum"], {"keepdims": int(len(axes) > 2)}),
+                ("MatMul", ["sum", "kernel"], ["y"], {}),
             ],
-            {"x": ["batch", "length", 19]},
-            {"y": ["batch", "length", 5], "sum": ["batch", "length"]},
-            {"kernel": kernel, "axis": np.array([-1])},
+            {name: ["batch", "length", 19]},
+            {"y": axes},
+            {"kernel": kernel, "axis": np.array([1])},
         )
     }
+
+
+def of_onnx(written):
+    """The `TensorSpec`s of what a graph takes and gives."""
+    return specs_of(written.model.graph.input), specs_of(written.model.graph.output)
+
+
+def bundle(folder, pipeline, precisions, specs=None, tokenizers=(), **changes):
+    """A bundle of graphs by precision and role, and its manifest."""
+    (folder / "onnx").mkdir(parents=True)
+    needs = save_precisions(precisions, folder / "onnx")
+    described = {
+        name: {
+            role: GraphFile(
+                f"onnx/{graph_file(role, name)}",
+                *(specs[role] if specs else of_onnx(written)),
+                tuple(f"onnx/{file}" for file in needs[name][role]),
+            )
+            for role, written in by_role.items()
+        }
+        for name, by_role in precisions.items()
+    }
+    graphs = described.pop(FLOAT32)
+    others = {name: Precision(each, {}) for name, each in described.items()}
+    write(folder, pipeline, graphs, dict(tokenizers), precisions=others, **changes)
+    return read_manifest(folder)
+
+
+def tags(folder, other, tolerances, float32=None, scores=None, name="other"):
+    """The figures of a tagger of frames."""
+    precisions = {FLOAT32: float32 or scorer(KERNEL), name: other}
+    manifest = bundle(folder, "Tag", precisions, settings=TAGS)
+    return measure(folder, manifest, FRAMES, [], name, tolerances, scores)
 
 
 def log_softmax(logits):
@@ -51,11 +98,11 @@ def log_softmax(logits):
     return logits - np.log(np.exp(logits).sum(-1, keepdims=True))
 
 
-def test_rows_of_logits_are_compared_without_their_padding():
-    figures = measure(scorer(KERNEL), scorer(OTHER), EXAMPLES, Task(("y",)), "other", UNLIMITED)
+def test_rows_of_logits_are_compared_without_their_padding(tmp_path):
+    figures = tags(tmp_path, scorer(OTHER), UNLIMITED)
     equal, differences = [], []
-    for example in EXAMPLES:
-        a, b = (log_softmax(example["x"] @ kernel) for kernel in (KERNEL, OTHER))
+    for frames in FRAMES:
+        a, b = (log_softmax(frames @ kernel) for kernel in (KERNEL, OTHER))
         equal += list(a.argmax(-1) == b.argmax(-1))
         differences += list(np.abs(a - b).ravel())
     assert 0 < np.mean(equal) < 1
@@ -66,49 +113,71 @@ def test_rows_of_logits_are_compared_without_their_padding():
     assert figures["mean_log_prob_difference"] == pytest.approx(np.mean(differences), rel=1e-5)
     assert figures["batching_agreement"] == 1
     assert figures["batching_largest_log_prob_difference"] < 1e-5
-    assert figures["relative_difference"] < 1e-6  # of the sums, which no kernel touches
     assert figures["speed_batch_1"] > 0
     assert figures["speed_batch_16"] > 0
 
 
-def test_numbers_that_are_no_logits_are_compared_with_their_size():
-    figures = measure(scorer(KERNEL), scorer(2 * KERNEL), EXAMPLES, Task(), "other", UNLIMITED)
-    squares = sum(np.square(each["x"] @ KERNEL).sum() for each in EXAMPLES)
-    sums = sum(np.square(each["x"].sum(-1)).sum() for each in EXAMPLES)
-    expected = np.sqrt(squares / (squares + sums))
-    assert figures["relative_difference"] == pytest.approx(expected, rel=1e-5)
+def test_a_row_is_known_again_beside_one_that_it_begins(tmp_path, monkeypatch):
+    monkeypatch.setattr(measuring, "_speed", lambda *_: 1.0)
+    rows = [FRAMES[1], FRAMES[1][:4], FRAMES[1][:4], FRAMES[1][:6]]
+    manifest = bundle(
+        tmp_path, "Tag", {FLOAT32: scorer(KERNEL), "other": scorer(OTHER)}, settings=TAGS
+    )
+    figures = measure(tmp_path, manifest, rows, [], "other", UNLIMITED)
+    assert figures["batching_largest_log_prob_difference"] < 1e-5
+    assert figures["batching_agreement"] == 1
+
+
+def test_numbers_that_are_no_logits_are_compared_with_their_size(tmp_path):
+    precisions = {
+        FLOAT32: summer(KERNEL, "window", ["batch", "steps", 5]),
+        "other": summer(OTHER, "window", ["batch", "steps", 5]),
+    }
+    manifest = bundle(tmp_path, "Forecast", precisions)
+    figures = measure(tmp_path, manifest, FRAMES, [], "other", UNLIMITED)
+    sums = np.stack([frames.sum(0) for frames in FRAMES])
+    squares = np.square(sums @ OTHER - sums @ KERNEL).sum()
+    expected = np.sqrt(squares / np.square(sums @ KERNEL).sum())
+    assert figures["relative_difference"] == pytest.approx(expected, rel=1e-4)
     assert "agreement" not in figures
 
 
-def test_of_vectors_the_direction_counts():
-    vectors = Task(vectors=True)
-    as_long = measure(scorer(KERNEL), scorer(2 * KERNEL), EXAMPLES, vectors, "other", Tolerances())
+def test_of_vectors_the_direction_counts(tmp_path):
+    def figures(kernel, place, least):
+        precisions = {
+            FLOAT32: summer(KERNEL, "frames", ["batch", 5]),
+            "other": summer(kernel, "frames", ["batch", 5]),
+        }
+        manifest = bundle(tmp_path / place, "Embed", precisions)
+        allowed = Tolerances(agreement=least)
+        return measure(tmp_path / place, manifest, FRAMES, [], "other", allowed)
+
     cosines = []
-    for each in EXAMPLES:
-        for a, b in ((each["x"] @ KERNEL, 2 * each["x"] @ KERNEL), 2 * (each["x"].sum(-1),)):
-            cosines.append(np.vdot(a, b) / np.linalg.norm(a) / np.linalg.norm(b))
-    assert as_long["mean_cosine"] == pytest.approx(np.mean(cosines), rel=1e-5)
-    assert "relative_difference" not in as_long
+    for frames in FRAMES:
+        a, b = (frames.sum(0) @ kernel for kernel in (KERNEL, OTHER))
+        cosines.append(np.vdot(a, b) / np.linalg.norm(a) / np.linalg.norm(b))
+    found = figures(OTHER, "other", 0)
+    assert found["mean_cosine"] == pytest.approx(np.mean(cosines), rel=1e-4)
+    assert "relative_difference" not in found
+    assert figures(2 * KERNEL, "longer", 0.99)["mean_cosine"] == pytest.approx(1)
     message = r"agreement with float32 on 4 examples is \S+% \(at least: 90%, by --agreement\)"
     with pytest.raises(PrecisionError, match=message):
-        turned = scorer(-KERNEL)
-        measure(scorer(KERNEL), turned, EXAMPLES, vectors, "other", Tolerances(agreement=0.9))
+        figures(-KERNEL, "reversed", 0.9)
 
 
 ZERO = scorer(np.zeros((19, 5), "float32"))  # whatever it answers
 
 
 def scored(float32, other):
-    """A task whose answers have these scores."""
+    """Scores of these answers."""
     names = ("chrF", "exact match")
     by_precision = {"float32": float32, "other": other}
-    return Task(("y",), scores=Scores(3, lambda name: dict(zip(names, by_precision[name]))))
+    return Scores(3, lambda name: dict(zip(names, by_precision[name])))
 
 
-def test_scores_decide_where_they_say_something():
-    task = scored((0.5, 0.25), (0.75, 0.25))
-    tolerances = Tolerances(score=0)
-    figures = measure(scorer(KERNEL), ZERO, EXAMPLES, task, "other", tolerances)
+def test_scores_decide_where_they_say_something(tmp_path):
+    scores = scored((0.5, 0.25), (0.75, 0.25))
+    figures = tags(tmp_path, ZERO, Tolerances(score=0), scores=scores)
     assert figures["scored_examples"] == 3
     assert figures["float32_scores"] == {"chrF": 0.5, "exact match": 0.25}
     assert figures["scores"] == {"chrF": 0.75, "exact match": 0.25}
@@ -122,61 +191,57 @@ def test_scores_decide_where_they_say_something():
         ((0.75, 0.0), "its exact match on 3 examples is lower than float32's by 0.25"),
     ],
 )
-def test_no_score_may_fall_by_more_than_the_tolerance(other, message):
+def test_no_score_may_fall_by_more_than_the_tolerance(other, message, tmp_path):
     message = f"^other: {message} .at most: 0.1, by --tolerance.. Leave it out, or allow more.$"
     with pytest.raises(PrecisionError, match=message):
-        task, tolerances = scored((0.5, 0.25), other), Tolerances(score=0.1)
-        measure(scorer(KERNEL), scorer(KERNEL), EXAMPLES, task, "other", tolerances)
+        scores = scored((0.5, 0.25), other)
+        tags(tmp_path, scorer(KERNEL), Tolerances(score=0.1), scores=scores)
 
 
 @pytest.mark.parametrize(
-    "task",
-    [Task(("y",)), scored((0.0, 0.0), (0.0, 0.0)), scored((0.0, -0.5), (0.25, 0.25))],
+    "scores",
+    [None, scored((0.0, 0.0), (0.0, 0.0)), scored((0.0, -0.5), (0.25, 0.25))],
     ids=["no targets", "0 beside 0", "worse than nothing"],
 )
-def test_where_no_score_says_anything_agreement_and_log_probabilities_decide(task):
-    def held(graphs, **tolerances):
-        measure(scorer(KERNEL), graphs, EXAMPLES, task, "other", Tolerances(**tolerances))
+def test_where_no_score_says_anything_agreement_and_log_probabilities_decide(scores, tmp_path):
+    def require(graphs, place, **tolerances):
+        tags(tmp_path / place, graphs, Tolerances(**tolerances), scores=scores)
 
-    held(scorer(KERNEL), agreement=1, log_prob=1e-6)
+    require(scorer(KERNEL), "same", agreement=1, log_prob=1e-6)
     with pytest.raises(PrecisionError, match=r"^other: its agreement with .* \(at least: 99%, by"):
-        held(scorer(OTHER), log_prob=99)
+        require(scorer(OTHER), "other", log_prob=99)
     sharper = scorer(3 * KERNEL)  # the same best, with more in them
-    held(sharper, log_prob=99)
+    require(sharper, "sharper", log_prob=99)
     message = (
         r"^other: its log-probabilities are off by \S+ on average \(at most: 0\.1, by --log-prob"
     )
     with pytest.raises(PrecisionError, match=message):
-        held(sharper)
+        require(sharper, "sharper by default")
     with pytest.raises(PrecisionError, match="its agreement .*; its log-probabilities "):
-        held(scorer(-KERNEL))
+        require(scorer(-KERNEL), "reversed")
 
 
-def test_a_score_of_zero_says_nothing_beside_one_that_is_not():
-    figures = measure(
-        scorer(KERNEL), ZERO, EXAMPLES, scored((0.5, 0.0), (0.5, 0.0)), "other", Tolerances()
-    )
+def test_a_score_of_zero_says_nothing_beside_one_that_is_not(tmp_path):
+    figures = tags(tmp_path, ZERO, Tolerances(), scores=scored((0.5, 0.0), (0.5, 0.0)))
     assert figures["agreement"] < 0.99
 
 
-@pytest.mark.parametrize("task", [Task(("y",)), Task()])
-def test_what_differs_by_more_than_the_tolerance_or_is_no_number_is_refused(task):
-    with pytest.raises(PrecisionError, match=r"^other: its agreement .* \(at least: 95%,"):
-        allowed = Tolerances(agreement=0.95)
-        measure(scorer(KERNEL), scorer(OTHER), EXAMPLES, task, "other", allowed)
-    for number in (np.nan, np.inf):
-        broken = scorer(number * np.ones_like(KERNEL))
-        with pytest.raises(PrecisionError, match="^other: it gives numbers that are not finite."):
-            measure(scorer(KERNEL), broken, EXAMPLES, task, "other", UNLIMITED)
+@pytest.mark.parametrize("number", [np.nan, np.inf])
+def test_what_is_no_number_is_refused(number, tmp_path):
+    broken = scorer(number * np.ones_like(KERNEL))
+    with pytest.raises(PrecisionError, match="^other: it gives numbers that are not finite."):
+        tags(tmp_path, broken, UNLIMITED)
 
 
-def test_batches_change_int8_and_the_change_is_told(monkeypatch):
-    examples = [{"x": size * floats(3, 19, seed=size)} for size in (1, 30, 3, 10)]
-    whole = quantize(scorer(floats(19, 29)), "int8")
-    changed = measure(scorer(floats(19, 29)), whole, examples, Task(("y",)), "int8", UNLIMITED)
+def test_batches_change_int8_and_the_change_is_told(tmp_path, monkeypatch):
+    kernel = floats(19, 5, seed=2)
+    rows = [size * floats(3, 19, seed=size) for size in (1, 30, 3, 10)]
+    precisions = {FLOAT32: scorer(kernel), "int8": quantize(scorer(kernel), "int8")}
+    manifest = bundle(tmp_path, "Tag", precisions, settings=TAGS)
+    changed = measure(tmp_path, manifest, rows, [], "int8", UNLIMITED)
     assert changed["batching_largest_log_prob_difference"] > 0.05
     monkeypatch.setattr(measuring, "BATCH", 1)
-    alone = measure(scorer(floats(19, 29)), whole, examples, Task(("y",)), "int8", UNLIMITED)
+    alone = measure(tmp_path, manifest, rows, [], "int8", UNLIMITED)
     assert alone["batching_largest_log_prob_difference"] == 0
     assert alone["mean_log_prob_difference"] < changed["mean_log_prob_difference"]
 
@@ -203,52 +268,76 @@ def largest_difference(pairs):
     return max(np.abs(a - b)[a > BANNED_LOGIT / 2].max() for a, b in pairs)
 
 
-@pytest.fixture
-def open_sessions(monkeypatch):
-    """A graph opens one session, not one for each token."""
-    monkeypatch.setattr(Graph, "session", functools.cache(Graph.session))
+def words(count):
+    """A tokenizer of so many tokens."""
+    return word_piece([*TOKENS, *(f"w{place}" for place in range(count - len(TOKENS)))])
 
 
-def test_a_language_model_is_compared_along_its_texts(open_sessions):
+def decoders(folder, pipeline, name, other, tokenizers):
+    """A bundle of a model that generates."""
+    model, graphs = exported(name)
+    plan = plan_export(model, max_length=6, decoding=DecodingDefaults())
+    specs = {role: (tuple(each.inputs), tuple(each.outputs)) for role, each in plan.graphs.items()}
+    return bundle(
+        folder,
+        pipeline,
+        {FLOAT32: graphs, "int8-embedding": other},
+        specs,
+        tokenizers,
+        state=plan.state,
+        limits=Limits(11, 6),
+    )
+
+
+def test_a_language_model_is_compared_along_its_texts(tmp_path):
     graphs, made = exported("gpt")[1], whole("gpt")
-    figures = measure(graphs, graphs, TEXTS, Task(), "same", NONE)
-    assert figures["agreement"] == 1
-    assert figures["largest_log_prob_difference"] == 0
-    assert figures["batching_largest_log_prob_difference"] < 1e-4
-    figures = measure(graphs, made, TEXTS[:1], Task(), "int8-embedding", UNLIMITED)
+    texts = ["the cat"] * 3
+
+    def figures(place, other, examples, tolerances):
+        folder = tmp_path / place
+        manifest = decoders(folder, "Generate", "gpt", other, {"text": words(31)})
+        given = texts[: len(examples)]
+        return measure(folder, manifest, given, examples, "int8-embedding", tolerances)
+
+    same = figures("same", graphs, TEXTS, NONE)
+    assert same["agreement"] == 1
+    assert same["largest_log_prob_difference"] == 0
+    assert same["batching_largest_log_prob_difference"] < 1e-4
+    found = figures("other", made, TEXTS[:1], UNLIMITED)
     a, b = (along(each, {}, TEXTS[0]["token_ids"]) for each in (graphs, made))
     expected = largest_difference([(a, b)])
-    assert figures["largest_log_prob_difference"] == pytest.approx(expected, rel=1e-3)
-    assert figures["agreement"] == np.mean(a.argmax(-1) == b.argmax(-1))
-    assert figures["bytes"] < figures["float32_bytes"]
+    assert found["largest_log_prob_difference"] == pytest.approx(expected, rel=1e-3)
+    assert found["agreement"] == np.mean(a.argmax(-1) == b.argmax(-1))
 
 
-def test_an_encoder_decoder_is_compared_along_targets_and_by_what_it_generates(open_sessions):
+def test_an_encoder_decoder_is_compared_along_targets_and_by_what_it_generates(tmp_path):
     graphs, made = exported("transformer")[1], whole("transformer")
-    task = Task(target_length=6)
-    answers = [generated(each) for each in (graphs, made)]
-    figures = measure(graphs, made, PAIRS, task, "int8-embedding", UNLIMITED)
+    tokenizers = {"source": words(29), "target": words(31)}
+    manifest = decoders(tmp_path, "Translate", "transformer", made, tokenizers)
+    sources = [np.array(tokenizers["source"].encode(text)) for text in SOURCES]
+    answers = [generated(each, sources, tokenizers["target"]) for each in (graphs, made)]
+    figures = measure(tmp_path, manifest, SOURCES, TARGETS, "int8-embedding", UNLIMITED)
     assert figures["agreement"] == np.mean([a == b for a, b in zip(*answers)])
-    figures = measure(graphs, made, PAIRS[:1], task, "int8-embedding", UNLIMITED)
-    before = [2, *PAIRS[0]["target_ids"][:-1]]
-    pair = [along(each, encoded(each, PAIRS[0]), before) for each in (graphs, made)]
+    figures = measure(tmp_path, manifest, SOURCES[:1], TARGETS, "int8-embedding", UNLIMITED)
+    before = [2, *TARGETS[0]["target_ids"][:-1]]
+    pair = [along(each, encoded(each, sources[0]), before) for each in (graphs, made)]
     expected = largest_difference([pair])
     assert figures["largest_log_prob_difference"] == pytest.approx(expected, rel=1e-3)
 
 
-def generated(graphs):
-    """What greedy decoding gives for each pair, token by token."""
+def generated(graphs, sources, tokenizer):
+    """What greedy decoding gives for each source, token by token."""
     answers = []
-    for pair in PAIRS:
-        ids, state = [2], encoded(graphs, pair)
+    for source in sources:
+        ids, state = [2], encoded(graphs, source)
         while len(ids) < 7 and ids[-1] != 3:
             ids.append(int(along(graphs, state, ids)[-1].argmax()))
-        answers.append(ids)
+        answers.append(tokenizer.decode([each for each in ids[1:] if each != 3]))
     return answers
 
 
-def encoded(graphs, pair):
-    token_ids = pair["token_ids"][None]
+def encoded(graphs, source):
+    token_ids = source[None]
     return run(
         graphs["encoder"], {"token_ids": token_ids, "lengths": np.array(token_ids.shape[1:])}
     )

@@ -11,7 +11,8 @@ def graph(nodes, inputs, outputs, weights):
 
     Args:
         nodes: (operator, inputs, outputs, attributes) each.
-        inputs, outputs: name -> shape; of floats, or with a name that ends with "ids" of integers.
+        inputs, outputs: name -> shape; of integers where the name ends with "ids" or "lengths",
+            else of floats.
         weights: name -> array.
     """
     made = [
@@ -33,7 +34,9 @@ def _domain(operator):
 def _values(shapes):
     return [
         helper.make_tensor_value_info(
-            name, TensorProto.INT64 if name.endswith("ids") else TensorProto.FLOAT, shape
+            name,
+            TensorProto.INT64 if name.endswith(("ids", "lengths")) else TensorProto.FLOAT,
+            shape,
         )
         for name, shape in shapes.items()
     ]

@@ -1,0 +1,64 @@
+"""Log-probabilities along given tokens, by the step graphs as `serving` runs them."""
+
+import numpy as np
+
+from serving.pipelines.arrays import padded
+from serving.session import FRAMES
+from serving.text import pad
+
+
+def sources_of(rows):
+    """The name of what an encoder reads, each source, and all as arrays by name with `lengths`.
+
+    Args:
+        rows: what the pipeline makes of its inputs.
+    """
+    if isinstance(rows[0], np.ndarray):
+        arrays = padded(FRAMES, rows)
+        return FRAMES, rows, {name: arrays[name] for name in (FRAMES, "lengths")}
+    sources = [row.token_ids for row in rows]
+    return "token_ids", sources, dict(zip(("token_ids", "lengths"), pad(sources), strict=True))
+
+
+def along_targets(graphs, source, lengths, target_ids):
+    """(N, T, V) log-probabilities behind each of the target's tokens.
+
+    Args:
+        graphs: `serving.session.EncoderDecoder`.
+        source, lengths: what the encoder reads, N rows.
+        target_ids: (N, T), which begin with the token that begins a text.
+    """
+    state = graphs.encode(source, lengths)
+    rows = np.arange(len(target_ids))[:, np.newaxis]
+    log_probs = np.empty((*target_ids.shape, graphs.vocab_size), np.float32)
+    for t in range(target_ids.shape[1]):
+        candidates, state = graphs.step(target_ids[:, t : t + 1], rows, graphs.vocab_size, state)
+        np.put_along_axis(
+            log_probs[:, t], candidates.token_ids[:, 0], candidates.log_probs[:, 0], axis=1
+        )
+    return log_probs
+
+
+def along_texts(graphs, token_ids, first=1):
+    """(N, T, V) log-probabilities behind each of the (N, T) tokens of texts.
+
+    Args:
+        graphs: `serving.session.LanguageModel`.
+        token_ids: the texts.
+        first: how many tokens are read at once before the first step; behind all of these stand
+            the log-probabilities of the last.
+    """
+    state, own = graphs.begin(len(token_ids)), np.arange(len(token_ids))[:, np.newaxis]
+    logits, _, state = graphs.step_to_logits(token_ids[:, :first], own, state)
+    steps = first * [logits[:, 0]]
+    for t in range(first, token_ids.shape[1]):
+        logits, _, state = graphs.step_to_logits(token_ids[:, t : t + 1], own, state)
+        steps.append(logits[:, 0])
+    return log_softmax(np.stack(steps, axis=1))
+
+
+def log_softmax(logits):
+    """log softmax(x) over the last axis."""
+    with np.errstate(invalid="ignore"):  # who compares sees that it is not finite
+        shifted = logits - logits.max(axis=-1, keepdims=True)
+        return shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
