@@ -7,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-from export.replacing import identity
+from seqkeras.folders import identity
 from seqkeras.interrupts import Interrupts
 from seqkeras.quiet import import_tensorflow
 from seqkeras.terminal import allow_any_text, one_line

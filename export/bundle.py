@@ -17,7 +17,6 @@ from export.keras_layers import steps_as_rows
 from export.pipelines.record import ENCODER_DECODER, SINGLE_PASS
 from export.place import require_free
 from export.quantize import quantize, require_precision
-from export.replacing import written_aside
 from export.run import read_run
 from export.scores import scores_of
 from export.tensorflow_serving import write_serving_files
@@ -25,6 +24,7 @@ from export.text_graphs.signatures import text_signatures
 from export.tolerances import Tolerances
 from export.verifying import verify
 from export.verifying.parity import EXAMPLES
+from seqkeras.folders import written_aside
 from serving.manifest import (
     GraphFile,
     Manifest,

@@ -13,9 +13,9 @@ from export.families.calling import build, reason_of
 from export.families.inputs import by_the_first, candidates
 from export.pipelines import record_of
 from export.policies import in_float32, set_float32
-from export.replacing import identity
 from seqkeras import files
 from seqkeras.decoding import Constraint
+from seqkeras.folders import identity
 from seqkeras.runs import (
     ARRAYS,
     EXAMPLES,

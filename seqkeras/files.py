@@ -1,27 +1,12 @@
 """Files that are written whole or not at all, and JSON that others may have written."""
 
-import contextlib
 import json
 from pathlib import Path
 
 from serving.parsing import parse_json
+from serving.replacing import aside, written_aside
 
-
-@contextlib.contextmanager
-def written_aside(path):
-    """A path to write to; it takes the place of `path` when the block ends without an error."""
-    written = aside(path)
-    try:
-        yield written
-        written.replace(path)
-    finally:
-        written.unlink(missing_ok=True)
-
-
-def aside(path):
-    """Where a file lies while it is being written."""
-    path = Path(path)
-    return path.with_name(f".{path.stem}.partial{path.suffix}")
+__all__ = ["aside", "read_json", "write_json", "written_aside"]
 
 
 def write_json(path, content):

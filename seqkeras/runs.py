@@ -14,13 +14,12 @@ attention.png    where the model looks, for a few examples
 import contextlib
 import dataclasses
 import json
-import shutil
 from pathlib import Path
 
 import numpy as np
 
 from seqkeras import files
-from seqkeras.locking import locked
+from seqkeras.folders import written_aside
 from seqkeras.tokenizers.special import special_ids
 from serving.manifest import (
     PIPELINE_TEXTS,
@@ -367,17 +366,9 @@ def save_run(
         problems += run_problems(pipeline, model, run.tokenizers, *parts, given)
     _require_none(folder, problems)
     scores = _plain(folder, "scores", scores or {})
-    with locked(folder):
-        _require_free(folder)
-        aside = folder.with_name(f".{folder.name}.partial")
-        shutil.rmtree(aside, ignore_errors=True)  # of a process that was killed
-        aside.mkdir(parents=True)
-        try:
-            run.write(aside, model, scores)
-            _require_none(folder, export_problems(aside) if ask_export else ())
-            aside.replace(folder)
-        finally:
-            shutil.rmtree(aside, ignore_errors=True)
+    with written_aside(folder.absolute(), lambda: _require_free(folder)) as aside:
+        run.write(aside, model, scores)
+        _require_none(folder, export_problems(aside) if ask_export else ())
 
 
 def _require_kinds(model, pipeline, **dictionaries):

@@ -2,6 +2,30 @@
 
 import contextlib
 import os
+from pathlib import Path
+
+
+@contextlib.contextmanager
+def written_aside(path):
+    """Yield a path to write to; it takes the place of `path` when the block ends without an error.
+
+    Until then the file stays as it was.
+
+    Args:
+        path: of the file.
+    """
+    written = aside(path)
+    try:
+        yield written
+        written.replace(path)
+    finally:
+        written.unlink(missing_ok=True)
+
+
+def aside(path):
+    """Return where a file lies while it is being written; its name ends as the file's does."""
+    path = Path(path)
+    return path.with_name(f".{path.stem}.partial{path.suffix}")
 
 
 @contextlib.contextmanager
@@ -26,16 +50,10 @@ def replacement(path):
         return
     if os.path.exists(path):
         open(path, "ab").close()  # a file that may not be written is refused too
-    folder, name = os.path.split(path)
-    aside = os.path.join(folder, f".{name}.{os.getpid()}.partial")
-    try:
-        stream = open(aside, "x", encoding="utf-8")  # noqa: SIM115 (closed below, then renamed)
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, path) from error
-    try:
+    with written_aside(path) as written:
+        try:
+            stream = open(written, "w", encoding="utf-8")  # noqa: SIM115 (closed below)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, path) from error
         with stream:
             yield stream.write
-        os.replace(aside, path)
-    except BaseException:
-        os.unlink(aside)
-        raise

@@ -67,7 +67,7 @@ TABLE = {
         NUMERIC,
     ),
     "seqkeras/pretrained/folders.py": (
-        {"seqkeras.pretrained", "seqkeras.files"},
+        {"seqkeras.pretrained", "seqkeras.files", "seqkeras.folders"},
         {*NUMERIC, "safetensors"},
     ),
     "seqkeras/pretrained/tokenizer_files.py": ({"serving.text"}, set()),
@@ -87,11 +87,12 @@ TABLE = {
         {"seqkeras", "serving.text"},
         {*NUMERIC, "matplotlib", "arabic_reshaper", "bidi"},
     ),
-    "seqkeras/files.py": ({"serving.parsing"}, set()),
+    "seqkeras/files.py": ({"serving.parsing", "serving.replacing"}, set()),
+    "seqkeras/folders.py": ({"seqkeras.exchanging", "seqkeras.locking"}, set()),
     "seqkeras/runs.py": (
         {
             "seqkeras.files",
-            "seqkeras.locking",
+            "seqkeras.folders",
             "seqkeras.run_checks",
             "seqkeras.tokenizers.special",
             "serving.manifest",

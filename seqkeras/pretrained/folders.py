@@ -3,22 +3,17 @@
 PyTorch's pickled files are not read: a pickle may run any code.
 """
 
-import contextlib
 import functools
-import glob
-import shutil
-import time
-import uuid
 from pathlib import Path, PureWindowsPath
 
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from seqkeras import files
+from seqkeras.folders import written_aside
 from seqkeras.pretrained.assignment import Tensor
 
 WEIGHTS, INDEX, CONFIG = "model.safetensors", "model.safetensors.index.json", "config.json"
-LEFT_OVER = 24 * 3600  # seconds after which nobody writes any more
 DTYPES = {"F16": "float16", "BF16": "bfloat16", "F32": "float32", "F64": "float64"}
 
 
@@ -77,9 +72,10 @@ def write_folder(folder, config, arrays, others=None):
         others: contents of more files, by path in the folder: bytes, or what JSON holds.
 
     Raises:
-        ValueError: if the folder holds something.
+        ValueError: if the folder holds something, or another process writes it.
     """
-    with _new_folder(folder) as aside:
+    folder = Path(folder).absolute()
+    with written_aside(folder, lambda: _require_empty(folder)) as aside:
         for name, content in {CONFIG: config, **(others or {})}.items():
             (aside / name).parent.mkdir(exist_ok=True)
             if isinstance(content, bytes):
@@ -142,32 +138,8 @@ def _opened(path):
     return safe_open(path, framework="np", backend="pread")
 
 
-@contextlib.contextmanager
-def _new_folder(folder):
-    """A folder to write to; it takes its place when the block ends without an error."""
-    folder = Path(folder)
-    _require_empty(folder)
-    _remove_leftovers(folder)
-    aside = folder.with_name(f".{folder.name}.partial-{uuid.uuid4().hex}")
-    aside.mkdir(parents=True)
-    try:
-        yield aside
-        _require_empty(folder)  # another process may have been faster
-        aside.replace(folder)
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
-
-
 def _require_empty(folder):
     if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
         raise ValueError(
             f"{folder}: must be a new folder, or an empty one; received one that holds something."
         )
-
-
-def _remove_leftovers(folder):
-    """Remove what processes that were killed left: another one may write beside it right now."""
-    for aside in folder.parent.glob(f".{glob.escape(folder.name)}.partial-*"):
-        with contextlib.suppress(FileNotFoundError):  # it has just got its name
-            if time.time() - aside.stat().st_mtime > LEFT_OVER:
-                shutil.rmtree(aside, ignore_errors=True)

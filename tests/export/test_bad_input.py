@@ -12,7 +12,7 @@ import pytest
 import export.run
 from export import bundle
 from export.__main__ import main
-from export.replacing import written_aside
+from seqkeras.folders import written_aside
 from seqkeras.runs import RunError
 from tests.conftest import run_python
 from tests.export.test_every_pipeline import LIMIT, classify

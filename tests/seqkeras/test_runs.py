@@ -256,7 +256,7 @@ def test_a_folder_that_another_process_writes_is_refused(tmp_path):
 
 
 def test_what_a_killed_process_left_is_cleaned_up(tmp_path):
-    (tmp_path / ".run.partial" / "tokenizer").mkdir(parents=True)
+    (tmp_path / ".run.partial-7" / "tokenizer").mkdir(parents=True)
     save_run(tmp_path / "run", model(), **GIVEN)
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
 

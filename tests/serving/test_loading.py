@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import serving
-from export.replacing import written_aside
+from seqkeras.folders import written_aside
 from serving.manifest import format as manifests
 from tests.serving.pipelines.toys import Toy, load, write_bundle
 

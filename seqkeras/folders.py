@@ -11,7 +11,7 @@ import glob
 import os
 import shutil
 
-from export.exchanging import exchange
+from seqkeras.exchanging import exchange
 from seqkeras.locking import locked
 
 

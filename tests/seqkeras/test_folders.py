@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from export import replacing
-from export.exchanging import exchange
-from export.replacing import written_aside
+from seqkeras import folders
+from seqkeras.exchanging import exchange
+from seqkeras.folders import written_aside
 from seqkeras.locking import InUseError
 from tests.conftest import CHECKOUT
 from tests.killing import killed_at_every_moment
@@ -17,11 +17,11 @@ from tests.killing import killed_at_every_moment
 REPLACE = """
 from pathlib import Path
 
-from export import replacing
+from seqkeras import folders
 
 {patch}
 sys.addaudithook(die)
-with replacing.written_aside(Path({folder!r}), lambda: None) as aside:
+with folders.written_aside(Path({folder!r}), lambda: None) as aside:
     (aside / "deep").mkdir()
     (aside / "deep" / "text").write_text("new")
     (aside / "text").write_text("new")
@@ -30,7 +30,7 @@ HOLD = """
 import sys
 from pathlib import Path
 
-from export.replacing import written_aside
+from seqkeras.folders import written_aside
 
 with written_aside(Path(sys.argv[1]), lambda: None):
     print("held", flush=True)
@@ -55,7 +55,7 @@ def names(folder):
 def exchanges(request, monkeypatch):
     """With the system's call that exchanges two names, and where there is none."""
     if not request.param:
-        monkeypatch.setattr(replacing, "exchange", lambda first, second: False)
+        monkeypatch.setattr(folders, "exchange", lambda first, second: False)
     return request.param
 
 
@@ -86,7 +86,7 @@ def test_an_error_between_the_two_renames_puts_the_old_folder_back(tmp_path, mon
             raise KeyboardInterrupt
         return rename(path, target)
 
-    monkeypatch.setattr(replacing, "exchange", lambda first, second: False)
+    monkeypatch.setattr(folders, "exchange", lambda first, second: False)
     monkeypatch.setattr(Path, "rename", fail_for_the_new_one)
     with pytest.raises(KeyboardInterrupt):
         write(tmp_path / "kept", "new")
@@ -131,7 +131,7 @@ def test_killed_at_any_moment_the_folder_is_there_whole_and_the_next_writer_clea
         (folder / "deep").mkdir()
         (folder / "deep" / "text").write_text("old")
 
-    patch = "" if exchanges else "replacing.exchange = lambda first, second: False"
+    patch = "" if exchanges else "folders.exchange = lambda first, second: False"
     code = REPLACE.format(folder=str(folder), patch=patch)
     seen = set()
     for _ in killed_at_every_moment(code, tmp_path, prepare):
