@@ -28,8 +28,8 @@ From the folder that holds this one:
 ```
 
 With NumPy and onnxruntime only{libraries}. In Python: `serving.load("{name}")({example})`.
-To replace the folder while it is served, rename another into its place: weights are mapped, so that
-writing into an open file changes answers, or ends the process.
+What each part of this folder is, and how to replace it while it is served: `docs/bundles.md` of
+seqkeras.
 {saved_models}{operators}
 | input | answer |
 |---|---|

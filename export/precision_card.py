@@ -10,14 +10,10 @@ SECTION = """
 {notes}
 """
 AGREEMENT, LOG_PROBS = "agreement with float32", "log-probabilities off: mean, largest"
-AGREEMENT_IS = (
-    "Agreement with float32 is the share of equal answers; of vectors the mean cosine; of other "
-    "numbers 1 less the difference beside their size."
-)
 
 
 def about_precisions(manifest):
-    """The table of the precisions, how each was held against float32, "" if there is none."""
+    """The table of the precisions beside float32, "" if there is none."""
     if not manifest.precisions:
         return ""
     figures = {name: each.figures for name, each in manifest.precisions.items()}
@@ -29,7 +25,7 @@ def about_precisions(manifest):
         names=" | ".join(names),
         line="|".join(["---"] * len(names)),
         rows="\n".join(f"| {' | '.join(_cells(*each))} |" for each in figures.items()),
-        notes="\n".join([AGREEMENT_IS, *_notes(figures)]),
+        notes="\n".join(_notes(figures)),
     )
 
 
@@ -56,7 +52,7 @@ def _cells(precision, figures):
 
 
 def _notes(figures):
-    """Yield what float32 scores, what a precision had to hold, and which ones are marked."""
+    """Yield what float32 scores, where a precision is refused, and which ones are marked."""
     [first, *_] = figures.values()
     if "scores" in first:
         scores = " and ".join(f"{n} {v:.2%}" for n, v in first["float32_scores"].items())

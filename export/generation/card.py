@@ -1,5 +1,8 @@
 """What a host must know of the graph that generates, for the model card."""
 
+from export.pipelines import record_of
+from export.pipelines.record import LANGUAGE_MODEL
+
 ROLE = "generate"
 CARD = """## `{file}`
 
@@ -7,15 +10,11 @@ From {source} to token ids, {how}, for hosts that are not Python.{beside}
 
 | | name | type | shape |
 |---|---|---|---|
-{rows}
+{tensors}
 
-{padded}; `lengths` says how many of a row are
-real. {given}
-{found} Behind its end `generated_ids` are 0; `generated_lengths` counts what stands before, and
-`scores` are log-probabilities{penalty}. What can not be meant, as an id that there is not, a length
-of 0 or a batch without a row, is an error of onnxruntime, which tells in the name of a node what
-must hold. Start a host that runs it by onnxruntime alone with `ORT_DISABLE_TELEMETRY=1` in its
-environment: onnxruntime from 1.29 on otherwise reports processes and graphs to Microsoft.
+| | |
+|---|---|
+{facts}
 
 """
 
@@ -24,29 +23,25 @@ def about_generation(manifest):
     """The section of the model card, "" for a bundle without such a graph."""
     if ROLE not in manifest.graphs:
         return ""
-    graph, decoding = manifest.graphs[ROLE], manifest.decoding
-    of_frames = graph.inputs[0].name == "frames"
-    beams, alpha = decoding.num_beams, decoding.length_penalty
+    graph = manifest.graphs[ROLE]
     names = " and ".join(f"`{file}`" for file in graph.weights)
-    rows = [("takes", each) for each in graph.inputs] + [("gives", each) for each in graph.outputs]
+    tensors = [("takes", spec) for spec in graph.inputs]
+    tensors += [("gives", spec) for spec in graph.outputs]
     return CARD.format(
         file=graph.file,
-        how=_how(decoding),
+        source="frames" if _of_frames(graph) else "token ids",
+        how=_how(manifest.decoding),
         beside=f" It reads {names}, which must lie beside it." if names else "",
-        rows="\n".join(
+        tensors="\n".join(
             f"| {way} | `{spec.name}` | {spec.dtype} | ({', '.join(map(str, spec.shape))}) |"
-            for way, spec in rows
+            for way, spec in tensors
         ),
-        source="frames" if of_frames else "token ids",
-        padded=(
-            "`frames` are padded at the right, by any numbers"
-            if of_frames
-            else "`token_ids` are padded at the right, by any id that there is"
-        ),
-        given=_given(manifest),
-        found=_found(manifest),
-        penalty=f" over the length penalty, of {alpha:g}" if beams > 1 and alpha else "",
+        facts="\n".join(f"| {name} | {value} |" for name, value in _facts(manifest, graph)),
     )
+
+
+def _of_frames(graph):
+    return graph.inputs[0].name == "frames"
 
 
 def _how(decoding):
@@ -57,28 +52,33 @@ def _how(decoding):
     return f"{how}, among texts that match the manifest's `decoding.regex`"
 
 
-def _given(manifest):
-    """What stands in a row."""
-    limits, start_id = manifest.limits, manifest.decoding.start_id
-    if manifest.pipeline == "Translate":
-        if "source" not in manifest.tokenizers:
-            return f"A row has at most {limits.source_length} frames for this model."
-        file = manifest.tokenizers["source"]
-        return f"They are those of `{file}`, at most {limits.source_length} for this model."
-    [file] = manifest.tokenizers.values()
-    first = f"begins with {start_id}" if manifest.settings.get("start") else "has a token at least"
-    most = min(limits.source_length, limits.target_length - 1)
-    return (
-        f"They are a prompt by `{file}`, which {first}, has at most {most} tokens, and not the "
-        f"{manifest.decoding.end_id} of a text's end; where there is no prompt, {start_id} alone."
-    )
-
-
-def _found(manifest):
-    """What stands in a result."""
-    end_id, most = manifest.decoding.end_id, manifest.limits.target_length
-    if manifest.pipeline == "Translate":
-        begin = f"A result is by `{manifest.tokenizers['target']}`, and"
+def _facts(manifest, graph):
+    """Yield what a host must know of the inputs and the results."""
+    limits, decoding = manifest.limits, manifest.decoding
+    if record_of(manifest.pipeline).model_kind == LANGUAGE_MODEL:
+        [file] = manifest.tokenizers.values()
+        begins = f"begins with {decoding.start_id}, " if manifest.settings.get("start") else ""
+        most = min(limits.source_length, limits.target_length - 1)
+        yield (
+            "a row",
+            f"a prompt by `{file}`, {begins}without the {decoding.end_id} of a text's end",
+        )
+        yield "where there is no prompt", f"{decoding.start_id} alone"
+        yield "tokens of a row", f"1 to {most}"
+        yield "a result", "begins with its prompt"
     else:
-        begin = "A result begins with its prompt, and"
-    return f"{begin} ends with {end_id} or after {most} tokens, both counted."
+        source, target = manifest.tokenizers.get("source"), manifest.tokenizers["target"]
+        yield "a row", f"ids by `{source}`" if source else "frames"
+        yield (
+            f"{'frames' if _of_frames(graph) else 'tokens'} of a row",
+            (f"1 to {limits.source_length}"),
+        )
+        yield "a result", f"ids by `{target}`"
+    yield "the end of a result", f"{decoding.end_id}, or {limits.target_length} tokens"
+    if decoding.num_beams > 1 and decoding.length_penalty:
+        yield "length penalty of the scores", f"{decoding.length_penalty:g}"
+    yield (
+        "environment",
+        "`ORT_DISABLE_TELEMETRY=1`; onnxruntime from 1.29 on otherwise reports processes and "
+        "graphs to Microsoft",
+    )

@@ -28,7 +28,7 @@ def record_of(pipeline):
         raise ValueError(
             f"pipeline must be one of {', '.join(PIPELINE_TEXTS)}; received {pipeline!r}."
         )
-    return importlib.import_module(f"export.pipelines.{_file_of(pipeline)}").RECORD
+    return importlib.import_module(f".{_file_of(pipeline)}", __name__).RECORD
 
 
 def _file_of(pipeline):
