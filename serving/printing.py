@@ -2,8 +2,6 @@
 
 import dataclasses
 
-from . import results
-
 # A terminal obeys control characters, and some end a line or a column.
 CONTROLS = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0))}
 ENDS = CONTROLS | str.maketrans({"\n": r"\n", "\r": r"\r", "\t": r"\t"})
@@ -15,11 +13,13 @@ def as_line(answer, n_best=1):
 
     With `n_best` over 1: a line of text, tab, score for each answer, then an empty line. With the
     nodes of a tree: a line for each, then an empty line. A new line or a tab within a text is
-    written as \\n, \\r or \\t; JSON alone tells it from a backslash and a letter.
+    written as \\n, \\r or \\t; JSON alone tells it from a backslash and a letter. An answer that is
+    more than its `text` has a method `line`.
     """
     if n_best > 1 and hasattr(answer, "alternatives"):
-        return "".join(f"{_text_and_score(each)}\n" for each in (answer, *answer.alternatives))
-    return _LINES.get(type(answer), _text)(answer)
+        answers = (answer, *answer.alternatives)
+        return "".join(f"{text_and_score(other)}\n" for other in answers)
+    return answer.line() if hasattr(answer, "line") else in_line(answer.text)
 
 
 def as_content(answer):
@@ -72,54 +72,6 @@ def _rounded(value):
     return float(f"{value:.7g}")
 
 
-def _text(answer):
-    return in_line(answer.text)
-
-
-def _text_and_score(answer):
+def text_and_score(answer):
+    """Return a line of an answer that is a text with a score."""
     return f"{in_line(answer.text)}\t{answer.score:.4f}"
-
-
-def _classification(answer):
-    if answer.nodes:
-        return "".join(f"{in_line(node.text)}\t{_classes(node)}\n" for node in answer.nodes)
-    return _classes(answer)
-
-
-def _classes(answer):
-    if not answer.scores:
-        return f"{answer.score:.4f}"
-    return "\t".join(f"{in_line(label)}\t{answer.scores[label]:.4f}" for label in answer.labels)
-
-
-def _tagging(answer):
-    """Words with their tags; frames have no text."""
-    words = ((in_line(word.text), in_line(word.tag)) for word in answer.words)
-    return " ".join(f"{text}/{tag}" if text else tag for text, tag in words)
-
-
-def _embedding(answer):
-    return " ".join(f"{number:.7g}" for number in answer.vector)
-
-
-def _filling(answer):
-    masks = (
-        " ".join(f"{in_line(each.token)} {each.score:.4f}" for each in mask)
-        for mask in answer.masks
-    )
-    return "\t".join([in_line(answer.text), *masks])
-
-
-def _forecasting(answer):
-    return "\t".join(" ".join(f"{number:.7g}" for number in step) for step in answer.values)
-
-
-_LINES = {
-    results.Classification: _classification,
-    results.Tagging: _tagging,
-    results.Span: _text_and_score,
-    results.Choice: _text_and_score,
-    results.Embedding: _embedding,
-    results.Filling: _filling,
-    results.Forecasting: _forecasting,
-}

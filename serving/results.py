@@ -7,6 +7,7 @@ given: text[start:end].
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from .printing import in_line, text_and_score
 from .reprs import with_shapes
 
 if TYPE_CHECKING:  # NumPy is loaded when a pipeline is
@@ -99,6 +100,12 @@ class Classification(Attended):
     scores: dict
     nodes: tuple = ()
 
+    def line(self) -> str:
+        """Return the labels and their scores; of the nodes of a tree a line each."""
+        if self.nodes:
+            return "".join(f"{in_line(node.text)}\t{_classes(node)}\n" for node in self.nodes)
+        return _classes(self)
+
 
 @dataclass(frozen=True)
 class Word:
@@ -134,6 +141,11 @@ class Tagging(Attended):
     words: tuple
     entities: tuple
 
+    def line(self) -> str:
+        """Return the words with their tags; frames have no text."""
+        words = ((in_line(word.text), in_line(word.tag)) for word in self.words)
+        return " ".join(f"{text}/{tag}" if text else tag for text, tag in words)
+
 
 @dataclass(frozen=True)
 class Span(Attended):
@@ -155,6 +167,8 @@ class Span(Attended):
     margin: float | None = None
     alternatives: "tuple[Span, ...]" = ()
 
+    line = text_and_score
+
 
 @dataclass(frozen=True)
 class Choice(Attended):
@@ -171,6 +185,8 @@ class Choice(Attended):
     index: int
     score: float
     scores: tuple
+
+    line = text_and_score
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,6 +227,10 @@ class Embedding(Attended):
         cosine = float(self.vector @ other.vector) / norms**0.5 if norms else 0.0
         return max(-1.0, min(cosine, 1.0))  # rounding may go beyond
 
+    def line(self) -> str:
+        """Return the numbers of the vector."""
+        return " ".join(f"{number:.7g}" for number in self.vector)
+
 
 @dataclass(frozen=True)
 class Filler:
@@ -232,6 +252,14 @@ class Filling(Attended):
     text: str
     masks: tuple
 
+    def line(self) -> str:
+        """Return the text, then the fillers of each mask."""
+        masks = (
+            " ".join(f"{in_line(filler.token)} {filler.score:.4f}" for filler in mask)
+            for mask in self.masks
+        )
+        return "\t".join([in_line(self.text), *masks])
+
 
 @dataclass(frozen=True, eq=False)
 class Forecasting:
@@ -246,3 +274,13 @@ class Forecasting:
     quantiles: dict
 
     __repr__ = with_shapes
+
+    def line(self) -> str:
+        """Return the values, step by step."""
+        return "\t".join(" ".join(f"{number:.7g}" for number in step) for step in self.values)
+
+
+def _classes(answer):
+    if not answer.scores:
+        return f"{answer.score:.4f}"
+    return "\t".join(f"{in_line(label)}\t{answer.scores[label]:.4f}" for label in answer.labels)

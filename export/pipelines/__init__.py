@@ -1,7 +1,12 @@
 """What export knows of each pipeline: a record in the file of its name.
 
-A new pipeline is a name in `serving.manifest.pipelines`, a class in `serving.pipelines`, and a
-record here.
+A new pipeline, such as `Rank`, is written in five files:
+
+    serving/manifest/pipelines.py   its name
+    serving/results.py              its answer
+    serving/pipelines/rank.py       its class
+    serving/pipelines/__init__.py   the class and its settings, listed
+    export/pipelines/rank.py        its record, with its signature on strings if it has one
 """
 
 import functools

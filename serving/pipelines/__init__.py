@@ -65,7 +65,6 @@ from pathlib import Path
 from ..checks import shown
 from ..manifest import MANIFEST, UPGRADE, BundleError, read_bundle, verify_files
 from ..opening import Runtime
-from ..session import EncoderDecoder, LanguageModel
 from .answer import Answer
 from .choose import Choose
 from .classify import Classify
@@ -73,7 +72,6 @@ from .embed import Embed
 from .fill_mask import FillMask
 from .forecast import Forecast
 from .generate import Generate
-from .model import Model
 from .tag import Tag
 from .translate import Translate
 
@@ -81,8 +79,6 @@ PIPELINES = {
     each.__name__: each
     for each in (Translate, Generate, Classify, Tag, Answer, Choose, Embed, FillMask, Forecast)
 }
-# Whose graphs a pipeline opens: a bundle may hold others, for hosts that are not Python.
-_OPENS = {"Translate": EncoderDecoder, "Generate": LanguageModel}  # all others a Model
 
 
 def open_bundle(path, precision=None, threads=None, providers=None):
@@ -105,7 +101,7 @@ def open_bundle(path, precision=None, threads=None, providers=None):
                 subject=MANIFEST,
                 advice=UPGRADE,
             )
-        roles = _OPENS.get(manifest.pipeline, Model).roles
+        roles = PIPELINES[manifest.pipeline].roles
         graphs = runtime.graphs_of(manifest)
         files = [file for role in roles if role in graphs for file in graphs[role].files]
         verify_files(folder, manifest, dict.fromkeys([*files, *manifest.tokenizers.values()]))

@@ -105,6 +105,8 @@ class Generate(Pipeline):
         BundleError: if the graph, the tokenizer or the settings are not what the pipeline needs.
     """
 
+    roles = LanguageModel.roles
+
     def __init__(self, folder: Path, manifest: Manifest, runtime: Runtime | None = None):
         self.manifest = manifest
         self._graphs = LanguageModel(folder, manifest, runtime)

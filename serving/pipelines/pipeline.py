@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from ..manifest import Manifest
+from .model import ROLE
 
 
 class Pipeline:
@@ -10,9 +11,12 @@ class Pipeline:
 
     Attributes:
         manifest: the bundle's `Manifest`.
+        roles: of the graphs that are opened; a bundle may hold others, for hosts that are not
+            Python.
     """
 
     manifest: Manifest
+    roles: tuple[str, ...] = (ROLE,)
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         """Answer an input, or each one of a list."""

@@ -48,6 +48,8 @@ class Translate(Pipeline):
         BundleError: if the graphs or tokenizers are not what the pipeline needs.
     """
 
+    roles = EncoderDecoder.roles
+
     def __init__(self, folder: Path, manifest: Manifest, runtime: Runtime | None = None):
         self.manifest = manifest
         self._graphs = EncoderDecoder(folder, manifest, runtime)
