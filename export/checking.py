@@ -311,7 +311,7 @@ def _examples(run, pipeline, name):
 
 
 def _behaviour(run, plan):
-    """What is wrong with what a model, none of ours, gives for tokens that are made up."""
+    """What is wrong with the outputs of a model of another library for made-up tokens."""
     pipeline, model, tokenizers = run.record.pipeline, run.model, run.tokenizers
     if (
         not record_of(pipeline).feeds

@@ -132,10 +132,10 @@ class _Store:
         model = graph.with_constants(graph.constants.keys() - graph.weights.keys())
         names = set()
         for name, value in graph.weights.items():
-            key, turned = self.keys[id(value)]
+            key, transposed = self.keys[id(value)]
             file, offset = self.places[key]
             names.add(file)
-            if turned:  # the runtime turns it once, while it loads
+            if transposed:  # the runtime transposes it once, while it loads
                 node = helper.make_node("Transpose", [name + TURNED], [name], perm=[1, 0])
                 model.graph.node.insert(0, node)
                 name, value = name + TURNED, value.T
@@ -146,9 +146,9 @@ class _Store:
         """The sha256 of an array's numbers, or of its transpose's if that is there already."""
         key = hashlib.sha256(np.ascontiguousarray(value)).digest()
         if key not in self.values and value.ndim == 2:
-            turned = hashlib.sha256(np.ascontiguousarray(value.T)).digest()
-            if turned in self.values:
-                return turned, True
+            transposed = hashlib.sha256(np.ascontiguousarray(value.T)).digest()
+            if transposed in self.values:
+                return transposed, True
         return key, False
 
 

@@ -155,18 +155,18 @@ class _Rewriter:
 
     def _gemm(self, nodes, node):
         attributes = {"alpha": 1, "beta": 1, "transA": 0, "transB": 0} | attributes_of(node)
-        turned = attributes.pop("transB")
+        transposed = attributes.pop("transB")
         source, kernel, bias = [*node.input, ""][:3]
         if not bias:  # which is all that beta multiplies
             attributes["beta"] = 1
-        if not self._is_kernel(kernel, axis=0 if turned else 1):
+        if not self._is_kernel(kernel, axis=0 if transposed else 1):
             return
-        columns = self.constants[kernel].shape[0 if turned else 1]
+        columns = self.constants[kernel].shape[0 if transposed else 1]
         if attributes != {"alpha": 1, "beta": 1, "transA": 0}:
             return
         if bias and not self._is_shaped(bias, (columns,)):
             return
-        if turned:
+        if transposed:
             matrix = np.ascontiguousarray(self.constants[kernel].T)
             kernel = f"{kernel}/transposed"
             self.constants[kernel] = matrix

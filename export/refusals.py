@@ -1,9 +1,9 @@
 """Why export would refuse a run, for `seqkeras.runs.save_run`, which asks before the run is there.
 
-The model is loaded, and a model that is none of ours called, on the CPU and in a thread of its own:
-Keras's names, policies and scopes and the strategies of TensorFlow are a thread's own, so that
-those of the script that trains stay as they are. So do the random numbers of Python and NumPy, of
-which layers take seeds.
+The model is loaded on the CPU, in a thread of its own, and called there unless seqkeras defines it:
+Keras's names, policies and scopes and the strategies of TensorFlow belong to a thread, so that
+those of the script that trains stay as they are. The random numbers of Python and NumPy, of which
+layers take seeds, are put back.
 """
 
 import contextlib

@@ -1,7 +1,7 @@
 """The sizes of a graph's tensors as numbers and symbols, by onnxruntime's inference.
 
-It is held to what it leaves out: the batch axes of a GatherND, and what is known of a shape of
-which another axis is not.
+`_Inference` adds what onnxruntime leaves out: the batch axes of a GatherND, and the known axes of a
+shape that has an unknown one.
 """
 
 import onnx

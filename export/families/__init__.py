@@ -54,8 +54,8 @@ def plan_export(
         max_length: the most tokens that the SavedModel generates.
         decoding: the manifest's `DecodingDefaults`.
         constraint: a `seqkeras.decoding.Constraint` of what the SavedModel generates, or None.
-        pipeline: name of the one that will serve it, which says what a model that is none of ours
-            is called with.
+        pipeline: name of the one that will serve it, which says what a model that seqkeras does
+            not define is called with.
         attention_heads: whether the attention of each head of each layer leaves too: from a step
             of an encoder-decoder, from any other model as a graph of its own.
         tokenizers: that it will have, by their roles; without any it may read frames. None: those

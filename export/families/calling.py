@@ -18,7 +18,7 @@ def called(model, inputs):
     a dictionary, whichever it can be called with.
 
     Args:
-        model: none of ours.
+        model: one that seqkeras does not define.
         inputs: list of `TensorSpec`.
 
     Returns:

@@ -1,5 +1,5 @@
-"""What a model is called with that is none of ours: as its user says, as Keras knows, or as the
-pipeline that serves it feeds it."""
+"""Inputs of models that seqkeras does not define: as the user names them, as Keras knows them, or
+as the pipeline feeds them."""
 
 import inspect
 import keyword
@@ -34,7 +34,7 @@ def by_the_first(candidates, use):
 
 
 def candidates(model, feeds):
-    """Lists of `TensorSpec`, what a model that is none of ours may be called with.
+    """Lists of `TensorSpec`, with which a model that seqkeras does not define may be called.
 
     Raises:
         ValueError: if nothing is known of it.

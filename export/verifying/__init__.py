@@ -2,8 +2,8 @@
 
 Compared are numbers, log-probabilities or what else a model gives, and where texts are generated
 the strings that greedy decoding gives, and the beams that the run asks for; ONNX through `serving`
-itself. So is what the graph that generates gives, and what the SavedModel on strings answers, to
-those inputs that it takes.
+itself. The graph that generates and the SavedModel on strings are compared in the same way, on the
+inputs that they take.
 """
 
 from export.verifying.encoder_decoder import verify_encoder_decoder
