@@ -34,12 +34,12 @@ TEXTS = [{"token_ids": NUMBERS.integers(4, 31, length)} for length in (5, 3, 7)]
 
 
 def scorer(kernel):
-    """y, a distribution for each frame."""
+    """y, logits for each frame."""
     return {
         "model": graph(
             [("MatMul", ["frames", "kernel"], ["y"], {})],
             {"frames": ["batch", "length", 19], "lengths": ["batch"]},
-            {"y": ["batch", "length", 5]},
+            {"y": ["batch", "length", kernel.shape[1]]},
             {"kernel": kernel},
         )
     }
@@ -234,10 +234,11 @@ def test_what_is_no_number_is_refused(number, tmp_path):
 
 
 def test_batches_change_int8_and_the_change_is_told(tmp_path, monkeypatch):
-    kernel = floats(19, 5, seed=2)
+    kernel = floats(19, 29)
+    labels = ["O", *(f"{begin}-{place}" for place in range(14) for begin in "BI")]
     rows = [size * floats(3, 19, seed=size) for size in (1, 30, 3, 10)]
     precisions = {FLOAT32: scorer(kernel), "int8": quantize(scorer(kernel), "int8")}
-    manifest = bundle(tmp_path, "Tag", precisions, settings=TAGS)
+    manifest = bundle(tmp_path, "Tag", precisions, settings={"labels": labels})
     changed = measure(tmp_path, manifest, rows, [], "int8", UNLIMITED)
     assert changed["batching_largest_log_prob_difference"] > 0.05
     monkeypatch.setattr(measuring, "BATCH", 1)
