@@ -1,6 +1,7 @@
 """Answers as a line to read, or as what JSON holds."""
 
 import dataclasses
+from typing import Any
 
 # A terminal obeys control characters, and some end a line or a column.
 CONTROLS = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0))}
@@ -72,6 +73,6 @@ def _rounded(value):
     return float(f"{value:.7g}")
 
 
-def text_and_score(answer):
+def text_and_score(answer: Any) -> str:
     """Return a line of an answer that is a text with a score."""
     return f"{in_line(answer.text)}\t{answer.score:.4f}"
