@@ -78,7 +78,7 @@ def _facts(manifest, graph):
     if decoding.num_beams > 1 and decoding.length_penalty:
         yield "length penalty of the scores", f"{decoding.length_penalty:g}"
     yield (
-        "environment",
-        "`ORT_DISABLE_TELEMETRY=1`; onnxruntime from 1.29 on otherwise reports processes and "
-        "graphs to Microsoft",
+        "a host",
+        "runs onnxruntime alone with `ORT_DISABLE_TELEMETRY=1` in its environment: from 1.29 on "
+        "onnxruntime otherwise reports processes and graphs to Microsoft",
     )
