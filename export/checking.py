@@ -6,20 +6,15 @@ take and give, before there are any.
 """
 
 import dataclasses
-from types import SimpleNamespace
-
-import keras
-import numpy as np
 
 from export.about import about
-from export.families.calling import axes_of, reason_of
-from export.families.single import INPUTS
-from export.padding import changed_by_padding, same_rows
+from export.behaviour import problems_of_padding, problems_of_texts
+from export.families.calling import axes_of
 from export.pipelines import record_of
-from export.pipelines.feeds import FRAMES, NUMBERS
+from export.pipelines.feeds import NUMBERS
 from export.pipelines.record import LANGUAGE_MODEL, SINGLE_PASS
 from export.scores import wrong_target
-from export.signatures import to_trace
+from export.unmade import unmade_pipeline
 from seqkeras.run_checks import (
     MOST_EXAMPLES,
     most_tokens,
@@ -29,25 +24,10 @@ from seqkeras.run_checks import (
 )
 from seqkeras.runs import RECORD, VALIDATION
 from seqkeras.tokenizers.special import end_problem
-from serving import pipelines
-from serving.manifest import (
-    MANIFEST,
-    PIPELINE_TEXTS,
-    BundleError,
-    FileEntry,
-    GraphFile,
-    Manifest,
-    Refusal,
-)
-from serving.opening import Runtime, UnexpectedGraph
-from serving.pipelines.model import MASKED
+from serving.manifest import MANIFEST, PIPELINE_TEXTS, BundleError, Refusal
+from serving.opening import UnexpectedGraph
 from serving.text import CharacterTable
 from serving.text.vocabularies import EOS
-
-MOST_TOKENS = 2048  # that a model is tried with
-MOST_PADDED = 64  # that it is tried with, with padding and without
-PROBABILITIES = {"Softmax": "softmax", "Sigmoid": "sigmoid"}  # TensorFlow's operators, in words
-HANDED_ON = ("Identity", "Reshape", "Cast", "Squeeze", "ExpandDims")
 
 
 class ExportError(ValueError):
@@ -111,13 +91,13 @@ def reasons_against(run, plan, names):
     fields = about(run, plan, run.folder.name) | {"decoding": _with_known_ids(run)}
     try:
         calls = []
-        pipeline = _pipeline(run.folder, plan, fields, lambda role, *call: calls.append(call))
+        pipeline = unmade_pipeline(run.folder, plan, fields, lambda role, *call: calls.append(call))
     except BundleError as error:
         reasons.append(_against_run(error, run, names))
     else:
         reasons += _examples(run, pipeline, names.examples)
     if not reasons:
-        reasons += _behaviour(run, plan)
+        reasons += problems_of_texts(run, plan)
     if not reasons:
 
         def answered(inputs):
@@ -125,7 +105,7 @@ def reasons_against(run, plan, names):
             pipeline(inputs)
             return [*calls]
 
-        reasons += _padding(run, plan, pipeline, answered, names.examples)
+        reasons += problems_of_padding(run, plan, pipeline, answered, names.examples)
     return [*dict.fromkeys(reasons)]
 
 
@@ -232,52 +212,6 @@ def _fixed_length(spec, limits):
         )
 
 
-def _pipeline(folder, plan, fields, observe):
-    """The pipeline of graphs that are not there yet; `observe` is as a `Runtime` takes it."""
-    graphs = {
-        role: GraphFile(f"onnx/{role}.onnx", tuple(each.inputs), tuple(each.outputs))
-        for role, each in plan.graphs.items()
-    }
-    files = [*fields["tokenizers"].values(), *(each.file for each in graphs.values())]
-    manifest = Manifest(
-        graphs=graphs,
-        saved_models={},
-        files=dict.fromkeys(files, FileEntry(0, "0" * 64)),
-        **fields,
-    )
-    return pipelines.PIPELINES[manifest.pipeline](
-        folder, manifest, _Unmade(observe=observe, graphs=plan.graphs)
-    )
-
-
-@dataclasses.dataclass(frozen=True)
-class _Unmade(Runtime):
-    """A runtime of graphs that are not there: in their place Keras runs the plan's `graphs`."""
-
-    graphs: dict = dataclasses.field(default_factory=dict)
-
-    def external_files(self, model):
-        return ()
-
-    def session(self, model):
-        graph = self.graphs[model.stem]
-
-        def run(names, inputs):
-            found = graph.function(**inputs)
-            return [keras.ops.convert_to_numpy(found[name]) for name in names]
-
-        return SimpleNamespace(
-            run=run,
-            get_providers=tuple,
-            get_inputs=lambda: [_argument(each) for each in graph.inputs],
-            get_outputs=lambda: [_argument(each) for each in graph.outputs],
-        )
-
-
-def _argument(spec):
-    return SimpleNamespace(name=spec.name, type=spec.dtype, shape=spec.shape)
-
-
 def _against_run(error, run, names):
     """What a pipeline says of a bundle, as a reason against the run."""
     pipeline, said = run.record.pipeline, "; ".join(error.reasons).rstrip(".")
@@ -308,126 +242,3 @@ def _examples(run, pipeline, name):
         found += [f"{name}[{place}]: {each}" for each in wrong]
     more = len(found) - MOST_EXAMPLES
     return found[:MOST_EXAMPLES] + ([f"{name}: {more} more like these"] if more > 0 else [])
-
-
-def _behaviour(run, plan):
-    """What is wrong with the outputs of a model of another library for made-up tokens."""
-    pipeline, model, tokenizers = run.record.pipeline, run.model, run.tokenizers
-    if (
-        not record_of(pipeline).feeds
-        or isinstance(model, tuple(INPUTS))
-        or "text" not in tokenizers
-    ):
-        return
-    last = len(tokenizers["text"]) - 1
-    longest = record_of(pipeline).row_length(run.limits, run.record.settings)
-    graph, most = plan.graphs["model"], min(longest, MOST_TOKENS)
-    whole = min(most, MOST_PADDED)
-    some = 1 + np.arange((whole + 1) // 2) % last
-    demands = {
-        f"rows of {longest} tokens": lambda: _called(plan, np.ones(most, int)),
-        f"every id of its tokenizer, from 0 to {last}": lambda: _called(plan, np.full(most, last)),
-        "rows of any size in a graph": lambda: _activations(graph),
-        f"rows of {len(some)} tokens": lambda: _called(plan, some),
-        "rows with padding": lambda: _called(plan, some, whole - len(some)),
-    }
-    answers = []
-    for demand, use in demands.items():
-        try:
-            answers.append(use())
-        except Exception as error:  # whatever the model's own code raises
-            yield f"the model must take {demand}; it says: {reason_of(error)}"
-            return
-    _, _, activations, alone, padded = answers
-    for name in (spec.name for spec in graph.outputs):
-        if not same_rows(alone[name], padded[name]):
-            yield (
-                f"the model's {name} changes with the padding behind a text: leave it out, by "
-                "lengths, by padding_mask, or by Embedding(..., mask_zero=True)"
-            )
-    yield from _probabilities(run, activations, alone)
-
-
-def _probabilities(run, activations, outputs):
-    """Which outputs are probabilities and should be logits: name -> operator, name -> array."""
-    record = run.record
-    for name in record_of(record.pipeline).logits_among(record.settings, [*outputs]):
-        if activations[name] in PROBABILITIES or _are_probabilities(outputs[name]):
-            way_out = _without(run.model, PROBABILITIES.get(activations[name], "softmax"))
-            yield (
-                f"the model's {name} are probabilities, and {run.record.pipeline} makes them "
-                f"of logits: {way_out}"
-            )
-
-
-def _padding(run, plan, pipeline, answered, name):
-    """What changes with the padding behind an input; see `export.padding`."""
-    feeds = record_of(run.record.pipeline).feeds_of(run.tokenizers)
-    if "token_ids" in feeds and "text" in run.tokenizers:
-        return  # `_behaviour` says it
-    try:
-        changed = changed_by_padding(run, plan, pipeline, answered)
-        if feeds is FRAMES:
-            [(_, outputs), *_] = answered(run.inputs[:1])
-            yield from _probabilities(run, _activations(plan.graphs["model"]), outputs)
-    except Exception as error:  # whatever the model's own code raises
-        yield f"the model must take {name}; it says: {reason_of(error)}"
-        return
-    way_out = "leave it out by lengths"
-    if NUMBERS in feeds.values():
-        way_out += (
-            " or padding_mask, or take neither: then inputs of one length alone share a batch"
-        )
-    for name in changed:
-        yield f"the model's {name} changes with the padding behind an input: {way_out}"
-
-
-def _without(model, activation):
-    """How a user takes an activation off a model whose weights stay as they are."""
-    ends = [
-        layer.name
-        for layer in model.layers
-        if getattr(getattr(layer, "activation", None), "__name__", "") == activation
-    ]
-    text = f"leave out the {activation}, in training by from_logits=True of the loss"
-    if len(ends) != 1:
-        return text
-    line = f"model.get_layer({ends[0]!r}).activation = keras.activations.linear"
-    return f"{text}; {line} takes it off a trained model, whose weights stay"
-
-
-def _activations(graph):
-    """The TensorFlow operator that each output of a `Signature` comes from: name -> its type."""
-    outputs = to_trace(graph.function, graph.inputs).get_concrete_function().structured_outputs
-    return {name: _made_by(tensor.op) for name, tensor in outputs.items()}
-
-
-def _made_by(operation):
-    while operation.type in HANDED_ON:
-        operation = operation.inputs[0].op
-    return operation.type
-
-
-def _are_probabilities(numbers):
-    """Whether rows of numbers look like those of a softmax."""
-    return bool((numbers >= 0).all() and np.allclose(numbers.sum(-1), 1, rtol=0, atol=1e-5))
-
-
-def _called(plan, tokens, padding=0):
-    """What a model gives for a row of tokens, padded behind, or two such choices: name -> array."""
-    token_ids = np.pad(tokens, (0, padding))
-    real = np.arange(len(token_ids)) < len(tokens)
-    row = {
-        "token_ids": token_ids,
-        "lengths": np.array(len(tokens)),
-        "padding_mask": real,
-        "segment_ids": np.zeros_like(token_ids),
-        MASKED: np.zeros(1, int),
-    }
-    feed = {}
-    for spec in plan.graphs["model"].inputs:
-        shape = [2 if size == "choices" else 1 for size in spec.shape]
-        value = row[spec.name]
-        feed[spec.name] = np.tile(value, shape[: len(shape) - value.ndim] + [1] * value.ndim)
-    found = plan.graphs["model"].function(**feed)
-    return {name: keras.ops.convert_to_numpy(each) for name, each in found.items()}

@@ -1,6 +1,6 @@
 """Whether the padding behind a row of a batch changes what a model answers to the row.
 
-Models on texts are tried with tokens that are made up, by `export.checking`; here all others are,
+Models on texts are tried with tokens that are made up, by `export.behaviour`; here all others are,
 with the run's own inputs.
 """
 
