@@ -50,8 +50,8 @@ def _shown(inputs):
     shown, room = [], MOST_NUMBERS
     for value in inputs[:MOST_SHOWN]:
         parts = value.values() if isinstance(value, dict) else [value]
-        arrays = [each for each in parts if isinstance(each, np.ndarray)]
-        room -= sum(each.size for each in arrays)
+        arrays = [part for part in parts if isinstance(part, np.ndarray)]
+        room -= sum(array.size for array in arrays)
         if room < 0:
             break
         shown.append(as_content(value) if arrays else value)

@@ -138,4 +138,4 @@ def _called(plan, tokens, padding=0):
         value = row[spec.name]
         feed[spec.name] = np.tile(value, shape[: len(shape) - value.ndim] + [1] * value.ndim)
     found = plan.graphs["model"].function(**feed)
-    return {name: keras.ops.convert_to_numpy(each) for name, each in found.items()}
+    return {name: keras.ops.convert_to_numpy(tensor) for name, tensor in found.items()}

@@ -64,8 +64,8 @@ class ExportOptions:
     attention_heads: bool = False
 
     def __post_init__(self):
-        for each in self.precisions:
-            require_precision(each)
+        for precision in self.precisions:
+            require_precision(precision)
         if self.portable and self.precisions:
             raise ExportError(
                 f"{', '.join(self.precisions)}: other precisions need onnxruntime's own operators; "
@@ -145,8 +145,8 @@ class _Bundle:
                 "goes, and a GPT with mask 'prefix' reads each whole; leave out "
                 "--generate-in-graph."
             )
-        for each in self.options.precisions:
-            require_precision(each, self.plan.graphs)
+        for precision in self.options.precisions:
+            require_precision(precision, self.plan.graphs)
 
     def write(self):
         """Write and verify all that the bundle holds but the model card; its manifest so far."""
@@ -171,7 +171,7 @@ class _Bundle:
         if manifest.saved_models:
             self.say("requests and settings for TensorFlow Serving")
             write_serving_files(self.folder, manifest, examples)
-        unmeasured = {name: Precision(each, {}) for name, each in described.items()}
+        unmeasured = {name: Precision(graph_files, {}) for name, graph_files in described.items()}
         manifest = dataclasses.replace(manifest, parity=parity, precisions=unmeasured)
         scores = scores_of(self.run, self.folder, manifest) if unmeasured else None
         precisions = {
@@ -194,11 +194,15 @@ class _Bundle:
 
     def _convert(self):
         graphs = {}
-        for role, each in self.plan.graphs.items():
+        for role, signature in self.plan.graphs.items():
             self.say(f"ONNX graph {role}: tracing, converting, checking")
             with _leaving(f"ONNX graph {role}"):
                 graphs[role] = onnx_graphs.convert(
-                    each.function, each.inputs, each.outputs, role, self.options.portable
+                    signature.function,
+                    signature.inputs,
+                    signature.outputs,
+                    role,
+                    self.options.portable,
                 )
         return graphs
 
@@ -256,13 +260,13 @@ class _Bundle:
         if by_text:
             saved_models["saved_model_text/1"] = by_text
         self.say(f"SavedModel on arrays{', SavedModel on strings' * bool(by_text)}")
-        for path, each in saved_models.items():
+        for path, signatures in saved_models.items():
             with _leaving(path):
-                saved_model.write(self.run.model, each, self.folder / path)
+                saved_model.write(self.run.model, signatures, self.folder / path)
         return {
             path: {
-                key: SignatureSpec(tuple(each.inputs), tuple(each.outputs))
-                for key, each in named.items()
+                key: SignatureSpec(tuple(signature.inputs), tuple(signature.outputs))
+                for key, signature in named.items()
             }
             for path, named in saved_models.items()
         }

@@ -87,7 +87,7 @@ def reasons_against(run, plan, names):
     reasons = [*_lengths(run, plan), *_tokens(run)]
     reasons += record.setting_problems(run.record.settings)
     reasons += _inputs(run, plan)
-    reasons = [f"{names.record}{each}" for each in reasons] + [*weight_problems(run.model)]
+    reasons = [f"{names.record}{reason}" for reason in reasons] + [*weight_problems(run.model)]
     fields = about(run, plan, run.folder.name) | {"decoding": _with_known_ids(run)}
     try:
         calls = []
@@ -227,8 +227,8 @@ def _examples(run, pipeline, name):
     needed = ("text" if "source" in run.tokenizers else "input"), "target"
     found = [
         f"{name}[{place}]: must have {' and '.join(needed)}"
-        for place, each in enumerate(run.examples)
-        if record_of(run.record.pipeline).needs_targets and not {*needed} <= set(each)
+        for place, example in enumerate(run.examples)
+        if record_of(run.record.pipeline).needs_targets and not {*needed} <= set(example)
     ]
     for place, value in enumerate(run.inputs):
         try:
@@ -239,6 +239,6 @@ def _examples(run, pipeline, name):
             continue
         record, example = run.record, run.examples[place]
         wrong = wrong_target(record.pipeline, record.settings, example, row)
-        found += [f"{name}[{place}]: {each}" for each in wrong]
+        found += [f"{name}[{place}]: {reason}" for reason in wrong]
     more = len(found) - MOST_EXAMPLES
     return found[:MOST_EXAMPLES] + ([f"{name}: {more} more like these"] if more > 0 else [])

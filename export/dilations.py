@@ -77,5 +77,5 @@ def _sources(tensors):
         if operation.type in ("Shape", "Placeholder"):
             sources.append(operation)
         else:
-            operations.extend(each.op for each in operation.inputs)
+            operations.extend(tensor.op for tensor in operation.inputs)
     return sources

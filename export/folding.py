@@ -18,7 +18,7 @@ def fold_constants(graph):
         results = ReferenceEvaluator(node, opsets={"": opset}).run(
             None, dict(zip([name for name in node.input if name], values, strict=True))
         )
-        if sum(each.nbytes for each in results) > GROWTH * sum(each.nbytes for each in values):
+        if sum(array.nbytes for array in results) > GROWTH * sum(array.nbytes for array in values):
             continue
         graph.constants.update(zip(node.output, results, strict=True))
         graph.nodes.remove(node)

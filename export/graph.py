@@ -29,9 +29,9 @@ class Graph:
         self.model = model
         self.nodes = model.graph.node
         self.constants = dict(weights)
-        for each in model.graph.initializer:
-            self.constants[each.name] = numpy_helper.to_array(each)
-        inputs = [each for each in model.graph.input if each.name not in self.constants]
+        for tensor in model.graph.initializer:
+            self.constants[tensor.name] = numpy_helper.to_array(tensor)
+        inputs = [value for value in model.graph.input if value.name not in self.constants]
         _replace(model.graph.initializer, [])
         _replace(model.graph.input, inputs)
         self.makers, self.shapes = {}, {}
@@ -91,14 +91,14 @@ class Graph:
         model = onnx.ModelProto()
         model.CopyFrom(self.model)
         part = Graph(model, self.constants)
-        kept = [each for each in model.graph.output if each.name in outputs]
+        kept = [value for value in model.graph.output if value.name in outputs]
         _replace(model.graph.output, kept)
         part.remove_unused()
         return part
 
     def node_counts(self):
         """How often each operator occurs, subgraphs included."""
-        return dict(collections.Counter(each.op_type for each in _every_node(self.model.graph)))
+        return dict(collections.Counter(node.op_type for node in _every_node(self.model.graph)))
 
     def maker(self, name, op_type):
         """The node that makes a tensor if it is of that type, else None."""
@@ -146,7 +146,9 @@ class Graph:
 
     def reshaped_from(self, name, shape):
         """The furthest tensor of that shape of which Reshapes may have made this one, or None."""
-        fitting = [each for each in self.unmoved(name, "Reshape") if self.shape(each) == shape]
+        fitting = [
+            tensor for tensor in self.unmoved(name, "Reshape") if self.shape(tensor) == shape
+        ]
         return fitting[-1] if fitting and shape else None
 
     def _undone(self, name):
@@ -180,7 +182,7 @@ class Graph:
 
     def declare_domains(self):
         """Declare the operator sets that nodes belong to, and no others."""
-        opsets = {each.domain: each for each in self.model.opset_import}
+        opsets = {opset.domain: opset for opset in self.model.opset_import}
         used = {node.domain for node in _every_node(self.model.graph)} | {""}
         _replace(
             self.model.opset_import,
@@ -203,7 +205,7 @@ class Graph:
                 kept.append(node)
                 needed.update(_read_by(node))
         _replace(graph.node, kept[::-1])
-        _replace(graph.value_info, [each for each in graph.value_info if each.name in needed])
+        _replace(graph.value_info, [value for value in graph.value_info if value.name in needed])
         self.constants = {name: value for name, value in self.constants.items() if name in needed}
 
 
@@ -214,12 +216,12 @@ def become(node, op_type, inputs, domain="", **attributes):
     del node.input[:]
     del node.attribute[:]
     node.input.extend(inputs)
-    node.attribute.extend(helper.make_attribute(*each) for each in attributes.items())
+    node.attribute.extend(helper.make_attribute(*attribute) for attribute in attributes.items())
 
 
 def attributes_of(node):
     """A node's attributes by name."""
-    return {each.name: helper.get_attribute_value(each) for each in node.attribute}
+    return {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
 
 
 def _replace(repeated, values):

@@ -63,7 +63,7 @@ class _Half:
         """Whether a node makes logits of what may not be chosen, which float16 can not hold."""
         constants = [self.constants[name] for name in node.input if name in self.constants]
         kinds = {"Add", "Where"} if node.output[0] in self.outputs else set()
-        return node.op_type in kinds and any(np.min(each) < -MOST for each in constants)
+        return node.op_type in kinds and any(np.min(constant) < -MOST for constant in constants)
 
     def _convert(self, node):
         self._read(node, FLOAT16)

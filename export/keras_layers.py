@@ -72,7 +72,7 @@ def _rows(x):
 def _layer_normalization(own):
     def layer_normalization(x, gamma=None, beta=None, axis=-1, epsilon=None, **options):
         axes = [axis] if isinstance(axis, int) else list(axis)
-        whole = all(each is not None for each in (gamma, beta, epsilon))
+        whole = all(value is not None for value in (gamma, beta, epsilon))
         last = axes in ([-1], [len(x.shape) - 1])
         if not whole or not last or x.dtype != "float32" or options.get("rms_scaling"):
             return own(x, gamma, beta, axis, epsilon, **options)

@@ -119,7 +119,11 @@ class _Answer:
     def chosen(self):
         if self.choices is not None:
             return self.choices
-        return [int(best) for each in self.log_probs for best in each.argmax(-1).ravel()]
+        return [
+            int(best)
+            for distributions in self.log_probs
+            for best in distributions.argmax(-1).ravel()
+        ]
 
 
 def _likeness(one, other):
@@ -130,8 +134,8 @@ def _likeness(one, other):
         theirs = other[name][tuple(map(slice, array.shape))]
         if not np.array_equal(ours, theirs):
             return 0
-        counts = [np.count_nonzero(each) for each in (array, ours, theirs, other[name])]
-        alike = min(alike, 2 if len(set(counts)) == 1 else 1)
+        counts = {np.count_nonzero(part) for part in (array, ours, theirs, other[name])}
+        alike = min(alike, 2 if len(counts) == 1 else 1)
     return alike
 
 
@@ -242,7 +246,7 @@ class _SinglePass(_Runner):
     def answers(self, places):
         self.run(places)
         return [
-            self._answer(*({name: array[row] for name, array in each.items()} for each in call))
+            self._answer(*({name: array[row] for name, array in arrays.items()} for arrays in call))
             for call in self._calls
             for row in range(len(next(iter(call[0].values()))))
         ]

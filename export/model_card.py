@@ -134,7 +134,7 @@ def _short(value):
     if isinstance(value, list | tuple):
         return type(value)(map(_short, value))
     if isinstance(value, dict):
-        return {name: _short(each) for name, each in value.items()}
+        return {name: _short(part) for name, part in value.items()}
     return value
 
 
@@ -143,7 +143,7 @@ def _about_input(folder, manifest):
     if set(tokenizers) <= {"target"}:
         return _about_numbers(manifest)
     role, tokenizer = next(iter(tokenizers.items()))
-    kinds = [each for each in (CharacterTable, WordTable) if isinstance(tokenizer, each)]
+    kinds = [kind for kind in (CharacterTable, WordTable) if isinstance(tokenizer, kind)]
     unit = kinds[0].kind if kinds else "tokens"
     about = [record_of(manifest.pipeline).input_limits(manifest, unit)]
     if unit != "tokens":
@@ -193,7 +193,7 @@ def _saved_models(manifest):
 def about_operators(folder, manifest):
     """Whose operators the graphs of each precision have."""
     graphs = {"float32": manifest.graphs}
-    graphs |= {name: each.graphs for name, each in manifest.precisions.items()}
+    graphs |= {name: precision.graphs for name, precision in manifest.precisions.items()}
     standard = [name for name, roles in graphs.items() if _domains(folder, roles) == {""}]
     others = [name for name in graphs if name not in standard]
     lines = []

@@ -91,7 +91,7 @@ def _to_onnx(frozen, by_name, name, lowerings):
                 f"{name}: not every part has an ONNX operator: {_parts(errors)}{error}"
             ) from error
     if errors:
-        each_alone = [each for each in errors if not each.startswith("Unsupported ops: ")]
+        each_alone = [error for error in errors if not error.startswith("Unsupported ops: ")]
         raise ValueError(f"{name}: not every part has an ONNX operator: {'; '.join(each_alone)}.")
     model.ir_version = IR_VERSION
     return model

@@ -62,8 +62,8 @@ def _logits(run, rows):
     alone = source[np.newaxis, :kept]
     behind = [(0, 0), (0, len(source) - kept), *[(0, 0)] * (source.ndim - 1)]
     found = []
-    for each in (alone, np.pad(alone, behind)):
-        state = run.model.encode(each, np.array([kept]))
+    for sources in (alone, np.pad(alone, behind)):
+        state = run.model.encode(sources, np.array([kept]))
         (logits, *_), _ = run.model.step(start, state)
         found.append(keras.ops.convert_to_numpy(logits))
     yield "logits", *found
@@ -90,7 +90,10 @@ def _with_zeros(inputs, answered, signature):
                 alone[spec.name], beside[spec.name] = own, np.pad(own, [(0, 0), *room])
             ours, theirs = signature.function(**alone), signature.function(**beside)
             for name in ours:
-                yield name, *(keras.ops.convert_to_numpy(each[name]) for each in (ours, theirs))
+                yield (
+                    name,
+                    *(keras.ops.convert_to_numpy(outputs[name]) for outputs in (ours, theirs)),
+                )
 
 
 def _axes(array, spec):

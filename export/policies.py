@@ -45,8 +45,8 @@ def in_float32(path):
 
 def set_float32(model):
     """Set float32 where a model's code names another policy; returns the names of these."""
-    layers = [each for each in model._flatten_layers() if each.dtype_policy.name in OTHERS]
-    others = {each.dtype_policy.name for each in layers}
+    layers = [layer for layer in model._flatten_layers() if layer.dtype_policy.name in OTHERS]
+    others = {layer.dtype_policy.name for layer in layers}
     for layer in layers:
         layer.dtype_policy = "float32"
     return others
@@ -76,10 +76,10 @@ def _config_in_float32(content):
 
 def _with_config(path, config, copy):
     with zipfile.ZipFile(path) as archive, zipfile.ZipFile(copy, "w") as written:
-        for each in archive.infolist():
-            if each.filename == CONFIG:
+        for entry in archive.infolist():
+            if entry.filename == CONFIG:
                 written.writestr(CONFIG, json.dumps(config))
                 continue
-            with archive.open(each) as source, written.open(each, "w") as target:
+            with archive.open(entry) as source, written.open(entry, "w") as target:
                 shutil.copyfileobj(source, target)
     return copy

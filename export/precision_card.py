@@ -16,7 +16,7 @@ def about_precisions(manifest):
     """The table of the precisions beside float32, "" if there is none."""
     if not manifest.precisions:
         return ""
-    figures = {name: each.figures for name, each in manifest.precisions.items()}
+    figures = {name: precision.figures for name, precision in manifest.precisions.items()}
     [first, *_] = figures.values()
     names = [*first.get("scores", ()), AGREEMENT]
     if "mean_log_prob_difference" in first:
@@ -24,7 +24,7 @@ def about_precisions(manifest):
     return SECTION.format(
         names=" | ".join(names),
         line="|".join(["---"] * len(names)),
-        rows="\n".join(f"| {' | '.join(_cells(*each))} |" for each in figures.items()),
+        rows="\n".join(f"| {' | '.join(_cells(*item))} |" for item in figures.items()),
         notes="\n".join(_notes(figures)),
     )
 
@@ -48,7 +48,7 @@ def _cells(precision, figures):
         yield f"{value:.2%}"
     if "mean_log_prob_difference" in figures:
         off = (figures[f"{name}_log_prob_difference"] for name in ("mean", "largest"))
-        yield ", ".join(f"{each:.2g}" for each in off)
+        yield ", ".join(f"{number:.2g}" for number in off)
 
 
 def _notes(figures):
@@ -67,8 +67,8 @@ def _notes(figures):
             f"was under {100 * allowed.agreement:g}%, or its log-probabilities were off by over "
             f"{allowed.log_prob:g} on average."
         )
-    for name, each in figures.items():
-        if mark := mark_of(each):
+    for name, own in figures.items():
+        if mark := mark_of(own):
             yield f"**{name} is {mark}.**"
 
 

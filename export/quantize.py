@@ -131,7 +131,7 @@ class _Rewriter:
         [result], bias = product.output, ""
         shape = self.constants[product.input[1]].shape[1:]
         while self.readers[result] == 1 and result not in self.outputs:
-            [reader] = [each for each in nodes if result in each.input] or [None]
+            [reader] = [node for node in nodes if result in node.input] or [None]
             addend = reader and self._addend(reader, result, shape)
             if addend is None:
                 break
@@ -198,7 +198,9 @@ class _Rewriter:
     def _lstm(self, nodes, node):
         attributes = attributes_of(node)
         kernels = node.input[1:3]
-        if attributes.pop("layout", 0) or not all(each in self.graph.weights for each in kernels):
+        if attributes.pop("layout", 0) or not all(
+            kernel in self.graph.weights for kernel in kernels
+        ):
             return
         inputs, scales = [*node.input, *5 * [""]][:8], []
         for place, kernel in enumerate(kernels, start=1):

@@ -245,8 +245,8 @@ def _attend_to_itself(graph, node):
     if not all(parts) or len({source for source, _, _ in parts}) > 1:
         return
     name = node.output[0]
-    graph.constants[f"{name}/kernel"] = np.concatenate([each[1] for each in parts], axis=1)
-    graph.constants[f"{name}/bias"] = np.concatenate([each[2] for each in parts])
+    graph.constants[f"{name}/kernel"] = np.concatenate([part[1] for part in parts], axis=1)
+    graph.constants[f"{name}/bias"] = np.concatenate([part[2] for part in parts])
     weights = parts[0][0], f"{name}/kernel", f"{name}/bias"
     if len(node.input) <= 6:
         padding, bias = [*node.input[4:], "", ""][:2]

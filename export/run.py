@@ -64,7 +64,9 @@ class Run:
     @property
     def inputs(self):
         """The real inputs, as the pipeline takes them."""
-        return [each["input"] if "input" in each else each["text"] for each in self.examples]
+        return [
+            example["input"] if "input" in example else example["text"] for example in self.examples
+        ]
 
     @functools.cached_property
     def constraint(self):
@@ -165,7 +167,7 @@ def _load_model(path, feeds, inputs):
                 warnings.simplefilter("always")
                 model = keras.models.load_model(archive, compile=False)
             policies |= set_float32(model)
-            if any("cannot be built automatically" in str(each.message) for each in caught):
+            if any("cannot be built automatically" in str(warning.message) for warning in caught):
                 found = [inputs] if inputs else candidates(model, feeds)
                 by_the_first(found, lambda specs: build(model, specs))
                 model.load_weights(archive)
@@ -197,13 +199,13 @@ def _read_examples(path):
     except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
         reason, file = f"can not be read: {error}", path.with_name(ARRAYS)
         raise RunError(reason, where=file, advice=TRAIN_AGAIN) from error
-    return [_with_tuples(each) for each in examples]
+    return [_with_tuples(example) for example in examples]
 
 
 def _with_tuples(example):
     """JSON has lists where a pair of texts, or a text's words, are a tuple."""
     given = example.get("input")
-    if isinstance(given, list) and all(isinstance(each, str) for each in given):
+    if isinstance(given, list) and all(isinstance(part, str) for part in given):
         return {**example, "input": tuple(given)}
     return example
 

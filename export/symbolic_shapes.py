@@ -47,7 +47,7 @@ def without_contradicted(values, model):
     found = {
         value.name: value for value in onnx.shape_inference.infer_shapes(bare).graph.value_info
     }
-    return [each for each in values if _may_be(each, found.get(each.name, each))]
+    return [value for value in values if _may_be(value, found.get(value.name, value))]
 
 
 def _may_be(one, other):

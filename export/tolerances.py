@@ -62,7 +62,7 @@ def shortfalls(figures, tolerances):
             _agreement(figures, tolerances.agreement),
             _log_probs(figures, tolerances.log_prob),
         ]
-    return [each for each in found if each]
+    return [shortfall for shortfall in found if shortfall]
 
 
 def agreement(figures):

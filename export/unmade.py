@@ -13,10 +13,10 @@ from serving.pipelines import PIPELINES
 def unmade_pipeline(folder, plan, fields, observe):
     """The pipeline of graphs that are not there yet; `observe` is as a `Runtime` takes it."""
     graphs = {
-        role: GraphFile(f"onnx/{role}.onnx", tuple(each.inputs), tuple(each.outputs))
-        for role, each in plan.graphs.items()
+        role: GraphFile(f"onnx/{role}.onnx", tuple(signature.inputs), tuple(signature.outputs))
+        for role, signature in plan.graphs.items()
     }
-    files = [*fields["tokenizers"].values(), *(each.file for each in graphs.values())]
+    files = [*fields["tokenizers"].values(), *(graph.file for graph in graphs.values())]
     manifest = Manifest(
         graphs=graphs,
         saved_models={},
@@ -47,8 +47,8 @@ class _Unmade(Runtime):
         return SimpleNamespace(
             run=run,
             get_providers=tuple,
-            get_inputs=lambda: [_argument(each) for each in graph.inputs],
-            get_outputs=lambda: [_argument(each) for each in graph.outputs],
+            get_inputs=lambda: [_argument(spec) for spec in graph.inputs],
+            get_outputs=lambda: [_argument(spec) for spec in graph.outputs],
         )
 
 

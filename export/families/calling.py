@@ -66,7 +66,7 @@ def _by_a_way(model, inputs, use):
             return use(way)
         except Exception as error:  # whatever the model's own code raises
             errors.append(error)
-    given = ", ".join(f"{each.name} {each.dtype} ({axes_of(each.shape)})" for each in inputs)
+    given = ", ".join(f"{spec.name} {spec.dtype} ({axes_of(spec.shape)})" for spec in inputs)
     raise ValueError(
         f"a {type(model).__name__} can not be called with {given}: {reason_of(errors[0])}; "
         "name its inputs, and axes that are alike by one name: `inputs` of save_run or plan_export."
@@ -82,7 +82,7 @@ def _ways(model, names):
     """How a model may be called with a dictionary of tensors, the likeliest way first."""
     structure = getattr(model, "_inputs_struct", None)
     if structure is not None:
-        own = [each.name for each in keras.tree.flatten(structure)]
+        own = [tensor.name for tensor in keras.tree.flatten(structure)]
         order = own if set(own) == set(names) else names
         return [lambda t: model(keras.tree.pack_sequence_as(structure, [t[n] for n in order]))]
     ways = []
@@ -101,7 +101,7 @@ def by_name(outputs, prefix=""):
     if isinstance(outputs, Mapping):
         named = outputs
     elif isinstance(outputs, list | tuple):
-        named = {str(place): each for place, each in enumerate(outputs)}
+        named = {str(place): output for place, output in enumerate(outputs)}
     else:
         return {prefix or "output": outputs}
     flat = {}

@@ -171,8 +171,8 @@ def _decoder_step(model, state, vocab_size, several=False, attention_heads=False
             "candidate_ids": ops.cast(ids, "int64"),
             "logits": logits,
             **{
-                spec.name: each
-                for spec, each in zip(weights_specs + heads_specs, weights, strict=True)
+                spec.name: array
+                for spec, array in zip(weights_specs + heads_specs, weights, strict=True)
             },
             **{f"next_{entry.name}": after[entry.name] for entry in [*state.beams, *state.caches]},
         }

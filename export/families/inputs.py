@@ -50,7 +50,7 @@ def require_specs(inputs):
             a graph can have.
     """
     inputs = list(inputs)
-    reasons = [reason for each in inputs for reason in _problems(each)]
+    reasons = [reason for spec in inputs for reason in _problems(spec)]
     if not reasons:
         names = [spec.name for spec in inputs]
         reasons = [f"{name} is there twice" for name in {*names} if names.count(name) > 1]
@@ -96,12 +96,12 @@ def keras_specs(model, feeds):
         return []
     if not tensors:
         return []
-    names = [_name(each.name, place, len(tensors), feeds) for place, each in enumerate(tensors)]
-    several = sum(None in each.shape[1:] for each in tensors) > 1
+    names = [_name(tensor.name, place, len(tensors), feeds) for place, tensor in enumerate(tensors)]
+    several = sum(None in tensor.shape[1:] for tensor in tensors) > 1
     fed = set(names) <= set(feeds)
     return [
         require_specs(
-            _spec(each, name, shared, feeds) for each, name in zip(tensors, names, strict=True)
+            _spec(tensor, name, shared, feeds) for tensor, name in zip(tensors, names, strict=True)
         )
         for shared in ([(), (1,), range(1, 9)] if several and not fed else [(1,)])
     ]
@@ -146,8 +146,10 @@ def fed_specs(model, feeds):
         takes, others = list(shape), [name for name in shape if name not in feeds]
     else:
         parameters = inspect.signature(model.call).parameters.values()
-        takes = [each.name for each in parameters]
-        needed = [each.name for each in parameters if each.default is each.empty]
+        takes = [parameter.name for parameter in parameters]
+        needed = [
+            parameter.name for parameter in parameters if parameter.default is parameter.empty
+        ]
         others = [name for name in needed if name not in (*feeds, "kwargs", "training", "mask")]
         if feeds and len(needed) == len(others) == 1:  # one sequence, by a name of the user's
             takes, others = [next(iter(feeds))], []

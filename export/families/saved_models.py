@@ -105,8 +105,8 @@ def _generating(generate, inputs, max_length, decoding):
     if decoding.num_beams > 1:
         defaults["generate_beam"] = decoding
     return {
-        name: Signature(functools.partial(generate, each), inputs, result_specs(max_length))
-        for name, each in defaults.items()
+        name: Signature(functools.partial(generate, own), inputs, result_specs(max_length))
+        for name, own in defaults.items()
     }
 
 
@@ -118,9 +118,9 @@ def single(model, graphs):
 
     return {
         "serving_default" if role == "model" else role: Signature(
-            checked(each), each.inputs, each.outputs
+            checked(signature), signature.inputs, signature.outputs
         )
-        for role, each in graphs.items()
+        for role, signature in graphs.items()
     }
 
 
@@ -136,7 +136,7 @@ def _checked(model, specs, inputs, room=None):
     demands = [*_sizes(specs, inputs), *_ids(model, inputs), *_lengths(inputs, room)]
     checks = [tf.debugging.Assert(tf.reduce_all(held), [demand]) for held, demand in demands]
     with tf.control_dependencies(checks):
-        return {name: tf.identity(each) for name, each in inputs.items()}
+        return {name: tf.identity(tensor) for name, tensor in inputs.items()}
 
 
 def _sizes(specs, inputs):

@@ -67,7 +67,7 @@ def write_serving_files(folder, manifest, examples=()):
     for path, signatures in manifest.saved_models.items():
         names[path] = _plain(manifest.name) + Path(path).parent.name.removeprefix("saved_model")
         loaded = tf.saved_model.load(str(folder / path)).signatures
-        rows = {key: inputs.common(each) for key, each in signatures.items()}
+        rows = {key: inputs.common(signature) for key, signature in signatures.items()}
         counts[path] = write_requests(folder / path, loaded, names[path], rows)
         told = tell_lengths(signatures.values())
         if path == BY_IDS and told and may_be_batched(loaded, rows):

@@ -32,7 +32,7 @@ def may_be_batched(loaded, rows):
         loaded: the signatures of a SavedModel.
         rows: signature -> inputs {name: array} without the batch's axis.
     """
-    return all(_same_in_a_batch(loaded[key], each) for key, each in rows.items())
+    return all(_same_in_a_batch(loaded[key], own) for key, own in rows.items())
 
 
 def tell_lengths(signatures):
@@ -80,7 +80,7 @@ def _answers(function, inputs):
         outputs = function(**{name: tf.constant(value) for name, value in inputs.items()})
     except (tf.errors.InvalidArgumentError, ValueError):
         return None
-    return {name: each.numpy() for name, each in outputs.items()}
+    return {name: tensor.numpy() for name, tensor in outputs.items()}
 
 
 def _close(actual, expected):

@@ -45,9 +45,9 @@ class Inputs:
         return [rows[place] for place in places]
 
     def _of_strings(self, names):
-        texts = [_strings(each, names) for each in self._texts]
-        rows = [dict(zip(names, each)) for each in texts if len(each) == len(names)]
-        rows = rows or [dict.fromkeys(names, " ".join(each)) for each in texts[:1]]
+        texts = [_strings(example, names) for example in self._texts]
+        rows = [dict(zip(names, strings)) for strings in texts if len(strings) == len(names)]
+        rows = rows or [dict.fromkeys(names, " ".join(strings)) for strings in texts[:1]]
         return [{name: np.array(text) for name, text in row.items()} for row in rows]
 
     def _fitted(self, row, specs):
@@ -95,7 +95,7 @@ def _strings(example, names):
     values = example
     if isinstance(example, dict):
         values = [example[name] for name in names if name in example] or example.values()
-    return [each for each in values if isinstance(each, str | list)]
+    return [value for value in values if isinstance(value, str | list)]
 
 
 def _with_length(example):

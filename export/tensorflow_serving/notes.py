@@ -83,7 +83,7 @@ def notes(folder, manifest, names, inputs, batched):
                 name=name,
                 takes="strings" if strings else "arrays",
                 body=shlex.quote(request),
-                signatures="\n".join(_row(each, signatures[each]) for each in signatures),
+                signatures="\n".join(_row(own, signatures[own]) for own in signatures),
                 about=about,
             )
         )
@@ -157,4 +157,4 @@ def _of_subwords(tokenizer):
 def _taking_spaces(tokenizer):
     """The added tokens that take the spaces behind them."""
     added = json.loads(tokenizer.to_json())["added_tokens"]
-    return [each["content"] for each in added if each["rstrip"]]
+    return [token["content"] for token in added if token["rstrip"]]

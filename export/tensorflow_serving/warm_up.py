@@ -39,7 +39,7 @@ def write_requests(folder, loaded, name, rows):
         for size, key, row in _requests(rows):
             if key in last and spent + 2 * last[key] > SECONDS:
                 continue
-            inputs = {each: np.repeat(value[np.newaxis], size, 0) for each, value in row.items()}
+            inputs = {name: np.repeat(value[np.newaxis], size, 0) for name, value in row.items()}
             try:
                 if key not in last:  # the first time is that of making ready, and must be
                     _seconds(loaded[key], inputs)
@@ -62,9 +62,9 @@ def _requests(rows):
     """Yield (batch size, signature, row); every signature comes once before any comes again."""
     for size in BATCH_SIZES:
         for place in range(max(map(len, rows.values()))):
-            for key, each in rows.items():
-                if place < len(each):
-                    yield size, key, each[place]
+            for key, own in rows.items():
+                if place < len(own):
+                    yield size, key, own[place]
 
 
 def prediction_log(model, signature, inputs):

@@ -27,11 +27,11 @@ def verify_encoder_decoder(run, plan, folder, manifest):
     source, sources, arrays = sources_of(rows)
     target = run.tokenizers["target"]
     targets = [
-        target.encode(each["target"])[: run.limits.target_length]
-        for each in run.examples[: len(inputs)]
+        target.encode(example["target"])[: run.limits.target_length]
+        for example in run.examples[: len(inputs)]
     ]
     given = dict(arrays)
-    target_ids, target_lengths = pad([[run.decoding.start_id, *each] for each in targets])
+    target_ids, target_lengths = pad([[run.decoding.start_id, *ids] for ids in targets])
     comparison = Comparison(len(inputs))
     model = run.model
     arrays["target_ids"] = target_ids
@@ -68,19 +68,19 @@ def verify_encoder_decoder(run, plan, folder, manifest):
         return bool(margins[row, : 1 + max(same, default=0)].min() < MARGIN)
 
     greedy = Found(inputs, texts_of(keras_ids), found["scores"], is_tie)
-    answers = [each.text for each in pipeline(inputs, num_beams=1)]
+    answers = [answer.text for answer in pipeline(inputs, num_beams=1)]
     comparison.compare_texts("onnx", answers, greedy.texts, inputs, is_tie)
     whole = range(len(inputs))
     compare_searches(comparison, plan, pipeline, folder, by_ids, given, greedy, texts_of, whole)
     return comparison.finish(), [
-        {source: np.array(row), "target_ids": np.array([*each, end_id])}
-        for row, each in zip(sources, targets, strict=True)
+        {source: np.array(row), "target_ids": np.array([*ids, end_id])}
+        for row, ids in zip(sources, targets, strict=True)
     ]
 
 
 def _text(tokenizer, token_ids, end_id):
     """The text before the end."""
-    token_ids = [int(each) for each in token_ids]
+    token_ids = [int(token_id) for token_id in token_ids]
     return tokenizer.decode(
         token_ids[: token_ids.index(end_id)] if end_id in token_ids else token_ids
     )

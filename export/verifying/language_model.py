@@ -62,7 +62,7 @@ def verify_language_model(run, plan, folder, manifest):
 
     answers = pipeline(inputs, num_beams=1, max_new_tokens=new_tokens, truncate=True)
     expected = texts_of(found["generated_ids"], new_tokens)
-    comparison.compare_texts("onnx", [each.text for each in answers], expected, inputs, is_tie)
+    comparison.compare_texts("onnx", [answer.text for answer in answers], expected, inputs, is_tie)
     # The pipeline by its defaults, and the signature on strings, read texts whole that were
     # shortened here.
     whole = [

@@ -65,7 +65,7 @@ def generated(function, given):
     """What a function generates from arrays by name, some rows at once: name -> array."""
     rows = len(given["lengths"])
     parts = [
-        function(**{name: each[begin : begin + BATCH] for name, each in given.items()})
+        function(**{name: array[begin : begin + BATCH] for name, array in given.items()})
         for begin in range(0, rows, BATCH)
     ]
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
@@ -96,8 +96,8 @@ def compare_searches(comparison, plan, pipeline, folder, by_ids, given, greedy, 
         found[default] = _by_beams(plan.saved_model[default], given, greedy.inputs, texts_of)
         own = found[default].of(whole)
         answers = pipeline(own.inputs)
-        scores = np.array([each.score for each in answers])
-        own.check_against(comparison, "onnx_beam", [each.text for each in answers], scores)
+        scores = np.array([answer.score for answer in answers])
+        own.check_against(comparison, "onnx_beam", [answer.text for answer in answers], scores)
     for name, key, function in _other_backends(folder, pipeline.manifest, by_ids, default):
         answers = generated(function, _first(len(found[key].inputs), given))
         texts = texts_of(answers["generated_ids"])
@@ -136,7 +136,7 @@ def _other_backends(folder, manifest, by_ids, default):
             yield "saved_model_beam", default, _of_arrays(by_ids[default])
     if GREEDY in manifest.graphs:
         session = Runtime().session(folder / manifest.graphs[GREEDY].file)
-        names = [each.name for each in session.get_outputs()]
+        names = [output.name for output in session.get_outputs()]
         yield (
             "onnx_generate",
             default,
@@ -145,7 +145,7 @@ def _other_backends(folder, manifest, by_ids, default):
 
 
 def _first(rows, arrays):
-    return {name: each[:rows] for name, each in arrays.items()}
+    return {name: array[:rows] for name, array in arrays.items()}
 
 
 def _of_arrays(function):

@@ -29,10 +29,10 @@ def answers_on_strings(folder, manifest, inputs, fields=()):
     if path not in manifest.saved_models:
         return None
     answers = [None] * len(inputs)
-    named = [_named(each, fields) for each in inputs]
+    named = [_named(value, fields) for value in inputs]
     for function in tf.saved_model.load(str(folder / path)).signatures.values():
         takes = set(function.structured_input_signature[1])
-        own = [row for row, each in enumerate(named) if set(each) == takes]
+        own = [row for row, parts in enumerate(named) if set(parts) == takes]
         for rows in _of_one_shape(own, named):
             for row, outputs in zip(rows, _ask(function, [named[r] for r in rows]), strict=True):
                 answers[row] = outputs
@@ -94,11 +94,11 @@ def _ask(function, rows):
     """The outputs of each row, None where it is refused, which only that row is in the end."""
     names = rows[0]
     try:
-        outputs = function(**{name: tf.constant([each[name] for each in rows]) for name in names})
+        outputs = function(**{name: tf.constant([parts[name] for parts in rows]) for name in names})
     except tf.errors.InvalidArgumentError:
         if len(rows) == 1:
             return [None]
         middle = len(rows) // 2
         return _ask(function, rows[:middle]) + _ask(function, rows[middle:])
-    outputs = {name: each.numpy() for name, each in outputs.items()}
-    return [{name: each[row] for name, each in outputs.items()} for row in range(len(rows))]
+    outputs = {name: tensor.numpy() for name, tensor in outputs.items()}
+    return [{name: array[row] for name, array in outputs.items()} for row in range(len(rows))]
