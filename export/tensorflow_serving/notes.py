@@ -18,7 +18,8 @@ MOST_SHOWN = 2000  # characters of a request
 
 NOTES = """# TensorFlow Serving
 
-`docker compose up` in this folder serves {names}: REST at port 8501, gRPC at 8500.
+`docker compose up` in this folder serves {names}: REST at port 8501, gRPC at 8500. What batches,
+padding and refused requests mean: `docs/bundles.md` of seqkeras.
 """
 MODEL = """
 ## `{name}` takes {takes}
@@ -34,21 +35,15 @@ curl -d {body} http://localhost:8501/v1/models/{name}:predict
 {about}
 """
 BATCHED = """\
-Requests of several clients are answered in one batch, padded with whatever stands first in each.
-{reader}A request that is refused, for an id or a length out of range, fails those that share its
-batch: serve clients that you do not trust without `{file}`. A request holds at most {most} rows,
-and an answer may be longer than its input: what lies behind that is padding."""
-ALONE = """\
-Every request is answered alone: padded beside a longer one, as the server pads it, this model
-answers otherwise."""
+Requests of several clients are answered in one batch, by `{file}`; a request holds at most {most}
+rows. {reader}"""
+ALONE = "Every request is answered alone: padding changes what this model answers."
 LENGTHS = "What lies behind `lengths` is not read. "
 CHARACTERS = """\
-{names} must always be {width} wide (`word_length`), with zeros behind a word's characters: these
-have no lengths of their own, and would be padded with the first of them. """
+{names} must always be {width} wide (`word_length`), with zeros behind a word's characters."""
 STRINGS = """\
-Every request is answered alone, and refused if one of its texts is over the limit: nothing is
-truncated. Texts that are sent together are one batch. Answers are those of `serving`, as it gives
-them without options, but for these:
+Every request is answered alone, and refused if one of its texts is over the limit. Answers are
+those of `serving`, as it gives them without options, but for these:
 
 {exceptions}"""
 
