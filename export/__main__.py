@@ -178,8 +178,8 @@ def _import(module):
 
 
 def _report(bundle, manifest, seconds):
-    from export.model_card import command
-    from export.precision_card import about_answers, mark_of
+    from export.card import command
+    from export.card.precisions import about_answers, mark_of
 
     sizes = {}
     for path, entry in manifest.files.items():

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from export import measuring, model_card, onnx_files, onnx_graphs, saved_model
+from export import card, measuring, onnx_files, onnx_graphs, saved_model
 from export.about import about
 from export.checking import ExportError, require_fit
 from export.families.calling import reason_of
@@ -105,7 +105,7 @@ def export(run, bundle, overwrite=False, say=lambda line: None, options=ExportOp
         making.require_fit()
         manifest = making.write()
         say("writing the model card and the manifest")
-        model_card.write(folder, manifest)
+        card.write(folder, manifest)
         manifest = dataclasses.replace(manifest, files=describe_files(folder))
         write_manifest(folder, manifest)
     return manifest

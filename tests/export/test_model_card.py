@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from export.model_card import about_operators, command
+from export.card import about_operators, command
 from export.onnx_files import save
 from serving.lines import from_json
 from serving.manifest import MANIFEST, GraphFile, Precision

@@ -6,56 +6,16 @@ import shlex
 import onnx
 
 import serving
-from export.generation.card import about_generation
+from export.card.generation import about_generation
+from export.card.precisions import about_precisions
+from export.card.template import CARD, SCORES
 from export.pipelines import record_of
-from export.precision_card import about_precisions
 from seqkeras.tokenizers import CharacterTable, WordTable, read_tokenizer
 from serving.manifest import MANIFEST
 from serving.pipelines.arrays import FRAMES
 from serving.pipelines.forecast import WINDOW
 from serving.printing import as_line
 
-TEMPLATE = """# {name}
-
-{task}: {pipeline}, exported {created} by seqkeras {version}.
-
-## Run it
-
-From the folder that holds this one:
-
-```
-{command}
-```
-
-With NumPy and onnxruntime only{libraries}. In Python: `serving.load("{name}")({example})`.
-What each part of this folder is, and how to replace it while it is served: `docs/bundles.md` of
-seqkeras.
-{saved_models}{operators}
-| input | answer |
-|---|---|
-{answers}
-
-## Input
-
-{input}
-
-{generation}## Measured
-{scores}
-| Keras against what was exported, on {examples} real inputs | largest difference |
-|---|---|
-{parity}
-{precisions}
-## Files
-
-| file | bytes |
-|---|---|
-{files}
-"""
-SCORES = """
-| on test data | |
-|---|---|
-{rows}
-"""
 IDS = "SavedModel on arrays"
 COMPARED = {  # a figure of the manifest's `parity` -> in words
     "onnx": "ONNX",
@@ -97,7 +57,7 @@ def write(folder, manifest):
     """Write the model card of the bundle in `folder`."""
     examples = list(manifest.examples[:4])
     answers = serving.load(folder)(examples)
-    text = TEMPLATE.format(
+    text = CARD.format(
         name=manifest.name,
         task=manifest.task,
         pipeline=manifest.pipeline,

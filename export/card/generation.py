@@ -1,22 +1,10 @@
 """What a host must know of the graph that generates, for the model card."""
 
+from export.card.template import GENERATION
 from export.pipelines import record_of
 from export.pipelines.record import LANGUAGE_MODEL
 
 ROLE = "generate"
-CARD = """## `{file}`
-
-From {source} to token ids, {how}, for hosts that are not Python.{beside}
-
-| | name | type | shape |
-|---|---|---|---|
-{tensors}
-
-| | |
-|---|---|
-{facts}
-
-"""
 
 
 def about_generation(manifest):
@@ -27,7 +15,7 @@ def about_generation(manifest):
     names = " and ".join(f"`{file}`" for file in graph.weights)
     tensors = [("takes", spec) for spec in graph.inputs]
     tensors += [("gives", spec) for spec in graph.outputs]
-    return CARD.format(
+    return GENERATION.format(
         file=graph.file,
         source="frames" if _of_frames(graph) else "token ids",
         how=_how(manifest.decoding),

@@ -1,14 +1,8 @@
 """What the model card says of the precisions beside float32."""
 
+from export.card.template import PRECISIONS
 from export.tolerances import Tolerances, agreement, shortfalls, telling_scores
 
-SECTION = """
-| beside float32 | bytes | speed, batch 1 | speed, batch 16 | {names} |
-|---|---|---|---|{line}|
-{rows}
-
-{notes}
-"""
 AGREEMENT, LOG_PROBS = "agreement with float32", "log-probabilities off: mean, largest"
 
 
@@ -21,7 +15,7 @@ def about_precisions(manifest):
     names = [*first.get("scores", ()), AGREEMENT]
     if "mean_log_prob_difference" in first:
         names.append(LOG_PROBS)
-    return SECTION.format(
+    return PRECISIONS.format(
         names=" | ".join(names),
         line="|".join(["---"] * len(names)),
         rows="\n".join(f"| {' | '.join(_cells(*item))} |" for item in figures.items()),
