@@ -60,7 +60,7 @@ def test_a_bundle_of_a_newer_schema_is_refused_with_the_way_to_upgrade(tmp_path,
 def test_a_pipeline_that_is_not_known_is_refused_with_those_that_are(tmp_path):
     folder = write_bundle(tmp_path / "toy", "Dream", Toy(1).graph("pooled"))
     known = "Translate, Generate, Classify, Tag, Answer, Choose, Embed, FillMask, Forecast"
-    with pytest.raises(serving.BundleError, match=f"'Dream'; this seqkeras-serving has {known}: "):
+    with pytest.raises(serving.BundleError, match=f"'Dream'; this seqkeras-serving has {known}. "):
         serving.load(folder)
 
 
