@@ -315,7 +315,7 @@ def test_an_encoder_decoder_is_compared_along_targets_and_by_what_it_generates(t
     graphs, made = exported("transformer")[1], whole("transformer")
     tokenizers = {"source": words(29), "target": words(31)}
     manifest = decoders(tmp_path, "Translate", "transformer", made, tokenizers)
-    sources = [np.array(tokenizers["source"].encode(text)) for text in SOURCES]
+    sources = [np.array(tokenizers["source"].analyze(text).token_ids) for text in SOURCES]
     answers = [generated(each, sources, tokenizers["target"]) for each in (graphs, made)]
     figures = measure(tmp_path, manifest, SOURCES, TARGETS, "int8-embedding", UNLIMITED)
     assert figures["agreement"] == np.mean([a == b for a, b in zip(*answers)])

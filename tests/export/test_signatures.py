@@ -9,11 +9,11 @@ DESCRIBE = """
 import sys
 
 import export.refusals, export.text_graphs.signatures
-from export.families import parts_of
+from export.families import plan_export
 from seqkeras.models import GPT
 from serving.manifest import DecodingDefaults
 
-parts = parts_of(GPT(11, 6, 1, 2, 7, 5), max_length=3, decoding=DecodingDefaults(2))
+parts = plan_export(GPT(11, 6, 1, 2, 7, 5), max_length=3, decoding=DecodingDefaults(2))
 for role, signature in {**parts.graphs, **parts.saved_model}.items():
     print(role, *(spec.name for spec in signature.inputs))
 print("imported:", *({"tf2onnx", "onnx"} & sys.modules.keys()))
