@@ -41,7 +41,7 @@ def about(run, plan, name):
         "examples": _shown(run.inputs),
         "scores": run.scores,
         "parity": {},
-        "settings": record.settings | ({"prefix": True} if reads_prefix(contents.model) else {}),
+        "settings": record.settings | ({"prefix": True} if reads_prefix(run.model) else {}),
     }
 
 

@@ -80,7 +80,9 @@ def test_all_that_a_bundle_holds_is_held_against_keras(mask, window, num_beams, 
         {"text": TOKENIZER},
         decoding={"start_id": 0, "end_id": END, "num_beams": num_beams},
     )
-    manifest = export(tmp_path / "run", tmp_path / "bundle", options=ExportOptions(attention_heads=True))
+    manifest = export(
+        tmp_path / "run", tmp_path / "bundle", options=ExportOptions(attention_heads=True)
+    )
     names = ["onnx_log_prob", "saved_model_log_prob", "saved_model", "onnx_attention"]
     for name in [*names, *["saved_model_beam", "onnx_beam"] * (num_beams > 1)]:
         assert manifest.parity[f"{name}_difference"] <= 1e-4
