@@ -6,6 +6,8 @@ import pytest
 from keras import ops, tree
 
 BACKEND = keras.backend.backend()
+# What compiles a model for a few steps: TensorFlow traces them for longer than it computes them.
+FEW_STEPS = {"jit_compile": True} if BACKEND == "jax" else {"run_eagerly": BACKEND == "tensorflow"}
 needs_tensorflow = pytest.mark.skipif(
     BACKEND != "tensorflow", reason=f"graphs are TensorFlow's; this backend is {BACKEND}"
 )

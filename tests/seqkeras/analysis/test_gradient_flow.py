@@ -107,6 +107,7 @@ def test_lines_of_a_panel_differ_in_colour_and_style(figure):
     assert len({line.get_marker() for line in lines}) == len(lines)
 
 
+@pytest.mark.long
 def test_the_png_does_not_heed_or_change_the_users_settings(measurements, tmp_path):
     before = dict(matplotlib.rcParams)
     plot_gradient_flow(measurements, tmp_path / "default.png")

@@ -232,6 +232,7 @@ def marked_sequences(count, seed):
     return sequence.astype("float32"), classes[np.arange(count), marked].astype("int32")
 
 
+@pytest.mark.long
 def test_a_model_learns_with_reinforce_where_to_look():
     keras.utils.set_random_seed(0)
     model = Finder()

@@ -87,6 +87,7 @@ def test_no_trees_are_refused():
         tree_arrays([], {})
 
 
+@pytest.mark.long
 @needs_data
 def test_the_treebank_is_read_whole():
     assert len(read_trees(FOLDER / "train.txt")) == 8544

@@ -11,10 +11,11 @@ needs_float64 = pytest.mark.skipif(
 )
 
 
-def compiled(model, inputs, loss, learning_rate):
+def compiled(model, inputs, loss, learning_rate, **options):
     """The model, ready for `fit`; all that could make Keras trace its step twice is built."""
     model({name: each[:2] for name, each in inputs.items()})
-    model.compile(keras.optimizers.Adam(learning_rate), loss, jit_compile=BACKEND == "jax")
+    options = {"jit_compile": BACKEND == "jax"} | options
+    model.compile(keras.optimizers.Adam(learning_rate), loss, **options)
     model.optimizer.build(model.trainable_variables)
     return model
 

@@ -107,6 +107,7 @@ def test_a_size_under_one_is_refused(name):
         BiLM(**SIZES | {name: 0})
 
 
+@pytest.mark.long
 @needs_tensorflow
 def test_both_directions_learn_a_batch_by_heart():
     keras.utils.set_random_seed(0)

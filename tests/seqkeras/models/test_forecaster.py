@@ -197,6 +197,7 @@ def test_a_built_model_refuses_inputs_of_other_shapes(shapes, message):
         model({name: floats(*shape) for name, shape in {**right, **shapes}.items()})
 
 
+@pytest.mark.long
 @needs_tensorflow
 def test_a_model_learns_a_batch_by_heart():
     keras.utils.set_random_seed(0)
@@ -232,6 +233,7 @@ def test_a_forecast_of_waves_comes_near_the_noise(decoder):
     assert error < 0.2 < 3 * error < naive
 
 
+@pytest.mark.long
 @needs_tensorflow
 def test_marked_numbers_are_added():
     keras.utils.set_random_seed(0)
@@ -248,6 +250,7 @@ def test_marked_numbers_are_added():
     assert np.abs(error).mean() < 0.05 < np.abs(sums - sums.mean()).mean() / 5
 
 
+@pytest.mark.long
 @needs_tensorflow
 def test_quantiles_hold_their_share_of_the_targets():
     keras.utils.set_random_seed(0)

@@ -7,7 +7,7 @@ import pytest
 from seqkeras.models import RNNSeq2Seq, Transformer
 from seqkeras.runs import RunError, save_run
 from seqkeras.tokenizers import learn_sentence_pieces, pad, special_ids
-from tests.arrays import BACKEND
+from tests.arrays import FEW_STEPS
 from tests.conftest import others_long
 
 TEXTS = [f"{first} {second}" for first in "abcdefg" for second in ("kilo", "mega", "giga")]
@@ -33,7 +33,7 @@ def batch(tokenizer, texts=TEXTS):
 
 def compiled(model):
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True, ignore_class=0)
-    model.compile("adam", loss, jit_compile=BACKEND == "jax")
+    model.compile("adam", loss, **FEW_STEPS)
     return model
 
 
@@ -81,5 +81,5 @@ def test_padding_that_is_never_generated_ends_nothing(make):
     inputs, targets = batch(tokenizer)
     padded = np.pad(targets, [(0, 0), (0, 1)]), np.pad(inputs["target_ids"], [(0, 0), (0, 1)])
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    model.compile("adam", loss, jit_compile=BACKEND == "jax")
+    model.compile("adam", loss, **FEW_STEPS)
     model.fit(inputs | {"target_ids": padded[1]}, padded[0], verbose=0)

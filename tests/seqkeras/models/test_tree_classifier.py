@@ -72,6 +72,7 @@ def test_a_batch_is_learnt_by_heart(cell):
     assert first > 0.3 and last < 0.01
 
 
+@pytest.mark.long
 @needs_tensorflow
 def test_a_tree_lstm_learns_to_evaluate_expressions_it_has_not_seen():
     keras.utils.set_random_seed(2)

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from seqkeras.models import Bert, ClassificationHead, SentenceEncoder, TaggingHead, WithHeads
-from tests.arrays import close, numbers
+from tests.arrays import FEW_STEPS, close, numbers
 from tests.seqkeras.models.support import compiled
 
 TOKENS = {
@@ -26,7 +26,7 @@ def built(encoder, **options):
 
 def learns(model):
     """Whether every weight of the encoder changes in a step of training, or none of them does."""
-    compiled(model, TOKENS, LOSSES, learning_rate=0.03)
+    compiled(model, TOKENS, LOSSES, learning_rate=0.03, **FEW_STEPS)
     before = model.encoder.get_weights()
     head = model.heads["classes"].get_weights()[0]
     model.fit(TOKENS, TARGETS, verbose=0)
@@ -125,7 +125,8 @@ def test_a_pooler_that_no_head_takes_does_not_learn():
     for head, learns in ((TaggingHead(3), False), (ClassificationHead(3), True)):
         model = WithHeads(encoder, {"head": head})
         labels = np.array([[0, 1, 2], [2, 1, 0]])[:, : 1 if learns else 3]
-        model.compile("sgd", {"head": keras.losses.SparseCategoricalCrossentropy(from_logits=True)})
+        loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        model.compile("sgd", {"head": loss}, **FEW_STEPS)
         model.fit(inputs, {"head": labels}, verbose=0)
         trained = {id(each) for each in model.trainable_variables}
         assert all((id(each) in trained) == learns for each in encoder.pooler.weights)

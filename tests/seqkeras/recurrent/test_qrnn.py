@@ -293,6 +293,7 @@ def test_the_shapes_of_initial_states_must_be_right(shapes):
         QRNN(U, window=3)(floats(B, S, D), initial_state=[floats(*shape) for shape in shapes])
 
 
+@pytest.mark.long
 def test_it_learns_to_recall_the_first_input():
     random = np.random.default_rng(0)
     first = random.integers(0, 2, 64)

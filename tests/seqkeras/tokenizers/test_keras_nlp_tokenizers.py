@@ -214,6 +214,7 @@ class Model:
         self.preprocessor = preprocessor
 
 
+@pytest.mark.long
 def test_texts_that_a_preprocessor_reads_otherwise_are_named():
     from keras_nlp.models import BertTextClassifierPreprocessor, BertTokenizer
 
