@@ -9,6 +9,7 @@ from keras.src import backend, ops
 
 from export.keras_layers import as_composites, steps_as_rows
 from tests.arrays import close, floats
+from tests.conftest import others_long
 from tests.export.test_single_pass import agree, exported
 
 X = floats(3, 5, 8)
@@ -80,7 +81,9 @@ def test_what_the_native_node_does_not_have_stays_a_loop(options):
     assert counts_of(layers.GRU(5, **options))["Loop"] == 1
 
 
-@pytest.mark.parametrize("cell, node", [("LSTM", "LSTM"), ("GRU", "GRU"), ("SimpleRNN", "Loop")])
+@pytest.mark.parametrize(
+    "cell, node", others_long([("LSTM", "LSTM"), ("GRU", "GRU"), ("SimpleRNN", "Loop")])
+)
 def test_dropout_of_a_recurrent_layer_leaves_nothing(cell, node):
     layer = getattr(layers, cell)
     counts = counts_of(layer(5, dropout=0.3))
@@ -88,7 +91,7 @@ def test_dropout_of_a_recurrent_layer_leaves_nothing(cell, node):
     assert counts_of(layer(5, recurrent_dropout=0.3))["Loop"] == 1
 
 
-@pytest.mark.parametrize("cell", ["LSTM", "GRU"])
+@pytest.mark.parametrize("cell", others_long(["LSTM", "GRU"]))
 def test_dropout_in_both_directions_leaves_behind_a_mask(cell):
     token_ids = keras.Input((None,), dtype="int64", name="token_ids")
     x = layers.Embedding(11, 8, mask_zero=True)(token_ids)

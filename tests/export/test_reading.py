@@ -5,10 +5,11 @@ import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
 from export.text_graphs.reading import Reader
+from tests.conftest import others_long
 from tests.export.test_text_graphs import TOKENIZERS, pairs, wordpieces
 
 
-@pytest.mark.parametrize("name", ["WordPiece", "byte pairs", "unigrams"])
+@pytest.mark.parametrize("name", others_long(["WordPiece", "byte pairs", "unigrams"]))
 def test_texts_over_the_limit_are_refused(name):
     reader = Reader(TOKENIZERS[name](), limit=7)
     assert reader(tf.constant(["the"])).lengths[0] <= 7
@@ -93,7 +94,9 @@ def test_a_text_without_a_token_may_be_let_through():
     assert read.lengths.numpy().tolist() == [2, 2]  # the template's
 
 
-@pytest.mark.parametrize("name", ["WordPiece", "byte pairs", "unigrams", "merged pieces"])
+@pytest.mark.parametrize(
+    "name", others_long(["WordPiece", "byte pairs", "unigrams", "merged pieces"])
+)
 def test_a_saved_model_holds_every_table_once(name, tmp_path):
     reader, text = Reader(TOKENIZERS[name](), limit=40), tf.TensorSpec([None], tf.string)
 

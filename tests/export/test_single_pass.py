@@ -12,8 +12,8 @@ from seqkeras.attention import Attention, ScaledDotScore
 from seqkeras.recurrent import LSTM, QRNN, Bidirectional
 from serving.manifest import TensorSpec
 from tests.arrays import close, floats, numbers, randomize
+from tests.catalogue import FIRST, transformer_models, trees
 from tests.catalogue import models as recurrent_cases
-from tests.catalogue import options_long, transformer_models, trees
 from tests.conftest import others_long
 from tests.export.running import run
 
@@ -32,6 +32,9 @@ CASES = [
     for case in family.CASES
     if case.name.startswith(tuple(kind.__name__ for kind in IN_ONE_GO))
 ]
+
+# The families that convert quickly; the others are for `make test-all`.
+SHORT = {case for case in FIRST if case.name.startswith(("Forecaster", "Bert", "WithHeads"))}
 
 
 def agree(graphs, signatures, inputs):
@@ -60,7 +63,11 @@ def test_every_family_that_answers_in_a_single_pass_is_in_the_catalogue():
     assert built >= set(IN_ONE_GO)
 
 
-@options_long(CASES)
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(case, marks=() if case in SHORT else pytest.mark.long) for case in CASES],
+    ids=lambda case: case.name,
+)
 def test_a_model_of_the_catalogue_leaves_as_graphs_that_agree(case):
     model = case.build()
     graphs, signatures = exported(model)

@@ -15,6 +15,7 @@ from tests.arrays import close, needs_tensorflow, numbers, randomize
 from tests.catalogue import call
 from tests.catalogue.case import B
 from tests.catalogue.transformer_models import GPTS
+from tests.conftest import others_long
 from tests.seqkeras.decoding import test_recompute as recompute
 from tests.seqkeras.models.support import losses_by_heart
 
@@ -105,7 +106,7 @@ def test_the_state_is_what_the_entries_say(case):
         assert state[entry.name].shape == (B, 1, *shape)
 
 
-@pytest.mark.parametrize("pre_norm", [False, True])
+@pytest.mark.parametrize("pre_norm", others_long([True, False]))
 def test_decoding_with_the_cache_is_decoding_without_it(pre_norm):
     vocab_size, max_length = recompute.VOCAB_SIZE, recompute.MAX_LENGTH
     model = GPT(vocab_size, **SIZES, max_length=max_length, pre_norm=pre_norm)

@@ -20,6 +20,7 @@ from seqkeras.recurrent import (
 )
 from tests.arrays import close, floats, numbers, randomize, right_padded
 from tests.catalogue.case import B, D, S, U
+from tests.conftest import others_long
 from tests.seqkeras.recurrent.rivals import (
     LAYERS,
     MASKS,
@@ -119,7 +120,7 @@ OTHERS = {
 }
 
 
-@pytest.mark.parametrize("mask", ["no mask", "right-padded", "left-padded"])
+@pytest.mark.parametrize("mask", others_long(["left-padded", "right-padded", "no mask"]))
 @pytest.mark.parametrize("return_sequences", [False, True])
 @pytest.mark.parametrize("make, shapes", OTHERS.values(), ids=OTHERS)
 def test_every_other_layer_is_turned_round_as_keras_does(make, shapes, return_sequences, mask):

@@ -10,6 +10,7 @@ from keras import ops
 from seqkeras.recurrent import GRU, LSTM, QRNN, Bidirectional, LSTMCell
 from tests.arrays import close, floats, numbers, randomize
 from tests.catalogue.case import B, D, S, U
+from tests.conftest import others_long
 from tests.seqkeras.recurrent.rivals import (
     LAYERS,
     MASKS,
@@ -184,7 +185,7 @@ def test_a_model_of_them_trains_and_comes_back(tmp_path):
 @pytest.mark.parametrize("merge_mode", ["concat", "sum", "mul", "ave", None])
 @pytest.mark.parametrize("return_state", [False, True])
 @pytest.mark.parametrize("return_sequences", [False, True])
-@pytest.mark.parametrize("activation", ["tanh", "relu"])
+@pytest.mark.parametrize("activation", others_long(["relu", "tanh"]))
 def test_both_ways_merge_as_in_keras(merge_mode, return_state, return_sequences, activation):
     flags = {"return_sequences": return_sequences, "return_state": return_state}
     ours = Bidirectional(GRU(U, activation, **flags), merge_mode)
