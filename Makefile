@@ -1,8 +1,9 @@
 # Two commands: `make quickstart` (data, training, export, answers) and `make test` (lint, tests).
-# `make test-all` runs the long tests too: the journeys of a user's file, and whatever is marked `long`.
+# `make test` runs the first case of each kind; `make test-all` runs whatever is marked `long` too: all
+# options of models, layers and exports, what must learn, the journeys of a user's file, benchmarks, wheels.
 # Each first makes .venv with what it needs; PYTHON chooses the interpreter (3.11 to 3.13).
-# `make test` proves the properties of every layer on JAX too; `make test BACKEND=torch`
-# (or jax) tests the whole library on that backend; `make parity` compares it with other libraries, live;
+# Both prove properties of every layer on JAX too; `make test-all BACKEND=torch` (or jax) tests the
+# whole library on that backend, `make test` its first cases; `make parity` compares it with other libraries, live;
 # `make vectors` writes anew what those say to tests/vectors/*.npz.
 
 PYTHON ?= $(firstword $(foreach name,python3 python3.13 python3.12 python3.11,\
