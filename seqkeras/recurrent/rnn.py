@@ -31,8 +31,9 @@ class RNN(keras.layers.RNN):
         stateful: begin where the last batch ended; `reset_state()` begins at zeros again. The batch
             size must be fixed.
         unroll: write out the loop of a cell that is no composite, where the length is known.
-        zero_output_for_mask: of a masked step; False repeats the output of the step that was read
-            before it, as Keras's own layers do unless told otherwise.
+        zero_output_for_mask: of a masked step; False repeats the output of the real step that was
+            read before it, as Keras's own layers do unless told otherwise. Before the first real
+            step it is zero on every backend (Keras on JAX: the initial state).
         kwargs: of every layer of Keras, `activity_regularizer` among them.
 
     Call arguments:
