@@ -1,13 +1,16 @@
 """SavedModels for TensorFlow Serving.
 
-`saved_model/1` takes token ids, `saved_model_text/1` strings. Both hold core TensorFlow operators
-only, and load without our code.
+`saved_model/1` takes token ids, and holds core operators of TensorFlow only. `saved_model_text/1`
+takes strings, and may hold operators of tensorflow-text too. Both load without our code.
 """
 
 import tensorflow as tf
+from tensorflow.core.protobuf import saved_model_pb2
 
 from export.signatures import to_trace
 from seqkeras import composites
+
+CALLS = ("PartitionedCall", "StatefulPartitionedCall")  # core, and none of `tf.raw_ops`
 
 
 def write(model, signatures, folder):
@@ -22,6 +25,15 @@ def write(model, signatures, folder):
     module.weights = [variable.value for variable in model.variables]
     functions = {name: _traced(signature) for name, signature in signatures.items()}
     tf.saved_model.save(module, str(folder), signatures=functions)
+
+
+def foreign_operators(folder):
+    """The names of a SavedModel's operators that are none of TensorFlow's core."""
+    content = (folder / "saved_model.pb").read_bytes()
+    [meta_graph] = saved_model_pb2.SavedModel.FromString(content).meta_graphs
+    graph = meta_graph.graph_def
+    nodes = [*graph.node, *(node for each in graph.library.function for node in each.node_def)]
+    return {node.op for node in nodes} - {*vars(tf.raw_ops), *CALLS}
 
 
 def _traced(signature):

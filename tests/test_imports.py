@@ -122,7 +122,7 @@ TABLE = {
     "training/": ({"training", "seqkeras", "serving"}, {*NUMERIC, "click", "rich"}),
     "export/text_graphs/sentence_pieces.py": (
         {"export", "serving"},
-        {*NUMERIC, "sentencepiece"},
+        {*NUMERIC, "sentencepiece", "tensorflow_text"},
     ),
     "export/": (
         {"export", "seqkeras", "serving"},

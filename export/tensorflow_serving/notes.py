@@ -1,5 +1,6 @@
 """README.md beside the settings: what is true of this bundle, and requests that can be pasted."""
 
+import importlib.metadata
 import json
 import shlex
 import textwrap
@@ -7,11 +8,12 @@ import textwrap
 import numpy as np
 
 from export.pipelines import record_of
+from export.saved_model import foreign_operators
 from export.tensorflow_serving.batching import BATCH_SIZES, OF_ONE_MODEL
 from export.tensorflow_serving.inputs import WORD_LENGTH
 from export.text_graphs.merging import MOST_STEPS
 from export.text_graphs.reading import in_graph
-from seqkeras.tokenizers import CharacterTable, SentencePieces, Subwords, read_tokenizer
+from seqkeras.tokenizers import SentencePieces, Subwords, read_tokenizer
 from serving.printing import as_content
 
 MOST_SHOWN = 2000  # characters of a request
@@ -42,10 +44,15 @@ LENGTHS = "What lies behind `lengths` is not read. "
 CHARACTERS = """\
 {names} must always be {width} wide (`word_length`), with zeros behind a word's characters."""
 STRINGS = """\
-Every request is answered alone, and refused if one of its texts is over the limit. Answers are
-those of `serving`, as it gives them without options, but for these:
+Every request is answered alone, and refused if one of its texts is over the limit.
 
-{exceptions}"""
+{operators}
+
+Answers are those of `serving`, as it gives them without options{exceptions}"""
+CORE = "It holds core operators of TensorFlow only."
+OF_TEXT = """\
+It holds operators of tensorflow-text, which the image links, of its own version: {names}. A program
+that loads the model by TensorFlow imports `tensorflow_text` before: {version} here."""
 
 
 def notes(folder, manifest, names, inputs, batched):
@@ -66,7 +73,11 @@ def notes(folder, manifest, names, inputs, batched):
         specs = signatures[key].inputs
         strings = any(spec.dtype == "string" for spec in specs)
         if strings:
-            about = STRINGS.format(exceptions="\n".join(_exceptions(folder, manifest)))
+            exceptions = "\n".join(_exceptions(folder, manifest))
+            about = STRINGS.format(
+                operators=_operators(folder / path),
+                exceptions=f", but for these:\n\n{exceptions}" if exceptions else ".",
+            )
         else:
             about = _about_ids(path, specs, batched, inputs.word_length)
         request = json.dumps(body(key, inputs.shortest(signatures[key])), ensure_ascii=False)
@@ -115,14 +126,24 @@ def _about_ids(path, specs, batched, word_length):
     return textwrap.fill(text, 100, break_long_words=False, break_on_hyphens=False)
 
 
+def _operators(folder):
+    """Which operators a SavedModel on strings needs, in words."""
+    names = [f"`{name}`" for name in sorted(foreign_operators(folder))]
+    version = importlib.metadata.version("tensorflow-text")
+    return OF_TEXT.format(names=", ".join(names), version=version) if names else CORE
+
+
 def _exceptions(folder, manifest):
     """Yield what the SavedModel on strings does not read, or answer, as `serving` does."""
     read = [manifest.tokenizers[role] for role in ("source", "text") if role in manifest.tokenizers]
     for tokenizer in (read_tokenizer(folder / path) for path in read):
-        if isinstance(tokenizer, CharacterTable):
-            yield "- A text that is not composed (Unicode NFC) is refused."
-        else:
+        if isinstance(tokenizer, Subwords):
             yield from _of_subwords(tokenizer)
+        elif isinstance(tokenizer, SentencePieces) and in_graph(tokenizer).has_ties:
+            yield (
+                "- Where two ways to split a text have one score, as `E`, `EE` and `EE`, `E`, it "
+                "may take the other one."
+            )
     for difference in record_of(manifest.pipeline).differences(manifest):
         yield textwrap.fill(f"- {difference}", 100, subsequent_indent="  ", break_on_hyphens=False)
 
@@ -130,23 +151,18 @@ def _exceptions(folder, manifest):
 def _of_subwords(tokenizer):
     graph = in_graph(tokenizer)
     yield "- A text that holds a code point from U+FDD0 to U+FDEF is refused."
-    yield (
-        f"- A text of more than {graph.most_characters} characters for every token that there may "
-        "be is refused, even if it has fewer tokens."
-    )
-    if graph.merges:
+    if graph.most_characters is not None:
+        yield (
+            f"- A text of more than {graph.most_characters} characters for every token that there "
+            "may be is refused, even if it has fewer tokens."
+        )
         yield (
             f"- A word that takes more than {MOST_STEPS} different merges, as thousands of random "
             "letters do, is refused."
         )
-    refused = _taking_spaces(tokenizer) if isinstance(tokenizer, Subwords) else ()
+    refused = _taking_spaces(tokenizer)
     if refused:
         yield f"- A text that holds {', '.join(refused)} is refused: spaces belong to it."
-    if isinstance(tokenizer, SentencePieces) and tokenizer.vocabulary is not None:
-        yield (
-            "- Of characters that the pieces of its language lack, which are `<unk>`, "
-            "`serving.text` reads those that the vocabulary has from the other language."
-        )
 
 
 def _taking_spaces(tokenizer):

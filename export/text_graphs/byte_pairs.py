@@ -28,7 +28,6 @@ class BytePairs(TextGraph):
     """
 
     most_characters = 32
-    merges = True
 
     def __init__(self, content):
         require_byte_pairs(content, byte_characters())

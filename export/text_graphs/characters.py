@@ -178,6 +178,20 @@ def every(counts):
     return owner, tf.range(tf.size(owner)) - tf.gather(tf.cumsum(counts, exclusive=True), owner)
 
 
+def in_code_points(texts, *places):
+    """Ragged places in (B,) texts, by bytes, to int32 ones by code points."""
+    _, begins = tf.strings.unicode_decode_with_offsets(texts, "UTF-8")
+    size = tf.cast(tf.strings.length(texts), tf.int64)
+    before = tf.cumsum(size, exclusive=True)  # bytes of the texts before each
+    ordered = begins.values + tf.gather(before, begins.value_rowids())
+    for each in places:
+        rows = each.value_rowids()
+        own = tf.cast(each.values, tf.int64) + tf.gather(before, rows)
+        found = tf.searchsorted(ordered, own, out_type=tf.int64)
+        found -= tf.gather(begins.row_splits, rows)
+        yield each.with_values(tf.cast(found, tf.int32))
+
+
 def behind(begins, texts):
     """(B,) texts without what they have of their (B,) beginnings, character by character."""
     both = tf.strings.unicode_decode(tf.stack([begins, texts]), "UTF-8").to_tensor(-1)  # (2, B, n)

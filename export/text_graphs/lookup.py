@@ -1,12 +1,15 @@
-"""Tables in a graph, of core operators: no `tf.lookup`, whose tables are to be initialised."""
+"""Tables in a graph: no `tf.lookup`, whose tables are to be initialised."""
 
 import copy
 
 import numpy as np
 import tensorflow as tf
+import tensorflow_text as tf_text
 
 CODE_POINTS = 0x110000
 PAGE = 256
+NO_STRING = "\ufdef"  # a noncharacter, which no string begins with
+MOST_BYTES = 256  # of a token of the kernel
 
 
 def find(ordered, values):
@@ -59,41 +62,51 @@ class CodePointTable:
         return tf.gather(self.pages, page * PAGE + code_points % PAGE)
 
 
-class Trie:
-    """Sequences of numbers, walked along one by one; state 0 is the root, -1 is nowhere.
+class StringTable:
+    """String -> a number, for strings that are not empty.
+
+    A kernel of WordPiece whose tokens are whole words: none is a part of another word.
 
     Args:
-        sequences: sequence -> its value, which is 0 at least.
-        roots: how many roots there are; a sequence's first number says which it begins at, and is
-            no step.
+        numbers: string -> number.
+        default: of all other strings.
     """
 
-    def __init__(self, sequences, roots=1):
-        children, values = {}, [-1] * roots
-        self.longest = 0
-        for (state, *steps), value in sequences.items():
-            self.longest = max(self.longest, len(steps))
-            for step in steps:
-                key = state, step
-                if key not in children:
-                    children[key] = len(values)
-                    values.append(-1)
-                state = children[key]
-            values[state] = value
-        self._children = PairTable(children or {(0, 0): -1})
-        self.values = np.array(values, "int32")
+    def __init__(self, numbers, default):
+        self._long = {own: n for own, n in numbers.items() if len(own.encode()) > MOST_BYTES}
+        short = {own: n for own, n in numbers.items() if own and own not in self._long}
+        self._kernel = word_pieces([*short, NO_STRING], NO_STRING, NO_STRING)
+        self._numbers = np.array([*short.values(), default], "int32")
 
-    def held(self):
-        """The tree as constants of this graph, which holds them once for several calls."""
-        trie = copy.copy(self)
-        trie._children, trie.values = self._children.held(), tf.constant(self.values)
-        return trie
+    def __call__(self, strings):
+        """(N,) strings to (N,) int32."""
+        found = tf.gather(self._numbers, self._kernel.tokenize(strings).values)
+        for own, number in self._long.items():
+            found = tf.where(strings == own, number, found)
+        return found
 
-    def step(self, states, numbers):
-        """The states behind a step."""
-        return self._children(states, numbers)
 
-    def value(self, states):
-        """What ends at the states, or -1."""
-        found = tf.gather(self.values, tf.maximum(states, 0))
-        return tf.where(states >= 0, found, -1)
+def word_pieces(tokens, prefix, unknown):
+    """The kernel of WordPiece that splits words; a token's number is its place.
+
+    Args:
+        tokens: list of strings, `unknown` among them.
+        prefix: what tokens begin with that go on a word.
+        unknown: the token of a word that is not made of tokens.
+
+    Raises:
+        ValueError: if a token has too many bytes for the kernel.
+    """
+    longest = max(tokens, key=lambda token: len(token.removeprefix(prefix).encode()))
+    if len(longest.removeprefix(prefix).encode()) > MOST_BYTES:
+        raise ValueError(
+            f"text graph: a token must have at most {MOST_BYTES} bytes; received {longest[:20]!r}…"
+        )
+    return tf_text.FastWordpieceTokenizer(
+        tokens,
+        suffix_indicator=prefix,
+        max_bytes_per_word=2**31 - 1,
+        token_out_type=tf.int32,
+        unknown_token=unknown,
+        no_pretokenization=True,
+    )

@@ -207,4 +207,8 @@ def writer(tokenizer):
     graph = in_graph(tokenizer)
     if isinstance(tokenizer, Subwords):
         require_decoder(json.loads(tokenizer.to_json()))
+    if isinstance(tokenizer, SentencePieces) and tokenizer.byte_ids:
+        raise ValueError(
+            "text graph: a SentencePiece model that writes texts must have no pieces for bytes."
+        )
     return graph

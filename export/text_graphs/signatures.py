@@ -1,4 +1,4 @@
-"""Signatures on strings, around those on token ids. They hold core operators of TensorFlow only.
+"""Signatures on strings, around those on token ids.
 
 Leaves out what several calls make of one text: windows over long contexts, words and entities of
 tags. A text that is too long is refused.

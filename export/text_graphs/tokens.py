@@ -32,11 +32,9 @@ class TextGraph:
     Attributes:
         most_characters: that a text may have for every token that there may be, more than any text
             of words, so that no time is spent on hopeless ones; None for any number.
-        merges: whether a word takes merges, of which there is a most (`merging.MOST_STEPS`).
     """
 
     most_characters = None
-    merges = False
 
     def __call__(self, texts):
         """(B,) strings to `Tokens`."""

@@ -5,22 +5,27 @@ one letter, which matters to nobody who takes the marks away. So a table of all 
 the tokenizer, says what becomes of each.
 """
 
-import dataclasses
 import functools
 import json
 
 import numpy as np
 import tensorflow as tf
 
-from export.text_graphs.characters import MARK, added_place, characters, every, shifted
-from export.text_graphs.lookup import CODE_POINTS, CodePointTable, Trie
+from export.text_graphs.characters import (
+    MARK,
+    added_place,
+    characters,
+    every,
+    in_code_points,
+    shifted,
+)
+from export.text_graphs.lookup import CODE_POINTS, CodePointTable, word_pieces
 from export.text_graphs.requirements import require_word_piece
 from export.text_graphs.tokens import TextGraph, Tokens
 from serving.text.subwords import CONTRACTIONS, require_library
 
 LETTER, ALONE, SPACE, NOTHING = range(4)  # what a character is, or else it is a list of others
-WORD, WITHIN = range(2)  # the roots of the trie
-BEYOND = 2**30  # a place behind all texts
+UNKNOWN = MARK * 2  # as a token: no word is it
 SEPARATOR = "\ua66e"  # a letter that stays itself, and that nothing else becomes
 
 
@@ -31,29 +36,26 @@ class WordPiece(TextGraph):
         content: its `tokenizer.json`, parsed.
 
     Raises:
-        ValueError: if it is not BERT's, or has options that a graph does not know.
+        ValueError: if it is not BERT's, or has options or tokens that a graph does not know.
     """
-
-    most_characters = 128
 
     def __init__(self, content):
         require_word_piece(content)
         model, self.added_tokens = content["model"], content["added_tokens"]
         self._longest_word = model["max_input_chars_per_word"]
-        self.unknown = model["vocab"][model["unk_token"]]
+        unknown = model["vocab"][model["unk_token"]]
         self._kinds, self._expansions = _tables(
             json.dumps(content["normalizer"]), json.dumps(content["pre_tokenizer"])
         )
         prefix = model["continuing_subword_prefix"]
-        sequences = {
-            (WORD, *map(ord, token)): place for token, place in model["vocab"].items() if token
-        }
-        sequences |= {
-            (WITHIN, *map(ord, token.removeprefix(prefix))): place
-            for token, place in model["vocab"].items()
+        begins = {token: place for token, place in model["vocab"].items() if token}
+        goes_on = {
+            MARK + token.removeprefix(prefix): place
+            for token, place in begins.items()
             if token.startswith(prefix) and token != prefix
         }
-        self._trie = Trie(sequences, roots=2)
+        self._kernel = word_pieces([*begins, *goes_on, UNKNOWN], MARK, UNKNOWN)
+        self._ids = np.array([*begins.values(), *goes_on.values(), unknown], "int32")
         own = {each["content"]: each["id"] for each in self.added_tokens}
         special = {each["id"] for each in self.added_tokens if each["special"]}
         self._pieces = [""] * (max([*model["vocab"].values(), *own.values()]) + 1)
@@ -65,21 +67,21 @@ class WordPiece(TextGraph):
 
     def split(self, texts):
         source = characters(texts, self.added_tokens)
-        words = self._words(source)
-        lengths, ids = self._longest(words)
-        taken, failed = self._begins(words, lengths)
-        place = added_place(words.code_points)
-        added = place >= 0
+        words, owner = self._words(source)
+        sizes = words.row_lengths()
+        too_long = sizes > self._longest_word
+        spelled = tf.strings.unicode_encode(words, "UTF-8")
+        # A word that is too long is one unknown token, as long as the word.
+        ids, *places = self._kernel.tokenize_with_offsets(tf.where(too_long, UNKNOWN, spelled))
+        word = ids.value_rowids()
+        starts, ends = (tf.cast(e.values, tf.int64) for e in in_code_points(spelled, *places))
+        ends = tf.where(tf.gather(too_long, word), tf.gather(sizes, word), ends)
+        begins = tf.gather(words.row_starts(), word)
+        first, last = tf.gather(owner, begins + starts), tf.gather(owner, begins + ends - 1)
+        place = added_place(tf.gather(words.values, begins))
         own = tf.gather([0, *(each["id"] for each in self.added_tokens)], place + 1)
-        unknown = tf.gather(failed, words.word) & ~added
-        taken = tf.where(unknown, words.starts_word, taken | added)
-        last = tf.where(unknown, tf.gather(words.ends, words.word) - 1, words.index + lengths - 1)
-        last = tf.where(added, words.index, last)
-        ids = tf.where(added, own, tf.where(unknown, self.unknown, ids))
-        at = tf.boolean_mask(words.index, taken)
-        first, last = (tf.gather(words.source, each) for each in (at, tf.gather(last, at)))
         return Tokens.of_rows(
-            tf.gather(ids, at),
+            tf.where(place >= 0, own, tf.gather(self._ids, ids.values)),
             tf.gather(source.starts, first),
             tf.gather(source.ends, last),
             tf.gather(source.rows, first),
@@ -100,7 +102,12 @@ class WordPiece(TextGraph):
         return text
 
     def _words(self, source):
-        """What becomes of every character, word after word, spaces left out."""
+        """What becomes of all characters, spaces left out.
+
+        Returns:
+            Ragged (W, None) code points of the words of all texts; and, of each of these, of which
+            character it came.
+        """
         kinds = self._kinds(source.code_points)
         kinds = tf.where(added_place(source.code_points) >= 0, ALONE, kinds)
         begins, counts, code_points, classes = self._expansions
@@ -115,85 +122,9 @@ class WordPiece(TextGraph):
         starts = (before != LETTER) | (classes != LETTER) | (rows != shifted(rows, -1, -1))
         kept = classes != SPACE
         became, owner, starts = (tf.boolean_mask(each, kept) for each in (became, owner, starts))
-        return _Words.of(became, owner, starts)
-
-    def _longest(self, words):
-        """(N,) the length and the id of the longest token that begins at each character."""
-        trie, size = self._trie, tf.size(words.code_points)
-        nowhere = tf.fill([size], -1)
-
-        def goes_on(step, states, lengths, ids):
-            return tf.reduce_any(states >= 0)
-
-        def walk(step, states, lengths, ids):
-            at = words.index + step
-            inside = at < tf.gather(words.ends, words.word)
-            following = tf.gather(words.code_points, tf.minimum(at, size - 1))
-            states = tf.where(inside, trie.step(states, following), -1)
-            found = trie.value(states)
-            ends = found >= 0
-            return step + 1, states, tf.where(ends, step + 1, lengths), tf.where(ends, found, ids)
-
-        roots = tf.where(words.starts_word, WORD, WITHIN)
-        _, _, lengths, ids = tf.while_loop(
-            goes_on, walk, (0, roots, tf.zeros_like(nowhere), nowhere)
-        )
-        return lengths, ids
-
-    def _begins(self, words, lengths):
-        """(N,) where tokens begin, and (W,) which words are not made of tokens."""
-        index = words.index
-
-        def goes_on(at, taken):
-            return tf.reduce_any(at < words.ends)
-
-        def advance(at, taken):
-            inside = at < words.ends
-            here = tf.where(inside, at, 0)
-            step = tf.where(inside, tf.gather(lengths, here), 0)
-            marks = tf.math.unsorted_segment_max(tf.cast(inside, tf.int32), here, tf.size(index))
-            stuck = inside & (step == 0)
-            at = tf.where(stuck, BEYOND, at + step)
-            return at, taken | (marks > 0)
-
-        starts = tf.boolean_mask(index, words.starts_word)
-        too_long = words.ends - starts > self._longest_word
-        at, taken = tf.while_loop(
-            goes_on,
-            advance,
-            (tf.where(too_long, BEYOND, starts), tf.zeros_like(index, tf.bool)),
-        )
-        return taken, at >= BEYOND
-
-
-@dataclasses.dataclass(frozen=True)
-class _Words:
-    """The N characters of W words, one after the other.
-
-    Attributes:
-        code_points: (N,) what they became.
-        source: (N,) of which character of the texts each is.
-        starts_word: (N,) which of them begin a word.
-        index: (N,) their places.
-        word: (N,) of which word each is.
-        ends: (W,) the place behind each word.
-    """
-
-    code_points: tf.Tensor
-    source: tf.Tensor
-    starts_word: tf.Tensor
-    index: tf.Tensor
-    word: tf.Tensor
-    ends: tf.Tensor
-
-    @classmethod
-    def of(cls, code_points, source, starts_word):
-        """Of characters, and which of them begin words."""
-        index = tf.range(tf.size(code_points))
-        starts = tf.boolean_mask(index, starts_word)
-        word = tf.cumsum(tf.cast(starts_word, tf.int32)) - 1
-        ends = shifted(starts, 1, tf.size(code_points))
-        return cls(code_points, source, starts_word, index, word, ends)
+        word = tf.cumsum(tf.cast(starts, tf.int64)) - 1
+        count = tf.math.count_nonzero(starts)
+        return tf.RaggedTensor.from_value_rowids(became, word, count), owner
 
 
 @functools.lru_cache(maxsize=4)

@@ -1,6 +1,7 @@
 """The SavedModel on strings, beside what the pipeline answers to the run's own inputs.
 
-What a signature on strings refuses, as a text that needs windows, is counted and not compared.
+What a signature on strings refuses, as a text that needs windows, is counted and not compared; and
+so is a text that a SentencePiece model may split in two ways of one score, if it takes the other.
 """
 
 import itertools
@@ -8,6 +9,9 @@ from collections.abc import Mapping
 
 import numpy as np
 import tensorflow as tf
+
+from export.text_graphs.reading import in_graph
+from serving.text import SentencePieces, read_tokenizer
 
 NAME = "saved_model_text"
 BATCH = 64
@@ -22,8 +26,8 @@ def answers_on_strings(folder, manifest, inputs, fields=()):
         fields: the names of an input's parts.
 
     Returns:
-        For each input its outputs by name, or None where every signature refuses it; None for a
-        bundle that has no such signatures.
+        For each input its outputs by name, none where it is split otherwise in a tie, or None where
+        every signature refuses it; None for a bundle that has no such signatures.
     """
     path = f"{NAME}/1"
     if path not in manifest.saved_models:
@@ -36,7 +40,30 @@ def answers_on_strings(folder, manifest, inputs, fields=()):
         for rows in _of_one_shape(own, named):
             for row, outputs in zip(rows, _ask(function, [named[r] for r in rows]), strict=True):
                 answers[row] = outputs
+    for role in {"text", "source"} & set(manifest.tokenizers):
+        tokenizer = read_tokenizer(folder / manifest.tokenizers[role])
+        texts = {row: named[row].get("text") for row, outputs in enumerate(answers) if outputs}
+        for row in split_otherwise(tokenizer, texts):
+            answers[row] = {}
     return answers
+
+
+def split_otherwise(tokenizer, texts):
+    """The rows whose texts a graph splits into the same pieces in another order: of one score.
+
+    Args:
+        tokenizer: any; none but `SentencePieces` has such.
+        texts: row -> text.
+    """
+    if not isinstance(tokenizer, SentencePieces) or not texts:
+        return []
+    split = in_graph(tokenizer)(tf.constant([*texts.values()])).token_ids.to_list()
+    expected = [tokenizer.encode(text) for text in texts.values()]
+    return [
+        row
+        for row, found, ids in zip(texts, split, expected, strict=True)
+        if found != ids and sorted(found) == sorted(ids)
+    ]
 
 
 def compare_on_strings(comparison, answers, inputs, expected_answer):
@@ -51,9 +78,9 @@ def compare_on_strings(comparison, answers, inputs, expected_answer):
     if answers is None:
         return
     before = len(comparison.problems)
-    rows = [row for row, outputs in enumerate(answers) if outputs is not None]
+    rows = [row for row, outputs in enumerate(answers) if outputs]
     found = [expected_answer(row, answers[row]) for row in rows]
-    comparison.figures[f"{NAME}_refused"] = len(inputs) - len(rows)
+    comparison.figures[f"{NAME}_refused"] = answers.count(None)
     for answer in found:
         numbers, expected = np.asarray(answer.numbers), np.asarray(answer.expected_numbers)
         if expected.size:
@@ -65,6 +92,7 @@ def compare_on_strings(comparison, answers, inputs, expected_answer):
         [inputs[row] for row in rows],
         lambda place, _: found[place].is_tie,
     )
+    comparison.figures[f"{NAME}_ties"] += answers.count({})
     if len(comparison.problems) > before:
         comparison.way_out = f" --no-strings leaves out {NAME}, the SavedModel on strings."
 

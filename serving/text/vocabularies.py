@@ -1,9 +1,9 @@
 """A character table: Unicode code points to ids and back.
 
 Encoding composes the text (NFC: "e" and an accent become "é") and looks up each code point. There
-is no change of case, and no special token is added. A SavedModel does the same with
-`unicode_decode` and a lookup table, but can not compose: it refuses text that is not composed. Does
-not handle characters of several code points that have no composed form.
+is no change of case, and no special token is added. A SavedModel does the same by operators of
+TensorFlow and tensorflow-text. Does not handle characters of several code points that have no
+composed form.
 """
 
 import collections

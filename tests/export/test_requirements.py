@@ -5,6 +5,7 @@ import json
 import pytest
 
 from export.text_graphs.reading import in_graph, writer
+from serving.text import word_piece
 from tests.export.test_text_graphs import added, changed, pairs, pieces, wordpieces
 
 TWO_PROCESSORS = {
@@ -29,6 +30,10 @@ TWO_PROCESSORS = {
         ),
         (lambda: added(wordpieces(), {"content": "x", "single_word": True}), "be a single_word"),
         (lambda: added(wordpieces(), *map(str, range(27))), "31 added tokens at most"),
+        (
+            lambda: word_piece(["[UNK]", "[CLS]", "[SEP]", "\u00e9" * 129]),
+            "a token must have at most 256 bytes; received '\u00e9\u00e9",
+        ),
         (lambda: added(pairs("roberta"), " x"), "or another one hold some, but not both"),
         (lambda: changed(pairs(), normalizer={"type": "NFC"}), "nothing may be normalized"),
         (
@@ -47,9 +52,6 @@ TWO_PROCESSORS = {
             lambda: changed(pairs(), post_processor=TWO_PROCESSORS),
             "its post_processor must trim places once",
         ),
-        (lambda: pieces("unigram", byte_fallback=True, size=400), "no pieces for bytes"),
-        (lambda: pieces("char"), "must be one of unigrams or byte pairs"),
-        (lambda: pieces("bpe", user_defined_symbols="cat"), "no pieces of the user's own"),
     ],
 )
 def test_a_tokenizer_that_no_graph_can_be_is_refused(make, message):
@@ -62,3 +64,5 @@ def test_tokens_are_joined_by_a_decoder_that_is_known():
     for tokenizer in (pairs(), wordpieces()):
         with pytest.raises(ValueError, match="in a graph: its decoder must be {'type': '"):
             writer(changed(tokenizer, decoder={"type": "Fuse"}))
+    with pytest.raises(ValueError, match="that writes texts must have no pieces for bytes"):
+        writer(pieces("unigram", byte_fallback=True, size=400))

@@ -1,5 +1,6 @@
 """The SavedModels: core operators, no need of our code, the one tokenizer."""
 
+import importlib.metadata
 import json
 import unicodedata
 
@@ -23,6 +24,7 @@ from tests.export.operators import require_core
 LOAD_AND_ANSWER = """
 import json, sys
 import tensorflow as tf
+import tensorflow_text
 try:
     import seqkeras
 except ImportError:
@@ -42,9 +44,15 @@ print(json.dumps({
 """
 
 
-@pytest.mark.parametrize("path", ["saved_model/1", "saved_model_text/1"])
-def test_a_saved_model_holds_core_tensorflow_operators_only(dates_bundle, path):
-    require_core(dates_bundle / path)
+def test_a_saved_model_on_ids_holds_core_tensorflow_operators_only(dates_bundle):
+    require_core(dates_bundle / "saved_model/1")
+
+
+def test_the_notes_name_the_operators_that_strings_need(dates_bundle):
+    said = (dates_bundle / "tensorflow_serving/README.md").read_text(encoding="utf-8")
+    assert saved_model.foreign_operators(dates_bundle / "saved_model_text/1") == {"NormalizeUTF8"}
+    assert "which the image links, of its own version: `NormalizeUTF8`." in said
+    assert f"{importlib.metadata.version('tensorflow-text')} here." in said
 
 
 def test_a_saved_model_made_on_a_gpu_holds_none_of_its_operators(tmp_path, monkeypatch):
@@ -132,16 +140,16 @@ def test_a_text_that_serving_refuses_is_refused_in_the_graph(dates_bundle, loade
 
 
 @pytest.mark.parametrize("text", ["de|4. März 2014", "ja|2014年5月3日 でごど", "de|5월", "de|Ệ"])
-def test_text_that_is_not_composed_is_refused_in_the_graph_and_composed_in_serving(
+def test_text_that_is_not_composed_is_composed_in_the_graph_as_in_serving(
     dates_bundle, loaded, text
 ):
-    in_graph = loaded["saved_model_text/1"]["serving_default"]
     decomposed = unicodedata.normalize("NFD", text)
     assert decomposed != text
-    with pytest.raises(tf.errors.InvalidArgumentError, match="must be composed"):
-        in_graph(tf.constant([decomposed]))
-    answers = [serving.load(dates_bundle)(each).text for each in (text, decomposed)]
-    assert answers == [in_graph(tf.constant([text]))["text"].numpy()[0].decode()] * 2
+    texts = [text, decomposed]
+    in_graph = loaded["saved_model_text/1"]["serving_default"]
+    found = in_graph(tf.constant(texts))["text"].numpy()
+    expected = [answer.text for answer in serving.load(dates_bundle)(texts)]
+    assert expected == [expected[0]] * 2 == [answer.decode() for answer in found]
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,11 @@ from export.pipelines.expected import ExpectedAnswer, expected_text
 from export.pipelines.record import SINGLE_PASS
 from export.verifying import ParityError
 from export.verifying.parity import Comparison
-from export.verifying.strings import answers_on_strings, compare_on_strings
+from export.verifying.strings import answers_on_strings, compare_on_strings, split_otherwise
 from serving.manifest import PIPELINE_TEXTS, read_manifest
 from serving.results import Classification, Embedding, Span, Tagging, Word
 from tests.export.test_every_pipeline import classify
+from tests.export.test_text_graphs import pieces, wordpieces
 
 
 def test_every_pipeline_that_has_signatures_on_strings_is_compared():
@@ -157,6 +158,7 @@ class OfSavedModels:
     """What is read of a manifest."""
 
     saved_models: tuple
+    tokenizers: dict = dataclasses.field(default_factory=dict)
 
 
 def test_what_is_refused_is_left_out_and_counted(tmp_path):
@@ -189,6 +191,25 @@ def test_what_is_refused_is_left_out_and_counted(tmp_path):
     compare_on_strings(comparison, answers, inputs, lambda row, outputs: ExpectedAnswer())
     assert comparison.finish()["saved_model_text_refused"] == 3
     assert answers_on_strings(tmp_path, OfSavedModels(()), inputs) is None
+
+
+def test_a_text_that_is_split_otherwise_in_a_tie_is_left_out_and_counted(tmp_path):
+    tokenizer = pieces("unigram", user_defined_symbols="cat,sat on")
+    tokenizer.to_file(tmp_path / "tokenizer.json")
+    repeated = "a" * 130  # of pieces a, aa and aaa in any order
+    assert split_otherwise(tokenizer, {5: repeated, 7: "the cat"}) == [5]
+    assert split_otherwise(wordpieces(), {5: repeated}) == []
+    text = tf.TensorSpec([None], tf.string, "text")
+    function = tf.function(lambda text: {"same": text}, input_signature=[text])
+    path = "saved_model_text/1"
+    tf.saved_model.save(tf.Module(), str(tmp_path / path), {"serving_default": function})
+    manifest = OfSavedModels((path,), {"text": "tokenizer.json"})
+    answers = answers_on_strings(tmp_path, manifest, ["the cat", repeated])
+    assert answers == [{"same": b"the cat"}, {}]
+    comparison = Comparison(2)
+    compare_on_strings(comparison, answers, ["", ""], lambda row, outputs: ExpectedAnswer())
+    figures = comparison.finish()
+    assert (figures["saved_model_text_ties"], figures["saved_model_text_refused"]) == (1, 0)
 
 
 @pytest.mark.long

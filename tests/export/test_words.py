@@ -154,9 +154,9 @@ def test_a_tagger_of_words_tags_each_of_them(tmp_path):
 def test_a_graph_splits_texts_as_the_layer_does(standardize):
     texts = TEXTS + random_texts(200)
     layer = layers.TextVectorization(standardize=standardize)
-    layer.adapt(texts[::2])
+    layer.adapt([*texts[::2], "x" * 300])
     table = from_text_vectorization(layer)
-    texts += ["", " . ", "x" * 50]
+    texts += ["", " . ", "x" * 50, "x" * 300]
     tokens = in_graph(table)(tf.constant(texts))
     expected = [[each for each in row if each] for row in layer(texts).numpy().tolist()]
     assert tokens.token_ids.to_list() == expected

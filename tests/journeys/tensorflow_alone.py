@@ -1,9 +1,10 @@
-"""The SavedModel on strings, in a process that has TensorFlow and nothing of ours.
+"""The SavedModel on strings, in a process of TensorFlow and tensorflow-text, with nothing of ours.
 
 python tensorflow_alone.py
 """
 
 import tensorflow as tf
+import tensorflow_text  # noqa: F401 (its operators)
 
 loaded = tf.saved_model.load("bundles/reviews/saved_model_text/1")
 classify = loaded.signatures["serving_default"]
