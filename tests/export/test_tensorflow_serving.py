@@ -106,7 +106,7 @@ def write_toy(folder, signatures):
         state=(),
         saved_models={
             path: {
-                key: manifests.Signature(tuple(each.inputs), tuple(each.outputs))
+                key: manifests.SignatureSpec(tuple(each.inputs), tuple(each.outputs))
                 for key, each in named.items()
             }
             for path, named in signatures.items()
