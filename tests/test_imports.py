@@ -24,7 +24,10 @@ TABLE = {
         {"seqkeras.data", "seqkeras.tokenizers", "seqkeras.files"},
         {*NUMERIC, "babel", "rapidfuzz"},
     ),
-    "seqkeras/data/": ({"seqkeras.data", "seqkeras.files", "serving.text"}, NUMERIC),
+    "seqkeras/data/": (
+        {"seqkeras.data", "seqkeras.files", "serving.parsing", "serving.text"},
+        NUMERIC,
+    ),
     "seqkeras/tokenizers/": ({"seqkeras.tokenizers", "serving.text"}, NUMERIC),
     "seqkeras/composites/": (
         {"seqkeras.composites", "seqkeras.attention.cache", "seqkeras.attention.masks"},

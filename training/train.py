@@ -75,7 +75,7 @@ def _run_files(task, folder, examples, validation, tokenizers):
 
 
 def _with_examples_that_fit(run, folder, validation, answer):
-    """The run with those validation examples that a pipeline would not have to cut."""
+    """The run with those validation examples that a pipeline takes as they are."""
     fitting = [
         content
         for content, example in zip(run.validation, validation, strict=True)
@@ -83,7 +83,7 @@ def _with_examples_that_fit(run, folder, validation, answer):
     ]
     if not fitting:
         limit = run.record.limits["source_length"]
-        raise RunError(f"{folder}: every validation text has more than {limit} tokens.")
+        raise RunError(f"{folder}: no validation text has from 1 to {limit} tokens.")
     return dataclasses.replace(run, validation=fitting)
 
 

@@ -1,6 +1,7 @@
 """Metrics of training that leave padding out; of answers beside targets; of their scores' ranks."""
 
 from seqkeras.metrics.accuracy import SequenceAccuracy, TokenAccuracy
+from seqkeras.metrics.classes import class_f1, matthews_correlation
 from seqkeras.metrics.forecast import relative_error
 from seqkeras.metrics.pairs import exact_match
 from seqkeras.metrics.perplexity import Perplexity
@@ -15,8 +16,10 @@ __all__ = [
     "TokenAccuracy",
     "area_under_risk_coverage",
     "chrf",
+    "class_f1",
     "entity_f1",
     "exact_match",
+    "matthews_correlation",
     "relative_error",
     "squad_exact_match",
     "tag_accuracy",

@@ -8,6 +8,7 @@ import csv
 import math
 import os
 import random
+import re
 import shlex
 import shutil
 import subprocess
@@ -145,6 +146,16 @@ def test_own_sentences_become_a_classifier_of_others(of_reviews):
     for row, answer in zip(expected, answers, strict=True):
         scores = np.array([answer.scores[label] for label in ("bad", "good")])
         close(scores, row, rtol=1e-4, atol=1e-5)
+
+
+def test_a_file_becomes_a_classifier_by_commands_alone(tmp_path):
+    reviews(tmp_path)
+    page = (CHECKOUT / "docs/training.md").read_text(encoding="utf-8")
+    commands = re.findall(r"^python -m .* (?:runs|bundles)/reviews\b.*$", page, re.MULTILINE)
+    trained, exported, answer = [run(command, tmp_path, CHECKOUT) for command in commands]
+    assert trained.splitlines()[-1] == f"next: {commands[1]}"
+    assert "next: python -m serving predict bundles/reviews " in exported
+    assert answer.startswith("good\t")
 
 
 def test_parallel_text_becomes_a_translator(tmp_path):

@@ -180,6 +180,7 @@ def test_a_pipeline_without_answers_in_training_is_refused(run):
         answerer(RunFiles(record, {}, [], {}))
 
 
+@pytest.mark.long
 def test_a_killed_training_goes_on_and_ends_with_the_same_weights(run, tmp_path):
     folder = tmp_path / "killed"
     killed = subprocess.run(

@@ -1,0 +1,144 @@
+"""Columns of a file with a row for each example: CSV, TSV, or JSON lines, by the file's suffix.
+
+    .csv    a header; fields in double quotes where they hold commas or line ends (RFC 4180)
+    .tsv    a header; tabs between the fields, and quotes are characters like others, as in GLUE
+    .jsonl  an object a line; a number or a boolean is read as JSON writes it
+
+All in UTF-8, with a byte order mark or without. Empty lines are passed over. Spreadsheets and
+compressed files are left out.
+"""
+
+import csv
+import json
+from pathlib import Path
+
+from serving.parsing import parse_json
+
+
+class ColumnsError(ValueError):
+    """A file that does not hold the columns; the message names the file and the line."""
+
+
+def read_columns(path, names):
+    """The columns of a file.
+
+    Args:
+        path: of the file.
+        names: of the columns that are wanted, in their order.
+
+    Returns:
+        A list of (number of the line, tuple of texts): a row for each example, one at least.
+
+    Raises:
+        ColumnsError: if the file can not be read, is empty or in another format, lacks a column, or
+            a row has a field too many or too few, or an empty one among those that are wanted.
+    """
+    path = Path(path)
+    readers = {".csv": _of_csv, ".tsv": _of_tsv, ".jsonl": _of_json_lines}
+    if path.suffix.lower() not in readers:
+        raise ColumnsError(f"{path}: the name must end in {', '.join(readers)}.")
+    if len(set(names)) < len(names):
+        raise ColumnsError(f"{path}: the columns must be distinct; received {', '.join(names)}.")
+    rows = []
+    for line, values in readers[path.suffix.lower()](path, _text(path), names):
+        for name, value in zip(names, values):
+            if not value.strip():
+                raise ColumnsError(f"{path}, line {line}: {name!r} is empty; remove the line.")
+            if any("\ud800" <= character <= "\udfff" for character in value):
+                raise ColumnsError(f"{path}, line {line}: {name!r} holds half of a character.")
+        rows.append((line, tuple(values)))
+    if not rows:
+        raise ColumnsError(f"{path}: there is no example in it.")
+    return rows
+
+
+def _text(path):
+    if not path.is_file():
+        raise ColumnsError(f"{path}: no such file.")
+    try:
+        content = path.read_bytes().removeprefix(b"\xef\xbb\xbf")
+    except OSError as error:
+        raise ColumnsError(f"{path}: can not be read: {error.strerror}.") from error
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise ColumnsError(
+            f"{path}, line {line}: the byte 0x{content[error.start]:02x} is not UTF-8; save the "
+            "file as UTF-8."
+        ) from error
+    if not text.strip():
+        raise ColumnsError(f"{path}: the file is empty.")
+    return text
+
+
+def _lines(text):
+    """Lines with their ends. `splitlines` would also end them at characters within a text."""
+    return [f"{line}\n" for line in text.split("\n")]
+
+
+def _of_csv(path, text, names):
+    reader = csv.reader(_lines(text), strict=True)
+    fields = ((row, reader.line_num) for row in reader)
+    try:
+        yield from _of_fields(path, fields, names)
+    except csv.Error as error:
+        raise ColumnsError(
+            f"{path}, line {reader.line_num}: not CSV ({error}); a field that holds a quote stands "
+            'in quotes, and the quote is written twice: "".'
+        ) from error
+
+
+def _of_tsv(path, text, names):
+    lines = (line.rstrip("\r\n") for line in _lines(text))
+    fields = ((line.split("\t") if line else [], place) for place, line in enumerate(lines, 1))
+    yield from _of_fields(path, fields, names)
+
+
+def _of_fields(path, fields, names):
+    """The wanted fields of rows, of which the first is the header."""
+    fields = ((row, line) for row, line in fields if row)
+    header, _ = next(fields)
+    missing = [name for name in names if name not in header]
+    if missing:
+        raise _missing(path, missing, header)
+    twice = [name for name in names if header.count(name) > 1]
+    if twice:
+        raise ColumnsError(f"{path}: the header names {twice[0]!r} twice.")
+    places = [header.index(name) for name in names]
+    for row, line in fields:
+        if len(row) != len(header):
+            raise ColumnsError(
+                f"{path}, line {line}: expected {len(header)} fields, as in the header; found "
+                f"{len(row)}."
+            )
+        yield line, [row[place] for place in places]
+
+
+def _of_json_lines(path, text, names):
+    for line, content in enumerate(_lines(text), start=1):
+        if not content.strip():
+            continue
+        try:
+            row = parse_json(content)
+        except ValueError as error:
+            raise ColumnsError(f"{path}, line {line}: not JSON: {error}.") from error
+        if not isinstance(row, dict):
+            raise ColumnsError(f"{path}, line {line}: expected a JSON object, one a line.")
+        missing = [name for name in names if name not in row]
+        if missing:
+            raise _missing(f"{path}, line {line}", missing, row)
+        values = [row[name] for name in names]
+        for name, value in zip(names, values):
+            if not isinstance(value, str | int | float):
+                raise ColumnsError(
+                    f"{path}, line {line}: {name!r} must be a text or a number; found "
+                    f"{json.dumps(value, ensure_ascii=False):.40}."
+                )
+        yield line, [value if isinstance(value, str) else json.dumps(value) for value in values]
+
+
+def _missing(where, missing, found):
+    return ColumnsError(
+        f"{where}: there is no column {missing[0]!r}; there are {', '.join(map(repr, found))}."
+    )

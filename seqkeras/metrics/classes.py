@@ -1,0 +1,65 @@
+"""How well answers with one class each agree with their targets."""
+
+import numpy as np
+
+from seqkeras.metrics.pairs import pairs_of
+
+
+def class_f1(answers, targets):
+    """The F1 of each class that there is among targets and answers.
+
+        F1(c) = 2 |both c| / (|target c| + |answer c|)
+
+    Their mean is the macro F1.
+
+    Args:
+        answers, targets: n classes each.
+
+    Returns:
+        A dictionary, class -> number from 0 to 1, in the order of the classes.
+
+    Raises:
+        ValueError: if there is no answer, or not one target for each.
+
+    Reference: van Rijsbergen 1979, chapter 7, http://www.dcs.gla.ac.uk/Keith/Chapter.7/Ch.7.html
+    """
+    classes, counts = _counts("class_f1", answers, targets)
+    both = np.diag(counts)
+    f1 = 2 * both / (counts.sum(axis=0) + counts.sum(axis=1))
+    return dict(zip(classes, f1.tolist()))
+
+
+def matthews_correlation(answers, targets):
+    """The correlation of answers and targets, of any number of classes.
+
+        R = (c s - sum_k t_k p_k) / sqrt((s^2 - sum_k t_k^2) (s^2 - sum_k p_k^2))
+
+    Notation: s examples, c of them right; t_k targets and p_k answers of class k. 1 for all right,
+    around 0 for answers that know nothing; 0 where all targets, or all answers, are one class.
+
+    Args:
+        answers, targets: n classes each.
+
+    Returns:
+        A number from -1 to 1.
+
+    Raises:
+        ValueError: if there is no answer, or not one target for each.
+
+    Reference: Gorodkin 2004, equation 8, https://doi.org/10.1016/j.compbiolchem.2004.09.006
+    """
+    _, counts = _counts("matthews_correlation", answers, targets)
+    s, t, p = counts.sum(), counts.sum(axis=1), counts.sum(axis=0)
+    spread = float(s**2 - t @ t) * float(s**2 - p @ p)
+    return float(np.trace(counts) * s - t @ p) / spread**0.5 if spread else 0.0
+
+
+def _counts(metric, answers, targets):
+    """The classes, and how often (targets, answers) of each two stand together."""
+    pairs = pairs_of(metric, answers, targets)
+    classes = sorted({name for pair in pairs for name in pair})
+    place = {name: index for index, name in enumerate(classes)}
+    counts = np.zeros((len(classes), len(classes)), "int64")
+    for answer, target in pairs:
+        counts[place[target], place[answer]] += 1
+    return classes, counts

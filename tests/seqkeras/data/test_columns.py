@@ -1,0 +1,108 @@
+"""Columns of CSV, TSV and JSON lines files, and what is said of files that do not hold them."""
+
+import re
+
+import pytest
+
+from seqkeras.data.columns import ColumnsError, read_columns
+
+ROWS = [("a, b", "x"), ('say "so"', "y")]
+LONG = "x" * 200_000
+FILES = {
+    "rows.csv": 'id,text,label\n1,"a, b",x\n\n2,"say ""so""",y\n',
+    "rows.tsv": 'text\tid\tlabel\na, b\t1\tx\nsay "so"\t2\ty\n',
+    "rows.jsonl": '{"text": "a, b", "label": "x"}\n\n{"label": "y", "text": "say \\"so\\""}\n',
+}
+
+
+def write(folder, name, content):
+    path = folder / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("ends", ["\n", "\r\n"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_every_format_holds_the_same_rows(name, ends, mark, tmp_path):
+    path = write(tmp_path, name, mark + FILES[name].replace("\n", ends))
+    assert [row for _, row in read_columns(path, ("text", "label"))] == ROWS
+    assert [row for _, row in read_columns(path, ("label",))] == [("x",), ("y",)]
+
+
+@pytest.mark.parametrize(("name", "lines"), [("rows.csv", [2, 4]), ("rows.tsv", [2, 3])])
+def test_a_row_knows_its_line(name, lines, tmp_path):
+    path = write(tmp_path, name, FILES[name])
+    assert [line for line, _ in read_columns(path, ("text",))] == lines
+
+
+def test_a_field_in_quotes_may_hold_line_ends(tmp_path):
+    path = write(tmp_path, "rows.csv", 'text,label\n"a\nb",x\nc,y\n')
+    assert read_columns(path, ("text", "label")) == [(3, ("a\nb", "x")), (4, ("c", "y"))]
+
+
+def test_characters_that_end_lines_elsewhere_stay_in_a_text(tmp_path):
+    path = write(tmp_path, "rows.tsv", "text\tlabel\na\u2028b\x85c\tx\n")
+    assert read_columns(path, ("text",)) == [(2, ("a\u2028b\x85c",))]
+
+
+def test_numbers_in_json_are_read_as_they_are_written(tmp_path):
+    lines = '{"t": "a", "l": 1}\n{"t": "b", "l": true}\n{"t": 2.5, "l": "1"}\n'
+    path = write(tmp_path, "rows.jsonl", lines)
+    found = [row for _, row in read_columns(path, ("t", "l"))]
+    assert found == [("a", "1"), ("b", "true"), ("2.5", "1")]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("rows.txt", "text,label\n", "rows.txt: the name must end in .csv, .tsv, .jsonl."),
+        ("rows.csv", "", "rows.csv: the file is empty."),
+        ("rows.csv", "\n \n", "rows.csv: the file is empty."),
+        ("rows.csv", "text,label\n", "rows.csv: there is no example in it."),
+        ("rows.csv", "text,l\na,b\n", "there is no column 'label'; there are 'text', 'l'."),
+        ("rows.csv", "text,label,text\n", "rows.csv: the header names 'text' twice."),
+        ("rows.csv", b"text,label\n\xe9,b\n", "line 2: the byte 0xe9 is not UTF-8; save the file"),
+        (
+            "rows.csv",
+            "text,label\na,b\nc\n",
+            "line 3: expected 2 fields, as in the header; found 1",
+        ),
+        ("rows.csv", 'text,label\n"a"b,c\n', "line 2: not CSV ("),
+        ("rows.csv", 'text,label\n"a,c\n', "line 3: not CSV (unexpected end of data)"),
+        ("rows.csv", f"text,label\n{LONG},c\n", "line 2: not CSV (field larger than field limit"),
+        ("rows.csv", "text,label\n ,b\n", "line 2: 'text' is empty; remove the line."),
+        ("rows.tsv", "text\tlabel\na\n", "line 2: expected 2 fields, as in the header; found 1."),
+        ("rows.tsv", "text\tlabel\n\na\tb\tc\n", "line 3: expected 2 fields, as in the header;"),
+        ("rows.tsv", "text\tlabel\na\t\n", "line 2: 'label' is empty; remove the line."),
+        ("rows.jsonl", "[1]\n", "line 1: expected a JSON object, one a line."),
+        ("rows.jsonl", '{"text": "a"}\n', "line 1: there is no column 'label'; there are 'text'."),
+        ("rows.jsonl", '{"text": "a",\n', "line 1: not JSON: "),
+        ("rows.jsonl", '{"text": "a", "label": null}\n', "'label' must be a text or a number; fou"),
+        (
+            "rows.jsonl",
+            '{"text": "a\\ud83d", "label": 1}\n',
+            "line 1: 'text' holds half of a character.",
+        ),
+        ("rows.jsonl", '{"text": ["a"], "label": 1}\n', 'must be a text or a number; found ["a"].'),
+    ],
+)
+def test_what_holds_no_columns_is_refused_by_its_line(name, content, message, tmp_path):
+    path = write(tmp_path, name, content)
+    with pytest.raises(ColumnsError, match=f"^{re.escape(str(path))}.*") as caught:
+        read_columns(path, ("text", "label"))
+    assert message in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path):
+    with pytest.raises(ColumnsError, match="rows.csv: no such file."):
+        read_columns(tmp_path / "rows.csv", ("text",))
+    with pytest.raises(ColumnsError, match="no such file."):
+        (tmp_path / "folder.csv").mkdir()
+        read_columns(tmp_path / "folder.csv", ("text",))
+
+
+def test_a_column_can_not_be_wanted_twice(tmp_path):
+    path = write(tmp_path, "rows.csv", FILES["rows.csv"])
+    with pytest.raises(ColumnsError, match="columns must be distinct; received text, text."):
+        read_columns(path, ("text", "text"))

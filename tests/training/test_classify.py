@@ -1,0 +1,200 @@
+"""Classification of a user's file: what it learns, leaves and refuses."""
+
+import contextlib
+import csv
+import io
+import json
+import random
+from collections import Counter
+
+import numpy as np
+import pytest
+
+import serving
+from export.refusals import refusals_of
+from tests.conftest import run_python
+from training.__main__ import main
+from training.tasks.classify import Classify, ClassifyOptions
+
+TINY = "--units 7 --embedding-dim 5 --hops 2 --learning-rate 0.05 --batch-size 11".split()
+
+
+def sentences(path, count=97, labels=("bad", "good")):
+    """A CSV file whose label is told by a word."""
+    draw = random.Random(0)
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["text", "label"])
+        for place in range(count):
+            label = labels[place % len(labels)]
+            noun = draw.choice(["film", "story", "cast", 'play, "so"'])
+            writer.writerow([f"a {label} {noun}", label])
+    return str(path)
+
+
+def pairs(path, count):
+    """A TSV file in GLUE's form: whether the second sentence has the first one's noun."""
+    draw = random.Random(count)
+    nouns = ["house", "book", "child"]
+    lines = ["index\tsentence1\tsentence2\tlabel"]
+    for place in range(count):
+        noun, other = draw.sample(nouns, 2)
+        same = draw.random() < 0.5
+        second = noun if same else other
+        size = draw.choice(["", "very very big "])
+        lines.append(f"{place}\ta {size}{noun}\tthe {second}\t{'same' if same else 'other'}")
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return str(path)
+
+
+def printed(*arguments):
+    """The lines of a training that ends well."""
+    output = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
+    with contextlib.redirect_stdout(output):
+        assert main(["classify", *map(str, arguments), *TINY]) == 0
+    return output.buffer.getvalue().decode().splitlines()
+
+
+@pytest.fixture(scope="module")
+def reviews(tmp_path_factory):
+    """A run on sentences, its file and its lines."""
+    folder = tmp_path_factory.mktemp("reviews")
+    file = sentences(folder / "reviews.csv")
+    return folder / "run", file, printed(file, "--out", folder / "run")
+
+
+@pytest.fixture(scope="module")
+def glue(tmp_path_factory):
+    """A run on pairs, with a file of validation, and its lines."""
+    folder = tmp_path_factory.mktemp("glue")
+    files = [pairs(folder / "train.tsv", 60), "--validation", pairs(folder / "dev.tsv", 23)]
+    columns = ["--text-column", "sentence1", "--pair-column", "sentence2", "--cell", "qrnn"]
+    options = [*columns, "--passes", 2, "--max-length", 8]
+    return folder / "run", printed(*files, "--out", folder / "run", *options)
+
+
+def test_it_learns_sentences_and_says_what_to_do_next(reviews):
+    folder, _, (first, *_, following) = reviews
+    scores = json.loads((folder / "scores.json").read_text())
+    assert scores["examples"] == 10
+    assert scores["accuracy"] == scores["macro_f1"] == scores["matthews_correlation"] == 1.0
+    assert {label: of["f1"] for label, of in scores["by_label"].items()} == {"bad": 1, "good": 1}
+    assert first == "classify: 87 training and 10 validation examples of 2 labels"
+    assert following == f"next: python -m export {folder} bundles/run"
+
+
+def test_export_takes_a_run_of_sentences_and_one_of_pairs(reviews, glue):
+    assert refusals_of(reviews[0]) == []
+    assert refusals_of(glue[0]) == []
+
+
+def test_every_row_is_in_training_or_held_out(reviews):
+    _, file, _ = reviews
+    train, held_out = Classify(ClassifyOptions(file=file, batch_size=11)).read()
+    with open(file, encoding="utf-8", newline="") as lines:
+        rows = [(row["text"], row["label"]) for row in csv.DictReader(lines)]
+    assert Counter(train) + Counter(held_out) == Counter(rows)
+    assert Classify(ClassifyOptions(file=file, batch_size=11)).read() == (train, held_out)
+    _, others = Classify(ClassifyOptions(file=file, batch_size=11, seed=1)).read()
+    assert others != held_out
+
+
+def test_a_row_of_each_label_stays_in_training(tmp_path):
+    file = sentences(tmp_path / "many.csv", 41, labels=[f"label {place}" for place in range(7)])
+    options = ClassifyOptions(file=file, batch_size=1, held_out=1.0)
+    train, held_out = Classify(options).read()
+    assert sorted(example.target for example in train) == [f"label {place}" for place in range(7)]
+    assert len(held_out) == 34
+
+
+def test_texts_over_the_limit_are_cut_counted_and_left_out_of_validation(glue):
+    folder, lines = glue
+    texts = [line.split("\t") for line in (folder.parent / "train.tsv").read_text().splitlines()]
+    cut = sum("very" in first for _, first, *_ in texts)
+    assert f"  {cut} texts of more than --max-length 8 tokens are cut" in lines
+    examples = json.loads((folder / "validation.json").read_text())
+    assert 0 < len(examples) < 23
+    assert all(len(example["input"]) == 2 for example in examples)
+    assert not any("very" in example["input"][0] for example in examples)
+    assert json.loads((folder / "scores.json").read_text())["examples"] == 23
+
+
+def test_a_run_goes_on_only_with_the_data_that_it_began_with(reviews, tmp_path, capsys):
+    folder, file, _ = reviews
+    assert main(["classify", file, "--out", str(folder), *TINY]) == 0
+    assert "finished already" in capsys.readouterr().out
+    config = ["--config", str(folder / "options.json")]
+    assert main(["classify", "--out", str(folder), *config]) == 0
+    assert "finished already" in capsys.readouterr().out
+    with open(file, "r+b") as changed:
+        before = changed.read()
+        changed.write(b"more,good\n")
+    try:
+        assert main(["classify", file, "--out", str(folder), *TINY]) == 1
+    finally:
+        with open(file, "wb") as same:
+            same.write(before)
+    assert capsys.readouterr().err == (
+        f"training: {folder}: began with another content of {file}; choose another --out, or "
+        "replace the run with --overwrite.\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "message"),
+    [
+        ("text,label\na,b\n", "--label-column class", "there is no column 'class'; there are 't"),
+        ("", "", "rows.csv: the file is empty."),
+        ("text,label\n", "", "rows.csv: there is no example in it."),
+        (b"text,label\n\xff,a\n", "", "rows.csv, line 2: the byte 0xff is not UTF-8; save the fi"),
+        ("text,label\na,x\nb,x\n", "", "'label' must hold two labels at least; all 2 rows have "),
+        ("text,label\na,x\nb,y\n", "", "each of the 2 rows has another 'label', so nothing can b"),
+        ("text,label\na,x\nb,y\nc\n", "", "rows.csv, line 4: expected 2 fields, as in the header"),
+        ("text,label\na,x\n ,y\n", "", "rows.csv, line 3: 'text' is empty; remove the line."),
+        ("text,label\na,x\nb,y\nc,x\n", "", "examples are left for training, fewer than the 32 o"),
+        (
+            "text,label\n" + "".join(f"{place},{place % 2}\n" for place in range(40)),
+            "--vocab-size 9",
+            "Choose a larger --vocab-size.",
+        ),
+        (
+            "text,label\na,x\nb,y\nc,x\n",
+            "--validation {folder}/others.csv",
+            "others.csv, line 2: the label 'z' is not in ",
+        ),
+        ("text,label\na,x\nb,y\nc,x\n", "--pair-column text", "the columns must be distinct;"),
+    ],
+)
+def test_a_file_that_nothing_can_be_learned_from_gets_one_line(
+    content, options, message, tmp_path, capsys
+):
+    file = tmp_path / "rows.csv"
+    file.write_bytes(content if isinstance(content, bytes) else content.encode())
+    (tmp_path / "others.csv").write_text("text,label\na,z\n")
+    options = options.format(folder=tmp_path).split()
+    assert main(["classify", str(file), "--out", str(tmp_path / "run"), *options]) == 1
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.startswith("training: ") and error.count("\n") == 1
+    assert {path.name for path in tmp_path.iterdir()} == {"rows.csv", "others.csv"}
+
+
+@pytest.mark.parametrize("arguments", [[], ["nothing.csv"], ["/dev/null"], ["/tmp"]])
+def test_a_file_that_is_none_gets_one_line(arguments, tmp_path, capsys):
+    assert main(["classify", *arguments, "--out", str(tmp_path / "run")]) == 2
+    error = capsys.readouterr().err
+    assert "FILE" in error and error.count("\n") == 1
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.long
+def test_the_served_score_is_the_trained_one(glue, tmp_path):
+    run, _ = glue
+    finished = run_python("-m", "export", run, tmp_path / "bundle")
+    assert finished.returncode == 0, finished.stderr
+    lines = (run.parent / "dev.tsv").read_text().splitlines()[1:]
+    rows = [line.split("\t") for line in lines]
+    texts = [(first, second) for _, first, second, _ in rows]
+    answers = serving.load(tmp_path / "bundle")(texts, truncate=True)
+    right = [answer.labels == (row[-1],) for answer, row in zip(answers, rows, strict=True)]
+    assert np.mean(right) == json.loads((run / "scores.json").read_text())["accuracy"]

@@ -1,0 +1,257 @@
+"""Sentences, or pairs of sentences, and their labels, from a file of the user's."""
+
+import dataclasses
+from collections import Counter
+from typing import NamedTuple
+
+import click
+import keras
+import numpy as np
+from rich.table import Table
+
+from seqkeras.attention import StructuredSelfAttention
+from seqkeras.data.batches import Sequences
+from seqkeras.data.columns import read_columns
+from seqkeras.metrics import class_f1, exact_match, matthews_correlation
+from seqkeras.recurrent import GRU, LSTM, QRNN, Bidirectional
+from seqkeras.runs import RunError
+from seqkeras.terminal import one_line
+from seqkeras.tokenizers import PAD, learn_word_piece
+from training.answering import text_encoding
+from training.console import console
+from training.options import FRACTION, DataFile, FitOptions, Number, argument, at_least, option
+from training.task import Task
+
+CELLS = {"gru": GRU, "lstm": LSTM, "qrnn": QRNN}
+MOST_SHOWN = 20  # labels in a table
+
+
+class Example(NamedTuple):
+    """A text, or a tuple of two, and its label."""
+
+    text: str | tuple[str, str]
+    target: str
+
+
+@dataclasses.dataclass(frozen=True)
+class ClassifyOptions(FitOptions):
+    """Options of `python -m training classify`."""
+
+    file: str = argument(DataFile(), "Of training: .csv, .tsv or .jsonl.")
+    validation: str | None = option(
+        None, DataFile(), "File of validation; without it, some rows of FILE are held out."
+    )
+    held_out: float = option(0.1, FRACTION, "Share of FILE's rows that are held out.")
+    text_column: str = option("text", str, "Name of the column of texts.")
+    pair_column: str | None = option(None, str, "Name of that of second texts, of pairs.")
+    label_column: str = option("label", str, "Name of that of labels.")
+    batch_size: int = option(32, at_least(1), "Examples in each step.")
+    passes: int = option(5, at_least(1), "How often the model sees each training example.")
+    vocab_size: int = option(8000, at_least(1), "WordPieces to learn, at most.")
+    lowercase: bool = option(True, bool, "Read capitals as small letters, without accents.")
+    max_length: int = option(128, at_least(4), "Tokens of a text, or a pair; more are cut off.")
+    cell: str = option("lstm", click.Choice([*CELLS]), "Recurrent cell of both directions.")
+    embedding_dim: int = option(128, at_least(1), "Size of the token embeddings.")
+    units: int = option(128, at_least(1), "State in each direction.")
+    hops: int = option(4, at_least(1), "Queries of the attention that sums up the text.")
+    dropout: float = option(
+        0.3, Number(0, 1, max_open=True), "Of embeddings and before the logits."
+    )
+
+
+class Classify(Task):
+    """Sentences, or pairs of sentences, and their labels, from a file.
+
+    Your file looks like this (.csv; .tsv with tabs, and quotes as characters; .jsonl with an object
+    a line):
+
+    \b
+        text,label
+        a fine film,good
+        "dull, from end to end",bad
+
+    Pairs have their second text in a third column: --pair-column question. The model is a
+    bidirectional recurrent network with attention, over WordPieces that are learned from the file.
+    """
+
+    name = "classify"
+    options_class = ClassifyOptions
+
+    def read(self):
+        options = self.options
+        rows = self._rows(options.file)
+        labels = _labels(options.file, options.label_column, rows)
+        train = [example for _, example in rows]
+        if options.validation is None:
+            train, validation = self._held_out(train)
+        else:
+            validation = self._of_known_labels(options.validation, labels)
+        if len(train) < options.batch_size:
+            raise RunError(
+                f"{options.file}: {len(train):,} examples are left for training, fewer than the "
+                f"{options.batch_size} of a batch; choose a smaller --batch-size."
+            )
+        console.print(
+            f"classify: {len(train):,} training and {len(validation):,} validation examples of "
+            f"{len(labels):,} labels"
+        )
+        return train, validation
+
+    def _rows(self, path):
+        """The lines of a file with their examples."""
+        options = self.options
+        pair = () if options.pair_column is None else (options.pair_column,)
+        columns = (options.text_column, *pair, options.label_column)
+        return [
+            (line, Example(tuple(texts) if pair else texts[0], label))
+            for line, (*texts, label) in read_columns(path, columns)
+        ]
+
+    def _of_known_labels(self, path, labels):
+        """The examples of a file of validation."""
+        rows = self._rows(path)
+        for line, example in rows:
+            if example.target not in labels:
+                raise RunError(
+                    f"{path}, line {line}: the label {example.target!r:.40} is not in "
+                    f"{self.options.file}, which has {_shown(labels)}."
+                )
+        return [example for _, example in rows]
+
+    def _held_out(self, examples):
+        """The examples without those that are held out, and those; of each label some stay."""
+        left = Counter(example.target for example in examples)
+        wanted, held_out = max(1, round(self.options.held_out * len(examples))), []
+        for place in np.random.default_rng(self.options.seed).permutation(len(examples)):
+            label = examples[place].target
+            if len(held_out) < wanted and left[label] > 1:
+                left[label] -= 1
+                held_out.append(place)
+        kept = np.delete(np.arange(len(examples)), held_out)
+        return [examples[place] for place in kept], [examples[place] for place in sorted(held_out)]
+
+    def tokenizers(self, examples):
+        texts = [text for example in examples for text in _parts(example.text)]
+        try:
+            tokenizer = learn_word_piece(texts, self.options.vocab_size, self.options.lowercase)
+        except ValueError as error:
+            raise RunError(f"{self.options.file}: {error} Choose a larger --vocab-size.") from error
+        return {"text": tokenizer}
+
+    def record(self, examples):
+        return {
+            "pipeline": "Classify",
+            "limits": {"source_length": self.options.max_length},
+            "settings": {
+                "labels": sorted({example.target for example in examples}),
+                "pairs": self.options.pair_column is not None,
+            },
+        }
+
+    def arrays(self, examples, run):
+        encodings = [text_encoding(run, example.text) for example in examples]
+        token_ids = Sequences([encoding.token_ids for encoding in encodings])
+        self._say_what_is_cut(examples, token_ids.lengths, run)
+        inputs = {"token_ids": token_ids}
+        if self.options.pair_column is not None:
+            inputs["segment_ids"] = Sequences([encoding.segment_ids for encoding in encodings])
+        place = {label: index for index, label in enumerate(run.record.settings["labels"])}
+        return inputs, np.array([place[each.target] for each in examples]), token_ids.lengths
+
+    def _say_what_is_cut(self, examples, lengths, run):
+        tokenizer, limit = run.tokenizers["text"], self.options.max_length
+        full = [example for example, length in zip(examples, lengths) if length == limit]
+        cut = sum(len(tokenizer.analyze(*_parts(example.text))) > limit for example in full)
+        if cut:
+            console.print(f"  {cut:,} texts of more than --max-length {limit} tokens are cut")
+
+    def model(self, run):
+        options, labels = self.options, run.record.settings["labels"]
+        token_ids = keras.Input((None,), dtype="int64", name="token_ids")
+        inputs = {"token_ids": token_ids}
+        real = keras.ops.not_equal(token_ids, PAD)  # (B, T)
+        size = len(run.tokenizers["text"])
+        hidden = keras.layers.Embedding(size, options.embedding_dim)(token_ids)  # (B, T, D)
+        if options.pair_column is not None:
+            inputs["segment_ids"] = keras.Input((None,), dtype="int64", name="segment_ids")
+            segments = keras.layers.Embedding(2, options.embedding_dim)(inputs["segment_ids"])
+            hidden = keras.layers.Add()([hidden, segments])
+        hidden = keras.layers.Dropout(options.dropout)(hidden)
+        layer = CELLS[options.cell](options.units, return_sequences=True)
+        hidden = Bidirectional(layer)(hidden, mask=real)  # (B, T, 2U)
+        summary, _ = StructuredSelfAttention(options.units, options.hops)(hidden, mask=real)
+        summary = keras.layers.Dropout(options.dropout)(summary)
+        return keras.Model(inputs, keras.layers.Dense(len(labels), name="label")(summary))
+
+    def loss(self):
+        return keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+
+    def metrics(self):
+        return [keras.metrics.SparseCategoricalAccuracy("accuracy")]
+
+    def validation_scores(self, examples, answers):
+        return {"validation examples right": exact_match(*_labels_of(examples, answers))}
+
+    def scores(self, answered):
+        [(examples, answers)] = answered.values()
+        found, targets = _labels_of(examples, answers)
+        f1 = class_f1(found, targets)
+        return {
+            "examples": len(examples),
+            "accuracy": exact_match(found, targets),
+            "macro_f1": float(np.mean([*f1.values()])),
+            "matthews_correlation": matthews_correlation(found, targets),
+            "by_label": {
+                label: {"examples": targets.count(label), "f1": score}
+                for label, score in f1.items()
+            },
+        }
+
+    def table(self, scores):
+        table = Table(title=f"of {scores['examples']:,} validation examples")
+        table.add_column("label")
+        table.add_column("examples", justify="right")
+        table.add_column("F1", justify="right")
+        by_label = sorted(scores["by_label"].items(), key=lambda item: -item[1]["examples"])
+        for label, of_label in by_label[:MOST_SHOWN]:
+            table.add_row(one_line(label), f"{of_label['examples']:,}", f"{of_label['f1']:.2%}")
+        table.add_section()
+        table.add_row("all, macro", f"{scores['examples']:,}", f"{scores['macro_f1']:.2%}")
+        return table
+
+    def summary(self, scores):
+        return (
+            f"right are {scores['accuracy']:.2%}, macro F1 is {scores['macro_f1']:.2%}, Matthews' "
+            f"correlation {scores['matthews_correlation']:.3f}"
+        )
+
+
+def _labels(path, column, rows):
+    """The labels of a file, in order."""
+    labels = sorted({example.target for _, example in rows})
+    if len(labels) < 2:
+        raise RunError(
+            f"{path}: {column!r} must hold two labels at least; all {len(rows):,} rows have "
+            f"{labels[0]!r:.40}."
+        )
+    if len(labels) == len(rows):
+        raise RunError(
+            f"{path}: each of the {len(rows):,} rows has another {column!r}, so nothing can be "
+            "learned; choose another --label-column."
+        )
+    return labels
+
+
+def _shown(labels):
+    more = f" and {len(labels) - MOST_SHOWN:,} more" if len(labels) > MOST_SHOWN else ""
+    return ", ".join(f"{label!r:.40}" for label in labels[:MOST_SHOWN]) + more
+
+
+def _parts(text):
+    return text if isinstance(text, tuple) else (text,)
+
+
+def _labels_of(examples, answers):
+    """The answers' labels, and the targets."""
+    found = [label for answer in answers for label in answer.labels]
+    return found, [example.target for example in examples]
