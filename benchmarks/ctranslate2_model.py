@@ -15,9 +15,9 @@ def write(model, folder, most_positions=512):
     harness.import_rival("ctranslate2")
     from ctranslate2.specs import common_spec, transformer_spec
 
-    options, sizes = model.stack_options, model.sizes
+    options, sizes = model.block_options, model.sizes
     spec = transformer_spec.TransformerSpec.from_config(
-        (options["num_layers"], options["num_layers"]),
+        (model.num_layers, model.num_layers),
         options["num_heads"],
         pre_norm=False,
         activation=common_spec.Activation.RELU,

@@ -138,7 +138,7 @@ def _make_rnn(quick):
     from seqkeras.models import RNNSeq2Seq
 
     table = _make_table(quick)
-    model = RNNSeq2Seq(
+    model = RNNSeq2Seq.bahdanau(
         len(table),
         len(table),
         cell="lstm",

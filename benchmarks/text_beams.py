@@ -92,7 +92,7 @@ def _draw_weights(model):
     """Random weights; what normalises stays, so that a logit has the deviation of its row."""
     model.build()
     draw = np.random.default_rng(0)
-    scale = model.stack_options["hidden_dim"] ** -0.5
+    scale = model.block_options["hidden_dim"] ** -0.5
     for variable in model.variables:
         if "norm" not in variable.path:
             variable.assign(draw.normal(scale=scale, size=variable.shape))

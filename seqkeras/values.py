@@ -23,6 +23,19 @@ def build_once(layer, *shapes):
         layer.build(*shapes)
 
 
+def config_of_part(part):
+    """What a config holds for a part, a layer or None: made again, it has no weights yet."""
+    return _without_weights(keras.saving.serialize_keras_object(part))
+
+
+def _without_weights(config):
+    """The same for a layer that is built and for one that is not, and for the layers in it."""
+    if isinstance(config, dict):
+        kept = {name: value for name, value in config.items() if name != "build_config"}
+        return {name: _without_weights(value) for name, value in kept.items()}
+    return [_without_weights(value) for value in config] if isinstance(config, list) else config
+
+
 def normal_or_glorot(stddev):
     """What a kernel starts as: normal numbers, or with None Glorot's uniform ones."""
     return "glorot_uniform" if stddev is None else keras.initializers.RandomNormal(stddev=stddev)

@@ -4,6 +4,7 @@ from seqkeras.models.answers import best_answers
 from seqkeras.models.bert import Bert
 from seqkeras.models.bidaf import BiDAF
 from seqkeras.models.bilm import BiLM, LayerMix
+from seqkeras.models.bridges import Bridge, OwnState
 from seqkeras.models.forecaster import Forecaster
 from seqkeras.models.gpt import GPT
 from seqkeras.models.heads import (
@@ -16,14 +17,22 @@ from seqkeras.models.heads import (
     TaggingHead,
 )
 from seqkeras.models.hidden_state_head import HiddenStateHead
+from seqkeras.models.recurrent_stack import RecurrentStack
 from seqkeras.models.rnn_lm import RNNLanguageModel
 from seqkeras.models.rnn_seq2seq import RNNSeq2Seq
+from seqkeras.models.rnn_wirings import BahdanauDecoder, ClassicalDecoder, LuongDecoder
 from seqkeras.models.sentence_encoder import SentenceEncoder
 from seqkeras.models.transformer import Transformer
 from seqkeras.models.tree_classifier import TreeClassifier
 from seqkeras.models.with_heads import WithHeads
 
 __all__ = [
+    "RecurrentStack",
+    "OwnState",
+    "LuongDecoder",
+    "ClassicalDecoder",
+    "Bridge",
+    "BahdanauDecoder",
     "GPT",
     "Bert",
     "BiDAF",

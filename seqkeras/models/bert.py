@@ -8,7 +8,7 @@ from seqkeras.embeddings import LearnedPositions, TokenEmbedding
 from seqkeras.embeddings.ids import require_ids
 from seqkeras.models.token_model import TokenModel
 from seqkeras.shapes import require_steps
-from seqkeras.transformer import Encoder, LayerNorm
+from seqkeras.transformer import Encoder, EncoderBlock, LayerNorm
 from seqkeras.transformer.block import require_heads
 from seqkeras.values import build_once
 
@@ -124,8 +124,7 @@ class Bert(TokenModel):
         )
         self.embedding_norm = LayerNorm(epsilon, dtype=policy)
         self.dropout = keras.layers.Dropout(dropout, dtype=policy)
-        self.encoder = Encoder(
-            num_layers,
+        block = EncoderBlock(
             hidden_dim,
             num_heads,
             feed_forward_dim,
@@ -135,7 +134,9 @@ class Bert(TokenModel):
             epsilon=epsilon,
             attention_window=attention_window,
             dtype=policy,
+            name="block_0",
         )
+        self.encoder = Encoder(block, num_layers)
         if pooler is not None:
             self.pooler = keras.layers.Dense(
                 hidden_dim,

@@ -1,4 +1,4 @@
-"""From the encoder's states to the context c, and from there to the decoder's first states."""
+"""The context c of a source: a learned function of the encoder's states."""
 
 import keras
 from keras import ops
@@ -67,47 +67,3 @@ class LearnedCombination(Context):
 
 
 CONTEXTS = {"last": None, "map": LearnedMap, "combination": LearnedCombination}
-
-
-class Bridge(keras.layers.Layer):
-    """The decoder's first states from the encoder's, where their sizes differ or need not.
-
-        s(0) = tanh(W_n ... tanh(W_1 c + b_1) ... + b_n)    for each state, with its own W and b
-
-    Args:
-        units: size of the decoder's state, U.
-        num_layers: n; with 0 the states pass as they are.
-
-    Call arguments:
-        states: list of (B, E), what each of the decoder's states begins from.
-
-    Returns:
-        List of (B, U).
-
-    Reference: Bahdanau et al. 2015, appendix A.2.2, https://arxiv.org/abs/1409.0473
-    """
-
-    def __init__(self, units, num_layers, **kwargs):
-        super().__init__(**kwargs)
-        self.units = units
-        self.num_layers = num_layers
-
-    def build(self, states_shape):
-        self.maps = []  # for each state its layers, (W, b) each
-        for place, shape in enumerate(states_shape):
-            widths = [shape[-1], *[self.units] * self.num_layers]
-            layers = zip(widths[:-1], widths[1:])
-            self.maps.append([self._add_layer(place, n, *each) for n, each in enumerate(layers)])
-
-    def _add_layer(self, place, n, width, units):
-        kernel = self.add_weight(name=f"kernel_{place}_{n}", shape=(width, units))
-        bias = self.add_weight(name=f"bias_{place}_{n}", shape=(units,), initializer="zeros")
-        return kernel, bias
-
-    def call(self, states):
-        return [self._map(*each) for each in zip(states, self.maps, strict=True)]
-
-    def _map(self, state, layers):
-        for kernel, bias in layers:
-            state = ops.tanh(ops.matmul(state, kernel) + bias)
-        return state

@@ -12,7 +12,7 @@ from seqkeras.attention.masks import padding_mask, permutation_mask, prefix_mask
 from seqkeras.embeddings import LearnedPositions, TokenEmbedding
 from seqkeras.models.inputs import require_inputs
 from seqkeras.models.token_model import TokenModel
-from seqkeras.transformer import Decoder
+from seqkeras.transformer import Decoder, DecoderBlock
 from seqkeras.transformer.block import require_heads
 from seqkeras.values import build_once, known_numbers
 
@@ -126,21 +126,22 @@ class GPT(TokenModel):
         self.embedding = TokenEmbedding(vocab_size, hidden_dim, stddev=STDDEV, dtype=policy)
         self.positions = LearnedPositions(max_length, hidden_dim, STDDEV, dtype=policy)
         self.dropout = keras.layers.Dropout(dropout, dtype=policy)
-        self.decoder = Decoder(
-            num_layers,
+        block = DecoderBlock(
             hidden_dim,
             num_heads,
             feed_forward_dim,
             activation,
             pre_norm,
-            dropout,
-            attention_dropout,
-            epsilon=epsilon,
             cross_attention=False,
+            dropout=dropout,
+            attention_dropout=attention_dropout,
+            epsilon=epsilon,
             residual_stddev=STDDEV / (2 * num_layers) ** 0.5 if pre_norm else None,
             attention_window=attention_window,
             dtype=policy,
+            name="block_0",
         )
+        self.decoder = Decoder(block, num_layers)
 
     @property
     def input_names(self):

@@ -5,8 +5,17 @@ import functools
 import keras
 from keras import ops
 
-from seqkeras.models.rnn_cells import is_qrnn, make_layer, state_names, state_shapes
+from seqkeras.models.rnn_cells import (
+    config_of,
+    is_qrnn,
+    make_layer,
+    require_cell,
+    state_names,
+    state_shapes,
+    with_objects,
+)
 from seqkeras.recurrent import Bidirectional
+from seqkeras.shapes import require_positive
 from seqkeras.values import build_once
 
 
@@ -15,6 +24,7 @@ def values_dtype(model):
     return "float64" if model.compute_dtype == "float64" else "float32"
 
 
+@keras.saving.register_keras_serializable("seqkeras")
 class RecurrentStack(keras.layers.Layer):
     """Layers of one kind, with dropout of what goes up from layer to layer and not of the states.
 
@@ -38,11 +48,23 @@ class RecurrentStack(keras.layers.Layer):
         (B, T, E) outputs of the highest layer, E = U or in both directions 2U, and the list of
         final states, in the same order.
 
+    Raises:
+        ValueError: if a size is not positive, or the cell does not fit.
+
     Reference: Zaremba et al. 2014, section 3.2, https://arxiv.org/abs/1409.2329
     """
 
-    def __init__(self, cell, units, num_layers, dropout=0.0, bidirectional=False, **kwargs):
+    def __init__(self, cell, units, num_layers=1, dropout=0.0, bidirectional=False, **kwargs):
         super().__init__(**kwargs)
+        require_positive(self, units=units, num_layers=num_layers)
+        require_cell(self, cell)
+        self.cell_config = functools.partial(config_of, cell)  # a pattern is no layer of ours
+        self.options = {
+            "units": units,
+            "num_layers": num_layers,
+            "dropout": dropout,
+            "bidirectional": bidirectional,
+        }
         self.output_dim = units * (2 if bidirectional else 1)
         self.supports_masking = True
         names, levels = state_names(cell), range(num_layers)
@@ -53,7 +75,7 @@ class RecurrentStack(keras.layers.Layer):
         dtype = self.dtype_policy.name  # a copy is made by config, which takes no object
         layers = [make_layer(cell, units, dtype, f"layer_{level}") for level in levels]
         if bidirectional:
-            layers = [Bidirectional(each, dtype=dtype) for each in layers]
+            layers = [Bidirectional(layer, dtype=dtype) for layer in layers]
         self.recurrent_layers = layers
         self.dropout = keras.layers.Dropout(dropout, dtype=dtype)
 
@@ -96,3 +118,10 @@ class RecurrentStack(keras.layers.Layer):
     def _of_each_layer(self, states):
         size = len(states) // len(self.recurrent_layers)
         return [list(states[first : first + size]) for first in range(0, len(states), size)]
+
+    def get_config(self):
+        return {**super().get_config(), "cell": self.cell_config(), **self.options}
+
+    @classmethod
+    def from_config(cls, config):
+        return cls(**with_objects(config, "cell"))

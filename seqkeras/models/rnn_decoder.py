@@ -1,15 +1,25 @@
 """The frame of the recurrent decoders: many steps in training, one in decoding, for any wiring."""
 
+import functools
+
 import keras
 from keras import ops
 
 from seqkeras.composites import keras_rnn
 from seqkeras.decoding import StateEntry
-from seqkeras.models.never_generated import without
-from seqkeras.models.rnn_cells import make_cell, state_names
+from seqkeras.models.never_generated import id_problems, without
+from seqkeras.models.rnn_cells import (
+    config_of,
+    is_qrnn,
+    make_cell,
+    require_cell,
+    state_names,
+    with_objects,
+)
+from seqkeras.models.teacher_forcing import TeacherForcing
 from seqkeras.recurrent import RNN, StackedCells
-from seqkeras.shapes import require_steps
-from seqkeras.values import build_once
+from seqkeras.shapes import require_positive, require_steps
+from seqkeras.values import build_once, without_padding
 
 
 class RNNDecoder(keras.layers.Layer):
@@ -18,52 +28,88 @@ class RNNDecoder(keras.layers.Layer):
         s(t) = RNN(x(t), s(t-1))        logits(t) = V hidden(t)
 
     A subclass fills `advance`, one step that makes features; `build_step` and `first_state` go with
-    it. hidden(t) is tanh(W_o features(t) + b), or with `reads_out` False the first U features.
+    it. hidden(t) is tanh(W_o features(t) + b), or without a readout the first U features.
 
     Args:
         vocab_size: V.
-        embedding_dim: E, or 0 where the previous output is not fed.
+        embedding_dim: E, the size of the embedded previous output y(t-1); None where it is not fed.
         units: U, size of each state.
         cell: "gru", "lstm", "simple_rnn", or a pattern of another (`seqkeras.models.rnn_cells`).
         num_layers: of the decoder.
-        reads_out: whether there is a hidden layer between features and logits.
         dropout: of the embeddings and before the logits.
-        never_generated: ids whose logit is `BANNED_LOGIT` where a token is chosen.
-        teacher_forcing: a `TeacherForcing` layer.
+        readout: whether there is a hidden layer between features and logits.
+        never_generated: ids whose logit is `BANNED_LOGIT` in `step`, which generates: padding,
+            unknown, begin. `seqkeras.tokenizers.special_ids` knows those of a tokenizer.
+        teacher_forcing: how often, while training, y(t-1) is the given token and not the one
+            predicted: a number from 0 to 1, or a `seqkeras.schedules` schedule.
+        teacher_forcing_per: "token" or "batch", for which of them one draw decides.
 
     Call arguments:
         target_ids: (B, T) integers, `<bos>` and all target tokens but the last.
-        state: a flat dictionary of the entries in `state_entries`, with one beam.
+        values: (B, S, D), the encoder's states.
+        initial_state: list of (B, U), the states of the lowest layer first; None for one that
+            starts at zero, but not for the first.
+        context: (B, D), one for the whole source; for decoders without attention.
+        source_mask: (B, S) booleans, True for real steps of the source, or None.
 
     Returns:
         logits: (B, T, V).
 
     Raises:
-        ValueError: if the target has no step.
+        ValueError: if a size is not positive, the cell does not fit, never_generated is not in the
+            vocabulary, there is nothing to force, or the target has no step.
     """
 
     parallel: bool
+    attention = None
+    is_hard = False
 
     def __init__(
         self,
         vocab_size,
         embedding_dim,
         units,
-        cell,
-        num_layers,
-        reads_out,
-        dropout,
-        never_generated,
-        teacher_forcing,
+        cell="gru",
+        num_layers=1,
+        dropout=0.0,
+        readout=True,
+        never_generated=(0, 1, 2),
+        teacher_forcing=1.0,
+        teacher_forcing_per="token",
         **kwargs,
     ):
         super().__init__(**kwargs)
+        fed = embedding_dim is not None
+        sizes = {"vocab_size": vocab_size, "units": units, "num_layers": num_layers}
+        require_positive(self, **sizes, **({"embedding_dim": embedding_dim} if fed else {}))
+        require_cell(self, cell)
+        never_generated = list(never_generated)
+        self._refuse(id_problems(never_generated, vocab_size))
+        if is_qrnn(cell):
+            self._refuse([f"cell must not be a QRNN, which reads sources only; received {cell!r}."])
+        self.cell_config = functools.partial(config_of, cell)  # a pattern is no layer of ours
+        self.options = {
+            **sizes,
+            "embedding_dim": embedding_dim,
+            "dropout": dropout,
+            "readout": readout,
+            "never_generated": never_generated,
+            "teacher_forcing": keras.saving.serialize_keras_object(teacher_forcing),
+            "teacher_forcing_per": teacher_forcing_per,
+        }
         policy = {"dtype": self.dtype_policy}
+        self.vocab_size = vocab_size
         self.units = units
         self.output_dim = embedding_dim or 1
-        self.never_generated = list(never_generated)
-        self.teacher_forcing = teacher_forcing
-        fed = embedding_dim > 0
+        self.never_generated = never_generated
+        self.teacher_forcing = TeacherForcing(teacher_forcing, teacher_forcing_per, **policy)
+        if not (fed or self.teacher_forcing.always):
+            self._refuse(
+                [
+                    "a decoder that is not fed the output has nothing to force: teacher_forcing "
+                    f"must be 1; received {teacher_forcing!r}."
+                ]
+            )
         self.embedding = (
             keras.layers.Embedding(vocab_size, embedding_dim, **policy) if fed else None
         )
@@ -76,11 +122,17 @@ class RNNDecoder(keras.layers.Layer):
             if num_layers == 1
             else [[f"{name}_{level}" for name in names] for level in levels]
         )
-        self.readout = keras.layers.Dense(units, "tanh", **policy) if reads_out else None
+        self.readout = keras.layers.Dense(units, "tanh", **policy) if readout else None
         self.dropout = keras.layers.Dropout(dropout, **policy)
         # In float32 at least: BANNED_LOGIT is over float16's range.
         exact = keras.backend.result_type(self.compute_dtype, "float32")
         self.output_layer = keras.layers.Dense(vocab_size, dtype=exact)
+
+    def _refuse(self, problems):
+        """Raise a ValueError with every problem, if there is one."""
+        problems = list(problems)
+        if problems:
+            raise ValueError(f"{type(self).__name__}: {' '.join(problems)}")
 
     def build_step(self, value_dim):
         """Build what the step needs, and set `own_entries`: the state but for the cell's.
@@ -135,7 +187,7 @@ class RNNDecoder(keras.layers.Layer):
         recurrent = [StateEntry(name, "beam", (self.units,)) for name in self._cell_states]
         return [*recurrent, *self.own_entries]
 
-    def build(self, values_shape):
+    def build(self, target_ids_shape, values_shape):
         value_dim = values_shape[-1]
         input_dim, features_dim = self.build_step(value_dim)
         if self.embedding is not None:
@@ -146,7 +198,38 @@ class RNNDecoder(keras.layers.Layer):
         build_once(self.output_layer, (None, None, self.units))
         build_once(self.teacher_forcing, (None, None))
 
-    def call(self, target_ids, state, training=False):
+    def call(
+        self,
+        target_ids,
+        values,
+        initial_state,
+        context=None,
+        source_mask=None,
+        training=False,
+    ):
+        (values,) = without_padding(source_mask, values)
+        state = self.start(values, initial_state, context, source_mask)
+        return self.decode(target_ids, state, training)
+
+    def start(self, values, initial_state, context=None, source_mask=None):
+        """The state before the first step: a dictionary of the entries in `state_entries`.
+
+        Args:
+            values, initial_state, context, source_mask: as of the call; values whose padding holds
+                numbers.
+
+        Returns:
+            Per-beam entries (B, 1, ...), one beam; per-source entries (B, ...).
+        """
+        if source_mask is None:
+            source_mask = ops.ones(ops.shape(values)[:2], "bool")
+        first = [None if state is None else state[:, None] for state in initial_state]
+        first = [ops.zeros_like(first[0]) if state is None else state for state in first]
+        own = self.first_state(context, values, source_mask)
+        return {**dict(zip(self._cell_states, first, strict=True)), **own}
+
+    def decode(self, target_ids, state, training=False):
+        """Logits (B, T, V) of all steps from a state, as `start` makes it."""
         require_steps(self, target_ids=target_ids)
         if training and not self.teacher_forcing.always:
             features = self._unroll_sampling(target_ids, state)
@@ -173,7 +256,7 @@ class RNNDecoder(keras.layers.Layer):
         return (logits, ops.transpose(weights, (0, 2, 1, 3))[:, :, None]), state
 
     def _step(self, token_ids, state):
-        state = {name: ops.convert_to_tensor(each) for name, each in state.items()}
+        state = {name: ops.convert_to_tensor(value) for name, value in state.items()}
         embedded = self._embed(token_ids, training=False)
         features, weights, state = self.advance(embedded, state, self._run_beams)
         logits = without(self._logits(features, training=False), self.never_generated)
@@ -184,7 +267,7 @@ class RNNDecoder(keras.layers.Layer):
 
         Args:
             target_ids: (B, T) integers, `<bos>` and all target tokens but the last.
-            state: as of the call.
+            state: as `start` makes it.
         """
         found = []
         for t in range(target_ids.shape[1]):
@@ -206,9 +289,11 @@ class RNNDecoder(keras.layers.Layer):
         """The cell, one step of every beam: (B, K, D) -> (B, K, U), and the new state."""
         beams = ops.shape(x)[:2]
         tensors = [x, *[state[name] for name in self._cell_states]]
-        x, *states = (ops.reshape(each, (-1, each.shape[-1])) for each in tensors)  # (B K, ...)
+        x, *states = (
+            ops.reshape(tensor, (-1, tensor.shape[-1])) for tensor in tensors
+        )  # (B K, ...)
         _, states = self.cell(x, states)
-        states = [ops.reshape(each, (*beams, self.units)) for each in states]
+        states = [ops.reshape(rows, (*beams, self.units)) for rows in states]
         state = {**state, **dict(zip(self._cell_states, states, strict=True))}
         return state[self.query_name], state
 
@@ -255,3 +340,10 @@ class RNNDecoder(keras.layers.Layer):
         state = {**state, **dict(zip(names, carried, strict=True))}
         features, weights, state = self.advance(y[:, None], state, self._run_beams)
         return features[:, 0], weights, state
+
+    def get_config(self):
+        return {**super().get_config(), "cell": self.cell_config(), **self.options}
+
+    @classmethod
+    def from_config(cls, config):
+        return cls(**with_objects(config, "cell", "attention", "teacher_forcing"))

@@ -1,89 +1,64 @@
-"""Recurrent encoder-decoders without attention, in three wirings, and those with attention.
+"""Recurrent encoder-decoders, put together from their parts: with attention and without.
 
-It leaves out the maxout layers of the papers, attention before the cell with wiring
-"initial_state", and hard attention together with scheduled sampling.
+It leaves out the maxout layers of the papers, and hard attention together with scheduled sampling.
 """
-
-import functools
 
 import keras
 from keras import ops
 
-from seqkeras.attention import MovingAverageBaseline
+from seqkeras.attention import DotScore, MovingAverageBaseline, ScaledDotScore
 from seqkeras.attention.masks import padding_mask
 from seqkeras.embeddings.ids import require_ids
-from seqkeras.models.contexts import CONTEXTS, Bridge
+from seqkeras.models import rnn_presets
+from seqkeras.models.bridges import Bridge, FirstStates
+from seqkeras.models.contexts import CONTEXTS
 from seqkeras.models.recurrent_stack import RecurrentStack, values_dtype
-from seqkeras.models.rnn_cells import config_of, with_objects
-from seqkeras.models.rnn_checks import check_arguments, is_hard
+from seqkeras.models.rnn_cells import with_objects
+from seqkeras.models.rnn_decoder import RNNDecoder
+from seqkeras.models.rnn_parts import parts_of_options
 from seqkeras.models.rnn_reinforce import reinforce_term
-from seqkeras.models.rnn_wirings import (
-    BahdanauDecoder,
-    ClassicalDecoder,
-    LuongDecoder,
-    make_attention,
-)
 from seqkeras.models.source_model import SourceModel, source_size
-from seqkeras.models.teacher_forcing import TeacherForcing
-from seqkeras.values import build_once
+from seqkeras.shapes import require_positive
+from seqkeras.values import build_once, config_of_part
+
+CLASSES = {"encoder": RecurrentStack, "decoder": RNNDecoder, "bridge": FirstStates}
+PARTS = {
+    "encoder": "a RecurrentStack",
+    "decoder": "a ClassicalDecoder, BahdanauDecoder or LuongDecoder",
+    "bridge": "a Bridge or an OwnState",
+}
+SAME_WIDTH = (DotScore, ScaledDotScore)  # scores of a query and keys of one width
 
 
 @keras.saving.register_keras_serializable("seqkeras")
 class RNNSeq2Seq(SourceModel):
-    """Recurrent encoder and decoder; by default Bahdanau's, with additive attention.
+    """Recurrent encoder and decoder, with a bridge between their states.
 
-        h(1..S)   = recurrent layers over the embedded source
+        h(1..S)   = encoder(x(1..S)), the embedded source or frames
         c         = h(S), or a learned map of it, or a learned combination of h(1..S)
         s(0)      = bridge(c)
-        s(t)      = RNN(x(t), s(t-1)),    x(t) made of y(t-1), the embedded previous output, and c
-        logits(t) = V tanh(W_o [s(t); x(t)])
+        logits(t) = decoder(y(t-1), s(t-1), c or h(1..S)), y(t-1) the embedded previous output
 
-    With attention the context of a step is the attention's, c(t), and c is for s(0) alone.
-    `seqkeras.models.rnn_wirings` has the formula of each step.
+    Most papers' models are presets, made from sizes and options (`rnn_presets`, `rnn_parts`):
 
-    Notation: h, s, c, y are the papers'; the maxout layer before the logits is our tanh. Where both
-    directions are read, h(S) is the last state of each, side by side. Bahdanau's readout reads
-    s(t-1), ours s(t); his s(0) comes from the backward state at the first word, ours from h(S).
+        RNNSeq2Seq.bahdanau(100, 120, 64, 128)      additive attention before the cell
+        RNNSeq2Seq.luong(100, 120, 64, 128)         attention after the cell, input feeding
+        RNNSeq2Seq.sutskever, .cho                  one context for the whole target
+        RNNSeq2Seq.classical_first_state, .classical_context, .classical_context_and_output
+
+    Notation: h, s, c, y are the papers'. Where both directions are read, h(S) is the last state of
+    each, side by side. A decoder's layer starts from the encoder's at the same distance from the
+    top, or from the lowest. `seqkeras.models.rnn_wirings` has the formula of each decoder.
 
     Args:
-        source_vocab_size, target_vocab_size: numbers of token ids; the first is None where the
-            source is frames.
-        embedding_dim: size of the embeddings of both sides.
-        units: size of the encoder's state in each direction, and of the hidden layer of scores.
-        decoder_units: size of the decoder's state.
-        cell: "gru", "lstm", "simple_rnn", or a cell of whatever size, ours, Keras's or your own, as
-            a pattern of each layer's (`seqkeras.models.rnn_cells`); also "qrnn" or a `QRNN`, for
-            the encoder, with another cell as decoder_cell.
-        dropout: of the embeddings, between the layers of the encoder, and before the logits.
-        never_generated: target ids whose logit is `BANNED_LOGIT` in `step`, which generates:
-            padding, unknown, begin. `seqkeras.tokenizers.special_ids` knows those of a tokenizer.
-        encoder_layers, decoder_layers: how many. A decoder's layer starts from the encoder's at the
-            same distance from the top, or from the lowest.
-        bidirectional: whether the encoder reads both ways.
+        encoder: a `RecurrentStack`.
+        decoder: a `ClassicalDecoder`, `BahdanauDecoder` or `LuongDecoder`.
+        bridge: a `Bridge`, or an `OwnState` of the decoder; None for a `Bridge` of one layer.
         context: "last", c = h(S), where every state of the decoder starts from the one it
             corresponds to; "map", c = q(h(S)); or "combination", c = q(h(1) ... h(S)).
-        bridge_layers: how many layers map c to each of the decoder's first states; with 0 it is
-            that state, and the sizes must match.
-        initial_cell: "zeros" or "bridge", where the states behind the first of each cell of the
-            decoder start, as the cell state of an LSTM.
-        wiring: "initial_state", x(t) = y(t-1); "context", x(t) = c; or "context_and_output",
-            x(t) = [y(t-1); c].
-        feed_output: False makes x(t) of "initial_state" a one, so that s(t) = RNN(s(t-1)).
-        attention: None; "additive", "concat", "dot", "general", "scaled_dot", "local_monotonic",
-            "local_predictive", "hard"; or a layer, `Attention`, `LocalAttention` or
-            `HardAttention`, with a score; or `MultiHeadAttention`, whose weights are here the mean
-            of its heads, without causality and dropout.
-        attention_place: "before" the cell, s(t-1) asks and c(t) enters x(t) (Bahdanau); or "after"
-            it, s(t) asks and h~(t) = tanh(W_c [c(t); s(t)]) goes to the logits (Luong).
-        input_feeding: x(t) = [y(t-1); h~(t-1)].
-        readout: False makes logits(t) = V s(t).
-        teacher_forcing: how often, while training, y(t-1) is the given token and not the one
-            predicted: a number from 0 to 1, or a `seqkeras.schedules` schedule.
-        teacher_forcing_per: "token" or "batch", for which of them one draw decides.
-        entropy_weight: of hard attention, how much training values positions that stay open.
-        decoder_cell: of the decoder, as `cell` but for a QRNN; None for that of the encoder.
+        source_embedding: of the source's tokens, as `keras.layers.Embedding`; None for frames.
         source_features: of a source that is frames, as of sound, video or an image's grid, how many
-            numbers each has. The encoder reads them as they are, x(s), in place of embeddings.
+            numbers each has. The encoder reads them as they are in place of embeddings.
 
     Call arguments (one dictionary):
         token_ids: (B, S) integers, padded on the right; or frames: (B, S, source_features).
@@ -94,134 +69,88 @@ class RNNSeq2Seq(SourceModel):
         logits: (B, T, V).
 
     Raises:
-        ValueError: if a size is out of range, a name unknown, the cell does not fit, two arguments
-            do not go together, an input is missing or unknown, or an id known already is out of
-            range.
+        ValueError: if a part is of another class, two parts do not fit each other, the context is
+            unknown, an input is missing or unknown, or an id known already is out of range.
 
     Hard attention takes the best position at inference. In training it samples one, which no
     gradient goes through, and `fit` adds the gradient of the expected loss by REINFORCE
     (`compute_loss`); the metrics then look at another sample.
 
-    Reference: Bahdanau et al. 2015, appendix A.2, https://arxiv.org/abs/1409.0473, by default;
-    Sutskever et al. 2014, https://arxiv.org/abs/1409.3215; Cho et al. 2014,
-    https://arxiv.org/abs/1406.1078; Luong et al. 2015, https://arxiv.org/abs/1508.04025; teacher
-    forcing: Bengio et al. 2015, https://arxiv.org/abs/1506.03099; hard attention: Xu et al. 2015,
-    section 4.1, https://arxiv.org/abs/1502.03044
+    A file that an earlier version saved, with all sizes and options in one list, is read as the
+    model of these parts.
+
+    Reference: Sutskever et al. 2014, https://arxiv.org/abs/1409.3215; Cho et al. 2014,
+    https://arxiv.org/abs/1406.1078; Bahdanau et al. 2015, https://arxiv.org/abs/1409.0473; Luong et
+    al. 2015, https://arxiv.org/abs/1508.04025; teacher forcing: Bengio et al. 2015,
+    https://arxiv.org/abs/1506.03099; hard attention: Xu et al. 2015, section 4.1,
+    https://arxiv.org/abs/1502.03044
     """
+
+    sutskever = classmethod(rnn_presets.sutskever)
+    cho = classmethod(rnn_presets.cho)
+    bahdanau = classmethod(rnn_presets.bahdanau)
+    luong = classmethod(rnn_presets.luong)
+    classical_first_state = classmethod(rnn_presets.classical_first_state)
+    classical_context = classmethod(rnn_presets.classical_context)
+    classical_context_and_output = classmethod(rnn_presets.classical_context_and_output)
 
     def __init__(
         self,
-        source_vocab_size,
-        target_vocab_size,
-        embedding_dim,
-        units,
-        decoder_units,
-        cell="gru",
-        dropout=0.0,
-        never_generated=(0, 1, 2),
-        encoder_layers=1,
-        decoder_layers=1,
-        bidirectional=True,
+        encoder,
+        decoder,
+        bridge=None,
         context="last",
-        bridge_layers=1,
-        initial_cell="zeros",
-        wiring="context_and_output",
-        feed_output=True,
-        attention="additive",
-        attention_place="before",
-        input_feeding=False,
-        readout=True,
-        teacher_forcing=1.0,
-        teacher_forcing_per="token",
-        entropy_weight=0.0,
-        decoder_cell=None,
+        source_embedding=None,
         source_features=None,
         **kwargs,
     ):
         super().__init__(**kwargs)
+        if bridge is None and isinstance(decoder, RNNDecoder):
+            bridge = Bridge(decoder.units, dtype=self.dtype_policy.name)
+        self._check({"encoder": encoder, "decoder": decoder, "bridge": bridge}, context)
         self.source_features = source_features
+        vocab_size = getattr(source_embedding, "input_dim", None)
         self.sizes = {
-            **source_size(self, source_vocab_size, source_features),
-            "target_vocab_size": target_vocab_size,
-            "embedding_dim": embedding_dim,
-            "units": units,
-            "decoder_units": decoder_units,
-            "encoder_layers": encoder_layers,
-            "decoder_layers": decoder_layers,
+            **source_size(
+                self, vocab_size, source_features, "source_vocab_size (or a source_embedding)"
+            ),
+            "target_vocab_size": decoder.vocab_size,
         }
-        self.options = {
-            "dropout": dropout,
-            "never_generated": list(never_generated),
-            "bidirectional": bidirectional,
-            "context": context,
-            "bridge_layers": bridge_layers,
-            "initial_cell": initial_cell,
-            "wiring": wiring,
-            "feed_output": feed_output,
-            "attention_place": attention_place,
-            "input_feeding": input_feeding,
-            "readout": readout,
-            "teacher_forcing": keras.saving.serialize_keras_object(teacher_forcing),
-            "teacher_forcing_per": teacher_forcing_per,
-            "entropy_weight": entropy_weight,
-        }
-        # Patterns are no layers of ours.
-        self.cell_config = functools.partial(config_of, cell)
-        self.decoder_cell_config = functools.partial(config_of, decoder_cell)
-        decoder_cell = cell if decoder_cell is None else decoder_cell
-        self.encoder_dim = units * (2 if bidirectional else 1)
-        cells = {"cell": cell, "decoder_cell": decoder_cell}
-        check_arguments(self, self.sizes, self.options, cells, attention, self.encoder_dim)
-        self.options["attention"] = keras.saving.serialize_keras_object(attention)
+        require_positive(self, **self.sizes)
+        self.source_embedding = source_embedding
+        self.encoder = encoder
+        self.context = context
         dtype = self.dtype_policy.name
-        if isinstance(attention, str):
-            attention = make_attention(attention, units, dtype)
-        self.source_embedding = None
-        if source_features is None:
-            self.source_embedding = keras.layers.Embedding(
-                source_vocab_size, embedding_dim, dtype=dtype
-            )
-        self.encoder = RecurrentStack(
-            cell, units, encoder_layers, dropout, bidirectional, dtype=dtype
-        )
         self.context_layer = CONTEXTS[context](dtype=dtype) if CONTEXTS[context] else None
-        self.bridge = Bridge(decoder_units, bridge_layers, dtype=dtype)
-        teacher_forcing = TeacherForcing(teacher_forcing, teacher_forcing_per, dtype=dtype)
-        self.decoder = self._make_decoder(decoder_cell, attention, teacher_forcing)
+        self.bridge = bridge
+        self.decoder = decoder
         self.baseline = None
-        if is_hard(attention):
+        if self.decoder.is_hard:
             self.baseline = MovingAverageBaseline(dtype=values_dtype(self))
 
-    def _make_decoder(self, cell, attention, teacher_forcing):
-        sizes, options, dtype = self.sizes, self.options, self.dtype_policy.name
-        after = options["attention_place"] == "after"
-        feeds = options["feed_output"] and options["wiring"] != "context"
-        common = {
-            "vocab_size": sizes["target_vocab_size"],
-            "embedding_dim": sizes["embedding_dim"] if feeds else 0,
-            "units": sizes["decoder_units"],
-            "cell": cell,
-            "num_layers": sizes["decoder_layers"],
-            "reads_out": options["readout"] and not after,
-            "dropout": options["dropout"],
-            "never_generated": options["never_generated"],
-            "teacher_forcing": teacher_forcing,
-            "dtype": dtype,
-        }
-        if attention is None:
-            return ClassicalDecoder(options["wiring"], **common)
-        if after:
-            return LuongDecoder(options["input_feeding"], attention=attention, **common)
-        return BahdanauDecoder(options["wiring"], attention=attention, **common)
+    def _check(self, parts, context):
+        """Raise a ValueError unless these are parts that fit each other."""
+        problems = [
+            f"{name} must be {PARTS[name]}; received {part!r}. The presets take sizes, as "
+            "RNNSeq2Seq.bahdanau does."
+            for name, part in parts.items()
+            if not isinstance(part, CLASSES[name])
+        ]
+        if context not in CONTEXTS:
+            problems.append(f"context must be one of {sorted(CONTEXTS)}; received {context!r}.")
+        problems = problems or list(_misfits(**parts))
+        if problems:
+            raise ValueError(f"RNNSeq2Seq: {' '.join(problems)}")
+        parts["bridge"].require_width(parts["encoder"].output_dim)
 
     @property
     def never_generated(self):
-        return self.options["never_generated"]
+        return self.decoder.never_generated
 
     @property
     def attends(self):
         """Whether `step` returns attention weights."""
-        return self.options["attention"] is not None
+        return self.decoder.attention is not None
 
     @property
     def state_entries(self):
@@ -229,23 +158,24 @@ class RNNSeq2Seq(SourceModel):
         return self.decoder.state_entries
 
     def build(self, inputs_shape=None):
-        values = (None, None, self.encoder_dim)
-        last = (None, self.encoder_dim)
+        width = self.source_features
         if self.source_embedding is not None:
             build_once(self.source_embedding, (None, None))
-        width = self.source_features or self.sizes["embedding_dim"]
+            width = self.source_embedding.output_dim
         build_once(self.encoder, (None, None, width))
+        values = (None, None, self.encoder.output_dim)
+        last = (None, self.encoder.output_dim)
         if self.context_layer is not None:
             build_once(self.context_layer, values, last)
-        build_once(self.bridge, [last] * self.num_bridged * self.sizes["decoder_layers"])
-        build_once(self.decoder, values)
+        build_once(self.bridge, [last] * self.num_bridged * len(self.decoder.recurrent_names))
+        build_once(self.decoder, (None, None), values)
         if self.baseline is not None:
             build_once(self.baseline, (None,))
 
     @property
     def num_bridged(self):
-        """How many states of each layer of the decoder start from c; the others are zero."""
-        if self.options["initial_cell"] != "bridge":
+        """How many states of each layer of the decoder the bridge gives; the others are zero."""
+        if not self.bridge.cell_states:
             return 1
         return min(self.encoder.num_vectors, len(self.decoder.recurrent_names[0]))
 
@@ -254,8 +184,8 @@ class RNNSeq2Seq(SourceModel):
         self.check_ids(inputs)
         if training and self.baseline is not None:
             return self._sample(inputs)[0]
-        state = self.encode(*self._source(inputs), training=training)
-        return self.decoder(inputs["target_ids"], state, training=training)
+        source = self._read(*self._source(inputs), training=training)
+        return self.decoder(inputs["target_ids"], **source, training=training)
 
     def _source(self, inputs):
         return [inputs[name] for name in self.source_names]
@@ -275,6 +205,10 @@ class RNNSeq2Seq(SourceModel):
 
         Per-beam entries have shape (B, 1, ...), one beam; per-source entries (B, ...).
         """
+        return self.decoder.start(**self._read(token_ids, lengths, training))
+
+    def _read(self, token_ids, lengths, training=False):
+        """What a decoder reads of the source, as arguments of its call."""
         build_once(self)
         self.require_source(token_ids, lengths)
         mask = padding_mask(lengths, ops.shape(token_ids)[1])
@@ -286,24 +220,27 @@ class RNNSeq2Seq(SourceModel):
             context = self.context_layer(values, context, mask)
             last = [[context] * self.encoder.num_vectors]  # everything starts from it
         return {
-            **self._first_states(last),
-            **self.decoder.first_state(context, values, mask),
+            "values": values,
+            "initial_state": self._first_states(last),
+            "context": context,
+            "source_mask": mask,
         }
 
     def _first_states(self, last):
-        """The decoder's states before the first step, (B, 1, U), from the encoder's last ones."""
+        """The decoder's states before the first step, (B, U), from the encoder's last ones.
+
+        None stands for those that start at zero.
+        """
         layers = self.decoder.recurrent_names
         # Counted from the top: the highest layer starts from the highest one.
         sources = [last[max(0, level + len(last) - len(layers))] for level in range(len(layers))]
         kept = self.num_bridged
-        bridged = self.bridge([state for source in sources for state in source[:kept]])
-        bridged = [each[:, None] for each in bridged]
-        state = {}
-        for level, names in enumerate(layers):
-            given = bridged[level * kept : (level + 1) * kept]
-            zeros = [ops.zeros_like(given[0]) for _ in names[kept:]]
-            state |= zip(names, given + zeros, strict=True)
-        return state
+        bridged = iter(self.bridge([state for source in sources for state in source[:kept]]))
+        return [
+            next(bridged) if place < kept else None
+            for names in layers
+            for place in range(len(names))
+        ]
 
     def step(self, token_ids, state):
         """One target step of every beam, the step contract of `seqkeras.decoding`.
@@ -342,7 +279,7 @@ class RNNSeq2Seq(SourceModel):
             y,
             logits,
             log_probabilities,
-            self.options["entropy_weight"] * entropies,
+            self.decoder.entropy_weight * entropies,
             self.baseline,
             sample_weight,
             parallel=self.decoder.parallel,
@@ -355,16 +292,28 @@ class RNNSeq2Seq(SourceModel):
         return self.decoder.sample(inputs["target_ids"], state)
 
     def get_config(self):
+        parts = ("encoder", "decoder", "bridge", "source_embedding")
         return {
             **super().get_config(),
-            "source_vocab_size": None,
+            **{name: config_of_part(getattr(self, name)) for name in parts},
+            "context": self.context,
             "source_features": self.source_features,
-            **self.sizes,
-            **self.options,
-            "cell": self.cell_config(),
-            "decoder_cell": self.decoder_cell_config(),
         }
 
     @classmethod
     def from_config(cls, config):
-        return cls(**with_objects(config, "cell", "decoder_cell", "attention", "teacher_forcing"))
+        if "encoder" not in config:  # of an earlier version
+            return cls(**parts_of_options(config))
+        return cls(**with_objects(config, "encoder", "decoder", "bridge", "source_embedding"))
+
+
+def _misfits(encoder, decoder, bridge):
+    """Why these parts can not be put together, a sentence for each reason."""
+    if bridge.units != decoder.units:
+        yield f"bridge must have the decoder's units; received {bridge.units} and {decoder.units}."
+    score = getattr(decoder.attention, "score", None)
+    if isinstance(score, SAME_WIDTH) and encoder.output_dim != decoder.units:
+        yield (
+            f"{type(score).__name__} needs the encoder's states as wide as the decoder's; received "
+            f"{encoder.output_dim} and {decoder.units}. GeneralScore takes different ones."
+        )

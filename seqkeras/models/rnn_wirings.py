@@ -3,82 +3,61 @@
 import keras
 from keras import ops
 
-from seqkeras.attention import (
-    AdditiveScore,
-    Attention,
-    ConcatScore,
-    DotScore,
-    GeneralScore,
-    HardAttention,
-    LocalAttention,
-    MultiHeadAttention,
-    ScaledDotScore,
-)
+from seqkeras.attention import Attention, HardAttention, LocalAttention, MultiHeadAttention
 from seqkeras.composites import keras_rnn
 from seqkeras.decoding import StateEntry
 from seqkeras.models.rnn_decoder import RNNDecoder
-from seqkeras.values import build_once
+from seqkeras.values import build_once, config_of_part
 
-# What the cell is given at each step: the previous output y, the context c, or both.
-WIRINGS = {"initial_state": "y", "context": "c", "context_and_output": "yc"}
-SCORES = {
-    "additive": AdditiveScore,
-    "concat": ConcatScore,
-    "dot": DotScore,
-    "general": GeneralScore,
-    "hard": AdditiveScore,  # as in the paper
-    "local_monotonic": GeneralScore,  # as in the best local models of the paper
-    "local_predictive": GeneralScore,
-    "scaled_dot": ScaledDotScore,
-}
-WINDOW = 10  # the paper's D for local attention
+LAYERS = (Attention, MultiHeadAttention, HardAttention, LocalAttention)
 
 
-def make_attention(name, units, dtype):
-    """The attention of a name in `SCORES`; `units` is for scores that have a hidden layer."""
-    score_class = SCORES[name]
-    sizes = [units] if score_class in (AdditiveScore, ConcatScore) else []
-    score = score_class(*sizes, dtype=dtype)
-    if name.startswith("local_"):
-        return LocalAttention(score, WINDOW, kind=name.removeprefix("local_"), dtype=dtype)
-    if name == "hard":
-        return HardAttention(score, dtype=dtype)
-    return Attention(score, dtype=dtype)
-
-
+@keras.saving.register_keras_serializable("seqkeras")
 class ClassicalDecoder(RNNDecoder):
     """One context c for the whole target.
 
-        x(t) = y(t-1), or c, or [y(t-1); c]        s(t) = RNN(x(t), s(t-1))
+        x(t) = y(t-1), or c, or [y(t-1); c], or 1        s(t) = RNN(x(t), s(t-1))
         features(t) = [s(t); x(t)]
 
     Args:
-        wiring: "initial_state", "context" or "context_and_output", in this order.
+        vocab_size, embedding_dim, units, options: as of `RNNDecoder`; with embedding_dim None no
+            y(t-1) enters x(t).
+        reads_context: whether c enters every x(t).
 
-    Reference: Sutskever et al. 2014, https://arxiv.org/abs/1409.3215 ("initial_state"); Cho et al.
-    2014, section 2.2, https://arxiv.org/abs/1406.1078 ("context_and_output")
+    Call arguments, returns and errors: those of `RNNDecoder`.
+
+    Reference: Sutskever et al. 2014, https://arxiv.org/abs/1409.3215, without c in x(t); Cho et al.
+    2014, section 2.2, https://arxiv.org/abs/1406.1078, with both
     """
 
     parallel = True
 
-    def __init__(self, wiring, **kwargs):
-        super().__init__(**kwargs)
-        self.parts = WIRINGS[wiring]
+    def __init__(self, vocab_size, embedding_dim, units, reads_context=False, **options):
+        super().__init__(vocab_size, embedding_dim, units, **options)
+        self.reads_context = reads_context
+        self.reads_output = embedding_dim is not None or not reads_context
 
     def build_step(self, value_dim):
         entry = StateEntry("context", "source", (value_dim,))
-        self.own_entries = [entry] if "c" in self.parts else []
-        input_dim = _input_dim(self.parts, self.output_dim, value_dim)
+        self.own_entries = [entry] if self.reads_context else []
+        input_dim = self.reads_output * self.output_dim + self.reads_context * value_dim
         return input_dim, self.units + input_dim
 
     def first_state(self, context, values, mask):
-        return {"context": context} if self.own_entries else {}
+        if self.reads_context and context is None:
+            self._refuse(["context must be given where reads_context is True; received None."])
+        return {"context": context} if self.reads_context else {}
 
     def advance(self, y, state, run):
-        c = state["context"][:, None] + ops.zeros_like(y[..., :1]) if "c" in self.parts else None
-        x = _wire(self.parts, y, c)
+        c = None
+        if self.reads_context:
+            c = state["context"][:, None] + ops.zeros_like(y[..., :1])
+        x = _join(y if self.reads_output else None, c)
         s, state = run(x, state)
         return ops.concatenate([s, x], axis=-1), None, state
+
+    def get_config(self):
+        return {**super().get_config(), "reads_context": self.reads_context}
 
 
 class AttentionDecoder(RNNDecoder):
@@ -89,14 +68,47 @@ class AttentionDecoder(RNNDecoder):
     of a step are the mean of the heads'; the context is what the heads give together.
 
     Args:
-        attention: a layer with a score, as `seqkeras.attention.Attention`, or `MultiHeadAttention`.
+        vocab_size, embedding_dim, units, options: as of `RNNDecoder`.
+        attention: `Attention`, `LocalAttention` or `HardAttention`, with a score; or
+            `MultiHeadAttention`, without causality and dropout.
+        entropy_weight: of hard attention, how much training values positions that stay open.
+
+    Raises:
+        ValueError: if the attention is another layer, or does not see the whole source; if hard
+            attention is trained on other tokens than those given; if entropy_weight is negative, or
+            of another attention than a hard one. See also `RNNDecoder`.
     """
 
-    def __init__(self, attention, **kwargs):
-        super().__init__(**kwargs)
+    def __init__(self, vocab_size, embedding_dim, units, attention, entropy_weight=0.0, **options):
+        super().__init__(vocab_size, embedding_dim, units, **options)
         self.attention = attention
+        self.entropy_weight = entropy_weight
         self.counts = isinstance(attention, LocalAttention)
         self.has_heads = isinstance(attention, MultiHeadAttention)
+        self.is_hard = isinstance(attention, HardAttention)
+        self._refuse(self._attention_problems())
+
+    def _attention_problems(self):
+        attention, weight = self.attention, self.entropy_weight
+        if not isinstance(attention, LAYERS):
+            yield (
+                "attention must be an Attention, MultiHeadAttention, HardAttention or "
+                f"LocalAttention; received {attention!r}."
+            )
+        if self.has_heads and (attention.causal or attention.dropout):
+            yield (
+                "multi-head attention sees the whole source, whatever the step: it needs "
+                f"causal=False and dropout=0; received {attention!r}."
+            )
+        if self.is_hard and not self.teacher_forcing.always:
+            yield (
+                "hard attention is trained on the tokens given: teacher_forcing must be 1; "
+                f"received {self.options['teacher_forcing']!r}."
+            )
+        if weight < 0:
+            yield f"entropy_weight must be at least 0; received {weight}."
+        if weight and not self.is_hard:
+            yield f"entropy_weight needs a HardAttention; received {weight}."
 
     def build_step(self, value_dim):
         values = (None, None, value_dim)
@@ -192,38 +204,47 @@ class AttentionDecoder(RNNDecoder):
         _, outputs, _ = keras_rnn(step, inputs, self._carried(state))
         return outputs
 
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "attention": config_of_part(self.attention),
+            "entropy_weight": self.entropy_weight,
+        }
 
+
+@keras.saving.register_keras_serializable("seqkeras")
 class BahdanauDecoder(AttentionDecoder):
     """Attention before the cell: the state of the step before asks, and the cell reads the context.
 
         c(t) = attention(query = s(t-1))
-        x(t) = c(t), or [y(t-1); c(t)]        s(t) = RNN(x(t), s(t-1))
+        x(t) = [y(t-1); c(t)], or c(t)        s(t) = RNN(x(t), s(t-1))
         features(t) = [s(t); x(t)]
 
     Args:
-        wiring: "context" or "context_and_output", in this order.
+        vocab_size, embedding_dim, units, attention, options: as of `AttentionDecoder`; with
+            embedding_dim None no y(t-1) enters x(t).
+
+    Call arguments, returns and errors: those of `RNNDecoder` and `AttentionDecoder`.
 
     Reference: Bahdanau et al. 2015, section 3.1, https://arxiv.org/abs/1409.0473
     """
 
     parallel = False
 
-    def __init__(self, wiring, **kwargs):
-        super().__init__(**kwargs)
-        self.parts = WIRINGS[wiring]
-
     def build_step(self, value_dim):
         super().build_step(value_dim)
-        input_dim = _input_dim(self.parts, self.output_dim, self.context_dim)
+        fed = self.embedding is not None
+        input_dim = fed * self.output_dim + self.context_dim
         return input_dim, self.units + input_dim
 
     def advance(self, y, state, run):
         c, weights, state = self.attend(state[self.query_name], state)
-        x = _wire(self.parts, y, c)  # (B, K, E + D)
+        x = _join(y if self.embedding is not None else None, c)  # (B, K, E + D)
         s, state = run(x, state)
         return ops.concatenate([s, x], axis=-1), weights, state
 
 
+@keras.saving.register_keras_serializable("seqkeras")
 class LuongDecoder(AttentionDecoder):
     """Attention after the cell: the new state asks, and the context goes to the logits.
 
@@ -234,13 +255,17 @@ class LuongDecoder(AttentionDecoder):
     Notation: s is the paper's h_t; h~(0) is zero.
 
     Args:
+        vocab_size, embedding_dim, units, attention, options: as of `AttentionDecoder`, but for
+            `readout`, which h~ is; with embedding_dim None y(t-1) is a one.
         input_feeding: whether x(t) holds h~(t-1).
+
+    Call arguments, returns and errors: those of `RNNDecoder` and `AttentionDecoder`.
 
     Reference: Luong et al. 2015, sections 3 and 3.3, https://arxiv.org/abs/1508.04025
     """
 
-    def __init__(self, input_feeding, **kwargs):
-        super().__init__(**kwargs)
+    def __init__(self, vocab_size, embedding_dim, units, attention, input_feeding=False, **options):
+        super().__init__(vocab_size, embedding_dim, units, attention, readout=False, **options)
         self.input_feeding = input_feeding
         self.parallel = not input_feeding
         self.attentional = keras.layers.Dense(
@@ -270,11 +295,13 @@ class LuongDecoder(AttentionDecoder):
             state = {**state, "attentional": attentional}
         return attentional, weights, state
 
+    def get_config(self):
+        config = {**super().get_config(), "input_feeding": self.input_feeding}
+        del config["readout"]
+        return config
 
-def _wire(parts, y, c):
-    """[y; c], or that of the two which the parts name."""
-    return ops.concatenate([y, c], axis=-1) if parts == "yc" else {"y": y, "c": c}[parts]
 
-
-def _input_dim(parts, output_dim, context_dim):
-    return sum({"y": output_dim, "c": context_dim}[part] for part in parts)
+def _join(y, c):
+    """[y; c], or that of the two which there is."""
+    inputs = [given for given in (y, c) if given is not None]
+    return inputs[0] if len(inputs) == 1 else ops.concatenate(inputs, axis=-1)

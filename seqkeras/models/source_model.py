@@ -48,21 +48,22 @@ class SourceModel(TokenModel):
         return source if self.source_embedding is None else self.source_embedding(source)
 
 
-def source_size(model, vocab_size, features):
+def source_size(model, vocab_size, features, name="source_vocab_size"):
     """The size of what an encoder reads, by the name of the argument that says it.
 
     Args:
         model: for its name.
         vocab_size: how many ids a source of tokens has, or None.
         features: how many numbers each frame of another source has, or None.
+        name: what gives vocab_size.
 
     Raises:
         ValueError: unless one of them is given.
     """
     if (vocab_size is None) == (features is None):
         raise ValueError(
-            f"{type(model).__name__}: source_vocab_size, of tokens, or source_features, of frames, "
-            f"must be given, and the other be None; received {vocab_size!r} and {features!r}."
+            f"{type(model).__name__}: {name}, of tokens, or source_features, of frames, must be "
+            f"given, and the other be None; received {vocab_size!r} and {features!r}."
         )
     if features is None:
         return {"source_vocab_size": vocab_size}

@@ -10,7 +10,7 @@ from seqkeras.models.gpt import require_positions
 from seqkeras.models.never_generated import id_problems, without
 from seqkeras.models.source_model import SourceModel, source_size
 from seqkeras.shapes import require_positive
-from seqkeras.transformer import Decoder, Encoder
+from seqkeras.transformer import Decoder, DecoderBlock, Encoder, EncoderBlock
 from seqkeras.transformer.block import require_heads
 from seqkeras.values import build_once
 
@@ -113,8 +113,8 @@ class Transformer(SourceModel):
             "never_generated": list(never_generated),
             "output_bias": output_bias,
         }
-        self.stack_options = {
-            "num_layers": num_layers,
+        self.num_layers = num_layers
+        self.block_options = {
             "hidden_dim": hidden_dim,
             "num_heads": num_heads,
             "feed_forward_dim": feed_forward_dim,
@@ -128,8 +128,9 @@ class Transformer(SourceModel):
         }
         self._check()
         policy = self.dtype_policy
-        self.encoder = Encoder(**self.stack_options, dtype=policy)
-        self.decoder = Decoder(**self.stack_options, dtype=policy)
+        of_block = {**self.block_options, "dtype": policy, "name": "block_0"}
+        self.encoder = Encoder(EncoderBlock(**of_block), num_layers)
+        self.decoder = Decoder(DecoderBlock(**of_block), num_layers)
         self.dropout = keras.layers.Dropout(dropout, dtype=policy)
         if positions == "learned":
             self.positions = LearnedPositions(max_length, hidden_dim, dtype=policy)
@@ -151,7 +152,7 @@ class Transformer(SourceModel):
 
     def _check(self):
         sizes, options = self.sizes, self.options
-        require_heads(self, self.stack_options["hidden_dim"], self.stack_options["num_heads"])
+        require_heads(self, self.block_options["hidden_dim"], self.block_options["num_heads"])
         require_positive(self, **sizes)
         for name, known in (("positions", POSITIONS), ("shared_embeddings", SHARED)):
             if options[name] not in known:
@@ -181,7 +182,7 @@ class Transformer(SourceModel):
         ]
 
     def build(self, inputs_shape=None):
-        sequence = (None, None, self.stack_options["hidden_dim"])
+        sequence = (None, None, self.block_options["hidden_dim"])
         features = (self.source_features,) if self.source_features else ()
         build_once(self.source_embedding, (None, None, *features))
         for layer in (
@@ -289,7 +290,7 @@ class Transformer(SourceModel):
     @property
     def attention_heads(self):
         """How many layers attend to the source, and with how many heads each."""
-        return self.stack_options["num_layers"], self.stack_options["num_heads"]
+        return self.num_layers, self.block_options["num_heads"]
 
     def _step(self, token_ids, state):
         """Logits (B, K, V) and the list of the blocks' weights (B, N, K, 1, S), and the state."""
@@ -310,5 +311,6 @@ class Transformer(SourceModel):
             "source_features": self.source_features,
             **self.sizes,
             **self.options,
-            **self.stack_options,
+            "num_layers": self.num_layers,
+            **self.block_options,
         }

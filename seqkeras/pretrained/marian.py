@@ -101,7 +101,7 @@ def links(model):
 def describe(model):
     if not isinstance(model, Transformer):
         return None
-    ours = {**model.sizes, **model.options, **model.stack_options}
+    ours = {**model.sizes, **model.options, **model.block_options, "num_layers": model.num_layers}
     problems = [
         f"{name} must be {value!r}; received {ours[name]!r}"
         for name, value in FIXED.items()

@@ -59,6 +59,19 @@ class Block(keras.layers.Layer):
     ):
         super().__init__(**kwargs)
         require_heads(self, hidden_dim, num_heads)
+        self.options = {
+            "hidden_dim": hidden_dim,
+            "num_heads": num_heads,
+            "feed_forward_dim": feed_forward_dim,
+            "activation": activation,
+            "pre_norm": pre_norm,
+            "dropout": dropout,
+            "attention_dropout": attention_dropout,
+            "activation_dropout": activation_dropout,
+            "epsilon": epsilon,
+            "residual_stddev": residual_stddev,
+            "attention_window": attention_window,
+        }
         self.hidden_dim = hidden_dim
         self.num_heads = num_heads
         self.head_dim = hidden_dim // num_heads
@@ -150,3 +163,6 @@ class Block(keras.layers.Layer):
     def _feed(self, x, training=False):
         y = self.feed_forward(self._enter(self.feed_forward_norm, x), training=training)
         return self._leave(self.feed_forward_norm, x, y, training)
+
+    def get_config(self):
+        return {**super().get_config(), **self.options}

@@ -4,9 +4,8 @@ import keras
 from keras import ops
 
 from seqkeras.decoding import StateEntry
-from seqkeras.shapes import require_positive
 from seqkeras.transformer.block import Block
-from seqkeras.transformer.layer_norm import LayerNorm
+from seqkeras.transformer.stack import BlockStack
 from seqkeras.values import build_once, known_numbers
 
 
@@ -22,20 +21,10 @@ class DecoderBlock(Block):
         pre-norm: x + dropout(sublayer(norm(x))) in the place of each norm(x + dropout(sublayer(x)))
 
     Args:
-        hidden_dim: D, the paper's d_model.
-        num_heads: N, which divides D.
-        feed_forward_dim: F.
-        activation: "relu", "gelu", "gelu_tanh" or "silu".
-        pre_norm: normalise what enters a sublayer, not the sum behind it.
-        dropout: of what each sublayer gives.
-        attention_dropout: of the attention weights.
-        activation_dropout: of what the activation gives.
-        epsilon: of layer normalisation.
+        hidden_dim, num_heads, feed_forward_dim, activation, pre_norm: as of `EncoderBlock`.
         cross_attention: whether there is an encoder to attend to.
-        residual_stddev: of the normal numbers that the last kernel of each sublayer starts as; None
-            for Glorot's uniform ones.
-        attention_window: r: self-attention sees no further than so many positions, by
-            `RestrictedSelfAttention`; None for all.
+        options: the others of `EncoderBlock`: dropout, attention_dropout, activation_dropout,
+            epsilon, residual_stddev, attention_window.
 
     Call arguments:
         sequence: (B, T, D). What padding holds changes nothing elsewhere, but a NaN there would
@@ -69,29 +58,10 @@ class DecoderBlock(Block):
         feed_forward_dim,
         activation="relu",
         pre_norm=False,
-        dropout=0.0,
-        attention_dropout=0.0,
-        activation_dropout=0.0,
-        epsilon=1e-5,
         cross_attention=True,
-        residual_stddev=None,
-        attention_window=None,
-        **kwargs,
+        **options,
     ):
-        super().__init__(
-            hidden_dim,
-            num_heads,
-            feed_forward_dim,
-            activation,
-            pre_norm,
-            dropout,
-            attention_dropout,
-            activation_dropout,
-            epsilon,
-            residual_stddev,
-            attention_window,
-            **kwargs,
-        )
+        super().__init__(hidden_dim, num_heads, feed_forward_dim, activation, pre_norm, **options)
         self.cross_attention = self.cross_norm = None
         if cross_attention:
             self.cross_attention = self._make_attention("cross_attention")
@@ -183,6 +153,9 @@ class DecoderBlock(Block):
         ]
         return self._leave(self.attention_norm, x, y), cache
 
+    def get_config(self):
+        return {**super().get_config(), "cross_attention": self.cross_attention is not None}
+
 
 def _rows(cache):
     """(B, K, N, C, H), or as it is where beams are rows already, to (BK, N, C, H)."""
@@ -190,85 +163,29 @@ def _rows(cache):
 
 
 @keras.saving.register_keras_serializable("seqkeras")
-class Decoder(keras.layers.Layer):
+class Decoder(BlockStack):
     """Decoder blocks on top of each other; pre-norm blocks end with one more normalisation.
 
         x_l = block_l(x_{l-1}, encoded)        y = x_L, or norm(x_L)
 
+        Decoder(DecoderBlock(512, 8, 2048, dropout=0.1), 6)
+
     `read` is the same with a cache, some tokens at a time.
 
     Args:
+        block: a `DecoderBlock`, the first one; the others are made from its config.
         num_layers: L.
-        hidden_dim, num_heads, feed_forward_dim, activation, pre_norm, dropout, attention_dropout,
-            activation_dropout, epsilon, cross_attention, residual_stddev, attention_window: see
-            `DecoderBlock`.
 
-    Call arguments:
-        sequence: (B, T, D).
-        encoded: (B, S, ·) what the encoder gave; None without cross-attention.
-        attention_mask: (B or 1, T or 1, T) booleans beside causality, True = may attend, or None.
-        encoded_mask: (B, S) booleans, True for real positions of the source, or None.
-        causal: False lets the attention_mask alone say what a position may attend to, as that of a
-            prefix or a permutation does.
-
-    A mask that Keras carries along, as behind `Embedding(mask_zero=True)`, is padding too, and is
-    passed on.
-
-    Returns:
-        (B, T, D).
-
-    Raises:
-        ValueError: if num_layers is not positive; see also `DecoderBlock`.
+    Call arguments, returns and errors: those of `DecoderBlock`; it raises a ValueError, too, if
+    num_layers is not positive, or block is no `DecoderBlock`.
 
     Reference: Vaswani et al. 2017, section 3.1, https://arxiv.org/abs/1706.03762
     """
 
-    def __init__(
-        self,
-        num_layers,
-        hidden_dim,
-        num_heads,
-        feed_forward_dim,
-        activation="relu",
-        pre_norm=False,
-        dropout=0.0,
-        attention_dropout=0.0,
-        activation_dropout=0.0,
-        epsilon=1e-5,
-        cross_attention=True,
-        residual_stddev=None,
-        attention_window=None,
-        **kwargs,
-    ):
-        super().__init__(**kwargs)
-        require_positive(self, num_layers=num_layers)
-        self.blocks = [
-            DecoderBlock(
-                hidden_dim,
-                num_heads,
-                feed_forward_dim,
-                activation,
-                pre_norm,
-                dropout,
-                attention_dropout,
-                activation_dropout,
-                epsilon,
-                cross_attention,
-                residual_stddev,
-                attention_window,
-                dtype=self.dtype_policy,
-                name=f"block_{level}",
-            )
-            for level in range(num_layers)
-        ]
-        self.final_norm = LayerNorm(epsilon, dtype=self.dtype_policy) if pre_norm else None
-        self.supports_masking = True
+    block_class = DecoderBlock
 
     def build(self, sequence_shape, encoded_shape=None):
-        for block in self.blocks:
-            build_once(block, sequence_shape, encoded_shape)
-        if self.final_norm is not None:
-            build_once(self.final_norm, sequence_shape)
+        self._build_blocks(sequence_shape, encoded_shape)
 
     def call(
         self,
@@ -288,7 +205,7 @@ class Decoder(keras.layers.Layer):
                 training=training,
                 causal=causal,
             )
-        return sequence if self.final_norm is None else self.final_norm(sequence)
+        return self._normalise(sequence)
 
     def attention_weights(
         self, sequence, encoded=None, attention_mask=None, encoded_mask=None, causal=True
@@ -389,8 +306,7 @@ class Decoder(keras.layers.Layer):
             )
             after |= dict(zip(names, cache, strict=True))
             attended += [] if weights is None else [weights]
-        if self.final_norm is not None:
-            sequence = self.final_norm(sequence)
+        sequence = self._normalise(sequence)
         taken = ops.shape(sequence)[2] if lengths is None else ops.cast(lengths, "int32")
         after["position"] = positions + taken
         return sequence, attended, after

@@ -3,10 +3,8 @@
 import keras
 from keras import ops
 
-from seqkeras.shapes import require_positive
 from seqkeras.transformer.block import Block
-from seqkeras.transformer.layer_norm import LayerNorm
-from seqkeras.values import build_once
+from seqkeras.transformer.stack import BlockStack
 
 
 @keras.saving.register_keras_serializable("seqkeras")
@@ -63,15 +61,16 @@ class EncoderBlock(Block):
 
 
 @keras.saving.register_keras_serializable("seqkeras")
-class Encoder(keras.layers.Layer):
+class Encoder(BlockStack):
     """Encoder blocks on top of each other; pre-norm blocks end with one more normalisation.
 
         x_l = block_l(x_{l-1})        y = x_L, or norm(x_L)
 
+        Encoder(EncoderBlock(512, 8, 2048, dropout=0.1), 6)
+
     Args:
+        block: an `EncoderBlock`, the first one; the others are made from its config.
         num_layers: L.
-        hidden_dim, num_heads, feed_forward_dim, activation, pre_norm, dropout, attention_dropout,
-            activation_dropout, epsilon, attention_window: see `EncoderBlock`.
 
     Call arguments:
         sequence: (B, T, D).
@@ -84,53 +83,15 @@ class Encoder(keras.layers.Layer):
         (B, T, D).
 
     Raises:
-        ValueError: if num_layers is not positive; see also `EncoderBlock`.
+        ValueError: if num_layers is not positive, or block is no `EncoderBlock`.
 
     Reference: Vaswani et al. 2017, section 3.1, https://arxiv.org/abs/1706.03762
     """
 
-    def __init__(
-        self,
-        num_layers,
-        hidden_dim,
-        num_heads,
-        feed_forward_dim,
-        activation="relu",
-        pre_norm=False,
-        dropout=0.0,
-        attention_dropout=0.0,
-        activation_dropout=0.0,
-        epsilon=1e-5,
-        attention_window=None,
-        **kwargs,
-    ):
-        super().__init__(**kwargs)
-        require_positive(self, num_layers=num_layers)
-        self.blocks = [
-            EncoderBlock(
-                hidden_dim,
-                num_heads,
-                feed_forward_dim,
-                activation,
-                pre_norm,
-                dropout,
-                attention_dropout,
-                activation_dropout,
-                epsilon,
-                attention_window=attention_window,
-                dtype=self.dtype_policy,
-                name=f"block_{level}",
-            )
-            for level in range(num_layers)
-        ]
-        self.final_norm = LayerNorm(epsilon, dtype=self.dtype_policy) if pre_norm else None
-        self.supports_masking = True
+    block_class = EncoderBlock
 
     def build(self, sequence_shape):
-        for block in self.blocks:
-            build_once(block, sequence_shape)
-        if self.final_norm is not None:
-            build_once(self.final_norm, sequence_shape)
+        self._build_blocks(sequence_shape)
 
     def call(self, sequence, attention_mask=None, training=False):
         return self.hidden_states(sequence, attention_mask, training)[-1]
@@ -150,6 +111,4 @@ class Encoder(keras.layers.Layer):
         states = [sequence]
         for block in self.blocks:
             states.append(block(states[-1], attention_mask=attention_mask, training=training))
-        if self.final_norm is not None:
-            states[-1] = self.final_norm(states[-1])
-        return states
+        return [*states[:-1], self._normalise(states[-1])]

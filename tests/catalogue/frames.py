@@ -17,7 +17,7 @@ def inputs():
 
 def recurrent(**options):
     arguments = seq2seq.SIZES | OF_FRAMES | {"cell": "lstm", "dropout": 0.3, "encoder_layers": 2}
-    return RNNSeq2Seq(**arguments | options)
+    return RNNSeq2Seq.bahdanau(**arguments | options)
 
 
 def transformer(**options):

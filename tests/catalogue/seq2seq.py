@@ -11,7 +11,8 @@ from seqkeras.attention import (
     MultiHeadAttention,
     ScaledDotScore,
 )
-from seqkeras.models import RNNSeq2Seq
+from seqkeras.models import BahdanauDecoder, ClassicalDecoder, LuongDecoder, RNNSeq2Seq
+from seqkeras.models.rnn_parts import parts_from_sizes
 from seqkeras.recurrent import QRNN
 from seqkeras.schedules import LinearDecay
 from tests.catalogue.case import B, Case, S, T
@@ -24,6 +25,7 @@ SIZES = {
     "units": 11,
     "decoder_units": 13,
 }
+MADE = ("cell", "attention", "teacher_forcing")  # objects, a new one for each model
 
 
 def translation_inputs():
@@ -35,14 +37,30 @@ def translation_inputs():
     }
 
 
+def model_of(decoder=BahdanauDecoder, **options):
+    """An `RNNSeq2Seq` of `SIZES`.
+
+    Args:
+        decoder: the class of its decoder, or the name of a preset.
+        options: of `parts_from_sizes`; sizes among them.
+    """
+    options = SIZES | options
+    if isinstance(decoder, str):
+        return getattr(RNNSeq2Seq, decoder)(**options)
+    attention = {} if decoder is ClassicalDecoder else {"attention": "additive"}
+    return RNNSeq2Seq(**parts_from_sizes(decoder, **attention | options))
+
+
 def seq2seq_case(name, fed=True, **arguments):
     """A case of `RNNSeq2Seq`; `fed` if its decoder reads the target."""
 
     def make():
-        options = {"dropout": 0.3, "never_generated": [0, 5], **SIZES, **arguments}
-        return RNNSeq2Seq(
-            **{key: each() if callable(each) else each for key, each in options.items()}
-        )
+        options = {"dropout": 0.3, "never_generated": [0, 5], **arguments}
+        made = {
+            key: value() if key in MADE and callable(value) else value
+            for key, value in options.items()
+        }
+        return model_of(**made)
 
     lengths = {"token_ids": 1, "target_ids": 1}
     past = ("target_ids",) if fed else ()
@@ -53,51 +71,60 @@ BAHDANAU = [seq2seq_case("gru", cell="gru"), seq2seq_case("lstm", cell="lstm")]
 CLASSICAL = [
     seq2seq_case(
         "initial_state",
-        attention=None,
-        wiring="initial_state",
-        cell="lstm",
+        decoder="sutskever",
         encoder_layers=3,
         decoder_layers=2,
-        bidirectional=False,
         units=13,
-        bridge_layers=0,
-        initial_cell="bridge",
-        readout=False,
     ),
     seq2seq_case(
         "initial_state alone",
         fed=False,
-        attention=None,
-        wiring="initial_state",
-        feed_output=False,
+        decoder=ClassicalDecoder,
+        reads_output=False,
         cell="simple_rnn",
         decoder_layers=2,
     ),
     seq2seq_case(
-        "context", fed=False, attention=None, wiring="context", context="map", bridge_layers=2
+        "context",
+        fed=False,
+        decoder=ClassicalDecoder,
+        reads_context=True,
+        reads_output=False,
+        context="map",
+        bridge_layers=2,
     ),
     seq2seq_case(
         "context_and_output",
-        attention=None,
+        decoder=ClassicalDecoder,
+        reads_context=True,
         context="combination",
         cell="lstm",
-        initial_cell="bridge",
+        cell_states=True,
     ),
+    seq2seq_case("classical_first_state", fed=False, decoder="classical_first_state", units=13),
+    seq2seq_case(
+        "classical_context",
+        fed=False,
+        decoder="classical_context",
+        cell="lstm",
+        first_state="learned",
+        cell_states=True,
+        decoder_layers=2,
+    ),
+    seq2seq_case("classical_context_and_output", decoder="classical_context_and_output"),
 ]
 LUONG = [
     seq2seq_case(
         "LocalAttention(GeneralScore)",
         attention=lambda: LocalAttention(GeneralScore(), 1),
-        attention_place="after",
-        wiring="initial_state",
+        decoder=LuongDecoder,
         teacher_forcing=lambda: LinearDecay(0.7, 0.1),
         teacher_forcing_per="batch",
     ),
     seq2seq_case(
         "LocalAttention(DotScore), fed",
         attention=lambda: LocalAttention(DotScore(), 2, "predictive"),
-        attention_place="after",
-        wiring="initial_state",
+        decoder=LuongDecoder,
         input_feeding=True,
         bridge_layers=0,
         units=7,
@@ -109,8 +136,7 @@ HEADS = [
     seq2seq_case(
         "MultiHeadAttention, after",
         attention=lambda: MultiHeadAttention(2, 5, output_dim=17, use_bias=False),
-        attention_place="after",
-        wiring="initial_state",
+        decoder=LuongDecoder,
         input_feeding=True,
         cell="lstm",
     ),
@@ -127,15 +153,13 @@ HARD = [
     seq2seq_case(
         "HardAttention, after",
         attention=lambda: HardAttention(ScaledDotScore(), seed=3),
-        attention_place="after",
-        wiring="initial_state",
+        decoder=LuongDecoder,
         decoder_units=22,
     ),
     seq2seq_case(
         "HardAttention, fed",
         attention=lambda: HardAttention(ScaledDotScore(), seed=3),
-        attention_place="after",
-        wiring="initial_state",
+        decoder=LuongDecoder,
         input_feeding=True,
         cell="lstm",
         decoder_units=22,
@@ -145,7 +169,7 @@ ANY_CELL = [
     seq2seq_case(
         "Keras's LSTMCell",
         cell=lambda: keras.layers.LSTMCell(3, unit_forget_bias=False),
-        initial_cell="bridge",
+        cell_states=True,
         encoder_layers=2,
         decoder_layers=2,
     ),
@@ -154,14 +178,13 @@ ANY_CELL = [
         "a cell of the user's, after",
         cell=lambda: MinimalGatedCell(3),
         attention="general",
-        attention_place="after",
-        wiring="initial_state",
+        decoder=LuongDecoder,
     ),
     seq2seq_case(
         "QRNN, decoder lstm",
         cell=lambda: QRNN(3, 3, "ifo"),
         decoder_cell="lstm",
-        initial_cell="bridge",
+        cell_states=True,
         encoder_layers=3,
         decoder_layers=2,
     ),
@@ -169,8 +192,9 @@ ANY_CELL = [
         "lstm, decoder gru",
         cell="lstm",
         decoder_cell="gru",
-        initial_cell="bridge",
-        attention=None,
+        cell_states=True,
+        decoder=ClassicalDecoder,
+        reads_context=True,
         context="map",
     ),
 ]

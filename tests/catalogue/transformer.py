@@ -79,9 +79,8 @@ def encoder_case(activation, pre_norm, num_layers=None, attention_window=None):
     extra = {"attention_window": attention_window}
 
     def make():
-        if num_layers is None:
-            return EncoderBlock(**options(activation, pre_norm), **extra, residual_stddev=0.3)
-        return Encoder(num_layers, **options(activation, pre_norm), **extra)
+        block = EncoderBlock(**options(activation, pre_norm), **extra, residual_stddev=0.3)
+        return block if num_layers is None else Encoder(block, num_layers)
 
     kind = "Encoder" if num_layers else "EncoderBlock"
     name = f"{kind}({activation}, {pre_norm}, {attention_window})"
@@ -96,9 +95,8 @@ def decoder_case(activation, pre_norm, cross_attention, num_layers=None, attenti
     }
 
     def make():
-        if num_layers is None:
-            return DecoderBlock(**options(activation, pre_norm), **extra)
-        return Decoder(num_layers, **options(activation, pre_norm), **extra)
+        block = DecoderBlock(**options(activation, pre_norm), **extra)
+        return block if num_layers is None else Decoder(block, num_layers)
 
     name = "Decoder" if num_layers else "DecoderBlock"
     return Case(

@@ -61,7 +61,7 @@ def generate(folder, validation=None, **changes):
 
 
 def translate(folder, model=None, validation=None, **changes):
-    model = model or RNNSeq2Seq(len(TABLE), len(TABLE), 5, 7, 7)
+    model = model or RNNSeq2Seq.bahdanau(len(TABLE), len(TABLE), 5, 7, 7)
     model.build()
     validation = validation or [{"text": text, "target": text[:5]} for text in TEXTS]
     given = {

@@ -131,7 +131,7 @@ def test_padding_of_a_source_is_a_bias_for_every_head(name):
             assert not inputs.get(4)
             biases |= {inputs[5]} if inputs.get(5) else set()
     [bias] = biases  # all layers share one
-    assert graph.shape(bias)[1] == model.stack_options["num_heads"]
+    assert graph.shape(bias)[1] == model.block_options["num_heads"]
 
 
 @pytest.mark.parametrize("name", options_long(MODELS))
@@ -146,7 +146,7 @@ def test_a_step_of_attention_is_a_handful_of_nodes(name):
     if name in ("rnn language model", "key-value"):
         assert counts["GRU"] == 2
         return
-    layers = model.stack_options["num_layers"] if name in TRANSFORMERS else 2
+    layers = model.num_layers if name in TRANSFORMERS else 2
     crossing = name in TRANSFORMERS
     assert counts["MultiHeadAttention"] == layers * (1 + crossing)
     # Per layer: query, key and value at once, the output, two of the feed-forward network; and

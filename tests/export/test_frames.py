@@ -156,7 +156,7 @@ def test_arrays_that_no_model_pads_are_answered(make, shape, tmp_path):
 @pytest.mark.long
 def test_a_text_is_written_of_frames(tmp_path):
     table = CharacterTable.learn(["abc"])
-    model = RNNSeq2Seq(None, len(table), 7, 5, 7, source_features=FEATURES)
+    model = RNNSeq2Seq.bahdanau(None, len(table), 7, 5, 7, source_features=FEATURES)
     targets = [table.encode(text) for text in ("ab", "c", "abc", "ba")]
     shifted = np.zeros((4, 4), int)
     for row, ids in enumerate(targets):

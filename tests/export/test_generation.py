@@ -22,8 +22,8 @@ MODELS = {
     "transformer": lambda: Transformer(
         V, V, 24, 2, 3, 40, LONGEST, shared_embeddings="none", pre_norm=True
     ),
-    "rnn": lambda: RNNSeq2Seq(V, V, 13, 8, 11),
-    "qrnn": lambda: RNNSeq2Seq(V, V, 13, 8, 11, cell="qrnn", decoder_cell="gru"),
+    "rnn": lambda: RNNSeq2Seq.bahdanau(V, V, 13, 8, 11),
+    "qrnn": lambda: RNNSeq2Seq.bahdanau(V, V, 13, 8, 11, cell="qrnn", decoder_cell="gru"),
     "gpt": lambda: GPT(V, 24, 2, 3, 40, LONGEST),
     "gpt, restricted": lambda: GPT(V, 24, 2, 3, 40, LONGEST, attention_window=2),
     "key-value": lambda: RNNLanguageModel(V, 13, 12, attention="key_value", attention_window=2),

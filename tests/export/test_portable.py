@@ -80,6 +80,6 @@ def test_an_encoder_decoder_of_attention():
 
 
 def test_recurrent_layers_stay_native_nodes():
-    model = RNNSeq2Seq(V, V, 5, 7, 7, cell="lstm")
+    model = RNNSeq2Seq.bahdanau(V, V, 5, 7, 7, cell="lstm")
     counts = exported(model)["encoder"].node_counts()
     assert counts["LSTM"] == 1

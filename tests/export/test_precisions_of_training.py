@@ -68,7 +68,7 @@ def own(model):
 
 
 def translate_recurrently(folder):
-    model = RNNSeq2Seq(len(TOKENIZER), len(TOKENIZER), 5, 7, 7, cell="lstm")
+    model = RNNSeq2Seq.bahdanau(len(TOKENIZER), len(TOKENIZER), 5, 7, 7, cell="lstm")
     model.build()
     save_run(
         folder,

@@ -87,7 +87,7 @@ def functional(arguments):
 def forced(schedule):
     from seqkeras.models import RNNSeq2Seq
 
-    model = RNNSeq2Seq(11, 13, 3, 5, 7, teacher_forcing=schedule)
+    model = RNNSeq2Seq.bahdanau(11, 13, 3, 5, 7, teacher_forcing=schedule)
     inputs = {
         "token_ids": np.array([[1, 2, 3], [4, 5, 0]]),
         "lengths": np.array([3, 2]),

@@ -1,8 +1,10 @@
 """Recurrent encoder-decoders, one sentence without padding and one step at a time.
 
-`options` are named as the arguments of the model. `weights` holds lists of what each part has, laid
-out as Keras does: E_x, E_y (embeddings); encoder (for each layer the cell that reads forwards, then
-the other); decoder (the cells); bridge (for each state its layers); context, score, position,
+'`options` say what the parts do: cell, context, first_state ("bridge", "zeros" or "learned"),
+cell_states, decoder_units, decoder_layers, reads_context, attention, attention_place and
+input_feeding. `weights` holds lists of what each part has, laid out as Keras does: E_x, E_y
+(embeddings); encoder (for each layer the cell that reads forwards, then the other); decoder (the
+cells); bridge (for each state its layers, or the state itself); context, score, position,
 attentional, readout, output. Hard attention takes the `positions` of the options, one for each
 step, or with None the best ones; its weights are what it draws from. Numbers may be complex: a
 derivative is the imaginary part of a complex step.
@@ -70,8 +72,11 @@ def first_states(starts, weights, options):
         states.append([])
         for kind in range(num_states):
             state = source[kind]
-            if kind == 1 and options["initial_cell"] == "zeros":
+            own = kind == 1 and not options["cell_states"]
+            if own or options["first_state"] == "zeros":
                 state = np.zeros(options["decoder_units"])
+            elif options["first_state"] == "learned":
+                state = next(bridges)[0]
             else:
                 for W, b in next(bridges):
                     state = np.tanh(state @ W + b)
@@ -125,7 +130,9 @@ def seq2seq(source_ids, target_ids, weights, options):
         after = options["attention"] and options["attention_place"] == "after"
         if before:  # Bahdanau et al. 2015, section 3.1
             c, alpha = attend(states[-1][0], h, t, weights, options)
-        x = {"initial_state": [y], "context": [c], "context_and_output": [y, c]}[options["wiring"]]
+        reads_context = before or options["reads_context"]
+        x = [y] if weights["E_y"] or not reads_context else []
+        x += [c] if reads_context else []
         if options["input_feeding"]:  # Luong et al. 2015, section 3.3
             x = [*x, attentional]
         x = np.concatenate(x)

@@ -26,7 +26,7 @@ from seqkeras.models import (
 )
 from seqkeras.recurrent import GRU, LSTM, QRNN, RNN, Bidirectional, GRUCell, TreeLSTM
 from seqkeras.shapes import require_positive
-from seqkeras.transformer import Decoder, Encoder, FeedForward
+from seqkeras.transformer import Decoder, DecoderBlock, Encoder, EncoderBlock, FeedForward
 from tests.arrays import floats, numbers
 
 SIZED = {
@@ -38,12 +38,12 @@ SIZED = {
     "TokenEmbedding": lambda size: TokenEmbedding(size, 7),
     "LearnedPositions": lambda size: LearnedPositions(size, 7),
     "FeedForward": FeedForward,
-    "Encoder": lambda size: Encoder(size, 6, 3, 11),
-    "Decoder": lambda size: Decoder(size, 6, 3, 11),
+    "Encoder": lambda size: Encoder(EncoderBlock(6, 3, 11), size),
+    "Decoder": lambda size: Decoder(DecoderBlock(6, 3, 11), size),
     "Transformer": lambda size: Transformer(17, size, 6, 1, 3, 11),
     "MultiHeadAttention": lambda size: MultiHeadAttention(2, size),
     "RNNLanguageModel": lambda size: RNNLanguageModel(17, 7, size),
-    "RNNSeq2Seq": lambda size: RNNSeq2Seq(17, 13, 7, 5, size),
+    "RecurrentStack": lambda size: RNNSeq2Seq.bahdanau(17, 13, 7, size, 5),
     "Forecaster": lambda size: Forecaster(3, size),
     "TreeClassifier": lambda size: TreeClassifier(17, 7, size, 3),
     "BiDAF": lambda size: BiDAF(17, 7, 11, 5, 3, size),
@@ -135,7 +135,7 @@ def test_a_model_of_nothing_is_refused():
         RNNLanguageModel(17, 7, 5, cell="gru")({"token_ids": ids, "lengths": lengths})
     with pytest.raises(ValueError, match="Decoder: target_ids must have at least one step"):
         source = {"token_ids": np.ones((2, 3), int), "lengths": np.array([3, 2])}
-        RNNSeq2Seq(17, 13, 7, 5, 11)({**source, "target_ids": ids})
+        RNNSeq2Seq.bahdanau(17, 13, 7, 5, 11)({**source, "target_ids": ids})
     with pytest.raises(ValueError, match="LSTM: sequences must have at least one step"):
         Forecaster(3, 5, cell="lstm")({"window": floats(2, 0, 1)})
     with pytest.raises(ValueError, match="CharacterCNN: character_ids must have at least one step"):

@@ -17,8 +17,11 @@ TABLE = CharacterTable.learn(["abcdefghijklm"])
 V, LIMIT, BOS, EOS = len(TABLE), 7, 5, 7
 MODELS = {
     "transformer": (lambda: Transformer(V, V, 24, 2, 3, 40, max_length=LIMIT), (2, 3)),
-    "heads": (lambda: RNNSeq2Seq(V, V, 5, 6, 6, attention=MultiHeadAttention(2, 3)), (1, 2)),
-    "additive": (lambda: RNNSeq2Seq(V, V, 5, 6, 6), (1, 1)),
+    "heads": (
+        lambda: RNNSeq2Seq.bahdanau(V, V, 5, 6, 6, attention=MultiHeadAttention(2, 3)),
+        (1, 2),
+    ),
+    "additive": (lambda: RNNSeq2Seq.bahdanau(V, V, 5, 6, 6), (1, 1)),
 }
 
 

@@ -87,7 +87,9 @@ class Mirror(Task):
 
     def model(self, run):
         size = len(run.tokenizers["source"])
-        model = RNNSeq2Seq(size, size, 5, self.options.units, decoder_units=13, dropout=0.1)
+        model = RNNSeq2Seq.bahdanau(
+            size, size, 5, self.options.units, decoder_units=13, dropout=0.1
+        )
         model.build(None)
         return model
 

@@ -131,7 +131,7 @@ class Dates(Task):
         return inputs, Sequences([row[1:] for row in targets], TARGET_LENGTH), texts.lengths
 
     def model(self, run):
-        model = RNNSeq2Seq(
+        model = RNNSeq2Seq.bahdanau(
             source_vocab_size=len(run.tokenizers["source"]),
             target_vocab_size=len(run.tokenizers["target"]),
             embedding_dim=self.options.embedding_dim,

@@ -32,13 +32,13 @@ ATTENTIONS = {
 SELF = {
     "EncoderBlock": lambda: EncoderBlock(**SIZES),
     "EncoderBlock(pre_norm)": lambda: EncoderBlock(**SIZES, pre_norm=True),
-    "Encoder": lambda: Encoder(2, **SIZES),
+    "Encoder": lambda: Encoder(EncoderBlock(**SIZES), 2),
     "DecoderBlock": lambda: DecoderBlock(**SIZES, cross_attention=False),
-    "Decoder": lambda: Decoder(2, **SIZES, pre_norm=True, cross_attention=False),
+    "Decoder": lambda: Decoder(DecoderBlock(**SIZES, pre_norm=True, cross_attention=False), 2),
 }
 CROSS = {
     "DecoderBlock": lambda: DecoderBlock(**SIZES),
-    "Decoder": lambda: Decoder(2, **SIZES, pre_norm=True),
+    "Decoder": lambda: Decoder(DecoderBlock(**SIZES, pre_norm=True), 2),
 }
 every_attention = pytest.mark.parametrize("make", ATTENTIONS.values(), ids=ATTENTIONS)
 

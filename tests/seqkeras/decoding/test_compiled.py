@@ -17,7 +17,7 @@ traces = pytest.mark.skipif(BACKEND == "torch", reason="PyTorch runs the functio
 
 
 def make():
-    model = RNNSeq2Seq(VOCAB_SIZE, VOCAB_SIZE, embedding_dim=5, units=7, decoder_units=11)
+    model = RNNSeq2Seq.bahdanau(VOCAB_SIZE, VOCAB_SIZE, embedding_dim=5, units=7, decoder_units=11)
     model.build()
     return randomize(model)
 

@@ -216,7 +216,7 @@ def test_what_can_not_be_decoded_is_refused():
 )
 @pytest.mark.parametrize("function, options", [(greedy, {}), (beam, {"num_beams": 2})])
 def test_ids_beyond_the_models_vocabulary_are_refused(function, options, wrong, name):
-    writer, translator = RNNLanguageModel(13, 5, 7), RNNSeq2Seq(17, 13, 5, 7, 11)
+    writer, translator = RNNLanguageModel(13, 5, 7), RNNSeq2Seq.bahdanau(17, 13, 5, 7, 11)
     for model, state in (
         (writer, writer.initial_state(2)),
         (translator, translator.encode(np.array([[3], [16]]), np.array([1, 1]))),

@@ -49,10 +49,10 @@ def recomputing(all_logits, **sources):
     return step, state, entries
 
 
-def translation(**options):
+def translation(preset="bahdanau", **options):
     sizes = {"embedding_dim": 5, "units": 7, "decoder_units": 11}
     options = {"never_generated": (), **sizes, **options}  # a call bans nothing, a step would
-    model = RNNSeq2Seq(SOURCE_VOCAB_SIZE, VOCAB_SIZE, **options)
+    model = getattr(RNNSeq2Seq, preset)(SOURCE_VOCAB_SIZE, VOCAB_SIZE, **options)
     inputs = {"token_ids": SOURCES, "lengths": LENGTHS}
     model(inputs | {"target_ids": SOURCES % VOCAB_SIZE})
     randomize(model)
@@ -80,15 +80,9 @@ def language(**options):
 
 MODELS = {
     "bahdanau": lambda: translation(cell="gru"),
-    "luong": lambda: translation(
-        cell="lstm",
-        wiring="initial_state",
-        attention="general",
-        attention_place="after",
-        input_feeding=True,
-    ),
+    "luong": lambda: translation("luong", bridge_layers=1, encoder_layers=1, decoder_layers=1),
     "sutskever": lambda: translation(
-        cell="lstm", attention=None, wiring="initial_state", decoder_layers=2
+        "sutskever", bridge_layers=1, encoder_layers=1, decoder_layers=2
     ),
     "language model": lambda: language(cell="lstm", num_layers=2),
     "tied language model": lambda: language(cell="gru", tie_weights=True),

@@ -94,7 +94,7 @@ def test_what_is_never_generated_is_within_the_vocabulary(ids):
     "make",
     [
         lambda **options: Transformer(17, 13, **SIZES, **options),
-        lambda **options: RNNSeq2Seq(17, 13, 5, 7, 11, **options),
+        lambda **options: RNNSeq2Seq.bahdanau(17, 13, 5, 7, 11, **options),
     ],
     ids=["Transformer", "RNNSeq2Seq"],
 )
@@ -127,8 +127,8 @@ def test_a_token_beyond_the_room_of_the_cache_is_refused(model):
         lambda **sizes: Bert(17, **sizes),
         lambda **sizes: GPT(17, **sizes, max_length=5),
         lambda **sizes: Transformer(17, 13, **sizes),
-        Encoder,
-        Decoder,
+        lambda num_layers, **sizes: Encoder(EncoderBlock(**sizes), num_layers),
+        lambda num_layers, **sizes: Decoder(DecoderBlock(**sizes), num_layers),
         lambda num_layers, **sizes: EncoderBlock(**sizes),
         lambda num_layers, **sizes: DecoderBlock(**sizes),
     ],

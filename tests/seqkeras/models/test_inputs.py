@@ -93,7 +93,7 @@ READERS = {  # what reads a piece of text beside the call
     "Transformer.encode": ("Transformer", lambda **given: MODELS["Transformer"]().encode(**given)),
     "RNNSeq2Seq.encode": (
         "RNNSeq2Seq",
-        lambda **given: RNNSeq2Seq(17, 13, 5, 7, 11).encode(**given),
+        lambda **given: RNNSeq2Seq.bahdanau(17, 13, 5, 7, 11).encode(**given),
     ),
 }
 
@@ -116,7 +116,7 @@ def test_what_reads_a_piece_of_text_looks_at_its_lengths(name, read, lengths, me
 
 @pytest.mark.parametrize("shape", [(1, 4), (2,), (2, 4, 1)])
 @pytest.mark.parametrize(
-    "make", [MODELS["Transformer"], lambda: RNNSeq2Seq(17, 13, 5, 7, 11)], ids=["T", "RNN"]
+    "make", [MODELS["Transformer"], lambda: RNNSeq2Seq.bahdanau(17, 13, 5, 7, 11)], ids=["T", "RNN"]
 )
 def test_targets_of_other_sources_are_refused(make, shape):
     message = r"target_ids must have shape \(batch, length\), .* of token_ids \(2, 3\); received"

@@ -13,7 +13,7 @@ from tests.conftest import others_long
 TEXTS = [f"{first} {second}" for first in "abcdefg" for second in ("kilo", "mega", "giga")]
 LIBRARYS_OWN = {"unk_id": 0, "bos_id": 1, "eos_id": 2}  # and no <pad>
 MODELS = {
-    "RNNSeq2Seq": lambda size, **options: RNNSeq2Seq(size, size, 5, 7, 11, **options),
+    "RNNSeq2Seq": lambda size, **options: RNNSeq2Seq.bahdanau(size, size, 5, 7, 11, **options),
     "Transformer": lambda size, **options: Transformer(
         size, size, 16, 1, 2, 11, shared_embeddings="none", **options
     ),

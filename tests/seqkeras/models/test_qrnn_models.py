@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from seqkeras.models import Forecaster, RNNLanguageModel, RNNSeq2Seq
+from seqkeras.models import Forecaster, RNNLanguageModel
 from seqkeras.recurrent import QRNN
 from tests.arrays import close, numbers, randomize, right_padded
 from tests.catalogue import seq2seq
@@ -41,8 +41,8 @@ def test_a_language_model_of_qrnns_is_its_layers_in_loops(window, pooling):
 
 
 def test_a_decoder_starts_from_the_memory_of_the_encoder_at_its_height():
-    model = RNNSeq2Seq(
-        **seq2seq.SIZES | {"decoder_units": U},
+    model = seq2seq.model_of(
+        decoder_units=U,
         cell=QRNN(3, 2, "fo"),
         decoder_cell="lstm",
         encoder_layers=2,
@@ -63,10 +63,10 @@ def test_a_decoder_starts_from_the_memory_of_the_encoder_at_its_height():
 
 
 def test_a_qrnn_decodes_nothing():
-    message = '^RNNSeq2Seq: a QRNN reads sources only: name a decoder_cell, such as "gru"'
+    message = "^BahdanauDecoder: cell must not be a QRNN, which reads sources only; received "
     for cells in ({"cell": "qrnn"}, {"cell": "gru", "decoder_cell": QRNN(3)}):
         with pytest.raises(ValueError, match=message):
-            RNNSeq2Seq(**seq2seq.SIZES, **cells)
+            seq2seq.model_of(**cells)
     message = r"""a QRNN .* goes with decoder="direct"; received "recurrent"\.$"""
     with pytest.raises(ValueError, match=message):
         Forecaster(3, U, cell="qrnn", decoder="recurrent")

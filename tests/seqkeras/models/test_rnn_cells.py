@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from seqkeras.models import Forecaster, RNNLanguageModel, RNNSeq2Seq
-from seqkeras.models.recurrent_stack import RecurrentStack
+from seqkeras.models import Forecaster, RecurrentStack, RNNLanguageModel
 from seqkeras.recurrent import QRNN, GRUCell, LSTMCell, StackedCells
 from tests.arrays import close, floats, numbers, randomize, right_padded
 from tests.catalogue import models, seq2seq
@@ -16,7 +15,7 @@ from tests.conftest import others_long
 
 MODELS = {
     "RNNSeq2Seq": (
-        lambda cell: RNNSeq2Seq(**seq2seq.SIZES, cell=cell, encoder_layers=2, decoder_layers=2),
+        lambda cell: seq2seq.model_of(cell=cell, encoder_layers=2, decoder_layers=2),
         seq2seq.translation_inputs,
     ),
     "RNNLanguageModel": (

@@ -13,16 +13,16 @@ from seqkeras.attention import (
     HardAttention,
     LocalAttention,
 )
-from seqkeras.models import RNNSeq2Seq
-from seqkeras.models.rnn_wirings import SCORES
+from seqkeras.models import ClassicalDecoder, LuongDecoder, OwnState, RNNSeq2Seq
+from seqkeras.models.rnn_parts import SCORES, parts_from_sizes
 from seqkeras.schedules import LinearDecay
 from seqkeras.values import BANNED_LOGIT
 from tests import references
 from tests.agreement import DTYPES
-from tests.arrays import close, numbers, randomize
+from tests.arrays import close, floats, numbers, randomize
 from tests.catalogue import seq2seq
 from tests.catalogue.case import S, T
-from tests.catalogue.seq2seq import SIZES, translation_inputs
+from tests.catalogue.seq2seq import SIZES, model_of, translation_inputs
 from tests.complex_step import assert_equals_loops
 from tests.conftest import others_long
 
@@ -35,27 +35,34 @@ WINDOW = 1
 NEVER_GENERATED = [0, 5]
 GENERATED = np.delete(np.arange(SIZES["target_vocab_size"]), NEVER_GENERATED)
 LOCAL = {"local_monotonic": "monotonic", "local_predictive": "predictive"}
-CLASSICAL = {"attention": None}
-LUONG = {"attention_place": "after", "wiring": "initial_state"}
+CLASSICAL = {"decoder": ClassicalDecoder}
+LUONG = {"decoder": LuongDecoder}
 SAME_DIM = {"decoder_units": 22, "bridge_layers": 0}  # as wide as both directions of the encoder
 FORMULAS = {
-    "bahdanau gru": {},
+    "bahdanau gru": {"decoder": "bahdanau"},
     "bahdanau lstm": {"cell": "lstm"},
     "bahdanau, two layers": {"cell": "lstm", "encoder_layers": 2, "decoder_layers": 2},
-    "bahdanau, only the context": {"wiring": "context", "attention": "general"},
-    "bahdanau, local": {"attention": "local_monotonic", "initial_cell": "bridge", "cell": "lstm"},
-    "sutskever": CLASSICAL
-    | {"wiring": "initial_state", "cell": "lstm", "initial_cell": "bridge", "readout": False}
-    | {"bidirectional": False, "units": 13, "bridge_layers": 0}
-    | {"encoder_layers": 3, "decoder_layers": 2},
-    "state alone": CLASSICAL
-    | {"wiring": "initial_state", "cell": "simple_rnn", "feed_output": False},
-    "context, map": CLASSICAL | {"wiring": "context", "context": "map", "bridge_layers": 2},
+    "bahdanau, only the context": {"reads_output": False, "attention": "general"},
+    "bahdanau, local": {"attention": "local_monotonic", "cell_states": True, "cell": "lstm"},
+    "sutskever": {"decoder": "sutskever", "units": 13, "encoder_layers": 3, "decoder_layers": 2},
+    "state alone": CLASSICAL | {"cell": "simple_rnn", "reads_output": False},
+    "context, map": CLASSICAL
+    | {"reads_context": True, "reads_output": False, "context": "map", "bridge_layers": 2},
     "context, combination": CLASSICAL
-    | {"wiring": "context", "context": "combination", "cell": "simple_rnn"},
-    "cho": CLASSICAL | {"context": "map", "bidirectional": False},
+    | {"reads_context": True, "reads_output": False, "context": "combination"}
+    | {"cell": "simple_rnn"},
+    "cho": {"decoder": "cho"},
     "context_and_output, combination": CLASSICAL
-    | {"context": "combination", "cell": "lstm", "initial_cell": "bridge", "decoder_layers": 3},
+    | {"reads_context": True, "context": "combination", "cell": "lstm", "cell_states": True}
+    | {"decoder_layers": 3},
+    "first classical": {"decoder": "classical_first_state", "units": 13, "cell": "lstm"},
+    "second classical": {"decoder": "classical_context"},
+    "second classical, learned": {"decoder": "classical_context", "first_state": "learned"}
+    | {"cell": "lstm", "cell_states": True, "decoder_layers": 2, "context": "combination"},
+    "third classical": {"decoder": "classical_context_and_output", "cell": "lstm"},
+    "third classical, learned": {"decoder": "classical_context_and_output"}
+    | {"first_state": "learned", "cell": "lstm"},
+    "luong": {"decoder": "luong", "units": 13, "encoder_layers": 2, "decoder_layers": 2},
     "luong concat": LUONG | {"attention": "concat", "encoder_layers": 2, "decoder_layers": 3},
     "luong dot, fed": LUONG | SAME_DIM | {"attention": "dot", "input_feeding": True},
     "luong scaled dot": LUONG | SAME_DIM | {"attention": "scaled_dot", "cell": "lstm"},
@@ -85,7 +92,7 @@ def weights_of(model):
         "E_y": weights(decoder.embedding),
         "encoder": [cells(layer) for layer in encoder.recurrent_layers],
         "context": weights(model.context_layer),
-        "bridge": [list(map(list, layers)) for layers in model.bridge.maps],
+        "bridge": first_states_of(model.bridge),
         "decoder": [cell.weights for cell in decoder.cell.cells],
         "score": attention.score.weights if attention else [],
         "position": [
@@ -99,14 +106,40 @@ def weights_of(model):
     }
 
 
+def first_states_of(bridge):
+    """For each state its layers, or the state itself."""
+    if isinstance(bridge, OwnState):
+        return list(bridge.weights)
+    return [list(map(list, layers)) for layers in bridge.maps]
+
+
+def options_of(model, attention=None):
+    """What the parts do, by the names of the reference; `attention` is its name, if any."""
+    decoder, bridge = model.decoder, model.bridge
+    own = {True: "learned", False: "zeros"}
+    return {
+        "cell": decoder.get_config()["cell"],
+        "context": model.context,
+        "first_state": own[bridge.learned] if isinstance(bridge, OwnState) else "bridge",
+        "cell_states": bridge.cell_states,
+        "decoder_units": decoder.units,
+        "decoder_layers": len(decoder.recurrent_names),
+        "reads_context": getattr(decoder, "reads_context", False),
+        "attention": attention,
+        "attention_place": "after" if isinstance(decoder, LuongDecoder) else "before",
+        "input_feeding": getattr(decoder, "input_feeding", False),
+        "window": WINDOW,
+    }
+
+
 def make(arguments, dtype="float32"):
     """A model with random weights."""
-    options = {**SIZES, "never_generated": NEVER_GENERATED, "attention": "additive", **arguments}
-    attention = options["attention"]
+    options = {"never_generated": NEVER_GENERATED, **arguments}
+    attention = options.get("attention")
     if attention in LOCAL:  # a window that leaves something out
         local = LocalAttention(GeneralScore(dtype=dtype), WINDOW, LOCAL[attention], dtype=dtype)
-        attention = local
-    model = RNNSeq2Seq(**{**options, "attention": attention}, dtype=dtype)
+        options["attention"] = local
+    model = model_of(**options, dtype=dtype)
     model.build()
     return randomize(model)
 
@@ -123,7 +156,11 @@ def call(model, inputs):
 
 def expected(model, weights, inputs, arguments):
     """The same of the reference, one source without its padding after the other."""
-    options = {**model.get_config(), "attention": "additive", **arguments, "window": WINDOW}
+    attention = None
+    if model.attends:
+        default = "general" if arguments.get("decoder") == "luong" else "additive"
+        attention = arguments.get("attention", default)
+    options = options_of(model, attention)
     found = []
     for row, length in enumerate(inputs["lengths"]):
         source, target = inputs["token_ids"][row, :length], inputs["target_ids"][row]
@@ -176,57 +213,98 @@ def test_a_config_of_the_first_release_makes_the_same_model():
     close(first(translation_inputs()), now(translation_inputs()))
 
 
+OPTIONS = {  # as an earlier version saved them, and as they are said now
+    "luong": (
+        {"attention": "general", "attention_place": "after", "wiring": "initial_state"}
+        | {"input_feeding": True, "initial_cell": "bridge", "cell": "lstm", "decoder_cell": None},
+        LUONG
+        | {"attention": "general", "input_feeding": True, "cell_states": True, "cell": "lstm"},
+    ),
+    "only the context": (
+        {"attention": "hard", "wiring": "context", "entropy_weight": 0.1, "readout": False},
+        {"attention": "hard", "reads_output": False, "entropy_weight": 0.1, "readout": False},
+    ),
+    "context": (
+        {"attention": None, "wiring": "context", "context": "map", "entropy_weight": 0.0},
+        CLASSICAL | {"reads_context": True, "reads_output": False, "context": "map"},
+    ),
+    "state alone": (
+        {"attention": None, "wiring": "initial_state", "feed_output": False, "bridge_layers": 2},
+        CLASSICAL | {"reads_output": False, "bridge_layers": 2},
+    ),
+    "frames": (
+        {"source_vocab_size": None, "source_features": 5, "attention_place": "before"},
+        {"source_vocab_size": None, "source_features": 5},
+    ),
+}
+
+
+@pytest.mark.parametrize("saved, said", OPTIONS.values(), ids=OPTIONS)
+def test_options_that_an_earlier_version_saved_are_the_parts_of_now(saved, said):
+    config = {**SIZES, "name": "same", "trainable": True, "dtype": "float32", **saved}
+    was = RNNSeq2Seq.from_config(config).get_config()
+    now = model_of(**said, name="same").get_config()
+    assert without_names(was) == without_names(now)
+
+
+def without_names(config):
+    """A config without the names that Keras counts."""
+    if isinstance(config, dict):
+        return {key: without_names(each) for key, each in config.items() if key != "name"}
+    return config
+
+
 def refused(message, **arguments):
     with pytest.raises(ValueError, match=message):
-        RNNSeq2Seq(**{**SIZES, **arguments})
+        model_of(**arguments)
 
 
 @pytest.mark.parametrize("name", [*SIZES, "encoder_layers", "decoder_layers"])
 def test_a_size_under_one_is_refused(name):
-    refused(rf"^RNNSeq2Seq: {name} must be a positive integer; received 0\.$", **{name: 0})
+    refused(
+        r"^(\w+: \w+|`(in|out)put_dim`) must be a positive integer[.;] [Rr]eceived.*0", **{name: 0}
+    )
 
 
 @pytest.mark.parametrize(
     "name, choices",
     {
         "context": "'combination', 'last', 'map'",
-        "wiring": "'context', 'context_and_output', 'initial_state'",
-        "attention_place": "'after', 'before'",
-        "initial_cell": "'bridge', 'zeros'",
+        "first_state": "'bridge', 'zeros', 'learned'",
         "attention": "'additive', 'concat', 'dot', 'general', 'hard', 'local_monotonic', "
         "'local_predictive', 'scaled_dot'",
     }.items(),
 )
 def test_an_unknown_name_is_refused(name, choices):
     refused(
-        rf"^RNNSeq2Seq: {name} must be .*one of \[{choices}\]; received 'qrnn'\.$", **{name: "qrnn"}
+        rf"^RNNSeq2Seq: {name} must be .*one of [\[(]{choices}[\])]; received 'qrnn'\.$",
+        **{name: "qrnn"},
     )
 
 
-def test_every_unknown_name_is_named_at_once():
-    refused(r"context must be .*'a'\. wiring must be .*'b'\.$", context="a", wiring="b")
+def test_every_part_of_another_class_is_named_at_once():
+    message = (
+        r"^RNNSeq2Seq: encoder must be a RecurrentStack; received 100\. .*presets.* decoder must "
+        r"be a ClassicalDecoder, .*; received 120\. .* context must be one of .*; received 3\.$"
+    )
+    with pytest.raises(ValueError, match=message):
+        RNNSeq2Seq(100, 120, OwnState(7), context=3)
 
 
 @pytest.mark.parametrize(
     "message, arguments",
     [
-        ("bridge_layers must be at least 0; received -1", {"bridge_layers": -1}),
+        ("^Bridge: num_layers must be at least 0; received -1", {"bridge_layers": -1}),
         (r"ids of the target, from 0 to 18; received \[0, 19\]", {"never_generated": (0, 19)}),
         (r"ids of the target, from 0 to 18; received \[-1\]", {"never_generated": [-1]}),
-        ("as wide as decoder_units; received 22 and 13", {"bridge_layers": 0}),
-        ('feed_output=False goes with wiring="initial_state"', {"feed_output": False}),
-        ("attention before the cell needs a wiring with", {"wiring": "initial_state"}),
-        ('attention_place="after" needs an attention', LUONG | {"attention": None}),
-        ("needs wiring=\"initial_state\"; received 'context'", LUONG | {"wiring": "context"}),
-        ("h~ is the readout", LUONG | {"readout": False}),
-        ('input_feeding needs attention_place="after"', {"input_feeding": True}),
-        ("dot attention needs .* received 22 and 13", LUONG | {"attention": "dot"}),
-        ("scaled_dot attention needs", {"attention": "scaled_dot"}),
-        ("nothing to force", {"wiring": "context", "teacher_forcing": 0.5}),
-        ("nothing to force", {"wiring": "context", "teacher_forcing": LinearDecay(1, 0.1)}),
+        ("as wide as the decoder's; received 22 and 13", {"bridge_layers": 0}),
+        ("^RNNSeq2Seq: DotScore needs .* received 22 and 13", LUONG | {"attention": "dot"}),
+        ("^RNNSeq2Seq: ScaledDotScore needs", {"attention": "scaled_dot"}),
+        ("nothing to force", CLASSICAL | {"reads_output": False, "teacher_forcing": 0.5}),
+        ("nothing to force", {"reads_output": False, "teacher_forcing": LinearDecay(1, 0.1)}),
         ("on the tokens given: teacher_forcing", {"attention": "hard", "teacher_forcing": 0.5}),
         ("entropy_weight must be at least 0", {"attention": "hard", "entropy_weight": -1}),
-        ("entropy_weight needs a hard attention; received 0.1", {"entropy_weight": 0.1}),
+        ("entropy_weight needs a HardAttention; received 0.1", {"entropy_weight": 0.1}),
         ("ratio must be a number from 0 to 1", {"teacher_forcing": 1.5}),
         (r"per must be one of \('token', 'batch'\)", {"teacher_forcing_per": "row"}),
     ],
@@ -235,23 +313,38 @@ def test_arguments_that_do_not_go_together_are_refused(message, arguments):
     refused(message, **arguments)
 
 
+def test_a_bridge_of_another_width_is_refused():
+    parts = parts_from_sizes(ClassicalDecoder, **SIZES)
+    message = "^RNNSeq2Seq: bridge must have the decoder's units; received 7 and 13"
+    with pytest.raises(ValueError, match=message):
+        RNNSeq2Seq(**parts | {"bridge": OwnState(7)})
+
+
+def test_a_decoder_that_reads_the_context_needs_one():
+    decoder = ClassicalDecoder(19, 7, 13, reads_context=True)
+    with pytest.raises(ValueError, match="ClassicalDecoder: context must be given where reads_c"):
+        decoder(np.ones((2, 3), int), floats(2, 5, 11), [floats(2, 13)])
+
+
 @pytest.mark.parametrize(
     "message, make_attention",
     [
-        (r"HardAttention or LocalAttention, or one of .*; received 3\.$", lambda: 3),
-        (r"LocalAttention, or .*; received <DotScore", DotScore),
-        (r"LocalAttention, or .*; received <class .*DotScore'>\.$", lambda: DotScore),
-        (r"LocalAttention, or .*; received <object", object),
+        (r"HardAttention or LocalAttention; received 3\.$", lambda: 3),
+        (r"LocalAttention; received <DotScore", DotScore),
+        (r"LocalAttention; received <class .*DotScore'>\.$", lambda: DotScore),
+        (r"LocalAttention; received <object", object),
     ],
 )
 def test_an_attention_that_no_decoder_can_use_is_refused(message, make_attention):
-    message = rf"^RNNSeq2Seq: attention must be None, an Attention, .*{message}"
-    refused(message, attention=make_attention())
+    refused(
+        rf"^BahdanauDecoder: attention must be an Attention, .*{message}",
+        attention=make_attention(),
+    )
 
 
 @pytest.mark.parametrize("name", sorted(SCORES))
 def test_a_name_makes_its_attention(name):
-    decoder = RNNSeq2Seq(**{**SIZES, "decoder_units": 22}, attention=name).decoder
+    decoder = model_of(decoder_units=22, attention=name).decoder
     assert type(decoder.attention.score) is SCORES[name]
     if name in LOCAL:
         assert (decoder.attention.window, decoder.attention.kind) == (10, LOCAL[name])
@@ -260,6 +353,4 @@ def test_a_name_makes_its_attention(name):
 
 
 def test_an_attention_of_the_users_refuses_sizes_that_differ_before_the_first_step():
-    model = RNNSeq2Seq(**SIZES, attention=Attention(DotScore()))
-    with pytest.raises(ValueError, match="DotScore: query and key must have the same dim"):
-        model.build()
+    refused("^RNNSeq2Seq: DotScore needs the encoder's", attention=Attention(DotScore()))

@@ -38,19 +38,15 @@ def gru_weights(arrays, side):
 def model():
     """Embedding, GRU, last state = first state, GRU, output layer: Sutskever's wiring."""
     arrays = np.load(FOLDER / "checkpoint20.npz")
-    model = RNNSeq2Seq(
+    model = RNNSeq2Seq.sutskever(
         source_vocab_size=29,
         target_vocab_size=74,
         embedding_dim=256,
         units=256,
-        decoder_units=256,
         cell="gru",
+        encoder_layers=1,
+        decoder_layers=1,
         never_generated=(),
-        bidirectional=False,
-        bridge_layers=0,
-        attention=None,
-        wiring="initial_state",
-        readout=False,
     )
     model.build()
     model.source_embedding.set_weights([arrays["enc_emb"]])

@@ -8,19 +8,19 @@ import pytest
 from keras import ops
 
 from seqkeras.attention import HardAttention
-from seqkeras.models import RNNSeq2Seq
+from seqkeras.models import LuongDecoder
 from seqkeras.models.rnn_reinforce import step_shares
 from tests import references
 from tests.agreement import DTYPES, TOLERANCES, difference
 from tests.arrays import BACKEND, close, floats, gradients, numbers, randomize
 from tests.catalogue.case import B
-from tests.catalogue.seq2seq import SIZES, translation_inputs
+from tests.catalogue.seq2seq import SIZES, model_of, translation_inputs
 from tests.complex_step import as_float64
 from tests.conftest import others_long
 from tests.seqkeras.models.support import needs_float64
-from tests.seqkeras.models.test_rnn_seq2seq import weights_of
+from tests.seqkeras.models.test_rnn_seq2seq import options_of, weights_of
 
-AFTER = {"attention_place": "after", "wiring": "initial_state"}
+AFTER = {"decoder": LuongDecoder}
 PLACES = {
     "before": {"decoder_layers": 2},
     "after": AFTER | {"cell": "lstm", "entropy_weight": 0.3},
@@ -31,7 +31,7 @@ CHOICES = 2  # real steps of both sources, and steps of both targets
 
 
 def make(arguments, dtype="float32"):
-    model = RNNSeq2Seq(**SIZES, attention="hard", **arguments, dtype=dtype)
+    model = model_of(attention="hard", **arguments, dtype=dtype)
     model.build()
     randomize(model)
     loss = keras.losses.SparseCategoricalCrossentropy(True, ignore_class=0, dtype=dtype)
@@ -53,7 +53,7 @@ def drawn(model, inputs):
     """The reference's row by row: {positions: (logits (T, V), distributions (T, S))} for each."""
 
     def of(weights, row):
-        options = model.get_config()
+        options = options_of(model, "hard")
         source = inputs["token_ids"][row, : inputs["lengths"][row]]
         return {
             positions: references.seq2seq(
@@ -128,7 +128,8 @@ def test_reinforce_expects_the_gradient_of_the_expected_loss(arguments, monkeypa
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_at_inference_the_best_position_is_taken(arguments, dtype):
     model, inputs = make(arguments, dtype), translation_inputs()
-    weights, options = as_float64(weights_of(model)), model.get_config() | {"positions": None}
+    weights = as_float64(weights_of(model))
+    options = options_of(model, "hard") | {"positions": None}
     expected = [
         references.seq2seq(source[:length], target, weights, options)[0].real
         for source, length, target in zip(*inputs.values(), strict=True)

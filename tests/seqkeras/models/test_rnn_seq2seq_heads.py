@@ -4,27 +4,27 @@ import numpy as np
 import pytest
 
 from seqkeras.attention import MultiHeadAttention
-from seqkeras.models import RNNSeq2Seq
+from seqkeras.models import LuongDecoder
 from tests import references
 from tests.agreement import difference
 from tests.arrays import close, floats, numbers, randomize, right_padded
 from tests.catalogue import seq2seq
-from tests.catalogue.seq2seq import SIZES, translation_inputs
+from tests.catalogue.seq2seq import SIZES, model_of, translation_inputs
 
 BOTH_DIRECTIONS = 2 * SIZES["units"]
 PLACES = {
     "before": {},
-    "after": {"attention_place": "after", "wiring": "initial_state"},
-    "after, fed": {"attention_place": "after", "wiring": "initial_state", "input_feeding": True},
+    "after": {"decoder": LuongDecoder},
+    "after, fed": {"decoder": LuongDecoder, "input_feeding": True},
 }
 
 
 @pytest.mark.parametrize("arguments", PLACES.values(), ids=PLACES)
 def test_one_head_that_projects_nothing_is_scaled_dot_attention(arguments):
-    sizes = SIZES | {"decoder_units": BOTH_DIRECTIONS}
+    arguments = arguments | {"decoder_units": BOTH_DIRECTIONS}
     heads = MultiHeadAttention(1, BOTH_DIRECTIONS, use_bias=False)
-    ours = RNNSeq2Seq(**sizes, **arguments, attention=heads)
-    dot = RNNSeq2Seq(**sizes, **arguments, attention="scaled_dot")
+    ours = model_of(**arguments, attention=heads)
+    dot = model_of(**arguments, attention="scaled_dot")
     inputs = translation_inputs()
     ours(inputs), dot(inputs)
     randomize(dot)
@@ -61,6 +61,8 @@ def test_attention_gives_what_the_heads_give_together_and_the_weights_of_each(ca
 
 @pytest.mark.parametrize("arguments", [{"causal": True}, {"dropout": 0.1}], ids=str)
 def test_heads_that_would_not_see_the_whole_source_are_refused(arguments):
-    message = r"^RNNSeq2Seq: multi-head attention sees the whole .* and dropout=0; rec.* <MultiHead"
+    message = (
+        r"^BahdanauDecoder: multi-head attention sees the whole .* and dropout=0; rec.* <MultiHead"
+    )
     with pytest.raises(ValueError, match=message):
-        RNNSeq2Seq(**SIZES, attention=MultiHeadAttention(3, 2, **arguments))
+        model_of(attention=MultiHeadAttention(3, 2, **arguments))

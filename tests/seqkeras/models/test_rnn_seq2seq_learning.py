@@ -5,9 +5,10 @@ import numpy as np
 import pytest
 
 from seqkeras.decoding import compiled, greedy
-from seqkeras.models import RNNSeq2Seq
+from seqkeras.models import ClassicalDecoder, LuongDecoder
 from seqkeras.schedules import LinearDecay
 from tests.arrays import needs_tensorflow, numbers
+from tests.catalogue.seq2seq import model_of
 
 pytestmark = [
     pytest.mark.long,
@@ -15,12 +16,16 @@ pytestmark = [
 ]  # minutes elsewhere, and the gradients are the same there
 BOS, EOS, FIRST = 2, 3, 4
 BATCH_SIZE = 64
-AFTER = {"attention_place": "after", "wiring": "initial_state"}
-CLASSICAL = [
-    {"wiring": "initial_state", "cell": "lstm", "initial_cell": "bridge"},
-    {"wiring": "context"},
-    {"wiring": "context_and_output", "context": "map", "cell": "simple_rnn"},
-]
+AFTER = {"decoder": LuongDecoder}
+FIRST_STATE = {"decoder": ClassicalDecoder}
+CLASSICAL = {
+    "initial_state": FIRST_STATE | {"cell": "lstm", "cell_states": True},
+    "context": FIRST_STATE | {"reads_context": True, "reads_output": False},
+    "context_and_output": FIRST_STATE
+    | {"reads_context": True, "context": "map", "cell": "simple_rnn"},
+    "third classical": {"decoder": "classical_context_and_output", "first_state": "learned"}
+    | {"bidirectional": True},
+}
 
 
 def copied(source):
@@ -47,7 +52,8 @@ def train(arguments, inputs, targets, symbols, steps):
     """A model after so many steps; its rate falls to zero."""
     keras.utils.set_random_seed(0)
     size = FIRST + symbols
-    model = RNNSeq2Seq(size, size, 16, 32, 48, **arguments)
+    sizes = {"source_vocab_size": size, "target_vocab_size": size, "embedding_dim": 16}
+    model = model_of(**{**sizes, "units": 32, "decoder_units": 48, **arguments})
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True, ignore_class=0)
     falling = keras.optimizers.schedules.CosineDecay(0.01, steps)
     optimizer = keras.optimizers.Adam(falling, global_clipnorm=1.0)
@@ -100,27 +106,25 @@ def test_attention_learns_a_rule_that_holds_for_unseen_sequences(order, argument
 
 @pytest.mark.parametrize("attention, learns", [("hard", True), (None, False)])
 def test_hard_attention_copies_more_than_a_state_holds(attention, learns):
-    arguments = AFTER if attention else {"wiring": "initial_state"}
-    arguments = arguments | {"attention": attention}
+    arguments = AFTER | {"attention": attention} if attention else FIRST_STATE
     share = share_right_of_unseen(arguments, copied, longest=12, symbols=17, steps=600)
     assert share > 0.95 if learns else share < 0.6
 
 
-@pytest.mark.parametrize("arguments", CLASSICAL, ids=lambda arguments: arguments["wiring"])
+@pytest.mark.parametrize("arguments", CLASSICAL.values(), ids=CLASSICAL)
 def test_a_decoder_without_attention_turns_unseen_sequences_round(arguments):
-    arguments = arguments | {"attention": None}
     assert share_right_of_unseen(arguments, turned, longest=5, symbols=7, steps=500) > 0.95
 
 
 @pytest.mark.parametrize(
     "arguments",
     [
-        *[each | {"attention": None} for each in CLASSICAL],
-        {"attention": None, "wiring": "context", "context": "combination"},
+        *CLASSICAL.values(),
+        CLASSICAL["context"] | {"context": "combination"},
         {"attention": "hard"},
         AFTER | {"attention": "hard"},
     ],
-    ids=[*[each["wiring"] for each in CLASSICAL], "combination", "hard, before", "hard, after"],
+    ids=[*CLASSICAL, "combination", "hard, before", "hard, after"],
 )
 def test_a_batch_is_learnt_by_heart(arguments):
     inputs, targets = examples(7, turned, seed=0, longest=6, symbols=7)

@@ -5,21 +5,25 @@ import numpy as np
 import pytest
 from keras import ops
 
-from seqkeras.models import RNNSeq2Seq
+from seqkeras.models import ClassicalDecoder, LuongDecoder
 from seqkeras.models.teacher_forcing import TeacherForcing
 from seqkeras.schedules import InverseSigmoidDecay, LinearDecay
 from seqkeras.values import BANNED_LOGIT
 from tests.arrays import BACKEND, close, floats, gradients, numbers, randomize
 from tests.catalogue.case import B, T
-from tests.catalogue.seq2seq import SIZES, translation_inputs
+from tests.catalogue.seq2seq import SIZES, model_of, translation_inputs
 
 DECODERS = {
-    "classical": {"attention": None, "cell": "lstm", "decoder_layers": 2},
+    "classical": {
+        "decoder": ClassicalDecoder,
+        "reads_context": True,
+        "cell": "lstm",
+        "decoder_layers": 2,
+    },
     "bahdanau": {},
     "luong": {
+        "decoder": LuongDecoder,
         "attention": "local_monotonic",
-        "attention_place": "after",
-        "wiring": "initial_state",
         "input_feeding": True,
     },
 }
@@ -28,7 +32,7 @@ GIVEN = np.array([[1, 0, 1], [1, 1, 0]], bool)
 
 
 def make(arguments, teacher_forcing, **options):
-    model = RNNSeq2Seq(**SIZES, **arguments, teacher_forcing=teacher_forcing, **options)
+    model = model_of(**arguments, teacher_forcing=teacher_forcing, **options)
     model(translation_inputs())
     return randomize(model)
 

@@ -44,7 +44,10 @@ MODELS = {  # how it is made, and its limits
     "GPT": (lambda: GPT(17, **SIZES, max_length=5), {"token_ids": 17}),
     "Transformer": (lambda: Transformer(17, 13, **SIZES), {"token_ids": 17, "target_ids": 13}),
     "RNNLanguageModel": (lambda: RNNLanguageModel(17, 5, 7), {"token_ids": 17}),
-    "RNNSeq2Seq": (lambda: RNNSeq2Seq(17, 13, 5, 7, 11), {"token_ids": 17, "target_ids": 13}),
+    "RNNSeq2Seq": (
+        lambda: RNNSeq2Seq.bahdanau(17, 13, 5, 7, 11),
+        {"token_ids": 17, "target_ids": 13},
+    ),
 }
 METHODS = {
     "fit": lambda model, given: model.fit(given, TOKEN_IDS),

@@ -45,7 +45,7 @@ MODELS = {
     "GPT": (lambda: GPT(VOCAB, **SIZES, max_length=LENGTH), TEXT),
     "RNNLanguageModel": (lambda: RNNLanguageModel(VOCAB, 5, 7), TEXT),
     "Transformer": (lambda: Transformer(VOCAB, VOCAB, **SIZES), PAIR),
-    "RNNSeq2Seq": (lambda: RNNSeq2Seq(VOCAB, VOCAB, 5, 7, 6), PAIR),
+    "RNNSeq2Seq": (lambda: RNNSeq2Seq.bahdanau(VOCAB, VOCAB, 5, 7, 6), PAIR),
     "Bert": (lambda: WithHeads(_bert(), {"tags": TaggingHead(VOCAB)}), TEXT),
     "a model of a user's": (Plain, {"token_ids": IDS}),
 }

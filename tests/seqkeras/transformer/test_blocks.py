@@ -100,7 +100,7 @@ def test_the_gradients_of_a_decoder_block_are_right():
 @every_norm
 def test_an_encoder_is_its_blocks_and_one_more_norm_behind_pre_norm_ones(pre_norm):
     inputs = encoder_inputs()
-    layer = Encoder(2, **SIZES, **OPTIONS, pre_norm=pre_norm)
+    layer = Encoder(EncoderBlock(**SIZES, **OPTIONS, pre_norm=pre_norm), 2)
     layer(**inputs)
     randomize(layer)
     final_norm = layer.final_norm and layer.final_norm.get_weights()
@@ -126,7 +126,8 @@ def test_an_encoder_is_its_blocks_and_one_more_norm_behind_pre_norm_ones(pre_nor
 
 def test_a_decoder_without_cross_attention_is_a_causal_stack():
     sequence = floats(2, 5, 6)
-    layer = Decoder(2, **SIZES, **OPTIONS, pre_norm=True, cross_attention=False)
+    block = DecoderBlock(**SIZES, **OPTIONS, pre_norm=True, cross_attention=False)
+    layer = Decoder(block, 2)
     layer(sequence)
     randomize(layer)
     expected = references.transformer_stack(
@@ -229,10 +230,10 @@ def test_sizes_and_names_out_of_range_are_refused():
     message = r"^FeedForward: activation must be one of \['gelu', .*\]; received 'gelu_new'\.$"
     with pytest.raises(ValueError, match=message):
         EncoderBlock(6, 3, 7, activation="gelu_new")
-    for stack in (Encoder, Decoder):
+    for stack, block in ((Encoder, EncoderBlock), (Decoder, DecoderBlock)):
         message = rf"^{stack.__name__}: num_layers must be a positive integer; received 0\.$"
         with pytest.raises(ValueError, match=message):
-            stack(0, **SIZES)
+            stack(block(**SIZES), 0)
 
 
 def test_a_sequence_of_another_width_is_refused():
@@ -294,4 +295,4 @@ def test_a_restricted_decoder_block_attends_to_its_window_and_all_of_the_source(
 def test_a_window_that_makes_no_sense_is_refused():
     message = r"^EncoderBlock: attention_window must be a positive integer; received 0\.$"
     with pytest.raises(ValueError, match=message):
-        Encoder(1, **SIZES, attention_window=0)
+        EncoderBlock(**SIZES, attention_window=0)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from seqkeras.attention.cache import cache_mask, extend_cache
-from seqkeras.transformer import Decoder
+from seqkeras.transformer import Decoder, DecoderBlock
 from tests.arrays import close, floats, numbers, randomize, right_padded
 
 SIZES = {"hidden_dim": 15, "num_heads": 3, "feed_forward_dim": 11}
@@ -10,7 +10,7 @@ B, K, T, S, C, L = 2, 3, 5, 7, 13, 2  # C: places of the cache, L: blocks
 
 
 def decoder(**options):
-    layer = Decoder(L, **SIZES, activation="gelu", **options)
+    layer = Decoder(DecoderBlock(**SIZES, activation="gelu", **options), L)
     sequence = floats(1, 2, 15)
     layer(
         *([sequence] if options.get("cross_attention") is False else [sequence, floats(1, S, 17)])

@@ -3,9 +3,10 @@
 import keras
 import pytest
 
-from seqkeras.transformer import Decoder, Encoder
+from seqkeras.transformer import Decoder, DecoderBlock, Encoder, EncoderBlock
 from tests import vectors
 from tests.agreement import DTYPES, arrays_of, assert_agrees
+from tests.arrays import floats
 
 INPUTS = ("source", "target", "source_mask", "target_mask")
 
@@ -13,10 +14,10 @@ INPUTS = ("source", "target", "source_mask", "target_mask")
 class EncoderDecoder(keras.layers.Layer):
     """`nn.Transformer` of our layers: outputs are zero where the target is padding."""
 
-    def __init__(self, *sizes):
+    def __init__(self, num_layers, *sizes):
         super().__init__()
-        self.encoder = Encoder(*sizes)
-        self.decoder = Decoder(*sizes)
+        self.encoder = Encoder(EncoderBlock(*sizes), num_layers)
+        self.decoder = Decoder(DecoderBlock(*sizes), num_layers)
 
     def call(self, source, target, source_mask, target_mask):
         encoded = self.encoder(source, attention_mask=source_mask[:, None])
@@ -35,3 +36,43 @@ def test_an_encoder_and_a_decoder_agree_with_torch(pre_norm, dtype):
         lambda layer, given: layer(*(given[name] for name in INPUTS)),
         ["source", "target"],
     )
+
+
+OPTIONS = {"hidden_dim": 6, "num_heads": 3, "feed_forward_dim": 11, "activation": "gelu"}
+STACKS = {
+    "Encoder": (Encoder, EncoderBlock, {"pre_norm": True, "attention_window": 2}),
+    "Decoder": (Decoder, DecoderBlock, {"cross_attention": False, "residual_stddev": 0.3}),
+}
+every_stack = pytest.mark.parametrize("stack, block, options", STACKS.values(), ids=STACKS)
+
+
+@every_stack
+def test_every_block_is_like_the_given_one_and_has_weights_of_its_own(stack, block, options):
+    given = block(**OPTIONS, **options)
+    layer = stack(given, 3)
+    layer(floats(2, 5, 6))
+    assert layer.blocks[0] is given and len(layer.blocks) == 3
+    for other in layer.blocks[1:]:
+        assert type(other) is block
+        assert {**other.get_config(), "name": ""} == {**given.get_config(), "name": ""}
+    assert len({id(weight) for weight in layer.weights}) == len(layer.weights)
+    assert len(given.weights) * 3 == sum(len(each.weights) for each in layer.blocks)
+
+
+@every_stack
+def test_the_options_that_an_earlier_version_saved_are_those_of_the_blocks(stack, block, options):
+    own = {"name": "old", "trainable": True, "dtype": "float32", "num_layers": 2}
+    old = stack.from_config({**own, **OPTIONS, **options})
+    new = stack(block(**OPTIONS, **options, name="block_0"), 2, name="old")
+    assert old.get_config() == new.get_config()
+
+
+def test_a_stack_computes_in_the_precision_of_its_block():
+    assert Encoder(EncoderBlock(**OPTIONS, dtype="mixed_float16"), 2).compute_dtype == "float16"
+
+
+@pytest.mark.parametrize("make", [lambda: 6, lambda: EncoderBlock(**OPTIONS), lambda: DecoderBlock])
+def test_what_is_no_block_of_the_decoder_is_refused(make):
+    message = r"^Decoder: block must be of class DecoderBlock, as DecoderBlock\(512, 8, 2048\); rec"
+    with pytest.raises(ValueError, match=message):
+        Decoder(make(), 2)

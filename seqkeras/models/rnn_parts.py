@@ -1,0 +1,172 @@
+"""The parts of a recurrent encoder-decoder, made from sizes and options."""
+
+import keras
+
+from seqkeras.attention import (
+    AdditiveScore,
+    Attention,
+    ConcatScore,
+    DotScore,
+    GeneralScore,
+    HardAttention,
+    LocalAttention,
+    ScaledDotScore,
+)
+from seqkeras.models.bridges import Bridge, OwnState
+from seqkeras.models.recurrent_stack import RecurrentStack
+from seqkeras.models.rnn_cells import with_objects
+from seqkeras.models.rnn_wirings import BahdanauDecoder, ClassicalDecoder, LuongDecoder
+
+SCORES = {
+    "additive": AdditiveScore,
+    "concat": ConcatScore,
+    "dot": DotScore,
+    "general": GeneralScore,
+    "hard": AdditiveScore,  # as in the paper
+    "local_monotonic": GeneralScore,  # as in the best local models of the paper
+    "local_predictive": GeneralScore,
+    "scaled_dot": ScaledDotScore,
+}
+WINDOW = 10  # the paper's D for local attention
+FIRST_STATES = ("bridge", "zeros", "learned")
+
+
+def parts_from_sizes(
+    decoder,
+    source_vocab_size,
+    target_vocab_size,
+    embedding_dim,
+    units,
+    decoder_units=None,
+    cell="gru",
+    decoder_cell=None,
+    encoder_layers=1,
+    decoder_layers=1,
+    bidirectional=True,
+    dropout=0.0,
+    context="last",
+    first_state="bridge",
+    bridge_layers=1,
+    cell_states=False,
+    reads_output=True,
+    source_features=None,
+    dtype=None,
+    name=None,
+    **of_decoder,
+):
+    """The arguments of `RNNSeq2Seq`: its parts, made from sizes.
+
+    Args:
+        decoder: the class of the decoder.
+        source_vocab_size, target_vocab_size: numbers of token ids; the first is None where the
+            source is frames.
+        embedding_dim: size of the embeddings of both sides.
+        units: size of the encoder's state in each direction, and of the hidden layer of scores.
+        decoder_units: size of the decoder's state; None for that of the encoder, both directions.
+        cell: of both sides: "gru", "lstm", "simple_rnn", or a cell of whatever size, ours, Keras's
+            or your own, as a pattern of each layer's (`seqkeras.models.rnn_cells`); also "qrnn" or
+            a `QRNN`, for the encoder, with another cell as decoder_cell.
+        decoder_cell: of the decoder, as `cell` but for a QRNN; None for that of the encoder.
+        encoder_layers, decoder_layers: how many.
+        bidirectional: whether the encoder reads both ways.
+        dropout: of the embeddings, between the layers of the encoder, and before the logits.
+        context: "last", "map" or "combination", as of `RNNSeq2Seq`.
+        first_state: "bridge", from the encoder's (`Bridge`); "zeros" or "learned", the decoder's
+            own (`OwnState`).
+        bridge_layers: how many layers map c to each of the decoder's first states.
+        cell_states: whether also those behind the first of each cell, as the cell state of an LSTM.
+        reads_output: False feeds the decoder no y(t-1).
+        source_features: of a source that is frames, how many numbers each has.
+        dtype: of all parts.
+        name: of the model.
+        of_decoder: the other arguments of the decoder, as never_generated, teacher_forcing,
+            readout, reads_context, input_feeding, entropy_weight; attention is a layer, or
+            "additive", "concat", "dot", "general", "scaled_dot", "local_monotonic",
+            "local_predictive" or "hard".
+
+    Raises:
+        ValueError: if a part refuses its arguments, or a name is unknown.
+    """
+    policy = {} if dtype is None else {"dtype": dtype}
+    if "attention" in of_decoder:
+        of_decoder["attention"] = _attention(of_decoder["attention"], units, policy)
+    if first_state not in FIRST_STATES:
+        raise ValueError(
+            f"RNNSeq2Seq: first_state must be one of {FIRST_STATES}; received {first_state!r}."
+        )
+    embedding = None
+    if source_vocab_size is not None:
+        embedding = keras.layers.Embedding(source_vocab_size, embedding_dim, **policy)
+    encoder = RecurrentStack(cell, units, encoder_layers, dropout, bidirectional, **policy)
+    made = decoder(
+        target_vocab_size,
+        embedding_dim if reads_output else None,
+        encoder.output_dim if decoder_units is None else decoder_units,
+        cell=cell if decoder_cell is None else decoder_cell,
+        num_layers=decoder_layers,
+        dropout=dropout,
+        **of_decoder,
+        **policy,
+    )
+    if first_state == "bridge":
+        bridge = Bridge(made.units, bridge_layers, cell_states, **policy)
+    else:
+        bridge = OwnState(made.units, first_state == "learned", cell_states, **policy)
+    return {
+        "encoder": encoder,
+        "decoder": made,
+        "bridge": bridge,
+        "context": context,
+        "source_embedding": embedding,
+        "source_features": source_features,
+        "name": name,
+        **policy,
+    }
+
+
+def _attention(attention, units, policy):
+    """The layer of a name; `units` is for scores that have a hidden layer. A layer as it is."""
+    if not isinstance(attention, str):
+        return attention
+    if attention not in SCORES:
+        raise ValueError(
+            f"RNNSeq2Seq: attention must be a layer or one of {sorted(SCORES)}; received "
+            f"{attention!r}."
+        )
+    score_class = SCORES[attention]
+    sizes = [units] if score_class in (AdditiveScore, ConcatScore) else []
+    score = score_class(*sizes, **policy)
+    if attention.startswith("local_"):
+        kind = attention.removeprefix("local_")
+        return LocalAttention(score, WINDOW, kind=kind, **policy)
+    return (HardAttention if attention == "hard" else Attention)(score, **policy)
+
+
+def parts_of_options(config):
+    """The arguments of `RNNSeq2Seq` for a model that an earlier version saved as its options."""
+    options = {
+        "wiring": "context_and_output",
+        "feed_output": True,
+        "attention": "additive",
+        "attention_place": "before",
+        "input_feeding": False,
+        "readout": True,
+        "entropy_weight": 0.0,
+        "initial_cell": "zeros",
+        "trainable": True,
+        **with_objects(config, "cell", "decoder_cell", "attention", "teacher_forcing"),
+    }
+    wiring, attention, readout = (options.pop(each) for each in ("wiring", "attention", "readout"))
+    own = {"attention": attention, "entropy_weight": options.pop("entropy_weight")}
+    feeding = options.pop("input_feeding")
+    if options.pop("attention_place") == "after":
+        decoder, own = LuongDecoder, {**own, "input_feeding": feeding}
+    elif attention is not None:
+        decoder, own = BahdanauDecoder, {**own, "readout": readout}
+    else:
+        reads_context = wiring != "initial_state"
+        decoder, own = ClassicalDecoder, {"reads_context": reads_context, "readout": readout}
+    options["reads_output"] = options.pop("feed_output") and wiring != "context"
+    options["cell_states"] = options.pop("initial_cell") == "bridge"
+    trainable = options.pop("trainable")
+    return parts_from_sizes(decoder, **options, **own) | {"trainable": trainable}
