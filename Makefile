@@ -11,7 +11,7 @@ PYTHON ?= $(firstword $(foreach name,python3 python3.13 python3.12 python3.11,\
 BIN := .venv/bin
 RUN := runs/dates
 BUNDLE := bundles/dates
-PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup
+PYTEST := $(BIN)/python -m pytest -n 2
 SHORT := -m "not long"
 UV := $(shell command -v uv)
 ifdef UV

@@ -1,6 +1,7 @@
 """Which tests a backend of Keras runs, and which are long; a small run, and its bundle."""
 
 import atexit
+import functools
 import gc
 import os
 import random
@@ -50,19 +51,42 @@ ELSEWHERE = {f"test_{name}.py" for name in ("rows", "padding", "past", "steps", 
 
 
 def pytest_collection_modifyitems(items):
-    """What is long by its folder or backend; under `pytest -n`, what shares one process."""
+    """Mark what is long by its folder or backend."""
     for item in items:
         folders = set(item.path.parent.relative_to(CHECKOUT / "tests").parts)
         case = getattr(item, "callspec", None) and item.callspec.params.get("case")
         if LONG & folders or (BACKEND != "tensorflow" and _is_long_elsewhere(item, case)):
             item.add_marker(pytest.mark.long)
-        if {"dates_run", "dates_bundle"} & set(item.fixturenames):
-            group = "dates"
-        elif "properties" in item.path.parts and case is not None:
-            group = case.name
-        else:
-            group = item.path.name
-        item.add_marker(pytest.mark.xdist_group(group))
+
+
+@pytest.hookimpl(optionalhook=True)  # of pytest-xdist
+def pytest_xdist_make_scheduler(config, log):
+    """Under `pytest -n`, tests that share something costly run in one process.
+
+    `--dist loadgroup` would do it by marks, but pytest-xdist 3.8.0 groups nothing with pytest 9.2:
+    https://github.com/pytest-dev/pytest-xdist/issues/1386
+    """
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByWhatTheyShare(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            return _shared(nodeid)
+
+    return ByWhatTheyShare(config, log)
+
+
+def _shared(nodeid):
+    """The name of what a test shares: the run of dates, a case of the catalogue, or its file."""
+    file, _, name = nodeid.partition("::")
+    if file.startswith("tests/properties/") and "[" in name:
+        return name.partition("[")[2]
+    return "dates" if _reads_dates(file) else file
+
+
+@functools.cache
+def _reads_dates(file):
+    text = (CHECKOUT / file).read_text(encoding="utf-8")
+    return "dates_run" in text or "dates_bundle" in text
 
 
 def _is_long_elsewhere(item, case):
