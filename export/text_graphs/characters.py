@@ -173,7 +173,7 @@ def shifted(values, by, fill):
 
 
 def every(counts):
-    """Which thing each of so many copies is of, and the how-manieth copy it is."""
+    """The thing that each copy is of, and the index of the copy within its group."""
     owner = tf.repeat(tf.range(tf.size(counts)), counts)
     return owner, tf.range(tf.size(owner)) - tf.gather(tf.cumsum(counts, exclusive=True), owner)
 
