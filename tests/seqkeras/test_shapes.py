@@ -16,9 +16,11 @@ from seqkeras.attention import (
 )
 from seqkeras.embeddings import CharacterCNN, LearnedPositions, TokenEmbedding
 from seqkeras.models import (
+    BahdanauDecoder,
     BiDAF,
     BiLM,
     Forecaster,
+    RecurrentStack,
     RNNLanguageModel,
     RNNSeq2Seq,
     Transformer,
@@ -43,7 +45,8 @@ SIZED = {
     "Transformer": lambda size: Transformer(17, size, 6, 1, 3, 11),
     "MultiHeadAttention": lambda size: MultiHeadAttention(2, size),
     "RNNLanguageModel": lambda size: RNNLanguageModel(17, 7, size),
-    "RecurrentStack": lambda size: RNNSeq2Seq.bahdanau(17, 13, 7, size, 5),
+    "RecurrentStack": lambda size: RecurrentStack("gru", size),
+    "BahdanauDecoder": lambda size: BahdanauDecoder(17, 7, size, attention=DotScore()),
     "Forecaster": lambda size: Forecaster(3, size),
     "TreeClassifier": lambda size: TreeClassifier(17, 7, size, 3),
     "BiDAF": lambda size: BiDAF(17, 7, 11, 5, 3, size),
