@@ -131,11 +131,12 @@ class RNNSeq2Seq(SourceModel):
     def _check(self, parts, context):
         """Raise a ValueError unless these are parts that fit each other."""
         problems = [
-            f"{name} must be {PARTS[name]}; received {part!r}. The presets take sizes, as "
-            "RNNSeq2Seq.bahdanau does."
+            f"{name} must be {PARTS[name]}; received {part!r}."
             for name, part in parts.items()
             if not isinstance(part, CLASSES[name])
         ]
+        if problems:
+            problems.append("The presets take sizes, as RNNSeq2Seq.bahdanau does.")
         if context not in CONTEXTS:
             problems.append(f"context must be one of {sorted(CONTEXTS)}; received {context!r}.")
         problems = problems or list(_misfits(**parts))
