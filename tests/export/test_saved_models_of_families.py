@@ -302,7 +302,7 @@ def test_requests_that_the_server_pads_get_the_answers_that_they_get_alone(name)
     _, inputs, parts, _ = saved(name)
     key = "generate" if name in GENERATING else "serving_default"
     examples = [{each: inputs[each][row] for each in inputs} for row in range(2)]
-    manifest = SimpleNamespace(examples=(), settings={"word_length": 11})
+    manifest = SimpleNamespace(pipeline="Answer", examples=(), settings={"word_length": 11})
     rows = Inputs(manifest, examples).of(parts.saved_model[key])
     if name == "bidaf":
         assert {rows[0][f"{side}_characters"].shape[1] for side in ("query", "context")} == {11}
@@ -322,7 +322,7 @@ def test_characters_must_be_as_wide_as_the_notes_say(width, same):
     examples = [{each: inputs[each][row] for each in inputs} for row in range(2)]
     for side in ("query", "context"):  # of words of one character
         examples[1][f"{side}_characters"] = examples[1][f"{side}_characters"][:, :1]
-    manifest = SimpleNamespace(examples=(), settings={"word_length": width})
+    manifest = SimpleNamespace(pipeline="Answer", examples=(), settings={"word_length": width})
     rows = {"serving_default": Inputs(manifest, examples).of(parts.saved_model["serving_default"])}
     assert may_be_batched(signatures("bidaf"), rows) == same
 
