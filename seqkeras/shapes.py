@@ -16,13 +16,17 @@ def require_positive(layer, **sizes):
 
     It is one of Python's own, as Keras wants it: neither a boolean nor a number of NumPy.
     """
-    problems = [
+    if problems := size_problems(**sizes):
+        raise ValueError(f"{type(layer).__name__}: {' '.join(problems)}")
+
+
+def size_problems(**sizes):
+    """Returns a list of what is wrong with sizes, a sentence each."""
+    return [
         f"{name} must be a positive integer; received {size!r}."
         for name, size in sizes.items()
         if not isinstance(size, int) or isinstance(size, bool) or size < 1
     ]
-    if problems:
-        raise ValueError(f"{type(layer).__name__}: {' '.join(problems)}")
 
 
 def require_steps(layer, **sequences):

@@ -1,17 +1,79 @@
 """Encoder-decoders of papers, from sizes and options: the presets of `RNNSeq2Seq`.
 
-All take the arguments of `seqkeras.models.rnn_parts.parts_from_sizes` behind the class of the
-decoder, the sizes in its order, and have the defaults of their paper.
+Each takes the sizes, and by keyword the other arguments of `rnn_parts.parts_from_sizes`, whose
+defaults here are those of the paper. A source of frames (`source_features`) has no vocabulary.
 """
 
+import inspect
+
+from seqkeras.models.rnn_decoder import RNNDecoder
 from seqkeras.models.rnn_parts import parts_from_sizes
 from seqkeras.models.rnn_wirings import BahdanauDecoder, ClassicalDecoder, LuongDecoder
+from seqkeras.shapes import size_problems
 
 FROM_ENCODER = {"bridge_layers": 0, "cell_states": True}  # every state as it is
 ONE_WAY = {"bidirectional": False}
+SIZES = ("source_vocab_size", "target_vocab_size", "embedding_dim", "units", "decoder_units")
+OF_SIZES = {*SIZES, "vocab_size", "num_layers"}  # what the parts are given of them
 
 
-def sutskever(cls, *sizes, **options):
+def _preset(decoder):
+    """Makes a constructor of `RNNSeq2Seq` of a function that gives its defaults.
+
+    Args:
+        decoder: the class of the model's decoder.
+    """
+
+    def constructor(defaults):
+        def make(
+            cls,
+            source_vocab_size=None,
+            target_vocab_size=None,
+            embedding_dim=None,
+            units=None,
+            decoder_units=None,
+            **options,
+        ):
+            given = source_vocab_size, target_vocab_size, embedding_dim, units, decoder_units
+            sizes = dict(zip(SIZES, given, strict=True))
+            _refuse(make.__qualname__, decoder, sizes, options)
+            return cls(**parts_from_sizes(decoder, **sizes, **{**defaults(), **options}))
+
+        make.__name__, make.__doc__ = defaults.__name__, defaults.__doc__
+        make.__qualname__ = f"RNNSeq2Seq.{defaults.__name__}"
+        return make
+
+    return constructor
+
+
+def _refuse(who, decoder, sizes, options):
+    """Raise a ValueError with every size that is none, and every option that is unknown."""
+    optional = {"decoder_units"}
+    if options.get("source_features") is not None:
+        optional.add("source_vocab_size")
+    left_out = {name for name in optional if sizes[name] is None}
+    problems = size_problems(**{name: sizes[name] for name in SIZES if name not in left_out})
+    known = _options_of(decoder)
+    unknown = [name for name in options if name not in known]
+    if unknown:
+        problems.append(
+            f"{', '.join(unknown)} can not be given; the options are {', '.join(sorted(known))}."
+        )
+    if problems:
+        raise ValueError(f"{who}: {' '.join(problems)}")
+
+
+def _options_of(decoder):
+    """The names of the arguments behind the sizes."""
+    classes = decoder.__mro__[: decoder.__mro__.index(RNNDecoder) + 1]
+    made_by = (parts_from_sizes, *(kind.__init__ for kind in classes))
+    parameters = [p for made in made_by for p in inspect.signature(made).parameters.values()]
+    named = {p.name for p in parameters if p.kind is not p.VAR_KEYWORD}
+    return named - OF_SIZES - {"self", "decoder"}
+
+
+@_preset(ClassicalDecoder)
+def sutskever():
     """The state alone: four LSTM layers on both sides, whose states go over as they are.
 
         s(0) = h(S)        s(t) = LSTM(y(t-1), s(t-1))        logits(t) = V s(t)
@@ -21,11 +83,11 @@ def sutskever(cls, *sizes, **options):
     Reference: Sutskever et al. 2014, https://arxiv.org/abs/1409.3215
     """
     layers = {"encoder_layers": 4, "decoder_layers": 4, "readout": False}
-    options = {"cell": "lstm", **ONE_WAY, **FROM_ENCODER, **layers, **options}
-    return cls(**parts_from_sizes(ClassicalDecoder, *sizes, **options))
+    return {"cell": "lstm", **ONE_WAY, **FROM_ENCODER, **layers}
 
 
-def cho(cls, *sizes, **options):
+@_preset(ClassicalDecoder)
+def cho():
     """The context at every step, beside the previous word; s(0) comes from it, too.
 
         c = tanh(V h(S))    s(0) = tanh(V' c)    s(t) = GRU([y(t-1); c], s(t-1))
@@ -35,11 +97,11 @@ def cho(cls, *sizes, **options):
 
     Reference: Cho et al. 2014, appendix A.1, https://arxiv.org/abs/1406.1078
     """
-    options = {**ONE_WAY, "context": "map", "reads_context": True, **options}
-    return cls(**parts_from_sizes(ClassicalDecoder, *sizes, **options))
+    return {**ONE_WAY, "context": "map", "reads_context": True}
 
 
-def bahdanau(cls, *sizes, attention="additive", **options):
+@_preset(BahdanauDecoder)
+def bahdanau():
     """Attention before the cell, over both directions of the source.
 
         c(t) = attention(query = s(t-1))    s(t) = GRU([y(t-1); c(t)], s(t-1))
@@ -50,10 +112,11 @@ def bahdanau(cls, *sizes, attention="additive", **options):
 
     Reference: Bahdanau et al. 2015, appendix A.2, https://arxiv.org/abs/1409.0473
     """
-    return cls(**parts_from_sizes(BahdanauDecoder, *sizes, attention=attention, **options))
+    return {"attention": "additive"}
 
 
-def luong(cls, *sizes, attention="general", **options):
+@_preset(LuongDecoder)
+def luong():
     """Attention after the cell, whose h~ the next step reads: four LSTM layers on both sides.
 
         s(0) = h(S)    s(t) = LSTM([y(t-1); h~(t-1)], s(t-1))    c(t) = attention(query = s(t))
@@ -62,22 +125,22 @@ def luong(cls, *sizes, attention="general", **options):
     Reference: Luong et al. 2015, sections 3 and 4.1, https://arxiv.org/abs/1508.04025
     """
     layers = {"encoder_layers": 4, "decoder_layers": 4, "input_feeding": True}
-    options = {"cell": "lstm", **ONE_WAY, **FROM_ENCODER, **layers, **options}
-    return cls(**parts_from_sizes(LuongDecoder, *sizes, attention=attention, **options))
+    return {"attention": "general", "cell": "lstm", **ONE_WAY, **FROM_ENCODER, **layers}
 
 
-def classical_first_state(cls, *sizes, **options):
+@_preset(ClassicalDecoder)
+def classical_first_state():
     """The first classical decoder: the context is the first state, and no word is read.
 
         s(0) = c        s(t) = RNN(s(t-1))        logits(t) = V tanh(W_o s(t))
 
     Reference: Goodfellow et al. 2016, sections 10.2.4 and 10.4, https://www.deeplearningbook.org
     """
-    options = {**ONE_WAY, **FROM_ENCODER, "reads_output": False, **options}
-    return cls(**parts_from_sizes(ClassicalDecoder, *sizes, **options))
+    return {**ONE_WAY, **FROM_ENCODER, "reads_output": False}
 
 
-def classical_context(cls, *sizes, **options):
+@_preset(ClassicalDecoder)
+def classical_context():
     """The second classical decoder: the context enters every step; no word is read.
 
         s(0) = 0, or learned        s(t) = RNN(c, s(t-1))        logits(t) = V tanh(W_o [s(t); c])
@@ -85,10 +148,11 @@ def classical_context(cls, *sizes, **options):
     Reference: Goodfellow et al. 2016, sections 10.2.4 and 10.4, https://www.deeplearningbook.org
     """
     own = {"first_state": "zeros", "reads_context": True, "reads_output": False}
-    return cls(**parts_from_sizes(ClassicalDecoder, *sizes, **{**ONE_WAY, **own, **options}))
+    return {**ONE_WAY, **own}
 
 
-def classical_context_and_output(cls, *sizes, **options):
+@_preset(ClassicalDecoder)
+def classical_context_and_output():
     """The third classical decoder: context and previous word enter every step.
 
         s(0) = 0, or learned    s(t) = RNN([y(t-1); c], s(t-1))
@@ -96,5 +160,4 @@ def classical_context_and_output(cls, *sizes, **options):
 
     Reference: Goodfellow et al. 2016, sections 10.2.4 and 10.4, https://www.deeplearningbook.org
     """
-    options = {**ONE_WAY, "first_state": "zeros", "reads_context": True, **options}
-    return cls(**parts_from_sizes(ClassicalDecoder, *sizes, **options))
+    return {**ONE_WAY, "first_state": "zeros", "reads_context": True}

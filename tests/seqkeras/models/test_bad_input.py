@@ -1,5 +1,7 @@
 """What a model can not read is refused before it computes, in one sentence that says what came."""
 
+import inspect
+
 import numpy as np
 import pytest
 
@@ -141,3 +143,25 @@ def test_heads_that_do_not_divide_the_width_are_refused(make):
     message = r"^\w+: num_heads must be a positive integer; received 0\.$"
     with pytest.raises(ValueError, match=message):
         make(**SIZES | {"num_heads": 0})
+
+
+@pytest.mark.parametrize(
+    "sizes, options, message",
+    [
+        ((17, 13), {}, r"embedding_dim must be .* None\. units must be .* received None\.$"),
+        ((17, 13, 5, -7), {}, r"units must be a positive integer; received -7\.$"),
+        ((None, 13, 5, 7), {}, r"source_vocab_size must be a positive integer; received None\.$"),
+        ((17, 13, 5, 7), {"layers": 3}, r"layers can not be given; the options are .*, cell, "),
+    ],
+)
+@pytest.mark.parametrize("preset", ["bahdanau", "classical_context"])
+def test_a_preset_refuses_by_its_own_name(preset, sizes, options, message):
+    with pytest.raises(ValueError, match=rf"^RNNSeq2Seq\.{preset}: {message}"):
+        getattr(RNNSeq2Seq, preset)(*sizes, **options)
+
+
+def test_a_preset_of_frames_has_no_source_vocabulary_and_says_what_it_takes():
+    model = RNNSeq2Seq.cho(source_features=3, target_vocab_size=13, embedding_dim=5, units=7)
+    assert model.source_features == 3
+    names = ["source_vocab_size", "target_vocab_size", "embedding_dim", "units", "decoder_units"]
+    assert [*inspect.signature(RNNSeq2Seq.cho).parameters] == [*names, "options"]
