@@ -73,7 +73,7 @@ class Network:
             )
             return outputs, *states
 
-        return composite(run, name=self.name)
+        return composite(run, name=self.name, in_loops=False)
 
     @functools.cached_property
     def bidirectional(self):
@@ -96,4 +96,4 @@ class Network:
             )
             return ops.concatenate([forward, backward], axis=-1), *final, *other_final
 
-        return composite(run, name=f"bidirectional_{self.name}")
+        return composite(run, name=f"bidirectional_{self.name}", in_loops=False)

@@ -28,7 +28,7 @@ def tracing_nodes():
     return _nodes.get() is not None
 
 
-def composite(function=None, *, lengths_from="sequence", name=None):
+def composite(function=None, *, lengths_from="sequence", name=None, in_loops=True):
     """Make a pure function a composite: `@composite` or `@composite(...)`.
 
     Its positional arguments are tensors, lists of tensors, or None; its keyword-only ones options.
@@ -38,16 +38,18 @@ def composite(function=None, *, lengths_from="sequence", name=None):
             lengths in its place, as the fused recurrent operators do. None for a mask that enters
             a node as it is.
         name: of the composite; None for that of the function.
+        in_loops: whether the body of a loop may hold a node of it. Weights enter a body as tensors
+            that anything may have computed, and a fused recurrent operator needs their numbers.
     """
     if function is None:
-        return functools.partial(composite, lengths_from=lengths_from, name=name)
+        return functools.partial(composite, lengths_from=lengths_from, name=name, in_loops=in_loops)
     name = name or function.__name__
     signature = inspect.signature(function)
     options_of = [p.name for p in signature.parameters.values() if p.kind is p.KEYWORD_ONLY]
 
     @functools.wraps(function)
     def call(*args, **kwargs):
-        if name not in (_nodes.get() or ()):
+        if name not in (_nodes.get() or ()) or not (in_loops or _outside_loops()):
             return function(*args, **kwargs)
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
@@ -55,6 +57,16 @@ def composite(function=None, *, lengths_from="sequence", name=None):
         return _call_as_node(name, function, bound.arguments, options, lengths_from)
 
     return call
+
+
+def _outside_loops():
+    import tensorflow as tf
+    from tensorflow.python.ops.control_flow_v2_func_graphs import WhileBodyFuncGraph
+
+    graph = tf.compat.v1.get_default_graph()
+    while graph is not None and not isinstance(graph, WhileBodyFuncGraph):
+        graph = getattr(graph, "outer_graph", None)
+    return graph is None
 
 
 def _call_as_node(composite_name, function, arguments, options, lengths_from):

@@ -93,6 +93,7 @@ SHORT = {
     "BiAttention",
     "CharacterCNN(tanh)",
     "LayerNorm",
+    "BahdanauDecoder",
     "EncoderBlock(gelu, True, None)",
     "DecoderBlock(gelu, True, True, 3)",
     "TreeLSTM(binary)",
