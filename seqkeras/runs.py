@@ -36,6 +36,7 @@ OPTIONS = "options.json"  # of `python -m training`, which begins a run by it
 RECORD = "run.json"
 MODEL = "model.keras"
 VALIDATION = "validation.json"
+DICTIONARIES = {"tokenizers": "{'text': tokenizer}", "settings": "{'labels': ['no', 'yes']}"}
 ARRAYS = "validation.npz"
 SCORES = "scores.json"
 ATTENTION_MAP = "attention.png"
@@ -384,7 +385,8 @@ def _require_kinds(model, pipeline, **dictionaries):
     for name, value in dictionaries.items():
         if not isinstance(value, dict | None):
             raise RunError(
-                f"save_run: {name} must be a dictionary; received a {type(value).__name__}."
+                f"save_run: {name} must be a dictionary, as {DICTIONARIES[name]}; received a "
+                f"{type(value).__name__}."
             )
 
 

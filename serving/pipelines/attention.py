@@ -70,7 +70,7 @@ class Attention:
         if not self._names:
             raise ValueError(
                 f"{who}: attention must be False; this bundle was exported without "
-                "--attention-heads."
+                "--attention-heads: export its run again with it."
             )
 
     def beside(

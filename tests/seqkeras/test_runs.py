@@ -179,8 +179,14 @@ def test_what_export_would_refuse_is_not_saved(changes, reason, tmp_path):
             {"pipeline": [{"input": [1.5]}], "validation": "Forecast"},
             f"pipeline must be {', '.join(PIPELINE_TEXTS)}; received a list.",
         ),
-        ({"tokenizers": "text"}, "tokenizers must be a dictionary; received a str."),
-        ({"settings": ["no", "yes"]}, "settings must be a dictionary; received a list."),
+        (
+            {"tokenizers": "text"},
+            "tokenizers must be a dictionary, as {'text': tokenizer}; received a str.",
+        ),
+        (
+            {"settings": ["no", "yes"]},
+            "settings must be a dictionary, as {'labels': ['no', 'yes']}; received a list.",
+        ),
     ],
 )
 def test_arguments_in_each_others_place_are_refused(changes, reason, tmp_path):
