@@ -142,7 +142,7 @@ PRIVATE = {
         "export/keras_layers.py",
         "export/onnx_graphs.py",
     },
-    "tensorflow.python": {"export/freezing.py"},
+    "tensorflow.python": {"export/freezing.py", "seqkeras/composites/nodes.py"},
 }
 SOURCES = sorted(
     path.relative_to(CHECKOUT).as_posix()
