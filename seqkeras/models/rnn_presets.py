@@ -48,11 +48,14 @@ def _preset(decoder):
 
 def _refuse(who, decoder, sizes, options):
     """Raise a ValueError with every size that is none, and every option that is unknown."""
-    optional = {"decoder_units"}
-    if options.get("source_features") is not None:
-        optional.add("source_vocab_size")
+    optional = {"decoder_units", "source_vocab_size"}
     left_out = {name for name in optional if sizes[name] is None}
     problems = size_problems(**{name: sizes[name] for name in SIZES if name not in left_out})
+    if sizes["source_vocab_size"] is None and options.get("source_features") is None:
+        problems.append(
+            "source_vocab_size, of tokens, or source_features, of frames, must be given, and the "
+            "other be None; received None and None."
+        )
     known = _options_of(decoder)
     unknown = [name for name in options if name not in known]
     if unknown:
@@ -69,7 +72,8 @@ def _options_of(decoder):
     made_by = (parts_from_sizes, *(kind.__init__ for kind in classes))
     parameters = [p for made in made_by for p in inspect.signature(made).parameters.values()]
     named = {p.name for p in parameters if p.kind is not p.VAR_KEYWORD}
-    return named - OF_SIZES - {"self", "decoder"}
+    fixed = {"readout"} if issubclass(decoder, LuongDecoder) else set()
+    return named - fixed - OF_SIZES - {"self", "decoder"}
 
 
 @_preset(ClassicalDecoder)

@@ -150,7 +150,7 @@ def test_heads_that_do_not_divide_the_width_are_refused(make):
     [
         ((17, 13), {}, r"embedding_dim must be .* None\. units must be .* received None\.$"),
         ((17, 13, 5, -7), {}, r"units must be a positive integer; received -7\.$"),
-        ((None, 13, 5, 7), {}, r"source_vocab_size must be a positive integer; received None\.$"),
+        ((None, 13, 5, 7), {}, r"source_vocab_size, .* source_features, of frames, must be given"),
         ((17, 13, 5, 7), {"layers": 3}, r"layers can not be given; the options are .*, cell, "),
     ],
 )
@@ -158,6 +158,11 @@ def test_heads_that_do_not_divide_the_width_are_refused(make):
 def test_a_preset_refuses_by_its_own_name(preset, sizes, options, message):
     with pytest.raises(ValueError, match=rf"^RNNSeq2Seq\.{preset}: {message}"):
         getattr(RNNSeq2Seq, preset)(*sizes, **options)
+
+
+def test_the_preset_luong_says_that_h_tilde_is_its_readout():
+    with pytest.raises(ValueError, match=r"^RNNSeq2Seq\.luong: readout can not be given; the opt"):
+        RNNSeq2Seq.luong(17, 13, 5, 7, readout=True)
 
 
 def test_a_preset_of_frames_has_no_source_vocabulary_and_says_what_it_takes():
