@@ -69,30 +69,35 @@ class TokenAutomaton:
         Returns:
             (..., V) booleans.
         """
-        left = self.distances[self.next_states(states)]
-        return left < np.expand_dims(room, -1)
+        return self._gathered(states, 1) < np.expand_dims(room, -1)
 
     def advance(self, states: np.ndarray, token_ids: np.ndarray) -> np.ndarray:
         """Return the states behind tokens, both (...)."""
-        following = self.next_states(states)
-        return np.take_along_axis(following, token_ids[..., np.newaxis], axis=-1)[..., 0]
+        pairs = zip(np.ravel(states).tolist(), np.ravel(token_ids).tolist(), strict=True)
+        following = [self._rows_of(state)[0][token_id] for state, token_id in pairs]
+        return np.array(following, np.int32).reshape(np.shape(states))
 
     def next_states(self, states: np.ndarray) -> np.ndarray:
         """Return (..., V) the state behind each token, from states (...)."""
+        return self._gathered(states, 0)
+
+    def _gathered(self, states, which):
+        """Return (..., V) one of `_rows_of` for each state."""
         states = np.asarray(states)
-        rows = np.stack([self._row(state) for state in states.ravel().tolist()])
+        rows = np.stack([self._rows_of(state)[which] for state in states.ravel().tolist()])
         return rows.reshape(*states.shape, self.vocab_size)
 
-    def _row(self, state):
-        row = self._rows.get(state)
-        if row is None:
-            if len(self._rows) * self.vocab_size > MOST_AT_ONCE:
+    def _rows_of(self, state):
+        """Return (V,) the state behind each token, and (V,) its distance."""
+        rows = self._rows.get(state)
+        if rows is None:
+            if 2 * len(self._rows) * self.vocab_size > MOST_AT_ONCE:
                 self._rows = {}
             row = np.full(self.vocab_size, self.dead, np.int32)
             token_ids, following = self._edges(state)
             row[token_ids] = following
-            self._rows[state] = row
-        return row
+            rows = self._rows[state] = row, self.distances[row]
+        return rows
 
     def _edges(self, state):
         """Return the tokens that may follow in the pattern, and the state behind each."""
