@@ -1,6 +1,6 @@
 """The tasks of `python -m training`, one file each."""
 
-from training.tasks.classify import Classify
+from training.tasks.classification import Classification
 from training.tasks.dates import Dates
 
-TASKS = {task.name: task for task in (Classify, Dates)}
+TASKS = {task.name: task for task in (Classification, Dates)}

@@ -34,8 +34,8 @@ class Example(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class ClassifyOptions(FitOptions):
-    """Options of `python -m training classify`."""
+class ClassificationOptions(FitOptions):
+    """Options of `python -m training classification`."""
 
     file: str = argument(DataFile(), "Of training: .csv, .tsv or .jsonl.")
     validation: str | None = option(
@@ -59,7 +59,7 @@ class ClassifyOptions(FitOptions):
     )
 
 
-class Classify(Task):
+class Classification(Task):
     """Sentences, or pairs of sentences, and their labels, from a file.
 
     Your file looks like this (.csv; .tsv with tabs, and quotes as characters; .jsonl with an object
@@ -74,8 +74,8 @@ class Classify(Task):
     bidirectional recurrent network with attention, over WordPieces that are learned from the file.
     """
 
-    name = "classify"
-    options_class = ClassifyOptions
+    name = "classification"
+    options_class = ClassificationOptions
 
     def read(self):
         options = self.options
@@ -92,7 +92,7 @@ class Classify(Task):
                 f"{options.batch_size} of a batch; choose a smaller --batch-size."
             )
         console.print(
-            f"classify: {len(train):,} training and {len(validation):,} validation examples of "
+            f"{self.name}: {len(train):,} training and {len(validation):,} validation examples of "
             f"{len(labels):,} labels"
         )
         return train, validation

@@ -14,7 +14,7 @@ import serving
 from export.refusals import refusals_of
 from tests.conftest import run_python
 from training.__main__ import main
-from training.tasks.classify import Classify, ClassifyOptions
+from training.tasks.classification import Classification, ClassificationOptions
 
 TINY = "--units 7 --embedding-dim 5 --hops 2 --learning-rate 0.05 --batch-size 11".split()
 
@@ -51,7 +51,7 @@ def printed(*arguments):
     """The lines of a training that ends well."""
     output = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
     with contextlib.redirect_stdout(output):
-        assert main(["classify", *map(str, arguments), *TINY]) == 0
+        assert main(["classification", *map(str, arguments), *TINY]) == 0
     return output.buffer.getvalue().decode().splitlines()
 
 
@@ -79,7 +79,7 @@ def test_it_learns_sentences_and_says_what_to_do_next(reviews):
     assert scores["examples"] == 10
     assert scores["accuracy"] == scores["macro_f1"] == scores["matthews_correlation"] == 1.0
     assert {label: of["f1"] for label, of in scores["by_label"].items()} == {"bad": 1, "good": 1}
-    assert first == "classify: 87 training and 10 validation examples of 2 labels"
+    assert first == "classification: 87 training and 10 validation examples of 2 labels"
     assert following == f"next: python -m export {folder} bundles/run"
 
 
@@ -90,19 +90,22 @@ def test_export_takes_a_run_of_sentences_and_one_of_pairs(reviews, glue):
 
 def test_every_row_is_in_training_or_held_out(reviews):
     _, file, _ = reviews
-    train, held_out = Classify(ClassifyOptions(file=file, batch_size=11)).read()
+    train, held_out = Classification(ClassificationOptions(file=file, batch_size=11)).read()
     with open(file, encoding="utf-8", newline="") as lines:
         rows = [(row["text"], row["label"]) for row in csv.DictReader(lines)]
     assert Counter(train) + Counter(held_out) == Counter(rows)
-    assert Classify(ClassifyOptions(file=file, batch_size=11)).read() == (train, held_out)
-    _, others = Classify(ClassifyOptions(file=file, batch_size=11, seed=1)).read()
+    assert Classification(ClassificationOptions(file=file, batch_size=11)).read() == (
+        train,
+        held_out,
+    )
+    _, others = Classification(ClassificationOptions(file=file, batch_size=11, seed=1)).read()
     assert others != held_out
 
 
 def test_a_row_of_each_label_stays_in_training(tmp_path):
     file = sentences(tmp_path / "many.csv", 41, labels=[f"label {place}" for place in range(7)])
-    options = ClassifyOptions(file=file, batch_size=1, held_out=1.0)
-    train, held_out = Classify(options).read()
+    options = ClassificationOptions(file=file, batch_size=1, held_out=1.0)
+    train, held_out = Classification(options).read()
     assert sorted(example.target for example in train) == [f"label {place}" for place in range(7)]
     assert len(held_out) == 34
 
@@ -121,16 +124,16 @@ def test_texts_over_the_limit_are_cut_counted_and_left_out_of_validation(glue):
 
 def test_a_run_goes_on_only_with_the_data_that_it_began_with(reviews, tmp_path, capsys):
     folder, file, _ = reviews
-    assert main(["classify", file, "--out", str(folder), *TINY]) == 0
+    assert main(["classification", file, "--out", str(folder), *TINY]) == 0
     assert "finished already" in capsys.readouterr().out
     config = ["--config", str(folder / "options.json")]
-    assert main(["classify", "--out", str(folder), *config]) == 0
+    assert main(["classification", "--out", str(folder), *config]) == 0
     assert "finished already" in capsys.readouterr().out
     with open(file, "r+b") as changed:
         before = changed.read()
         changed.write(b"more,good\n")
     try:
-        assert main(["classify", file, "--out", str(folder), *TINY]) == 1
+        assert main(["classification", file, "--out", str(folder), *TINY]) == 1
     finally:
         with open(file, "wb") as same:
             same.write(before)
@@ -172,7 +175,7 @@ def test_a_file_that_nothing_can_be_learned_from_gets_one_line(
     file.write_bytes(content if isinstance(content, bytes) else content.encode())
     (tmp_path / "others.csv").write_text("text,label\na,z\n")
     options = options.format(folder=tmp_path).split()
-    assert main(["classify", str(file), "--out", str(tmp_path / "run"), *options]) == 1
+    assert main(["classification", str(file), "--out", str(tmp_path / "run"), *options]) == 1
     error = capsys.readouterr().err
     assert message in error
     assert error.startswith("training: ") and error.count("\n") == 1
@@ -181,7 +184,7 @@ def test_a_file_that_nothing_can_be_learned_from_gets_one_line(
 
 @pytest.mark.parametrize("arguments", [[], ["nothing.csv"], ["/dev/null"], ["/tmp"]])
 def test_a_file_that_is_none_gets_one_line(arguments, tmp_path, capsys):
-    assert main(["classify", *arguments, "--out", str(tmp_path / "run")]) == 2
+    assert main(["classification", *arguments, "--out", str(tmp_path / "run")]) == 2
     error = capsys.readouterr().err
     assert "FILE" in error and error.count("\n") == 1
     assert not (tmp_path / "run").exists()
