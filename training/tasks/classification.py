@@ -17,7 +17,7 @@ from seqkeras.recurrent import GRU, LSTM, QRNN, Bidirectional
 from seqkeras.runs import RunError
 from seqkeras.terminal import one_line
 from seqkeras.tokenizers import PAD, learn_word_piece
-from training.answering import text_encoding
+from training.answering.classify import text_encoding
 from training.console import console
 from training.options import FRACTION, DataFile, FitOptions, Number, argument, at_least, option
 from training.task import Task

@@ -1,0 +1,24 @@
+"""What a Keras model answers while it trains, as the pipeline that will serve it answers.
+
+One file a pipeline, each with a class of the pipeline's name: made of a `seqkeras.runs.RunFiles`,
+called with (model, texts, advance), and `fits` says whether it takes a text whole.
+"""
+
+from training.answering.classify import Classify
+from training.answering.translate import Translate
+
+ANSWERERS = {"Classify": Classify, "Translate": Translate}  # by the pipelines of `serving`
+
+
+def answerer(run):
+    """(model, texts, advance) -> answers, for the pipeline of a `seqkeras.runs.RunFiles`.
+
+    Raises:
+        ValueError: if training knows no answers of that pipeline.
+    """
+    pipeline = run.record.pipeline
+    if pipeline not in ANSWERERS:
+        raise ValueError(
+            f"answerer: the pipeline must be {', '.join(ANSWERERS)}; received {pipeline!r}."
+        )
+    return ANSWERERS[pipeline](run)

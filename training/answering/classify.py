@@ -1,0 +1,64 @@
+"""`Classify` while it trains: texts, or pairs of texts, to labels."""
+
+from seqkeras.decoding import compiled, in_batches
+from seqkeras.tokenizers import pad
+from serving.pipelines.model import softmax
+from serving.results import Classification
+
+
+class Classify:
+    """Texts, or tuples of two, to `Classification`s; what is over the limit is cut off.
+
+    Args:
+        run: a `seqkeras.runs.RunFiles`; its model is a functional one.
+    """
+
+    def __init__(self, run):
+        self.run, self.labels = run, run.record.settings["labels"]
+        self.model = None
+
+    def __call__(self, model, texts, advance=None):
+        """The answers of a model to texts.
+
+        Args:
+            advance: called with the number of answers after each batch, for a progress bar.
+        """
+        if model is not self.model:
+            self.model, self.logits = model, compiled(_logits_of(model))
+        encodings = [text_encoding(self.run, text) for text in texts]
+        [logits] = in_batches(self.logits, encodings, _padded, advance=advance)
+        return [self._classification(scores) for scores in softmax(logits).tolist()]
+
+    def fits(self, text):
+        """Whether a text, or each of two, has tokens, and nothing is cut off."""
+        tokenizer, limit = self.run.tokenizers["text"], self.run.record.limits["source_length"]
+        texts = text if isinstance(text, tuple) else (text,)
+        return all(map(tokenizer.encode, texts)) and len(tokenizer.analyze(*texts)) <= limit
+
+    def _classification(self, scores):
+        ranked = dict(sorted(zip(self.labels, scores), key=lambda item: -item[1]))
+        best = next(iter(ranked))
+        return Classification((best,), ranked[best], ranked)
+
+
+def text_encoding(run, text):
+    """The `Encoding` of a text, or of a tuple of two; what is over the run's limit is cut off."""
+    texts = text if isinstance(text, tuple) else (text,)
+    limit = run.record.limits["source_length"]
+    return run.tokenizers["text"].analyze(*texts, max_length=limit, truncate=True)
+
+
+def _padded(encodings):
+    token_ids, lengths = pad([encoding.token_ids for encoding in encodings])
+    segment_ids, _ = pad([encoding.segment_ids for encoding in encodings])
+    return token_ids, lengths, segment_ids
+
+
+def _logits_of(model):
+    names = [tensor.name for tensor in model.inputs]
+
+    def logits(token_ids, lengths, segment_ids):
+        given = {"token_ids": token_ids, "lengths": lengths, "segment_ids": segment_ids}
+        return (model({name: given[name] for name in names}, training=False),)
+
+    return logits

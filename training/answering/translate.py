@@ -1,0 +1,68 @@
+"""`Translate` while it trains: texts to texts, by the search that the run asks for."""
+
+from seqkeras.decoding import Constraint, beam, compiled, greedy, in_batches
+from seqkeras.tokenizers import CharacterTable, pad
+from serving.results import Translation
+
+
+class Translate:
+    """Texts to `Translation`s, by the search of the run's record; compiled once for a model.
+
+    Args:
+        run: a `seqkeras.runs.RunFiles`.
+    """
+
+    def __init__(self, run):
+        parsed = run.record.parse("run.json")
+        self.source, self.target = run.tokenizers["source"], run.tokenizers["target"]
+        self.decoding, self.limit = parsed.decoding, parsed.limits.source_length
+        self.search = {
+            "start_id": self.decoding.start_id,
+            "end_id": self.decoding.end_id,
+            "max_length": parsed.limits.target_length,
+        }
+        if self.decoding.regex is not None:
+            self.search["constraint"] = Constraint.of_regex(
+                self.decoding.regex, self.target, self.decoding.end_id
+            )
+        self.model = None
+
+    def __call__(self, model, texts, advance=None):
+        """The answers of a model to texts.
+
+        Args:
+            advance: called with the number of answers after each batch, for a progress bar.
+        """
+        if model is not self.model:
+            self.model, self.decode = model, compiled(self._decoder(model))
+        rows = [self._token_ids(text) for text in texts]
+        token_ids, scores = in_batches(self.decode, rows, pad, advance=advance)
+        return [
+            Translation(self.target.decode(row), float(score))
+            for row, score in zip(token_ids, scores, strict=True)
+        ]
+
+    def fits(self, text):
+        """Whether a text is within the limit."""
+        return len(self._token_ids(text)) <= self.limit
+
+    def _token_ids(self, text):
+        if isinstance(self.source, CharacterTable):
+            return self.source.encode(text)
+        return self.source.analyze(text).token_ids
+
+    def _decoder(self, model):
+        num_beams = self.decoding.num_beams
+
+        def best_of_beams(token_ids, lengths):
+            state = model.encode(token_ids, lengths)
+            options = {"num_beams": num_beams, "length_penalty": self.decoding.length_penalty}
+            token_ids, _, scores = beam(model.step, state, **self.search, **options)
+            return token_ids[:, 0], scores[:, 0]
+
+        def most_probable(token_ids, lengths):
+            state = model.encode(token_ids, lengths)
+            token_ids, _, scores = greedy(model.step, state, **self.search)
+            return token_ids, scores
+
+        return most_probable if num_beams == 1 else best_of_beams
