@@ -1,7 +1,13 @@
 """The one tokenizer, that of `serving.text`, under the library's name; vocabularies are learned."""
 
 from seqkeras.tokenizers.keras_nlp_tokenizers import from_keras_nlp
-from seqkeras.tokenizers.learn import learn_byte_pairs, learn_sentence_pieces, learn_word_piece
+from seqkeras.tokenizers.learn import (
+    learn_byte_pairs,
+    learn_sentence_pieces,
+    learn_word_piece,
+    learn_words,
+)
+from seqkeras.tokenizers.of_kind import TOKENIZERS, learn_tokenizer
 from seqkeras.tokenizers.special import SpecialIds, special_ids
 from seqkeras.tokenizers.text_vectorization import from_text_vectorization
 from serving.text import (
@@ -28,6 +34,7 @@ __all__ = [
     "BOS",
     "EOS",
     "PAD",
+    "TOKENIZERS",
     "UNK",
     "CharacterTable",
     "Encoding",
@@ -41,7 +48,9 @@ __all__ = [
     "from_text_vectorization",
     "learn_byte_pairs",
     "learn_sentence_pieces",
+    "learn_tokenizer",
     "learn_word_piece",
+    "learn_words",
     "pad",
     "read_byte_pairs",
     "read_tokenizer",

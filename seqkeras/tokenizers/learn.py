@@ -1,24 +1,32 @@
-"""Vocabularies from a corpus: WordPiece, byte-level BPE, SentencePiece.
+"""Vocabularies from a corpus: WordPiece, byte-level BPE, SentencePiece, words.
 
 The same texts make the same vocabulary every time. It leaves out sampling: every text is read.
 """
 
 import io
 import json
+import sys
+import tempfile
+from pathlib import Path
 
-from serving.text.byte_pairs import SPECIAL_TOKENS as SPECIAL_BYTE_PAIRS
 from serving.text.byte_pairs import byte_pairs
 from serving.text.sentence_pieces import SentencePieces
 from serving.text.sentence_pieces import require_library as require_sentencepiece
 from serving.text.subwords import require_library as require_tokenizers
 from serving.text.vocabularies import BOS, EOS, PAD, UNK
+from serving.text.vocabularies import SPECIAL_TOKENS as SPECIAL_WORDS
 from serving.text.word_piece import SPECIAL_TOKENS, word_piece
+from serving.text.words import WordTable
 
 MODELS = ("unigram", "bpe")
+SPECIAL_BYTE_PAIRS = {  # the first ids of a learned vocabulary; those that are set behind it
+    "gpt2": ((), ("<|endoftext|>",)),
+    "roberta": (("<pad>", "<unk>", "<s>", "</s>", "<mask>"), ()),
+}
 PIECES = {"pad_id": PAD, "unk_id": UNK, "bos_id": BOS, "eos_id": EOS}  # the library's names
 
 
-def learn_word_piece(texts, vocab_size, lowercase=True, min_count=2):
+def learn_word_piece(texts, vocab_size, lowercase=True, min_count=2, strip_accents=None):
     """Learn the vocabulary of `serving.text.word_piece`.
 
     Args:
@@ -26,6 +34,7 @@ def learn_word_piece(texts, vocab_size, lowercase=True, min_count=2):
         vocab_size: how many tokens there may be, with the special ones and every character.
         lowercase: as in `word_piece`.
         min_count: how often two tokens must stand together to become one.
+        strip_accents: as in `word_piece`.
 
     Returns:
         The `Subwords`.
@@ -38,7 +47,7 @@ def learn_word_piece(texts, vocab_size, lowercase=True, min_count=2):
     """
     tokenizers = require_tokenizers()
     special = list(SPECIAL_TOKENS)
-    untrained = word_piece(special, lowercase)
+    untrained = word_piece(special, lowercase, strip_accents)
     # The library numbers "##" and a character as it meets them, in an order that changes from run
     # to run, and breaks ties by number: so they are numbered before.
     inner = {
@@ -55,42 +64,54 @@ def learn_word_piece(texts, vocab_size, lowercase=True, min_count=2):
     library.train_from_iterator(texts, trainer)
     vocabulary = library.get_vocab()
     _require_room("learn_word_piece", len(vocabulary), vocab_size)
-    return word_piece(sorted(vocabulary, key=vocabulary.get), lowercase)
+    return word_piece(sorted(vocabulary, key=vocabulary.get), lowercase, strip_accents)
 
 
-def learn_byte_pairs(texts, vocab_size, min_count=2):
-    """Learn the vocabulary and the merges of `serving.text.byte_pairs`, in the form of GPT-2.
+def learn_byte_pairs(texts, vocab_size, min_count=2, form="gpt2"):
+    """Learn the vocabulary and the merges of `serving.text.byte_pairs`.
 
     Args:
         texts: an iterable of strings.
-        vocab_size: how many tokens there may be: 256 bytes, <|endoftext|>, and what is merged.
+        vocab_size: how many tokens there may be: 256 bytes, special tokens, and what is merged.
         min_count: how often two tokens must stand together to become one.
+        form: "gpt2", whose last token is <|endoftext|>; or "roberta", whose first five are <pad>,
+            <unk>, <s>, </s> and <mask>, so that padding has the id 0.
 
     Returns:
         The `Subwords`.
 
     Raises:
-        ValueError: if vocab_size is under 257.
+        ValueError: if the form is unknown, or there is no room for bytes and special tokens.
 
     Reference: Sennrich et al. 2016, section 3.2, https://arxiv.org/abs/1508.07909
     """
     tokenizers = require_tokenizers()
-    _require_room("learn_byte_pairs", 257, vocab_size)
+    if form not in SPECIAL_BYTE_PAIRS:
+        raise ValueError(
+            f"learn_byte_pairs: form must be one of {', '.join(SPECIAL_BYTE_PAIRS)}; "
+            f"received {form!r}."
+        )
+    first, last = SPECIAL_BYTE_PAIRS[form]
+    num_special = len(first) + len(last)
+    _require_room("learn_byte_pairs", 256 + num_special, vocab_size)
     library = tokenizers.Tokenizer(tokenizers.models.BPE())
     library.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
     trainer = tokenizers.trainers.BpeTrainer(
-        vocab_size=vocab_size - 1,
+        vocab_size=vocab_size - num_special,
         min_frequency=min_count,
         initial_alphabet=tokenizers.pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
     library.train_from_iterator(texts, trainer)
     learned = json.loads(library.to_str())["model"]
-    [end] = SPECIAL_BYTE_PAIRS["gpt2"]
-    return byte_pairs({**learned["vocab"], end: len(learned["vocab"])}, learned["merges"])
+    tokens = [*first, *sorted(learned["vocab"], key=learned["vocab"].get), *last]
+    vocabulary = {token: place for place, token in enumerate(tokens)}
+    return byte_pairs(vocabulary, learned["merges"], form)
 
 
-def learn_sentence_pieces(texts, vocab_size, model="unigram", suffix=(), **options):
+def learn_sentence_pieces(
+    texts, vocab_size, model="unigram", suffix=(), lowercase=False, **options
+):
     """Learn a `serving.text.SentencePieces` with ids of its own.
 
         id("<pad>"), id("<unk>"), id("<s>"), id("</s>") = 0, 1, 2, 3
@@ -102,6 +123,8 @@ def learn_sentence_pieces(texts, vocab_size, model="unigram", suffix=(), **optio
         vocab_size: the number of pieces, with <pad>, <unk>, <s> and </s>.
         model: "unigram" or "bpe".
         suffix: tokens that `analyze` sets behind a text, as "</s>".
+        lowercase: read capitals as small letters, and nothing else otherwise than it is written, in
+            place of the library's normalization.
         options: more of the library's own, as `character_coverage`. Who gives one of `pad_id`,
             `unk_id`, `bos_id` and `eos_id` gets the library's defaults for the others.
 
@@ -120,19 +143,58 @@ def learn_sentence_pieces(texts, vocab_size, model="unigram", suffix=(), **optio
         )
     sentencepiece, written = require_sentencepiece(), io.BytesIO()
     ids = {} if set(PIECES) & set(options) else PIECES
-    try:
-        sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=iter(texts),
-            model_writer=written,
-            vocab_size=vocab_size,
-            model_type=model,
-            minloglevel=2,  # nothing but errors
-            **ids,
-            **options,
-        )
-    except RuntimeError as error:
-        raise ValueError(f"learn_sentence_pieces: {error}") from error
+    with tempfile.TemporaryDirectory() as folder:
+        if lowercase:
+            options["normalization_rule_tsv"] = _lowercase_rules(Path(folder) / "rules.tsv")
+        try:
+            sentencepiece.SentencePieceTrainer.train(
+                sentence_iterator=iter(texts),
+                model_writer=written,
+                vocab_size=vocab_size,
+                model_type=model,
+                minloglevel=2,  # nothing but errors
+                **ids,
+                **options,
+            )
+        except RuntimeError as error:
+            raise ValueError(f"learn_sentence_pieces: {error}") from error
     return SentencePieces(written.getvalue(), suffix=suffix)
+
+
+def learn_words(texts, vocab_size, lowercase=False, min_count=1):
+    """Learn a `serving.text.WordTable` of the most frequent words.
+
+        id("<pad>"), id("<unk>"), id("<bos>"), id("<eos>") = 0, 1, 2, 3
+
+    as a `CharacterTable` has them: a text of words can be generated, too.
+
+    Args:
+        texts: an iterable of strings.
+        vocab_size: how many words there may be, with the special ones.
+        lowercase: as in `WordTable`.
+        min_count: how often a word must come to be in the table.
+
+    Returns:
+        The `WordTable`.
+
+    Raises:
+        ValueError: if vocab_size is under 5.
+    """
+    _require_room("learn_words", len(SPECIAL_WORDS) + 1, vocab_size)
+    table = WordTable([*WordTable.special_tokens], lowercase)
+    words = (text[start:end] for text in texts for start, end in table.places(text))
+    learned = WordTable.learn(words, lowercase, min_count).words[len(WordTable.special_tokens) :]
+    return WordTable([*SPECIAL_WORDS, *learned][:vocab_size], lowercase)
+
+
+def _lowercase_rules(path):
+    """Write SentencePiece's rules of normalization: a code point, a tab, what it becomes."""
+    with open(path, "w", encoding="ascii") as file:
+        for character in map(chr, range(sys.maxunicode + 1)):
+            if character.lower() != character:
+                small = " ".join(f"{ord(each):X}" for each in character.lower())
+                file.write(f"{ord(character):X}\t{small}\n")
+    return str(path)
 
 
 def _require_room(who, needed, vocab_size):

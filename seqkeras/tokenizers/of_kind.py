@@ -1,0 +1,73 @@
+"""A tokenizer of a corpus, by the name of its kind: what a training learns from a user's file.
+
+Whatever the kind, padding, the unknown, begin and end have the ids PAD, UNK, BOS and EOS, so that
+one loss and one search suit all of them; `analyze` marks the end of a text where the kind has a
+mark for it.
+"""
+
+from seqkeras.tokenizers.learn import (
+    learn_byte_pairs,
+    learn_sentence_pieces,
+    learn_word_piece,
+    learn_words,
+)
+from serving.text import CharacterTable
+
+
+def _sentence_pieces(model):
+    def learn(texts, vocab_size, lowercase):
+        return learn_sentence_pieces(
+            texts,
+            vocab_size,
+            model,
+            suffix=("</s>",),
+            lowercase=lowercase,
+            character_coverage=1.0,
+            hard_vocab_limit=False,
+            # What is generated is written as in the texts: no full-width comma becomes another.
+            **({} if lowercase else {"normalization_rule_name": "identity"}),
+        )
+
+    return learn
+
+
+TOKENIZERS = {  # (texts, vocab_size, lowercase) -> tokenizer
+    "unigram": _sentence_pieces("unigram"),
+    "bpe": _sentence_pieces("bpe"),
+    "word-piece": lambda texts, size, lower: learn_word_piece(
+        texts, size, lower, strip_accents=False
+    ),
+    "byte-pairs": lambda texts, size, _: learn_byte_pairs(texts, size, form="roberta"),
+    "words": learn_words,
+    "characters": lambda texts, size, _: CharacterTable.learn(texts),
+}
+KEEP_CASE = ("byte-pairs", "characters")
+
+
+def learn_tokenizer(kind, texts, vocab_size, lowercase=False):
+    """Learn a tokenizer of a kind.
+
+    Args:
+        kind: one of `TOKENIZERS`: "unigram" or "bpe", of SentencePiece; "word-piece"; "byte-pairs";
+            "words"; or "characters".
+        texts: a list of strings.
+        vocab_size: the most tokens; of characters all are taken.
+        lowercase: read capitals as small letters, accents as they are.
+
+    Returns:
+        The tokenizer; ids of `special_ids` are PAD, UNK, BOS, EOS.
+
+    Raises:
+        ValueError: if the kind is unknown or can not read capitals as small letters, or vocab_size
+            is too small for the characters of the texts.
+    """
+    if kind not in TOKENIZERS:
+        raise ValueError(
+            f"learn_tokenizer: kind must be one of {', '.join(TOKENIZERS)}; received {kind!r}."
+        )
+    if lowercase and kind in KEEP_CASE:
+        raise ValueError(
+            f"learn_tokenizer: {kind} keep their case; write the texts in lower case, or choose "
+            "another kind."
+        )
+    return TOKENIZERS[kind](texts, vocab_size, lowercase)

@@ -1,0 +1,49 @@
+"""Tokenizers by the names of their kinds: one set of ids, whatever the kind."""
+
+import pytest
+
+from seqkeras.tokenizers import BOS, EOS, PAD, TOKENIZERS, UNK, learn_tokenizer, special_ids
+from tests.seqkeras.tokenizers.test_learn import TEXTS
+
+FOLDED = [kind for kind in TOKENIZERS if kind not in ("byte-pairs", "characters")]
+
+
+@pytest.mark.parametrize("kind", TOKENIZERS)
+def test_special_tokens_have_the_same_ids_in_every_kind(kind):
+    ids = special_ids(learn_tokenizer(kind, TEXTS, 300))
+    assert (ids.padding_id, ids.unknown_id, ids.start_id, ids.end_id) == (PAD, UNK, BOS, EOS)
+
+
+@pytest.mark.parametrize("kind", ["unigram", "bpe", "byte-pairs", "characters"])
+def test_a_text_is_given_back_as_it_was_written(kind):
+    texts = [*TEXTS, "¡Qué ﬁn… ½ （），！"]  # which NFKC would write otherwise
+    tokenizer = learn_tokenizer(kind, texts, 500)
+    assert [tokenizer.decode(tokenizer.encode(text)) for text in texts] == texts
+
+
+@pytest.mark.parametrize("kind", FOLDED)
+def test_capitals_are_read_as_small_letters_and_accents_as_they_are(kind):
+    tokenizer = learn_tokenizer(kind, [text.lower() for text in 2 * TEXTS], 300, lowercase=True)
+    text = "Über Den Wolken"
+    assert tokenizer.decode(tokenizer.encode(text)) == text.lower()
+    assert learn_tokenizer(kind, TEXTS, 300).encode(text) != tokenizer.encode(text)
+
+
+def test_words_are_the_most_frequent_ones():
+    tokenizer = learn_tokenizer("words", ["b a b", "a c b"], 6)
+    assert tokenizer.words == ("<pad>", "<unk>", "<bos>", "<eos>", "b", "a")
+    assert tokenizer.encode("a c b") == [5, UNK, 4]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("syllables", TEXTS, 300), "kind must be one of unigram, bpe, .*; received 'syllables'"),
+        (("characters", TEXTS, 300, True), "characters keep their case; write the texts in lower"),
+        (("words", TEXTS, 4), "learn_words: vocab_size must be at least 5"),
+        (("byte-pairs", TEXTS, 260), "learn_byte_pairs: vocab_size must be at least 261"),
+    ],
+)
+def test_what_can_not_be_learned_is_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        learn_tokenizer(*arguments)
