@@ -82,14 +82,16 @@ class Progress(keras.callbacks.Callback):
     Args:
         num_steps: of the whole training.
         first_step: where this process begins.
+        measure: model -> dictionary of numbers of the validation data, or None.
         validate: model -> dictionary of scores between 0 and 1, or None.
         looks: how many times to validate over the whole training.
     """
 
-    def __init__(self, num_steps, first_step=0, validate=None, looks=5):
+    def __init__(self, num_steps, first_step=0, measure=None, validate=None, looks=5):
         super().__init__()
         self.num_steps = num_steps
         self.step = first_step
+        self.measure = measure
         self.validate = validate
         self.looks = looks
 
@@ -106,8 +108,9 @@ class Progress(keras.callbacks.Callback):
         self.bar.update(self.task, description=f"training, loss {logs['loss']:.4f}")
         before = self.step - self.params["steps"]
         if self.looks * self.step // self.num_steps > self.looks * before // self.num_steps:
+            numbers = logs | (self.measure(self.model) if self.measure else {})
             scores = self.validate(self.model) if self.validate else {}
-            measured = [f"{name} {value:.4f}" for name, value in logs.items()]
+            measured = [f"{name} {value:.4f}" for name, value in numbers.items()]
             shares = [f"{name} {share:.2%}" for name, share in scores.items()]
             line = ", ".join([*measured, *shares])
             console.print(f"  step {self.step:,} of {self.num_steps:,}: {line}")

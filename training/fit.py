@@ -12,7 +12,17 @@ from training.callbacks import Checkpoint, DivergedError, Progress, Reseed, Stop
 from training.console import console
 
 
-def fit(build_model, loss, batches_from, num_steps, options, folder, metrics=(), validate=None):
+def fit(
+    build_model,
+    loss,
+    batches_from,
+    num_steps,
+    options,
+    folder,
+    metrics=(),
+    measure=None,
+    validate=None,
+):
     """Train a model, from the checkpoint in the folder if there is one.
 
     Adam with a linear warm-up and a cosine decay to zero. Steps, batches and random numbers are
@@ -26,6 +36,7 @@ def fit(build_model, loss, batches_from, num_steps, options, folder, metrics=(),
         options: `FitOptions`.
         folder: where the checkpoint lies.
         metrics: list of Keras metrics, measured on the training batches.
+        measure: model -> dictionary of numbers, or None; before `validate`.
         validate: model -> dictionary of scores between 0 and 1, or None.
 
     Returns:
@@ -60,7 +71,7 @@ def fit(build_model, loss, batches_from, num_steps, options, folder, metrics=(),
     if done:
         console.print(f"  going on from step {done:,} of {num_steps:,}")
     began = time.monotonic()
-    progress = Progress(num_steps, done, validate)
+    progress = Progress(num_steps, done, measure, validate)
     try:
         model.fit(
             batches_from(done),

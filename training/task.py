@@ -2,6 +2,9 @@
 
 import abc
 
+from seqkeras.data.batches import Batches
+from seqkeras.data.batching import BucketedBatches
+
 
 class Task(abc.ABC):
     """Base of the tasks: a subclass says what is read, trained, measured and served.
@@ -9,9 +12,10 @@ class Task(abc.ABC):
         read -> tokenizers -> record -> arrays -> model, loss, metrics -> scores -> report
 
     The methods are called in this order. An example is an object with a `text`, as the pipeline
-    takes it, and a `target`. A `run` is a `seqkeras.runs.RunFiles`: its `record` and `tokenizers`
-    are all that training and serving share. The docstring of a subclass is the help of its command;
-    the first line stands in the list of all.
+    takes it, and a `target`, which a validation example may have as None. A `run` is a
+    `seqkeras.runs.RunFiles`: its `record` and `tokenizers` are all that training and serving share.
+    The docstring of a subclass is the help of its command; the first line stands in the list of
+    all.
 
     Args:
         options: an `options_class`.
@@ -47,10 +51,20 @@ class Task(abc.ABC):
         """What run.json says: a dictionary of `save_run`'s pipeline, limits, decoding, settings,
         text_prefix and inputs, as far as the pipeline needs them."""
 
-    @abc.abstractmethod
     def arrays(self, examples, run):
         """The inputs and targets of examples, as `seqkeras.data.batches.Batches` takes them, and
-        (examples,) lengths: rows of about one length share a batch."""
+        (examples,) lengths: rows of about one length share a batch. For `batches` alone."""
+        raise NotImplementedError
+
+    def batches(self, examples, run):
+        """The `seqkeras.data.batches.Batches` of training examples."""
+        inputs, targets, lengths = self.arrays(examples, run)
+        order = BucketedBatches(lengths, self.options.batch_size, self.options.seed)
+        return Batches(inputs, targets, order)
+
+    def num_steps(self, batches):
+        """How many steps to train."""
+        return self.options.passes * batches.order.batches_per_pass
 
     @abc.abstractmethod
     def model(self, run):
@@ -63,6 +77,15 @@ class Task(abc.ABC):
     def metrics(self):
         """A list of Keras metrics, measured on the training batches."""
         return []
+
+    def measure(self, model, examples, run):
+        """Name -> number, of a model on validation examples without answers, as a loss: while it
+        trains, and of the trained one for `scores`."""
+        return {}
+
+    def trained(self, model):
+        """What is served of the model that was trained, where it is only a part."""
+        return model
 
     @abc.abstractmethod
     def validation_scores(self, examples, answers):
@@ -79,7 +102,7 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def scores(self, answered):
-        """The content of scores.json.
+        """The content of scores.json, behind what `measure` gives.
 
         Args:
             answered: name -> (examples, answers) of every test.

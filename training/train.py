@@ -3,8 +3,6 @@
 import dataclasses
 import shlex
 
-from seqkeras.data.batches import Batches
-from seqkeras.data.batching import BucketedBatches
 from seqkeras.locking import locked
 from seqkeras.runs import ATTENTION_MAP, CHECKPOINT, MODEL, SCORES, RunError, RunFiles
 from seqkeras.terminal import one_line
@@ -43,22 +41,25 @@ def _train(task, folder, overwrite):
     run = _run_files(task, folder, examples, validation, tokenizers or task.tokenizers(examples))
     answer = answerer(run)
     run = _with_examples_that_fit(run, folder, validation, answer)
-    batches = _batches(task, examples, run)
+    batches = task.batches(examples, run)
     open_run(folder, task.name, task.options, overwrite)
     run.write_tokenizers(folder)
     model = fit(
         lambda: task.model(run),
         task.loss(),
         batches.dataset,
-        task.options.passes * batches.order.batches_per_pass,
+        task.num_steps(batches),
         task.options,
         folder,
         metrics=task.metrics(),
+        measure=lambda model: task.measure(task.trained(model), validation, run),
         validate=lambda model: task.validation_scores(
-            validation, answer(model, [example.text for example in validation])
+            validation, answer(task.trained(model), [example.text for example in validation])
         ),
     )
-    scores = task.scores(_answered(task.tests(validation), model, answer))
+    model = task.trained(model)
+    scores = task.measure(model, validation, run)
+    scores |= task.scores(_answered(task.tests(validation), model, answer))
     task.draw(model, run, folder / ATTENTION_MAP)
     run.write(folder, model, scores)
     (folder / CHECKPOINT).unlink(missing_ok=True)
@@ -68,7 +69,10 @@ def _train(task, folder, overwrite):
 def _run_files(task, folder, examples, validation, tokenizers):
     record = task.record(examples)
     text = "text" if record["pipeline"] == "Translate" else "input"
-    validation = [{text: example.text, "target": example.target} for example in validation]
+    validation = [
+        {text: example.text} | ({} if example.target is None else {"target": example.target})
+        for example in validation
+    ]
     return RunFiles.of(
         folder, tokenizers=tokenizers, task=task.name, validation=validation, **record
     )
@@ -85,12 +89,6 @@ def _with_examples_that_fit(run, folder, validation, answer):
         limit = run.record.limits["source_length"]
         raise RunError(f"{folder}: no validation text has from 1 to {limit} tokens.")
     return dataclasses.replace(run, validation=fitting)
-
-
-def _batches(task, examples, run):
-    inputs, targets, lengths = task.arrays(examples, run)
-    order = BucketedBatches(lengths, task.options.batch_size, task.options.seed)
-    return Batches(inputs, targets, order)
 
 
 def _answered(tests, model, answer):
