@@ -11,6 +11,8 @@ from seqkeras.locking import InUseError
 from seqkeras.quiet import import_tensorflow
 from seqkeras.runs import RunError
 from seqkeras.terminal import allow_any_text, one_line
+from training.options import command
+from training.tasks import TASKS
 
 
 def main(arguments=None):
@@ -46,18 +48,21 @@ def main(arguments=None):
 
 
 def _train(arguments, interrupts):
+    commands = {name: command(name, options) for name, (options, _) in TASKS.items()}
+    group = click.Group("training", commands=commands, help="Train a model: options in, a run out.")
+    asked = group.main(arguments, prog_name="python -m training", standalone_mode=False)
+    if asked == 0:  # for help, which is printed
+        return
+    name, options, folder, overwrite = asked
     import_tensorflow()
     interrupts.check()
     from tensorflow.errors import ResourceExhaustedError
 
-    from training.options import command
-    from training.tasks import TASKS
     from training.train import train
 
-    commands = {name: command(task, train) for name, task in TASKS.items()}
-    group = click.Group("training", commands=commands, help="Train a model: options in, a run out.")
+    _, task_class = TASKS[name]
     try:
-        group.main(arguments, prog_name="python -m training", standalone_mode=False)
+        train(task_class()(options), folder, overwrite)
     except ResourceExhaustedError as error:
         raise MemoryError(str(error)) from error
 

@@ -60,7 +60,11 @@ FRACTION = Number(min=0, max=1)
 
 @dataclasses.dataclass(frozen=True)
 class FitOptions:
-    """What every training takes; a task's options come after these."""
+    """What every training takes; a task's options come after these.
+
+    The docstring of a subclass is the help of its command; the first line stands in the list of
+    all.
+    """
 
     seed: int = option(0, click.IntRange(0, 2**32 - 1), "Of weights, samples and their order.")
     batch_size: int = option(128, at_least(1), "Examples in each step.")
@@ -70,10 +74,13 @@ class FitOptions:
     passes: int = option(3, at_least(1), "How often the model sees each training example.")
     steps_per_save: int = option(100, at_least(1), "Steps between two checkpoints.")
 
+    def check(self):
+        """Raise a `click.UsageError` for options that do not go together; nothing is read yet."""
+        return None
 
-def command(task_class, train):
-    """The click command of a task, which calls `train(task, folder, overwrite)`."""
-    options_class = task_class.options_class
+
+def command(name, options_class):
+    """The click command of a task, which returns its name, options, folder and overwrite."""
     parameters = [
         click.Option(
             ["--out"],
@@ -94,13 +101,13 @@ def command(task_class, train):
     ]
 
     def callback(out, overwrite, **values):
-        task = task_class(options_class(**values))
-        task.check()
-        train(task, out, overwrite)
+        options = options_class(**values)
+        options.check()
+        return name, options, out, overwrite
 
-    text = inspect.getdoc(task_class)
+    text = inspect.getdoc(options_class)
     return click.Command(
-        task_class.name,
+        name,
         params=parameters,
         callback=callback,
         help=text,

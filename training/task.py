@@ -14,15 +14,14 @@ class Task(abc.ABC):
     The methods are called in this order. An example is an object with a `text`, as the pipeline
     takes it, and a `target`, which a validation example may have as None. A `run` is a
     `seqkeras.runs.RunFiles`: its `record` and `tokenizers` are all that training and serving share.
-    The docstring of a subclass is the help of its command; the first line stands in the list of
-    all.
 
     Args:
         options: an `options_class`.
 
     Attributes:
         name: of the command, and of the task in options.json and run.json.
-        options_class: a dataclass of `training.options`, a `FitOptions`.
+        options_class: a dataclass of `training.options`, a `FitOptions`, in a module that does
+            not import Keras.
     """
 
     name: str
@@ -30,10 +29,6 @@ class Task(abc.ABC):
 
     def __init__(self, options):
         self.options = options
-
-    def check(self):
-        """Raise a `click.UsageError` for options that do not go together; nothing is read yet."""
-        return None
 
     @abc.abstractmethod
     def read(self):

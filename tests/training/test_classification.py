@@ -14,7 +14,8 @@ import serving
 from export.refusals import refusals_of
 from tests.conftest import run_python
 from training.__main__ import main
-from training.tasks.classification import Classification, ClassificationOptions
+from training.tasks.classification import Classification
+from training.tasks.options.classification import ClassificationOptions
 
 TINY = "--units 7 --embedding-dim 5 --hops 2 --learning-rate 0.05 --batch-size 11".split()
 

@@ -15,7 +15,7 @@ from serving.text import CharacterTable
 from tests.conftest import CHECKOUT, SMALL, run_python
 from training.__main__ import main
 from training.run import open_run
-from training.tasks import dates
+from training.tasks.options.dates import DatesOptions
 
 # Small enough to train in seconds; what it learns does not matter.
 TINY = (
@@ -237,7 +237,7 @@ def test_a_model_that_memory_has_no_room_for_gets_one_line(tmp_path, capsys):
 
 def test_a_name_is_printed_on_any_terminal_and_is_no_command_to_it(tmp_path, monkeypatch, capsys):
     folder = tmp_path / "lauf ü[/red]\x1b[31m"
-    open_run(folder, "dates", dates.DatesOptions(), False)
+    open_run(folder, "dates", DatesOptions(), False)
     (folder / "run.json").write_text("{}")
     output = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
     monkeypatch.setattr(sys, "stdout", output)
@@ -296,8 +296,9 @@ def test_ctrl_c_says_how_to_go_on(tmp_path, monkeypatch, capsys):
 
     monkeypatch.setattr("training.train.fit", interrupted)
     assert main(["dates", "--out", str(tmp_path / "run"), *TINY]) == 130
-    assert capsys.readouterr().err.strip() == (
-        "training: stopped; the same command, without --overwrite, goes on from the last checkpoint"
+    assert capsys.readouterr().err == (
+        "training: stopped; the same command, without --overwrite, goes on from the last "
+        "checkpoint\n"
     )
 
 

@@ -1,6 +1,25 @@
-"""The tasks of `python -m training`, one file each."""
+"""The tasks of `python -m training`: a file each, and one of its options.
 
-from training.tasks.classification import Classification
-from training.tasks.dates import Dates
+The command line reads the options alone, so its help and its refusals need no Keras.
+"""
 
-TASKS = {task.name: task for task in (Classification, Dates)}
+from training.tasks.options.classification import ClassificationOptions
+from training.tasks.options.dates import DatesOptions
+
+
+def _classification():
+    from training.tasks.classification import Classification
+
+    return Classification
+
+
+def _dates():
+    from training.tasks.dates import Dates
+
+    return Dates
+
+
+TASKS = {  # name -> its options, and what imports its class
+    "classification": (ClassificationOptions, _classification),
+    "dates": (DatesOptions, _dates),
+}

@@ -1,10 +1,8 @@
 """Sentences, or pairs of sentences, and their labels, from a file of the user's."""
 
-import dataclasses
 from collections import Counter
 from typing import NamedTuple
 
-import click
 import keras
 import numpy as np
 from rich.table import Table
@@ -19,8 +17,8 @@ from seqkeras.terminal import one_line
 from seqkeras.tokenizers import PAD, learn_word_piece
 from training.answering.classify import text_encoding
 from training.console import console
-from training.options import FRACTION, DataFile, FitOptions, Number, argument, at_least, option
 from training.task import Task
+from training.tasks.options.classification import ClassificationOptions
 
 CELLS = {"gru": GRU, "lstm": LSTM, "qrnn": QRNN}
 MOST_SHOWN = 20  # labels in a table
@@ -33,46 +31,8 @@ class Example(NamedTuple):
     target: str
 
 
-@dataclasses.dataclass(frozen=True)
-class ClassificationOptions(FitOptions):
-    """Options of `python -m training classification`."""
-
-    file: str = argument(DataFile(), "Of training: .csv, .tsv or .jsonl.")
-    validation: str | None = option(
-        None, DataFile(), "File of validation; without it, some rows of FILE are held out."
-    )
-    held_out: float = option(0.1, FRACTION, "Share of FILE's rows that are held out.")
-    text_column: str = option("text", str, "Name of the column of texts.")
-    pair_column: str | None = option(None, str, "Name of that of second texts, of pairs.")
-    label_column: str = option("label", str, "Name of that of labels.")
-    batch_size: int = option(32, at_least(1), "Examples in each step.")
-    passes: int = option(5, at_least(1), "How often the model sees each training example.")
-    vocab_size: int = option(8000, at_least(1), "WordPieces to learn, at most.")
-    lowercase: bool = option(True, bool, "Read capitals as small letters, without accents.")
-    max_length: int = option(128, at_least(4), "Tokens of a text, or a pair; more are cut off.")
-    cell: str = option("lstm", click.Choice([*CELLS]), "Recurrent cell of both directions.")
-    embedding_dim: int = option(128, at_least(1), "Size of the token embeddings.")
-    units: int = option(128, at_least(1), "State in each direction.")
-    hops: int = option(4, at_least(1), "Queries of the attention that sums up the text.")
-    dropout: float = option(
-        0.3, Number(0, 1, max_open=True), "Of embeddings and before the logits."
-    )
-
-
 class Classification(Task):
-    """Sentences, or pairs of sentences, and their labels, from a file.
-
-    Your file looks like this (.csv; .tsv with tabs, and quotes as characters; .jsonl with an object
-    a line):
-
-    \b
-        text,label
-        a fine film,good
-        "dull, from end to end",bad
-
-    Pairs have their second text in a third column: --pair-column question. The model is a
-    bidirectional recurrent network with attention, over WordPieces that are learned from the file.
-    """
+    """Sentences, or pairs, and their labels."""
 
     name = "classification"
     options_class = ClassificationOptions

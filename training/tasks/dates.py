@@ -6,10 +6,8 @@ the search, which the bundle keeps, allows no other answer.
 """
 
 import collections
-import dataclasses
 import time
 
-import click
 import keras
 import numpy as np
 from keras import ops
@@ -23,8 +21,8 @@ from seqkeras.metrics import area_under_risk_coverage
 from seqkeras.models import RNNSeq2Seq
 from seqkeras.tokenizers import BOS, EOS, CharacterTable, pad
 from training.console import console
-from training.options import FRACTION, FitOptions, Number, at_least, option
 from training.task import Task
+from training.tasks.options.dates import DatesOptions
 
 TARGET_LENGTH = 11  # ten characters and <eos>
 SOURCE_LENGTH = 128  # room beyond the longest text of training
@@ -37,55 +35,11 @@ KINDS = {  # of test texts: the shares of `dates.sample`
 MAPPED_LOCALES = ("de", "ru", "ar", "he", "ja", "ko")
 
 
-class _Locales(click.ParamType):
-    """Names of locales with commas between them, as a tuple."""
-
-    name = "locales"
-
-    def convert(self, value, parameter, context):
-        names = value.split(",") if isinstance(value, str) else value
-        if not isinstance(names, list | tuple) or not names or len(set(names)) < len(names):
-            self.fail(f"needs one locale or more, each once; received {value!r}.")
-        unknown = [name for name in names if name not in dates.LOCALES]
-        if unknown:
-            self.fail(f"unknown locale {unknown[0]!r}; known: {', '.join(dates.LOCALES)}.")
-        return tuple(names)
-
-
-@dataclasses.dataclass(frozen=True)
-class DatesOptions(FitOptions):
-    """Options of `python -m training dates`."""
-
-    examples: int = option(200_000, at_least(1), "Training examples to make.")
-    locales: tuple = option(
-        dates.LOCALES, _Locales(), "Which, with commas between them; all 28 by default."
-    )
-    in_text: float = option(
-        0.45, FRACTION, "Share of them that stand in text, or are text without a date."
-    )
-    noisy: float = option(0.5, FRACTION, "Share of the others that carry human noise.")
-    test_examples: int = option(100, at_least(1), "Test texts per locale, of each kind.")
-    cell: str = option("lstm", click.Choice(["gru", "lstm"]), "Recurrent cell of both sides.")
-    embedding_dim: int = option(48, at_least(1), "Size of the character embeddings.")
-    units: int = option(64, at_least(1), "Encoder state in each direction.")
-    decoder_units: int = option(64, at_least(1), "Decoder state.")
-    dropout: float = option(
-        0.0, Number(0, 1, max_open=True), "Of embeddings and before the logits."
-    )
-
-
 class Dates(Task):
-    """Dates people write, in 28 locales, to ISO dates of 1950 to 2049; others are none."""
+    """Dates in 28 locales to ISO dates, or none."""
 
     name = "dates"
     options_class = DatesOptions
-
-    def check(self):
-        if self.options.examples < self.options.batch_size:
-            raise click.UsageError(
-                f"--examples must be at least --batch-size, {self.options.batch_size}; "
-                f"received {self.options.examples}."
-            )
 
     def read(self):
         began, options = time.monotonic(), self.options

@@ -1,0 +1,52 @@
+"""`python -m training` answers for help, and for options that are wrong, before it loads Keras."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tests.conftest import CHECKOUT
+from training.tasks import TASKS
+
+LOADED = """
+import json
+import sys
+
+from training.__main__ import main
+
+status = main(json.loads(sys.argv[1]))
+heavy = {"keras", "matplotlib", "tensorflow"} & set(sys.modules)
+sys.exit(f"loaded: {heavy}" if heavy else status)
+"""
+
+
+def command(*arguments):
+    program = [sys.executable, "-c", LOADED, json.dumps(arguments)]
+    return subprocess.run(program, cwd=CHECKOUT, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_the_help_of_a_task_needs_no_keras(task):
+    shown = command(task, "--help")
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert f"Usage: python -m training {task}" in shown.stdout and "--seed" in shown.stdout
+
+
+def test_the_list_of_tasks_needs_no_keras():
+    shown = command()
+    assert (shown.returncode, shown.stderr) == (2, "")
+    assert all(f"\n  {task} " in shown.stdout for task in TASKS)
+
+
+@pytest.mark.parametrize("wrong", [["--unitz", "3"], ["--examples", "9"]])
+def test_a_wrong_option_needs_no_keras(wrong, tmp_path):
+    refused = command("dates", "--out", str(tmp_path / "run"), *wrong)
+    assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
+    assert wrong[0] in refused.stderr
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_task_takes_the_options_of_its_command(task):
+    options_class, task_class = TASKS[task]
+    assert (task_class().name, task_class().options_class) == (task, options_class)
