@@ -1,12 +1,15 @@
 """A dataclass is the command line: `--batch-size 64` sets its field `batch_size`.
 
-The same names, in a JSON object, make a `--config` file; the command line goes before the file.
+The same names make a `--config` file, in TOML or as a JSON object, and the command line goes before
+the file.
 """
 
 import dataclasses
 import functools
 import inspect
+import json
 import math
+import tomllib
 from pathlib import Path
 
 import click
@@ -95,7 +98,7 @@ def command(name, options_class):
             callback=functools.partial(_read_config, options_class),
             is_eager=True,
             expose_value=False,
-            help="JSON object of options, as options.json of a run.",
+            help="Options in a TOML file, or in JSON as options.json of a run.",
         ),
         *map(_parameter, dataclasses.fields(options_class)),
     ]
@@ -130,18 +133,40 @@ def _parameter(field):
 def _read_config(options_class, context, parameter, path):
     if path is None:
         return
+    known = [field.name for field in dataclasses.fields(options_class)]
     try:
-        values = files.read_json(path)
+        values = _config_values(path)
+        if values.pop("task", context.command.name) != context.command.name:
+            raise ValueError(f"{path} holds the options of another task.")
+        values.pop("sha256", None)  # of a run's data
+        problems = [
+            f"{name} is written {name.replace('-', '_')} here"
+            for name in values
+            if name not in known and name.replace("-", "_") in known
+        ]
+        if not problems:
+            parse_fields(options_class, values, "", problems)
+        if problems:
+            raise ValueError(f"{path}: {'; '.join(problems)}; known: {', '.join(known)}.")
     except (OSError, ValueError) as error:
-        raise click.BadParameter(f"{path} is not a JSON file: {error}.", param=parameter) from None
-    if not isinstance(values, dict):
-        raise click.BadParameter(f"{path} must hold a JSON object of options.", param=parameter)
-    if values.pop("task", context.command.name) != context.command.name:
-        raise click.BadParameter(f"{path} holds the options of another task.", param=parameter)
-    values.pop("sha256", None)  # of a run's data
-    problems = []
-    parse_fields(options_class, values, "", problems)
-    if problems:
-        known = ", ".join(each.name for each in dataclasses.fields(options_class))
-        raise click.BadParameter(f"{path}: {'; '.join(problems)}; known: {known}.", param=parameter)
+        raise click.BadParameter(str(error), param=parameter) from None
     context.default_map = values
+
+
+def _config_values(path):
+    """The dictionary of a TOML or JSON file; dates and times of TOML are strings.
+
+    Raises:
+        ValueError: if it is neither.
+    """
+    kind = "TOML" if path.suffix == ".toml" else "JSON"
+    try:
+        if kind == "TOML":
+            content = tomllib.loads(path.read_text(encoding="utf-8"))
+            return json.loads(json.dumps(content, default=str))
+        content = files.read_json(path)
+    except (RecursionError, ValueError) as error:
+        raise ValueError(f"{path} is not a {kind} file: {error}.") from None
+    if not isinstance(content, dict):
+        raise ValueError(f"{path} must hold a JSON object of options.")
+    return content

@@ -1,0 +1,98 @@
+"""Options from the command line and from a file."""
+
+import dataclasses
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from training.options import DataFile, FitOptions, argument, at_least, command, option
+
+
+@dataclasses.dataclass(frozen=True)
+class ToyOptions(FitOptions):
+    file: str = argument(DataFile(), "Of training.")
+    units: int = option(11, at_least(1), "Of a layer.")
+    name: str | None = option(None, str, "Of something.")
+
+
+class Toy:
+    """Takes options and a file."""
+
+    name, options_class = "toy", ToyOptions
+
+    def __init__(self, options):
+        self.options = options
+
+    def check(self):
+        pass
+
+
+def options_of(arguments, folder):
+    """The options that arguments and a config file give a task, or the error."""
+    given = []
+    toy = command(Toy, lambda task, *_: given.append(task.options))
+    try:
+        toy.main([*arguments, "--out", str(folder / "run")], standalone_mode=False)
+    except click.UsageError as error:
+        return error.format_message()
+    return given[0]
+
+
+@pytest.fixture
+def rows(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rows.csv").write_text("text,label\n")
+    return tmp_path
+
+
+def test_a_toml_file_sets_the_options_and_the_file_that_is_read(rows):
+    (rows / "folder").mkdir()
+    (rows / "folder/toy.toml").write_text(
+        '# a recipe\ntask = "toy"\nfile = "rows.csv"  # beside the command, not beside this\n'
+        'units = 13\nlearning_rate = 1\nname = "an ü"\n'
+    )
+    found = options_of(["--config", "folder/toy.toml"], rows)
+    assert found == ToyOptions(file="rows.csv", units=13, learning_rate=1.0, name="an ü")
+
+
+def test_the_command_line_goes_before_the_file(rows):
+    (rows / "other.csv").write_text("text,label\n")
+    (rows / "toy.toml").write_text('file = "rows.csv"\nunits = 13\nseed = 5\n')
+    found = options_of(["other.csv", "--config", "toy.toml", "--units", "17"], rows)
+    assert (found.file, found.units, found.seed) == ("other.csv", 17, 5)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("units = ", "toy.toml is not a TOML file: Invalid value"),
+        ("batch-size = 3", "toy.toml: batch-size is written batch_size here; known: seed, batch_"),
+        ("unitz = 3", "toy.toml: unitz is unknown; known: seed, batch_"),
+        ("units = 3.5", "toy.toml: units must be a whole number; received 3.5"),
+        ('units = 0\nfile = "rows.csv"', "0 is not in the range 1<=x<=2147483647"),
+        ('learning_rate = nan\nfile = "rows.csv"', "nan is not in the range 0<x<inf"),
+        ("units = 2001-01-01", 'units must be a whole number; received "2001-01-01"'),
+        ("[units]\nof = 3", 'units must be a whole number; received {"of": 3}'),
+        ('task = "dates"', "toy.toml holds the options of another task."),
+        ('file = "nothing.csv"', "nothing.csv: no such file."),
+        ("units = 3", "Missing argument 'FILE'."),
+    ],
+)
+def test_a_wrong_file_of_options_gets_one_line(content, message, rows):
+    (rows / "toy.toml").write_text(content)
+    found = options_of(["--config", "toy.toml"], rows)
+    assert message in found and "\n" not in found
+
+
+def test_a_file_that_is_not_utf_8_gets_one_line(rows):
+    (rows / "toy.toml").write_bytes(b'name = "\xff"')
+    assert "toy.toml is not a TOML file: 'utf-8' codec" in options_of(
+        ["--config", "toy.toml"], rows
+    )
+
+
+def test_the_help_names_every_option(rows):
+    shown = CliRunner().invoke(command(Toy, None), ["--help"]).output
+    for field in dataclasses.fields(ToyOptions):
+        assert field.name == "file" or "--" + field.name.replace("_", "-") in shown
