@@ -45,6 +45,15 @@ if BACKEND == "jax":  # compiles every small operation; the same one only once, 
     os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 
 
+def public_data(name):
+    """The path of a public file in the folder that SEQKERAS_DATA names; without it the test is
+    skipped."""
+    path = Path(os.environ.get("SEQKERAS_DATA", "")) / name
+    if "SEQKERAS_DATA" not in os.environ or not path.exists():
+        pytest.skip(f"needs {name} in the folder that SEQKERAS_DATA names")
+    return path
+
+
 LONG = {"benchmarks", "journeys", "learning"}  # folders of what `make test-all` alone runs
 # What another backend computes otherwise shows in these, on the first case of each layer and model.
 ELSEWHERE = {f"test_{name}.py" for name in ("rows", "padding", "past", "steps", "gradients")}

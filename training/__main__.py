@@ -5,7 +5,7 @@ import sys
 
 import click
 
-from seqkeras.data.columns import ColumnsError
+from seqkeras.data.texts import DataError
 from seqkeras.interrupts import Interrupts
 from seqkeras.locking import InUseError
 from seqkeras.quiet import import_tensorflow
@@ -31,7 +31,7 @@ def main(arguments=None):
     except BrokenPipeError:  # whoever read our output has gone
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
-    except (ColumnsError, InUseError, RunError, OSError) as error:
+    except (DataError, InUseError, RunError, OSError) as error:
         print(f"training: {one_line(error)}", file=sys.stderr)
         return 1
     except MemoryError:

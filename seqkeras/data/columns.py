@@ -12,11 +12,8 @@ import csv
 import json
 from pathlib import Path
 
+from seqkeras.data.texts import DataError, read_text
 from serving.parsing import parse_json
-
-
-class ColumnsError(ValueError):
-    """A file that does not hold the columns; the message names the file and the line."""
 
 
 def read_columns(path, names):
@@ -30,46 +27,26 @@ def read_columns(path, names):
         A list of (number of the line, tuple of texts): a row for each example, one at least.
 
     Raises:
-        ColumnsError: if the file can not be read, is empty or in another format, lacks a column, or
+        DataError: if the file can not be read, is empty or in another format, lacks a column, or
             a row has a field too many or too few, or an empty one among those that are wanted.
     """
     path = Path(path)
     readers = {".csv": _of_csv, ".tsv": _of_tsv, ".jsonl": _of_json_lines}
     if path.suffix.lower() not in readers:
-        raise ColumnsError(f"{path}: the name must end in {', '.join(readers)}.")
+        raise DataError(f"{path}: the name must end in {', '.join(readers)}.")
     if len(set(names)) < len(names):
-        raise ColumnsError(f"{path}: the columns must be distinct; received {', '.join(names)}.")
+        raise DataError(f"{path}: the columns must be distinct; received {', '.join(names)}.")
     rows = []
-    for line, values in readers[path.suffix.lower()](path, _text(path), names):
+    for line, values in readers[path.suffix.lower()](path, read_text(path), names):
         for name, value in zip(names, values):
             if not value.strip():
-                raise ColumnsError(f"{path}, line {line}: {name!r} is empty; remove the line.")
+                raise DataError(f"{path}, line {line}: {name!r} is empty; remove the line.")
             if any("\ud800" <= character <= "\udfff" for character in value):
-                raise ColumnsError(f"{path}, line {line}: {name!r} holds half of a character.")
+                raise DataError(f"{path}, line {line}: {name!r} holds half of a character.")
         rows.append((line, tuple(values)))
     if not rows:
-        raise ColumnsError(f"{path}: there is no example in it.")
+        raise DataError(f"{path}: there is no example in it.")
     return rows
-
-
-def _text(path):
-    if not path.is_file():
-        raise ColumnsError(f"{path}: no such file.")
-    try:
-        content = path.read_bytes().removeprefix(b"\xef\xbb\xbf")
-    except OSError as error:
-        raise ColumnsError(f"{path}: can not be read: {error.strerror}.") from error
-    try:
-        text = content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise ColumnsError(
-            f"{path}, line {line}: the byte 0x{content[error.start]:02x} is not UTF-8; save the "
-            "file as UTF-8."
-        ) from error
-    if not text.strip():
-        raise ColumnsError(f"{path}: the file is empty.")
-    return text
 
 
 def _lines(text):
@@ -83,7 +60,7 @@ def _of_csv(path, text, names):
     try:
         yield from _of_fields(path, fields, names)
     except csv.Error as error:
-        raise ColumnsError(
+        raise DataError(
             f"{path}, line {reader.line_num}: not CSV ({error}); a field that holds a quote stands "
             'in quotes, and the quote is written twice: "".'
         ) from error
@@ -104,11 +81,11 @@ def _of_fields(path, fields, names):
         raise _missing(path, missing, header)
     twice = [name for name in names if header.count(name) > 1]
     if twice:
-        raise ColumnsError(f"{path}: the header names {twice[0]!r} twice.")
+        raise DataError(f"{path}: the header names {twice[0]!r} twice.")
     places = [header.index(name) for name in names]
     for row, line in fields:
         if len(row) != len(header):
-            raise ColumnsError(
+            raise DataError(
                 f"{path}, line {line}: expected {len(header)} fields, as in the header; found "
                 f"{len(row)}."
             )
@@ -122,16 +99,16 @@ def _of_json_lines(path, text, names):
         try:
             row = parse_json(content)
         except ValueError as error:
-            raise ColumnsError(f"{path}, line {line}: not JSON: {error}.") from error
+            raise DataError(f"{path}, line {line}: not JSON: {error}.") from error
         if not isinstance(row, dict):
-            raise ColumnsError(f"{path}, line {line}: expected a JSON object, one a line.")
+            raise DataError(f"{path}, line {line}: expected a JSON object, one a line.")
         missing = [name for name in names if name not in row]
         if missing:
             raise _missing(f"{path}, line {line}", missing, row)
         values = [row[name] for name in names]
         for name, value in zip(names, values):
             if not isinstance(value, str | int | float):
-                raise ColumnsError(
+                raise DataError(
                     f"{path}, line {line}: {name!r} must be a text or a number; found "
                     f"{json.dumps(value, ensure_ascii=False):.40}."
                 )
@@ -139,6 +116,6 @@ def _of_json_lines(path, text, names):
 
 
 def _missing(where, missing, found):
-    return ColumnsError(
+    return DataError(
         f"{where}: there is no column {missing[0]!r}; there are {', '.join(map(repr, found))}."
     )

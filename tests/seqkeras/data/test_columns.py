@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from seqkeras.data.columns import ColumnsError, read_columns
+from seqkeras.data.columns import read_columns
+from seqkeras.data.texts import DataError
 
 ROWS = [("a, b", "x"), ('say "so"', "y")]
 LONG = "x" * 200_000
@@ -89,20 +90,20 @@ def test_numbers_in_json_are_read_as_they_are_written(tmp_path):
 )
 def test_what_holds_no_columns_is_refused_by_its_line(name, content, message, tmp_path):
     path = write(tmp_path, name, content)
-    with pytest.raises(ColumnsError, match=f"^{re.escape(str(path))}.*") as caught:
+    with pytest.raises(DataError, match=f"^{re.escape(str(path))}.*") as caught:
         read_columns(path, ("text", "label"))
     assert message in str(caught.value) and "\n" not in str(caught.value)
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path):
-    with pytest.raises(ColumnsError, match="rows.csv: no such file."):
+    with pytest.raises(DataError, match="rows.csv: no such file."):
         read_columns(tmp_path / "rows.csv", ("text",))
-    with pytest.raises(ColumnsError, match="no such file."):
+    with pytest.raises(DataError, match="no such file."):
         (tmp_path / "folder.csv").mkdir()
         read_columns(tmp_path / "folder.csv", ("text",))
 
 
 def test_a_column_can_not_be_wanted_twice(tmp_path):
     path = write(tmp_path, "rows.csv", FILES["rows.csv"])
-    with pytest.raises(ColumnsError, match="columns must be distinct; received text, text."):
+    with pytest.raises(DataError, match="columns must be distinct; received text, text."):
         read_columns(path, ("text", "text"))

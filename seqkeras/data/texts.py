@@ -1,0 +1,55 @@
+"""The text of a user's file, plain or compressed by gzip, and what is wrong with it in a line."""
+
+import gzip
+import zlib
+from pathlib import Path
+
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+COMPRESSED = ".gz"
+
+
+class DataError(ValueError):
+    """A file of data that can not be used; the message names the file and the line."""
+
+
+def read_text(path):
+    """The text of a file in UTF-8, with a byte order mark or without; of a .gz what is packed.
+
+    Args:
+        path: of the file.
+
+    Raises:
+        DataError: if there is none, it can not be read or unpacked, is not UTF-8, or holds nothing.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise DataError(f"{path}: no such file.")
+    try:
+        content = path.read_bytes()
+        if path.suffix.lower() == COMPRESSED:
+            content = gzip.decompress(content)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise DataError(f"{path}: not a whole gzip file: {str(error).rstrip('.')}.") from error
+    except OSError as error:
+        raise DataError(f"{path}: can not be read: {error.strerror}.") from error
+    content = content.removeprefix(BYTE_ORDER_MARK)
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise DataError(
+            f"{path}, line {line}: the byte 0x{content[error.start]:02x} is not UTF-8; save the "
+            "file as UTF-8."
+        ) from error
+    if not text.strip():
+        raise DataError(f"{path}: the file is empty.")
+    return text
+
+
+def lines_of(text):
+    """The lines of a text without their ends; the one behind the last end is none, if it is empty.
+
+    `splitlines` would also end them at characters within a text, as U+2028.
+    """
+    lines = [line.removesuffix("\r") for line in text.split("\n")]
+    return lines if lines[-1] else lines[:-1]
