@@ -51,3 +51,57 @@ class Noam(keras.optimizers.schedules.LearningRateSchedule):
             "warmup_steps": self.warmup_steps,
             "scale": self.scale,
         }
+
+
+@keras.saving.register_keras_serializable("seqkeras")
+class WarmUp(keras.optimizers.schedules.LearningRateSchedule):
+    """A learning rate that grows linearly from zero, and then goes by another schedule.
+
+        rate(i) = learning_rate i / warmup_steps    while i < warmup_steps
+        rate(i) = after(i - warmup_steps)           from there on
+
+    Args:
+        learning_rate: at the end of the warm-up.
+        warmup_steps: how many steps the rate grows.
+        after: a `keras.optimizers.schedules.LearningRateSchedule`; None keeps the rate.
+
+    Call arguments:
+        step: the number of training steps so far.
+
+    Returns:
+        The rate of the next step, a float32 scalar.
+
+    Raises:
+        ValueError: if learning_rate is not positive, or warmup_steps negative.
+
+    Reference: Goyal et al. 2017, section 2.2, https://arxiv.org/abs/1706.02677
+    """
+
+    def __init__(self, learning_rate, warmup_steps, after=None):
+        if learning_rate <= 0 or warmup_steps < 0:
+            raise ValueError(
+                "WarmUp: learning_rate must be positive and warmup_steps not negative; received "
+                f"{learning_rate} and {warmup_steps}."
+            )
+        self.learning_rate = learning_rate
+        self.warmup_steps = warmup_steps
+        self.after = after
+
+    def __call__(self, step):
+        step = ops.cast(step, "float32")
+        rate = ops.convert_to_tensor(self.learning_rate, "float32")
+        growing = rate * step / max(1, self.warmup_steps)
+        if self.after is not None:
+            rate = self.after(ops.maximum(step - self.warmup_steps, 0.0))
+        return ops.where(step < self.warmup_steps, growing, rate)
+
+    def get_config(self):
+        return {
+            "learning_rate": self.learning_rate,
+            "warmup_steps": self.warmup_steps,
+            "after": keras.saving.serialize_keras_object(self.after),
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        return cls(**config | {"after": keras.saving.deserialize_keras_object(config["after"])})

@@ -8,13 +8,14 @@ import importlib
 import importlib.abc
 import sys
 
-MODULES = (  # of layers, models, losses, metrics and schedules
+MODULES = (  # of layers, models, losses, metrics, optimizers and schedules
     "seqkeras.attention",
     "seqkeras.embeddings",
     "seqkeras.learning_rates",
     "seqkeras.losses",
     "seqkeras.metrics",
     "seqkeras.models",
+    "seqkeras.optimizers",
     "seqkeras.recurrent",
     "seqkeras.schedules",
     "seqkeras.transformer",

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from seqkeras.learning_rates import Noam
+from seqkeras.learning_rates import Noam, WarmUp
 from tests.arrays import close, numbers
 
 
@@ -38,3 +38,30 @@ def test_what_is_not_positive_is_refused(name):
     message = r"^Noam: hidden_dim, warmup_steps and scale must be positive; received"
     with pytest.raises(ValueError, match=message):
         Noam(**{"hidden_dim": 64, name: 0})
+
+
+def test_a_warm_up_grows_to_the_rate_and_hands_over():
+    after = keras.optimizers.schedules.PolynomialDecay(0.5, 10, 0.0)
+    for schedule, last in ((WarmUp(0.5, 5, after), 0.25), (WarmUp(0.5, 5), 0.5)):
+        rates = [float(schedule(step)) for step in range(11)]
+        close(np.array(rates[:6]), np.arange(6) / 10)
+        close(rates[10], np.float32(last))
+
+
+def test_without_warm_up_steps_the_rate_is_there_at_once():
+    assert float(WarmUp(0.5, 0)(0)) == 0.5
+
+
+def test_a_warm_up_is_saved_with_what_comes_after():
+    after = keras.optimizers.schedules.CosineDecay(0.5, 10)
+    optimizer = keras.optimizers.SGD(WarmUp(0.5, 5, after))
+    again = keras.optimizers.deserialize(keras.optimizers.serialize(optimizer))
+    for step in range(15):
+        close(again._learning_rate(step), optimizer._learning_rate(step))
+    assert WarmUp.from_config(WarmUp(0.5, 5).get_config()).after is None
+
+
+@pytest.mark.parametrize("arguments", [(0, 5), (0.5, -1)])
+def test_a_warm_up_that_can_not_be_is_refused(arguments):
+    with pytest.raises(ValueError, match="^WarmUp: learning_rate must be positive and warmup_"):
+        WarmUp(*arguments)

@@ -1,0 +1,94 @@
+"""Keras's optimizers, right where Keras 3.15 is wrong.
+
+Three faults, on which `tests/seqkeras/test_optimizers.py` has an eye:
+
+- Adam, AdamW and Adafactor square the rows of an embedding's gradient one by one, where a token
+  that stands several times in a batch has several rows: (a + b)^2 becomes a^2 + b^2. Clipping
+  takes the norm of such rows too. Here rows of one token are summed first.
+- With `gradient_accumulation_steps` a schedule of the learning rate counts the batches, not the
+  updates of the weights.
+- With `gradient_accumulation_steps` and `use_ema` the average is taken at every batch.
+
+And one habit of the field: weight decay leaves weights of one axis alone, that is biases and the
+scales of normalization (Radford et al. 2018, section 4.1).
+"""
+
+import keras
+from keras import ops
+
+
+class _Mended:
+    """What the optimizers here have before Keras's own methods."""
+
+    def apply(self, grads, trainable_variables=None):
+        """Update variables by gradients, as Keras's; rows of an embedding are summed first."""
+        variables = trainable_variables
+        if variables is None:
+            variables = self._trainable_variables
+        dense = [_dense(gradient, each) for gradient, each in zip(grads, variables)]
+        super().apply(dense, trainable_variables)
+
+    def _get_current_learning_rate(self):
+        if isinstance(self._learning_rate, keras.optimizers.schedules.LearningRateSchedule):
+            return self._learning_rate(self.iterations)
+        return super()._get_current_learning_rate()
+
+    def _use_weight_decay(self, variable):
+        return len(variable.shape) > 1 and super()._use_weight_decay(variable)
+
+    def _update_model_variables_moving_average(self, trainable_variables):
+        if not self.gradient_accumulation_steps:
+            super()._update_model_variables_moving_average(trainable_variables)
+            return
+        updated = ops.equal((self._iterations + 1) % self.gradient_accumulation_steps, 0)
+        later = ops.not_equal(self.iterations, 0)
+        for variable, average in zip(trainable_variables, self._model_variables_moving_average):
+            if average is not None:
+                momentum = self.ema_momentum * ops.cast(later, variable.dtype)
+                momentum = ops.where(updated, momentum, ops.ones_like(momentum))
+                average.assign(momentum * average + (1 - momentum) * variable)
+
+
+def _dense(gradient, variable):
+    """A gradient as one tensor of the variable's shape."""
+    if not hasattr(gradient, "indices") or not hasattr(gradient, "values"):
+        return gradient
+    values, rows = gradient.values, variable.shape[0]
+    return ops.segment_sum(values, gradient.indices, num_segments=rows)
+
+
+@keras.saving.register_keras_serializable("seqkeras")
+class SGD(_Mended, keras.optimizers.SGD):
+    """`keras.optimizers.SGD`, as the module says."""
+
+
+@keras.saving.register_keras_serializable("seqkeras")
+class Adam(_Mended, keras.optimizers.Adam):
+    """`keras.optimizers.Adam`, as the module says.
+
+    Reference: Kingma and Ba 2015, algorithm 1, https://arxiv.org/abs/1412.6980
+    """
+
+
+@keras.saving.register_keras_serializable("seqkeras")
+class AdamW(_Mended, keras.optimizers.AdamW):
+    """`keras.optimizers.AdamW`, as the module says.
+
+    Reference: Loshchilov and Hutter 2019, algorithm 2, https://arxiv.org/abs/1711.05101
+    """
+
+
+@keras.saving.register_keras_serializable("seqkeras")
+class Lion(_Mended, keras.optimizers.Lion):
+    """`keras.optimizers.Lion`, as the module says.
+
+    Reference: Chen et al. 2023, algorithm 2, https://arxiv.org/abs/2302.06675
+    """
+
+
+@keras.saving.register_keras_serializable("seqkeras")
+class Adafactor(_Mended, keras.optimizers.Adafactor):
+    """`keras.optimizers.Adafactor`, as the module says.
+
+    Reference: Shazeer and Stern 2018, algorithm 4, https://arxiv.org/abs/1804.04235
+    """

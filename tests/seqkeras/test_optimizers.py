@@ -1,0 +1,98 @@
+"""Optimizers held against dense gradients in NumPy, and the faults of Keras that they mend."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from seqkeras import optimizers
+from seqkeras.learning_rates import Noam
+from tests.arrays import close, numbers
+
+ON_TENSORFLOW = pytest.mark.skipif(
+    keras.backend.backend() != "tensorflow", reason="gradients of embeddings are dense here"
+)
+NAMES = ("SGD", "Adam", "AdamW", "Lion", "Adafactor")
+TOKEN_IDS = np.array([[3, 3, 1, 3], [2, 1, 3, 3]])  # the tokens repeat, as in every text
+GAINS = np.random.default_rng(0).normal(size=(7, 2, 4, 5)).astype("float32")
+
+
+def embedding(optimizer, steps, dense=False):
+    """The table of an embedding after some steps; `dense` multiplies one-hot rows by it."""
+    table = keras.Variable(np.linspace(-1, 1, 35, dtype="float32").reshape(7, 5))
+    optimizer.build([table])
+    import tensorflow as tf
+
+    for gain in GAINS[:steps]:
+        with tf.GradientTape() as tape:
+            rows = ops.one_hot(TOKEN_IDS, 7) @ table if dense else ops.take(table, TOKEN_IDS, 0)
+            loss = ops.sum(ops.sin(rows) * gain)
+        optimizer.apply(tape.gradient(loss, [table.value]), [table])
+    return numbers(table)
+
+
+@ON_TENSORFLOW
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("clipped", [{}, {"global_clipnorm": 0.5}, {"clipnorm": 0.5}])
+def test_repeated_tokens_count_as_in_the_dense_gradient(name, clipped):
+    ours = embedding(getattr(optimizers, name)(0.1, **clipped), 5)
+    exact = embedding(getattr(keras.optimizers, name)(0.1, **clipped), 5, dense=True)
+    close(ours, exact)
+
+
+@ON_TENSORFLOW
+@pytest.mark.parametrize("name", ["Adam", "AdamW"])
+def test_keras_still_squares_repeated_rows_one_by_one(name):
+    """The day that this fails, `_Mended.apply` has nothing to mend."""
+    keras_own = embedding(getattr(keras.optimizers, name)(0.1), 5)
+    exact = embedding(getattr(keras.optimizers, name)(0.1), 5, dense=True)
+    assert np.abs(keras_own - exact).max() > 0.01
+
+
+def walked(optimizer, gradients):
+    """Weights after gradients were applied one by one, and the averages of them."""
+    variable = keras.Variable(np.arange(6, dtype="float32").reshape(2, 3))
+    optimizer.build([variable])
+    for gradient in gradients:
+        optimizer.apply([ops.convert_to_tensor(gradient)], [variable])
+    averages = optimizer._model_variables_moving_average if optimizer.use_ema else [variable]
+    return numbers(variable), numbers(averages[0])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_accumulated_batches_are_one_large_batch(name):
+    gradients = np.random.default_rng(1).normal(size=(4, 3, 2, 3)).astype("float32")
+    options = {"learning_rate": Noam(1, 2), "use_ema": True, "ema_momentum": 0.7}
+    if name == "Adafactor":
+        options["relative_step"] = False
+    kind = getattr(optimizers, name)
+    many = walked(kind(gradient_accumulation_steps=3, **options), gradients.reshape(12, 2, 3))
+    few = walked(kind(**options), gradients.mean(axis=1))
+    close(many[0], few[0])
+    close(many[1], few[1])
+
+
+def test_keras_still_counts_batches_where_updates_are_meant():
+    """The day that this fails, `_Mended._get_current_learning_rate` has nothing to mend."""
+    rate = keras.optimizers.schedules.PolynomialDecay(1.0, 10, 0.0)
+    optimizer = keras.optimizers.SGD(rate, gradient_accumulation_steps=2)
+    walked(optimizer, np.ones((4, 2, 3), "float32"))
+    assert float(numbers(optimizer.iterations)) == 2
+    close(optimizer.learning_rate, np.float32(0.6))
+
+
+def test_weight_decay_leaves_weights_of_one_axis_alone():
+    matrix, bias = keras.Variable(np.ones((2, 3))), keras.Variable(np.ones(3))
+    optimizer = optimizers.AdamW(0.5, weight_decay=0.1)
+    optimizer.build([matrix, bias])
+    optimizer.apply([ops.zeros((2, 3)), ops.zeros(3)], [matrix, bias])
+    close(matrix, np.full((2, 3), 0.95))
+    close(bias, np.ones(3))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_optimizer_is_saved_by_its_arguments(name):
+    optimizer = getattr(optimizers, name)(Noam(64, 7), weight_decay=0.3, global_clipnorm=2.0)
+    again = keras.optimizers.deserialize(keras.optimizers.serialize(optimizer))
+    assert type(again) is type(optimizer)
+    assert again.get_config() == optimizer.get_config()
