@@ -117,6 +117,16 @@ class EncoderDecoder:
         """One step, as `serving.decoding.Chosen` takes it."""
         return self._decoder.step_to_logits(token_ids, beam_index, state, attention)
 
+    def step_with_logits(
+        self,
+        token_ids: np.ndarray,
+        beam_index: np.ndarray,
+        state: State,
+        attention: bool | str = False,
+    ) -> tuple[Candidates, np.ndarray, State]:
+        """One step, as `serving.decoding.MostProbableAllowed` takes it."""
+        return self._decoder.step_with_logits(token_ids, beam_index, state, attention)
+
 
 class LanguageModel:
     """A decoder graph that takes some tokens of each beam at a time.
@@ -164,6 +174,13 @@ class LanguageModel:
         """One step, as `serving.decoding.Chosen` takes it."""
         token_ids = token_ids.reshape(*beam_index.shape, -1)
         return self._decoder.step_to_logits(token_ids, beam_index, state)
+
+    def step_with_logits(
+        self, token_ids: np.ndarray, beam_index: np.ndarray, state: State
+    ) -> tuple[Candidates, np.ndarray, State]:
+        """One step, as `serving.decoding.MostProbableAllowed` takes it."""
+        token_ids = token_ids.reshape(*beam_index.shape, -1)
+        return self._decoder.step_with_logits(token_ids, beam_index, state)
 
 
 class _Decoder:
@@ -227,6 +244,11 @@ class _Decoder:
         wanted = [LOGITS, *SHOWN[attention]]
         (logits, *weights), state = self._run(token_ids, beam_index, 1, state, wanted)
         return logits, weights[0] if weights else None, state
+
+    def step_with_logits(self, token_ids, beam_index, state, attention=False):
+        wanted = [LOGITS, *CANDIDATES, *SHOWN[attention]]
+        (logits, *found), state = self._run(token_ids, beam_index, 1, state, wanted)
+        return Candidates(*found), logits, state
 
     def _run(self, token_ids, beam_index, k, state, wanted):
         """Return the arrays that are wanted, and the next state.

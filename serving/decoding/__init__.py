@@ -18,6 +18,7 @@ a step around one that gives logits. Shape letters here: B sources still in the 
 candidates, T target, S source length, V vocabulary.
 """
 
+from .allowed import MostProbableAllowed
 from .beam import Beams
 from .choosing import Chosen, Prefix, Sample, most_probable
 from .constraint import Constraint
@@ -44,6 +45,7 @@ __all__ = [
     "Greedy",
     "Hypothesis",
     "MinLength",
+    "MostProbableAllowed",
     "Prefix",
     "Prompts",
     "RepetitionPenalty",

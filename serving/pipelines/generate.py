@@ -9,7 +9,17 @@ from typing import Any, overload
 import numpy as np
 
 from ..checks import require_count
-from ..decoding import Beams, Chosen, Greedy, Prefix, Prompts, Sample, most_probable, steps
+from ..decoding import (
+    Beams,
+    Chosen,
+    Greedy,
+    MostProbableAllowed,
+    Prefix,
+    Prompts,
+    Sample,
+    most_probable,
+    steps,
+)
 from ..manifest import MANIFEST, BundleError, Manifest, Refusal
 from ..opening import Runtime
 from ..results import Generation
@@ -321,7 +331,9 @@ class Generate(Pipeline):
             [row.is_first for row in rows for _ in row.samples],
             [row.room for row in rows for _ in row.samples],
         )
-        if processors or options.sample or constraint:
+        if constraint and options.num_beams == 1 and not (processors or options.sample):
+            step = MostProbableAllowed(self._graphs.step_with_logits, constraint, found.prompts)
+        elif processors or options.sample or constraint:
             prefix = Prefix(
                 token_ids=start[of_row, np.newaxis],
                 sources=np.arange(len(of_row)),
@@ -333,7 +345,7 @@ class Generate(Pipeline):
         if several and common > 1:  # all samples go on from the same state
             state = self._graphs.read(start[:, :-1], state)
             start = start[:, -1:]
-        if isinstance(step, Chosen):
+        if isinstance(step, Chosen | MostProbableAllowed):
             state = step.initial(state)
         return steps(step, state, start[of_row, np.newaxis], found, of_row[:, np.newaxis])
 

@@ -9,7 +9,16 @@ from typing import Any, overload
 import numpy as np
 
 from ..checks import require_flag, shown
-from ..decoding import Chosen, Greedy, Prefix, Prompts, most_probable, search, steps
+from ..decoding import (
+    Chosen,
+    Greedy,
+    MostProbableAllowed,
+    Prefix,
+    Prompts,
+    most_probable,
+    search,
+    steps,
+)
 from ..manifest import MANIFEST, BundleError, Manifest
 from ..opening import Runtime
 from ..results import Translation
@@ -110,10 +119,10 @@ class Translate(Pipeline):
             ValueError: if a text or an option is refused; nothing is answered then.
         """
         decode = self._search(num_beams, n_best, length_penalty, early_stopping)
-        step = self._step(attention, self._automaton(regex, choices))
+        beams = decode.keywords["num_beams"]
+        step = self._step(attention, self._automaton(regex, choices), beams)
         name = f"Translate: {FRAMES if self.reads_json else 'text'}"
         rows = encoded(texts, name, self.encode, truncate, token_budget)
-        beams = decode.keywords["num_beams"]
         lengths = [beams * max(len(row), SHORTEST) for row in rows]
         answer = functools.partial(self._translate, decode, step)
         answers = answer_in_batches(rows, lengths, answer, token_budget)
@@ -129,7 +138,7 @@ class Translate(Pipeline):
             BundleError: on the way, if the graphs give no finite log-probability.
         """
         require_flag("Translate: truncate", truncate)
-        step = self._step(False, self._automaton(None, None))
+        step = self._step(False, self._automaton(None, None), num_beams=1)
         row = self.encode(text, truncate=truncate)
         max_lengths = np.array([self.manifest.limits.target_length])
         greedy = Greedy(self.manifest.decoding.end_id, max_lengths, Prompts([()]))
@@ -202,13 +211,12 @@ class Translate(Pipeline):
             regex = self.manifest.decoding.regex
         return self._constraints.automaton("Translate", regex, choices)
 
-    def _step(self, attention, automaton):
+    def _step(self, attention, automaton, num_beams):
         """Return the function of the number of sources that returns their `search`'s step."""
         self._require_attention(attention)
         if automaton is None:
             step = functools.partial(self._graphs.step, attention=attention)
             return lambda num_sources: step
-        to_logits = functools.partial(self._graphs.step_to_logits, attention=attention)
         limit = self.manifest.limits.target_length
         constraint_of(
             "Translate", automaton, [True], [limit]
@@ -217,10 +225,14 @@ class Translate(Pipeline):
         def constrained(num_sources):
             rooms = num_sources * [limit]
             constraint = constraint_of("Translate", automaton, num_sources * [True], rooms)
+            if num_beams == 1:
+                step = functools.partial(self._graphs.step_with_logits, attention=attention)
+                return MostProbableAllowed(step, constraint, Prompts(num_sources * [()]))
+            step = functools.partial(self._graphs.step_to_logits, attention=attention)
             start = np.full((num_sources, 1, 1), self.manifest.decoding.start_id)
             sources, generated = np.arange(num_sources), np.zeros(num_sources, np.int64)
             prefix = Prefix(start, sources, generated)
-            return Chosen(to_logits, prefix, (), most_probable, constraint)
+            return Chosen(step, prefix, (), most_probable, constraint)
 
         return constrained
 
@@ -244,7 +256,7 @@ class Translate(Pipeline):
             source, lengths = pad([row.token_ids for row in rows])
         state = self._graphs.encode(source, lengths)
         step = step(len(rows))
-        if isinstance(step, Chosen):
+        if isinstance(step, Chosen | MostProbableAllowed):
             state = step.initial(state)
         return step, state, np.full((len(rows), 1), self.manifest.decoding.start_id)
 

@@ -10,7 +10,7 @@ from keras import ops
 from seqkeras import decoding
 from seqkeras.decoding import Constraint
 from seqkeras.tokenizers import BOS, EOS, CharacterTable
-from serving.decoding import Chosen, Prefix, most_probable
+from serving.decoding import Chosen, MostProbableAllowed, Prefix, Prompts, most_probable
 from serving.decoding import Constraint as ServedConstraint
 from serving.decoding import search as served_search
 from serving.text import Pattern, TokenAutomaton, token_texts
@@ -90,9 +90,9 @@ def test_a_beam_of_all_finds_the_most_probable_text_that_matches(seed):
         close(scores[row], np.array([score for score, _ in expected]), rtol=1e-4)
 
 
-@pytest.mark.parametrize("num_beams", [1, 3])
+@pytest.mark.parametrize(("num_beams", "looks"), [(1, "first"), (1, "at all"), (3, "at all")])
 @pytest.mark.parametrize("regex", [REGEX, "(?s:.*)", "(abc)*"])
-def test_the_loop_does_as_the_runtime_does(num_beams, regex):
+def test_the_loop_does_as_the_runtime_does(num_beams, looks, regex):
     toy = Toy(5)
     if num_beams == 1:
         token_ids, lengths, scores = constrained(decoding.greedy, toy, regex)
@@ -108,10 +108,17 @@ def test_the_loop_does_as_the_runtime_does(num_beams, regex):
         logits = np.array([toy.log_probs(row, ids) for row, ids in rows])
         return logits.reshape(*beam_index.shape, V), None, rows
 
+    def with_best(token_ids, beam_index, rows):
+        log_probs, _, rows = step(token_ids, beam_index, rows)
+        return most_probable(log_probs, 1), log_probs, rows
+
     automaton = TokenAutomaton(Pattern.of_expression(regex), token_texts(TABLE), EOS, V)
     served = ServedConstraint(automaton, np.full(B, automaton.first), np.full(B, T))
-    prefix = Prefix(np.full((B, 1, 1), BOS), np.arange(B), np.zeros(B, "int64"))
-    chosen = Chosen(step, prefix, (), most_probable, served)
+    if looks == "first":
+        chosen = MostProbableAllowed(with_best, served, Prompts(B * [()]))
+    else:
+        prefix = Prefix(np.full((B, 1, 1), BOS), np.arange(B), np.zeros(B, "int64"))
+        chosen = Chosen(step, prefix, (), most_probable, served)
     state = chosen.initial([(row, ()) for row in range(B)])
     start, most = np.full((B, 1), BOS), np.full(B, T)
     expected = served_search(chosen, state, start, EOS, most, num_beams=num_beams)

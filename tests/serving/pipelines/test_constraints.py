@@ -53,6 +53,33 @@ def best(log_probs, letters, most, matches, table):
     return sorted(found, reverse=True)
 
 
+def step_by_step(log_probs, letters, most, matches, table):
+    """(score, text): each token the most probable one with which some text that matches begins."""
+    texts = {text for _, text in best(log_probs, letters, most, matches, table)}
+    found, score = "", 0.0
+    while True:
+        following = log_probs(table.encode(found))
+        going_on = {each[len(found)] for each in texts if each.startswith(found) and each != found}
+        scores = {each: following[table.id_of(each)] for each in going_on}
+        if found in texts:
+            scores[""] = following[EOS]
+        chosen = max(scores, key=scores.get)
+        score += scores[chosen]
+        if not chosen:
+            return score, found
+        found += chosen
+
+
+@pytest.mark.parametrize("regex", [REGEX, "[b-f]{2}", "(abc)*", "e|ga.*"])
+def test_one_beam_follows_the_most_probable_token_that_may_follow(translate, regex):
+    answers = translate(TEXTS, num_beams=1, regex=regex)
+    for text, answer in zip(TEXTS, answers):
+        log_probs = partial(ToyModel().log_probs, SOURCE.encode(text))
+        matches = re.compile(regex).fullmatch
+        score, expected = step_by_step(log_probs, "abcdefg", TARGET_LENGTH, matches, TARGET)
+        assert (answer.text, answer.score) == (expected, pytest.approx(score, rel=1e-4))
+
+
 def test_a_wide_beam_finds_the_best_texts_that_match(translate):
     model = ToyModel()
     for text, answer in zip(TEXTS, translate(TEXTS, num_beams=11, n_best=3, regex=REGEX)):
@@ -171,6 +198,17 @@ def test_beams_find_the_best_continuation_that_matches(generate):
         expected = best(model.behind(ids), "abc", 4, matches, TABLE)
         assert answer.text == expected[0][1]
         assert answer.score == pytest.approx(expected[0][0], rel=1e-4)
+
+
+@pytest.mark.parametrize("regex", ["(ab|c ){1,2}d?", "[ab]{1,3}|cc", "b*"])
+def test_one_beam_follows_each_prompt_of_a_batch_by_what_may_follow(generate, regex):
+    pipeline, model = generate
+    prompts = ["a", "bad", "cab", "dd"]
+    answers = pipeline(prompts, regex=regex, num_beams=1, max_new_tokens=6)
+    for prompt, answer in zip(prompts, answers):
+        log_probs, matches = model.behind(TABLE.encode(prompt)), re.compile(regex).fullmatch
+        score, expected = step_by_step(log_probs, "abcd ", 6, matches, TABLE)
+        assert (answer.text, answer.score) == (expected, pytest.approx(score, rel=1e-4))
 
 
 def test_texts_are_drawn_as_often_as_the_model_says_of_those_allowed(generate):

@@ -371,10 +371,10 @@ def test_a_model_that_gives_no_number_is_refused(tmp_path):
     model = ToyLanguageModel(len(TABLE), LIMIT)
     model.W[:] = np.nan
     pipeline = serving.load(write_bundle(tmp_path / "toy", model, TABLE, decoding=DECODING))
-    for options in ({}, {"num_beams": 3}, {"sample": True}):
+    for options in ({}, {"num_beams": 3}, {"sample": True}, {"regex": "ab"}):
         with pytest.raises(serving.BundleError, match="gave no finite log-probability"):
             pipeline("a", **options)
-    for options in ({}, {"sample": True}, {"stop": "b"}):
+    for options in ({}, {"sample": True}, {"stop": "b"}, {"regex": "ab"}):
         with pytest.raises(serving.BundleError, match="gave no finite log-probability"):
             next(pipeline.stream("a", **options))
 
