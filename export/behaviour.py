@@ -63,8 +63,8 @@ def _probabilities(run, activations, outputs):
         if activations[name] in PROBABILITIES or _are_probabilities(outputs[name]):
             way_out = _without(run.model, PROBABILITIES.get(activations[name], "softmax"))
             yield (
-                f"the model's {name} are probabilities, and {run.record.pipeline} makes them "
-                f"of logits: {way_out}"
+                f"the model's {name} holds probabilities, where {run.record.pipeline} needs "
+                f"logits: {way_out}"
             )
 
 

@@ -147,7 +147,8 @@ def open_session(folder, manifest, role, runtime, inputs, outputs, optional=froz
     takes, gives = ({spec.name for spec in specs} for specs in (graph.inputs, graph.outputs))
     problems += [f"it lacks {name}" for name in sorted(inputs - takes | outputs - gives)]
     problems += [
-        f"it needs {name}, which nobody gives" for name in sorted(takes - inputs - optional)
+        f"it has an input {name}, which the pipeline does not feed"
+        for name in sorted(takes - inputs - optional)
     ]
     if problems:
         raise UnexpectedGraph(

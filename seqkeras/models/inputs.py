@@ -39,7 +39,9 @@ def require_inputs(model, inputs, required, optional=(), choices=False):
     unknown = [name for name in inputs if name not in (*required, *optional)]
     if unknown:
         known = [*required, *optional]
-        problems.append(f"inputs must be among {known}; received {unknown}, which nobody reads.")
+        problems.append(
+            f"inputs must be among {known}; received {unknown}, which the model does not read."
+        )
     if inputs.get("token_ids") is not None:
         problems += _shape_problems(inputs, choices)
     elif inputs.get("frames") is not None:

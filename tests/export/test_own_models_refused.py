@@ -58,12 +58,12 @@ WRONG = [
     (positions, "the model must take rows of 24 tokens; it says: InvalidArgument"),
     (
         lambda: pooled(activation="softmax"),
-        "the model's output are probabilities, and Classify makes them of logits: leave out the "
+        "the model's output holds probabilities, where Classify needs logits: leave out the "
         "softmax",
     ),
     (
         lambda: pooled(activation="sigmoid"),
-        "the model's output are probabilities, and Classify makes them of logits: leave out the "
+        "the model's output holds probabilities, where Classify needs logits: leave out the "
         "sigmoid, in training by from_logits=True of the loss; model.get_layer('dense",
     ),
 ]
@@ -111,7 +111,7 @@ def test_probabilities_of_choices_are_refused_too(tmp_path, capsys):
         {"text": TOKENIZER},
         check_export=False,
     )
-    assert "the model's output are probabilities, and Choose makes them of logits" in (
+    assert "the model's output holds probabilities, where Choose needs logits" in (
         refusal(tmp_path, capsys)
     )
 

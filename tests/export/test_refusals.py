@@ -76,11 +76,11 @@ REFUSED = {
     ),
     "a softmax": (
         lambda run: save(run, pooled(activation="softmax")),
-        "the model's output are probabilities, and Classify makes them of logits: leave out the s",
+        "the model's output holds probabilities, where Classify needs logits: leave out the s",
     ),
     "a sigmoid": (
         lambda run: save(run, pooled(activation="sigmoid")),
-        "the model's output are probabilities, and Classify makes them of logits: leave out the s",
+        "the model's output holds probabilities, where Classify needs logits: leave out the s",
     ),
     "padding": (
         lambda run: save(run, classifier(mask_zero=False)),
@@ -142,7 +142,8 @@ REFUSED = {
     ),
     "inputs that nobody feeds": (
         lambda run: save(run, of_two("words", "real")),
-        "Classify can not serve the model: it lacks token_ids; it needs real, which nobody gives",
+        "Classify can not serve the model: it lacks token_ids; it has an input real, which the "
+        "pipeline does not feed",
     ),
 }
 

@@ -203,7 +203,9 @@ def test_a_wrong_number_of_threads_is_refused(embed, threads):
 
 
 def test_an_input_that_is_not_optional_is_missed(embed):
-    with pytest.raises(serving.BundleError, match="it needs segment_ids, which nobody gives"):
+    with pytest.raises(
+        serving.BundleError, match="it has an input segment_ids, which the pipeline does"
+    ):
         open_session(
             embed,
             read_manifest(embed),

@@ -99,7 +99,8 @@ def test_a_graph_that_differs_from_the_manifest_is_refused_with_every_difference
         "onnx/encoder.onnx is not the encoder graph expected: "
         "input length is in the manifest only; input lengths is in the graph only; "
         r"input token_ids is int64 \(batch, source_length\), not int32 \(batch, source_length\); "
-        "it lacks lengths; it needs length, which nobody gives. Export the bundle again",
+        "it lacks lengths; it has an input length, which the pipeline does not feed. Export the "
+        "bundle again",
     ):
         EncoderDecoder(bundle, with_graph(manifest, "encoder", inputs=inputs))
 

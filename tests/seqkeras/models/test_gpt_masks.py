@@ -107,7 +107,7 @@ def test_what_a_mask_has_no_use_for_is_refused():
     message = r"GPT: inputs must hold \['prefix_lengths'\]; received \['token_ids'\]\."
     with pytest.raises(ValueError, match=message):
         built("prefix")({"token_ids": TOKENS})
-    message = r"GPT: inputs must be among .*; received \['order'\], which nobody reads\."
+    message = r"GPT: inputs must be among .*; received \['order'\], which the model does not read\."
     with pytest.raises(ValueError, match=message):
         built("causal")({"token_ids": TOKENS, "order": ORDER})
     message = (
