@@ -1,7 +1,10 @@
 """Ctrl-C and SIGTERM end a command with its one line and exit status 130."""
 
+import gc
+import logging
 import signal
 import sys
+import traceback
 
 
 class Interrupted(KeyboardInterrupt):
@@ -14,7 +17,11 @@ class Interrupted(KeyboardInterrupt):
 
 
 class Interrupts:
-    """Ctrl-C and SIGTERM end the block, even if they come while a library passes over errors."""
+    """Ctrl-C and SIGTERM end the block, even if they come while a library passes over errors.
+
+    What libraries log of the work that was cut off, such as TensorFlow's "Object was never used" of
+    a half-traced loop, is left out.
+    """
 
     def __enter__(self):
         self._came = False
@@ -23,9 +30,16 @@ class Interrupts:
             taken.append(signal.SIGINT)
         self._before = {number: signal.signal(number, self._interrupt) for number in taken}
         self._hook, sys.unraisablehook = sys.unraisablehook, self._report_others
+        self._disabled = logging.root.manager.disable
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, _, error, __):
+        if self._came:
+            while error is not None:  # and what it interrupted
+                traceback.clear_frames(error.__traceback__)
+                error = error.__context__
+            gc.collect()
+            logging.disable(self._disabled)
         sys.unraisablehook = self._hook
         for number, handler in self._before.items():
             signal.signal(number, handler)
@@ -37,6 +51,7 @@ class Interrupts:
 
     def _interrupt(self, *_):
         self._came = True
+        logging.disable()
         raise Interrupted
 
     def _report_others(self, unraisable):
