@@ -29,7 +29,6 @@ from seqkeras.runs import (
     are_examples,
     with_arrays,
 )
-from seqkeras.tokenizers import read_tokenizer
 from serving.manifest import PIPELINE_TEXTS, DecodingDefaults, Limits, TextPrefix
 
 
@@ -137,9 +136,7 @@ def read_run(folder):
         takes=parsed.inputs and list(parsed.inputs),
         examples=_read_examples(folder / VALIDATION),
         scores=_read_json(folder / SCORES),
-        tokenizers={
-            role: _read_tokenizer(folder, path) for role, path in record.tokenizers.items()
-        },
+        tokenizers=record.read_tokenizers(folder),
         model=model,
         trained_in=" and ".join(sorted(policies)),
     )
@@ -179,14 +176,6 @@ def _load_model(path, feeds, inputs):
             where=path,
             advice="Train again, or name the module of its classes by --import.",
         ) from error
-
-
-def _read_tokenizer(folder, path):
-    try:
-        return read_tokenizer(folder / path)
-    except (OSError, ValueError) as error:
-        reason = f"{path} can not be used: {error}"
-        raise RunError(reason, where=folder, advice=TRAIN_AGAIN) from error
 
 
 def _read_examples(path):

@@ -117,6 +117,24 @@ class RunRecord:
             raise RunError(*reasons, where=where)
         return Parsed(**found)
 
+    def read_tokenizers(self, folder):
+        """Role -> tokenizer of the run.
+
+        Raises:
+            RunError: if one of them is damaged.
+        """
+        from seqkeras.tokenizers import read_tokenizer  # with the tokenizers' libraries
+
+        found = {}
+        for role, path in self.tokenizers.items():
+            try:
+                found[role] = read_tokenizer(Path(folder) / path)
+            except (OSError, ValueError) as error:
+                raise RunError(
+                    f"{path} can not be used: {error}", where=folder, advice=TRAIN_AGAIN
+                ) from error
+        return found
+
     @classmethod
     def read(cls, folder):
         """The record of a finished run.
@@ -251,6 +269,16 @@ class RunFiles:
         if not are_examples(validation):
             raise RunError(f"{where}: validation must be {EXAMPLES}.")
         return cls(record, tokenizers, validation, arrays)
+
+    @classmethod
+    def read(cls, folder):
+        """The record and the tokenizers of a finished run; real inputs are left out.
+
+        Raises:
+            RunError: if the folder holds no finished run, or a tokenizer is damaged.
+        """
+        record = RunRecord.read(folder)
+        return cls(record, record.read_tokenizers(folder), [], {})
 
     @property
     def inputs(self):

@@ -11,6 +11,7 @@ from seqkeras.locking import InUseError
 from seqkeras.quiet import import_tensorflow
 from seqkeras.runs import RunError
 from seqkeras.terminal import allow_any_text, one_line
+from training.evaluate import EVALUATE, Evaluation, evaluate, evaluate_command
 from training.options import command
 from training.tasks import TASKS
 
@@ -49,20 +50,24 @@ def main(arguments=None):
 
 def _train(arguments, interrupts):
     commands = {name: command(name, options) for name, (options, _) in TASKS.items()}
+    commands[EVALUATE] = evaluate_command()
     group = click.Group("training", commands=commands, help="Train a model: options in, a run out.")
     asked = group.main(arguments, prog_name="python -m training", standalone_mode=False)
     if asked == 0:  # for help, which is printed
         return
-    name, options, folder, overwrite = asked
     import_tensorflow()
     interrupts.check()
     from tensorflow.errors import ResourceExhaustedError
 
     from training.train import train
 
-    _, task_class = TASKS[name]
     try:
-        train(task_class()(options), folder, overwrite)
+        if isinstance(asked, Evaluation):
+            evaluate(asked)
+        else:
+            name, options, folder, overwrite = asked
+            _, task_class = TASKS[name]
+            train(task_class()(options), folder, overwrite)
     except ResourceExhaustedError as error:
         raise MemoryError(str(error)) from error
 

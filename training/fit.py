@@ -56,7 +56,7 @@ def fit(
     num_steps = epochs * steps_per_epoch
     checkpoint = folder / CHECKPOINT
     if checkpoint.exists():
-        model = _load(checkpoint)
+        model = load_model(checkpoint, "begin again with --overwrite")
     else:
         model = build_model()
         model.compile(
@@ -97,14 +97,22 @@ def fit(
     return model
 
 
-def _load(checkpoint):
+def load_model(path, way_out, **options):
+    """A saved model.
+
+    Args:
+        path: of the file.
+        way_out: what to do if it is damaged, for the error.
+        options: as `keras.models.load_model` takes them.
+
+    Raises:
+        RunError: if it is damaged.
+    """
     try:
-        return keras.models.load_model(checkpoint)
+        return keras.models.load_model(path, **options)
     except Exception as error:  # what Keras raises depends on the place of the damage
         reason = one_line(str(error) or type(error).__name__)
-        raise RunError(
-            f"{checkpoint}: damaged ({reason:.200}); begin again with --overwrite."
-        ) from error
+        raise RunError(f"{path}: damaged ({reason:.200}); {way_out}.") from error
 
 
 def make_optimizer(options, num_steps):

@@ -118,6 +118,29 @@ def command(name, options_class):
     )
 
 
+def parse_options(name, options_class, arguments, values):
+    """A task's options, of a command that reads a user's files but trains nothing.
+
+    Args:
+        name: of the command, for errors.
+        options_class: dataclass of the options; what holds a file of the training is None.
+        arguments: list of the command line's `--option value`.
+        values: name -> value of those that are not among the arguments; others are defaults.
+
+    Raises:
+        click.UsageError: if they are none of the task's.
+    """
+    fields = [
+        field
+        for field in dataclasses.fields(options_class)
+        if not isinstance(field.metadata["type"], DataFile)
+    ]
+    known = {field.name: values[field.name] for field in fields if field.name in values}
+    reader = click.Command(name, params=[*map(_parameter, fields)])
+    context = reader.make_context(name, [*arguments], default_map=known)
+    return options_class(**context.params)
+
+
 def _parameter(field):
     if field.metadata.get("is_argument"):
         return click.Argument([field.name], type=field.metadata["type"])

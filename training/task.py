@@ -4,6 +4,7 @@ import abc
 
 from seqkeras.data.batches import Batches
 from seqkeras.data.batching import BucketedBatches
+from seqkeras.runs import RunError
 
 
 class Task(abc.ABC):
@@ -36,6 +37,18 @@ class Task(abc.ABC):
 
         Nothing is written yet: what can not be read is a `RunError` here.
         """
+
+    def examples_of(self, paths, settings):
+        """The examples of files in the form of the training's, for `python -m training evaluate`.
+
+        Args:
+            paths: of the files, one at least.
+            settings: of the run's record, or of the bundle's manifest.
+
+        Raises:
+            RunError: if the task reads no files, or other ones.
+        """
+        raise RunError(f"{paths[0]}: the task {self.name} reads no files.")
 
     @abc.abstractmethod
     def tokenizers(self, examples):

@@ -59,7 +59,12 @@ def _train(task, folder, overwrite):
     )
     model = task.trained(model)
     scores = task.measure(model, validation, run)
-    scores |= task.scores(_answered(task.tests(validation), model, answer))
+    scores |= task.scores(
+        answered(
+            task.tests(validation),
+            lambda texts, advance: answer(model, texts, advance=advance),
+        )
+    )
     task.draw(model, run, folder / ATTENTION_MAP)
     run.write(folder, model, scores)
     (folder / CHECKPOINT).unlink(missing_ok=True)
@@ -91,19 +96,23 @@ def _with_examples_that_fit(run, folder, validation, answer):
     return dataclasses.replace(run, validation=fitting)
 
 
-def _answered(tests, model, answer):
-    """Name -> (examples, answers) of a task's tests."""
-    answered = {}
+def answered(tests, answer):
+    """Name -> (examples, answers) of a task's tests, with a progress bar.
+
+    Args:
+        tests: yields (name, list of examples).
+        answer: (texts, advance) -> answers.
+    """
+    found = {}
     with progress_bar() as bar:
         for name, examples in tests:
             part = bar.add_task(f"scoring {name}", total=len(examples))
             answers = answer(
-                model,
                 [example.text for example in examples],
-                advance=lambda rows, part=part: bar.advance(part, rows),
+                lambda rows, part=part: bar.advance(part, rows),
             )
-            answered[name] = examples, answers
-    return answered
+            found[name] = examples, answers
+    return found
 
 
 def _report(task, folder, scores):

@@ -45,7 +45,7 @@ class Classification(Task):
         if options.validation is None:
             train, validation = self._held_out(train)
         else:
-            validation = self._of_known_labels(options.validation, labels)
+            validation = self._of_known_labels(options.validation, labels, options.file)
         if len(train) < options.batch_size:
             raise RunError(
                 f"{options.file}: {len(train):,} examples are left for training, fewer than the "
@@ -67,14 +67,21 @@ class Classification(Task):
             for line, (*texts, label) in read_columns(path, columns)
         ]
 
-    def _of_known_labels(self, path, labels):
-        """The examples of a file of validation."""
+    def examples_of(self, paths, settings):
+        return [
+            example
+            for path in paths
+            for example in self._of_known_labels(path, settings["labels"], "what was trained")
+        ]
+
+    def _of_known_labels(self, path, labels, source):
+        """The examples of a file whose labels are those of another."""
         rows = self._rows(path)
         for line, example in rows:
             if example.target not in labels:
                 raise RunError(
                     f"{path}, line {line}: the label {example.target!r:.40} is not in "
-                    f"{self.options.file}, which has {_shown(labels)}."
+                    f"{source}, which has {_shown(labels)}."
                 )
         return [example for _, example in rows]
 

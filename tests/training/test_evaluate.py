@@ -1,0 +1,93 @@
+"""Scores of a run and of its bundle on a user's file."""
+
+import csv
+import json
+
+import pytest
+
+import serving
+from export.__main__ import main as export
+from tests.training.test_classification import TINY, sentences
+from training.__main__ import main
+
+OTHER_NAMES = ("sentence", "mark")
+
+
+def renamed(path, columns=OTHER_NAMES):
+    """The file with other names of its columns."""
+    header, rest = path.read_text(encoding="utf-8").split("\n", 1)
+    assert header.strip() == "text,label"
+    path.write_text(",".join(columns) + "\n" + rest, encoding="utf-8")
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A run, its bundle, and a file of tests with the same columns."""
+    folder = tmp_path_factory.mktemp("evaluate")
+    sentences(folder / "train.csv")
+    arguments = ["--text-column", "sentence", "--label-column", "mark"]
+    command = ["classification", renamed(folder / "train.csv"), *arguments, *TINY, "--passes", "1"]
+    assert main([*command, "--out", str(folder / "run")]) == 0
+    assert export([str(folder / "run"), str(folder / "bundle")]) == 0
+    sentences(folder / "test.csv", count=31)
+    return folder, renamed(folder / "test.csv"), arguments
+
+
+def scores_of(folder, *arguments):
+    out = folder / "scores.json"
+    assert main(["evaluate", *map(str, arguments), "--out", str(out)]) == 0
+    return json.loads(out.read_text(encoding="utf-8"))
+
+
+def test_a_run_and_its_bundle_have_the_same_scores_which_are_those_of_its_answers(trained, capsys):
+    folder, data, columns = trained
+    of_run = scores_of(folder, folder / "run", "--data", data)
+    assert f"{folder / 'run'} on test.csv: right are " in capsys.readouterr().out
+    assert scores_of(folder, folder / "bundle", "--data", data, *columns) == of_run
+    with open(data, encoding="utf-8", newline="") as file:
+        texts, targets = zip(*[*csv.reader(file)][1:])
+    answers = [answer.labels[0] for answer in serving.load(folder / "bundle")([*texts])]
+    assert of_run["accuracy"] == sum(map(str.__eq__, answers, targets)) / 31
+
+
+def test_the_scores_of_training_are_those_of_its_validation_file(trained, tmp_path):
+    _, data, columns = trained
+    run = tmp_path / "run"
+    command = ["classification", data, "--validation", data, *columns, *TINY, "--passes", "1"]
+    assert main([*command, "--out", str(run)]) == 0
+    assert scores_of(tmp_path, run, "--data", data) == json.loads((run / "scores.json").read_text())
+
+
+@pytest.mark.parametrize(
+    "arguments, status, message",
+    [
+        (["{folder}", "--data", "{data}"], 1, "no run folder, run.json is missing"),
+        (["{folder}/bundle", "--data", "{data}"], 1, "there is no column 'text'"),
+        (["{folder}/run", "--data", "{folder}/none.csv"], 2, "none.csv: no such file"),
+        (["{folder}/run"], 2, "Missing option '--data'"),
+        (["{folder}/run", "--data", "{data}", "--unit", "3"], 2, "No such option"),
+        (
+            ["{folder}/run", "--data", "{data}", "--precision", "int8"],
+            1,
+            "a run has no --precision",
+        ),
+        (
+            ["{folder}/bundle", "--data", "{data}", "--precision", "int3"],
+            1,
+            "precision must be one",
+        ),
+        (
+            ["{folder}/run", "--data", "{folder}/strange.csv"],
+            1,
+            "line 2: the label 'odd' is not in",
+        ),
+    ],
+)
+def test_what_can_not_be_scored_is_one_line(trained, arguments, status, message, capsys):
+    folder, data, _ = trained
+    (folder / "strange.csv").write_text("sentence,mark\na film,odd\n", encoding="utf-8")
+    arguments = [argument.format(folder=folder, data=data) for argument in arguments]
+    assert main(["evaluate", *arguments]) == status
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith("training: ") and message in line
