@@ -35,7 +35,13 @@ class Settings:
         shape = outputs[self.output].shape if self.output in outputs else ()
         if len(shape) == len(axes) - 1 and shape[2:] == own:
             axes = ("batch", "horizon", *own)  # of one target
-        yield from wrong_output(outputs, self.output, axes)
+        if len(shape) == 4 and not self.quantiles:
+            yield (
+                f"settings.quantiles is missing: the model's output ({', '.join(map(str, shape))}) "
+                "has a fourth axis, of quantiles"
+            )
+        else:
+            yield from wrong_output(outputs, self.output, axes)
         bounds = [0, *self.quantiles, 1]
         if not all(low < high for low, high in zip(bounds, bounds[1:])):
             yield (

@@ -72,6 +72,12 @@ def test_one_feature_needs_no_axis(tmp_path):
         np.testing.assert_allclose(answer.values, 6.5 * W[0].reshape(2, 4), rtol=1e-5)
 
 
+def test_quantiles_that_no_setting_names_are_refused(tmp_path):
+    message = r"settings.quantiles is missing: the model's output \(batch, 2, 2, 2\) has a four"
+    with pytest.raises(BundleError, match=message):
+        load(tmp_path, "Forecast", graph(quantiles=True), {}, tokenizers={})
+
+
 def test_quantiles_have_names_and_the_middle_one_is_the_value(tmp_path):
     settings = {"quantiles": [0.1, 0.6]}
     forecast = load(tmp_path, "Forecast", graph(quantiles=True), settings, tokenizers={})
