@@ -3,7 +3,7 @@
     python -m benchmarks.cached_generation [--rounds N] [--json FILE] [--quick]
 
 A GPT-2 of random weights. First our step alone, one token at a time: its time after 256 tokens
-beside that after 16, as a ratio of at least 1 / 1.5. Then greedy generation of 64 tokens behind a
+beside that after 16, as a ratio of at least 1 / 1.5. Then greedy generation of 64 tokens after a
 prompt of 32, in one `tf.function` each: our loop, and `GPT2CausalLM` of keras_nlp with the same
 weights. Both read the prompt in one pass; their tokens are compared before they are timed.
 """
@@ -60,7 +60,9 @@ def measure(options):
 def _randomize(backbone):
     """Weights that make every token depend on those before, so that generation does not repeat."""
     draw = np.random.default_rng(0)
-    backbone.set_weights([draw.normal(scale=0.05, size=each.shape) for each in backbone.weights])
+    backbone.set_weights(
+        [draw.normal(scale=0.05, size=weight.shape) for weight in backbone.weights]
+    )
 
 
 def _flatness(model, rounds):
@@ -110,7 +112,7 @@ def _compare(model, rival, batch_size, rounds):
 
 
 def _generate(model):
-    """(B, P) prompts -> (B, T) tokens behind them, as one function."""
+    """(B, P) prompts -> (B, T) tokens after them, as one function."""
     import tensorflow as tf
 
     from seqkeras.decoding import greedy

@@ -75,12 +75,12 @@ def measure(options):
             f"{options.bundle}: a bundle of the dates task is needed; received one of the task "
             f"{pipeline.manifest.task!r}."
         )
-    locales = [each for each in LOCALES if each in pipeline.manifest.text_prefix.values]
+    locales = [locale for locale in LOCALES if locale in pipeline.manifest.text_prefix.values]
     rival = Rival(locales, options.dateparser)
-    each = 2 if options.quick else options.examples
+    count = 2 if options.quick else options.examples
     rows, shares = [], {}
     for kind, noisy in (("clean", 0), ("noisy", 1)):
-        examples = sample("test", each * len(locales), ACCURACY_SEED, noisy, locales)
+        examples = sample("test", count * len(locales), ACCURACY_SEED, noisy, locales)
         texts = [example.text for example in examples]
         ours = _shares_right(examples, [answer.text for answer in pipeline(texts)], locales)
         theirs = _shares_right(examples, map(rival, texts), locales)
@@ -107,7 +107,7 @@ def measure(options):
     if options.by_locale:
         _print_by_locale(shares, locales)
     print(
-        f"measured on {2 * each} test dates in each of {len(locales)} locales; "
+        f"measured on {2 * count} test dates in each of {len(locales)} locales; "
         f"{_machine()}; ours {options.bundle}, dateparser in one thread"
     )
     return rows
@@ -119,7 +119,7 @@ def _shares_right(examples, answers, locales):
     for example, answer in zip(examples, answers, strict=True):
         for group in ("all", example.locale):
             right[group].append(answer == example.target)
-    return {group: 100 * sum(each) / len(each) for group, each in right.items()}
+    return {group: 100 * sum(marks) / len(marks) for group, marks in right.items()}
 
 
 def _times(pipeline, rival, locales, noisy, batch_size, rounds):

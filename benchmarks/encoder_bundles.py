@@ -50,7 +50,7 @@ def export_model(model, folder, precisions):
         run,
         model,
         "Embed",
-        [{"input": " ".join(words[:each])} for each in (3, 7, 14)],
+        [{"input": " ".join(words[:length])} for length in (3, 7, 14)],
         {"source_length": MAX_LENGTH},
         {"text": word_piece([*SPECIAL_TOKENS, *words])},
     )
@@ -61,4 +61,4 @@ def export_model(model, folder, precisions):
 def make_words(vocab_size=VOCAB_SIZE):
     """The words that the tokenizer knows, a token each."""
     letters = itertools.product(string.ascii_lowercase, repeat=4)
-    return ["".join(each) for each in itertools.islice(letters, vocab_size - len(SPECIAL_TOKENS))]
+    return ["".join(word) for word in itertools.islice(letters, vocab_size - len(SPECIAL_TOKENS))]

@@ -54,7 +54,8 @@ def _measure_encoder(name, folder, options):
     encoder_bundles.export_model(model, folder / "bundle", INT8)
     del model
     ours = {
-        each: open_graph(folder / "bundle", Runtime(each, THREADS)) for each in ("float32", *INT8)
+        precision: open_graph(folder / "bundle", Runtime(precision, THREADS))
+        for precision in ("float32", *INT8)
     }
     rivals = {
         RIVAL: _open_rival(folder, spinning=False),
@@ -86,7 +87,7 @@ def _open_rival(folder, spinning):
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = THREADS
     options.add_session_config_entry("session.intra_op.allow_spinning", str(int(spinning)))
-    # Threads that spin behind a run would take the cores from ours, whose turn is next.
+    # Threads that spin after a run would take the cores from ours, whose turn is next.
     options.add_session_config_entry("session.force_spinning_stop", "1")
     return onnxruntime.InferenceSession(
         folder / "fused.onnx", options, providers=["CPUExecutionProvider"]
@@ -123,32 +124,35 @@ def _compare(name, ours, rivals, inputs, options):
     }
     expected = _sentence_vectors(rivals[RIVAL].run(["last_hidden_state"], given)[0], mask)
     differences = {
-        each: np.abs(session.run(None, inputs)[0] - expected).max()
-        for each, session in ours.items()
+        precision: np.abs(session.run(None, inputs)[0] - expected).max()
+        for precision, session in ours.items()
     }
-    listed = ", ".join(f"{each} {difference:.1g}" for each, difference in differences.items())
+    listed = ", ".join(
+        f"{precision} {difference:.1g}" for precision, difference in differences.items()
+    )
     print(f"{name} {label}: greatest difference of a vector of length 1: {listed}", flush=True)
     if differences["float32"] > TOLERANCE:
         raise ValueError(f"{name} {label}: the graphs do not agree.")
     contenders = {
-        each: lambda _, session=session: session.run(None, inputs) for each, session in ours.items()
+        precision: lambda _, session=session: session.run(None, inputs)
+        for precision, session in ours.items()
     } | {
-        each: lambda _, session=session: session.run(["last_hidden_state"], given)
-        for each, session in rivals.items()
+        rival: lambda _, session=session: session.run(["last_hidden_state"], given)
+        for rival, session in rivals.items()
     }
     short = batch_size * length <= SHORT
     times = harness.times_in_turn(contenders, harness.rounds_of(options, short))
-    rival = min(rivals, key=lambda each: np.median(times[each]))
+    rival = min(rivals, key=lambda rival: np.median(times[rival]))
     return [
         harness.compare_times(
-            f"{name} {each} {label} vs onnxruntime.transformers",
-            times[each],
+            f"{name} {precision} {label} vs onnxruntime.transformers",
+            times[precision],
             times[rival],
             "ms",
             1000,
-            GOAL if each == "float32" else None,
+            GOAL if precision == "float32" else None,
         )
-        for each in ours
+        for precision in ours
     ]
 
 
@@ -168,7 +172,7 @@ def _ragged(name, bundle, session, vocab_size, rounds):
     texts = _texts(vocab_size)
 
     def split(_):
-        return np.stack([each.vector for each in embed(texts)])
+        return np.stack([answer.vector for answer in embed(texts)])
 
     def one_batch(_):
         token_ids, lengths = pad([embed.encode(text).token_ids for text in texts])

@@ -40,7 +40,7 @@ def measure(bundle, precision, text, rounds):
     """Start processes that answer a text, one after the other.
 
     Returns:
-        The steps, dictionaries of "name", "seconds" and the bytes that are "resident" behind it,
+        The steps, dictionaries of "name", "seconds" and the bytes that are "resident" after it,
         medians of `rounds` processes; and how many seconds each process took in all.
     """
     arguments = ["-c", STEPS, bundle, precision, text, mmap.PAGESIZE]
@@ -51,8 +51,8 @@ def measure(bundle, precision, text, rounds):
         warm_up=1,
     )
     steps = [
-        each[0] | {field: statistics.median(one[field] for one in each) for field in FIELDS}
-        for each in zip(*seen[1:], strict=True)
+        runs[0] | {field: statistics.median(one[field] for one in runs) for field in FIELDS}
+        for runs in zip(*seen[1:], strict=True)
     ]
     return steps, times["ours"]
 
@@ -60,7 +60,7 @@ def measure(bundle, precision, text, rounds):
 def print_steps(title, steps, total):
     """Print the steps, and what is left of the total: Python itself, and the process's end."""
     rows = [
-        [each["name"], f"{each['seconds']:.3f}", f"{each['resident'] / 1e6:.0f}"] for each in steps
+        [step["name"], f"{step['seconds']:.3f}", f"{step['resident'] / 1e6:.0f}"] for step in steps
     ]
-    rest = total - sum(each["seconds"] for each in steps)
+    rest = total - sum(step["seconds"] for step in steps)
     harness.print_table([title, "s", "MB resident"], [*rows, ["the rest", f"{rest:.3f}", ""]])

@@ -215,7 +215,7 @@ def _compare_all(family, folder, precision, rivals, table, texts, options):
 
 def _compare(label, ours, rivals, table, texts, num_beams, options):
     token_ids = [list(map(int, table.encode(text))) for text in texts]
-    contenders = {"ours": lambda _: [each.text for each in ours(texts, num_beams=num_beams)]}
+    contenders = {"ours": lambda _: [answer.text for answer in ours(texts, num_beams=num_beams)]}
     for name, rival in rivals.items():
         contenders[name] = lambda _, rival=rival: rival(token_ids, num_beams)
     found = [list(map(int, table.encode(text))) for text in contenders["ours"](0)]
@@ -260,7 +260,7 @@ def _names_of(known):
 
     def names(text):
         found = tuple(text.split(","))
-        if unknown := [each for each in found if each not in known]:
+        if unknown := [name for name in found if name not in known]:
             raise argparse.ArgumentTypeError(
                 f"expected some of {','.join(known)}; received {unknown[0]!r}"
             )

@@ -33,7 +33,7 @@ def ctranslate2(model, folder, precision):
             min_decoding_length=TARGET,
             length_penalty=0,
         )
-        return [list(map(int, each.hypotheses[0])) for each in results]
+        return [list(map(int, result.hypotheses[0])) for result in results]
 
     return answer
 

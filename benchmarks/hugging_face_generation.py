@@ -24,7 +24,7 @@ def open_models(folder):
     torch.set_num_threads(THREADS)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = THREADS
-    # Threads that spin behind a run would take the cores from whose turn is next.
+    # Threads that spin after a run would take the cores from whose turn is next.
     options.add_session_config_entry("session.force_spinning_stop", "1")
     return {
         "optimum": optimum.ORTModelForSeq2SeqLM.from_pretrained(

@@ -150,7 +150,10 @@ def _row(case, multipliers, rounds):
     limits = [
         roofline.limit(
             case.passes,
-            {dtype: each.operations / times[dtype][number] for dtype, each in multipliers.items()},
+            {
+                dtype: multiplier.operations / times[dtype][number]
+                for dtype, multiplier in multipliers.items()
+            },
             reader.size / times["read"][number],
         )
         for number in range(rounds)
@@ -158,7 +161,7 @@ def _row(case, multipliers, rounds):
     read_rate = reader.size / statistics.median(times["read"]) / 1e9
     print(
         f"{case.name}: {working_set / 1e6:.0f} MB a pass, at {read_rate:.1f} GB/s; products "
-        f"{sum(w.count * w.operations for each in case.passes for w in each) / 1e9:.1f} G",
+        f"{sum(w.count * w.operations for products in case.passes for w in products) / 1e9:.1f} G",
         flush=True,
     )
     return harness.compare_times(
@@ -167,7 +170,7 @@ def _row(case, multipliers, rounds):
 
 
 def _print_profile(case, folder):
-    """Print which nodes take the time of a case, of a run behind one that warms up."""
+    """Print which nodes take the time of a case, of a run after one that warms up."""
     from serving.opening import Runtime
 
     class Profiled(Runtime):

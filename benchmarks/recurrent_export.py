@@ -94,7 +94,7 @@ def _compare(case, sessions, batch_size, length, features, rounds):
     real = np.arange(length) < lengths[:, np.newaxis]  # (B, T)
     given = {"sequence": sequence, "lengths": lengths, "mask": real}
     feeds = {
-        name: {each.name: given[each.name] for each in session.get_inputs()}
+        name: {tensor.name: given[tensor.name] for tensor in session.get_inputs()}
         for name, session in sessions.items()
     }
     outputs = {name: session.run(None, feeds[name])[0] for name, session in sessions.items()}
@@ -214,9 +214,9 @@ def _hand_built_graph(case, units, weights):
         "SimpleRNN": ("RNN", {}),
     }[case.layer]
     directions = [weights[:3], weights[3:]] if case.bidirectional else [weights]
-    arrays = [_native_weights(operator, *each) for each in directions]
+    arrays = [_native_weights(operator, *direction) for direction in directions]
     width = len(directions) * units
-    constants = {name: np.stack(each) for name, each in zip("WRB", zip(*arrays))}
+    constants = {name: np.stack(sides) for name, sides in zip("WRB", zip(*arrays))}
     node, tensor = helper.make_node, helper.make_tensor_value_info
     if case.bidirectional:
         constants["shape"] = np.array([0, 0, width])

@@ -83,7 +83,7 @@ def generation(sizes, vocab_size, batch_size, num_beams, source, target, dtype):
 
 
 def _products(count, rows, hidden_dim, widths, feed_forward_dim, dtype):
-    """Projections to so many times the hidden size, and the feed-forward layer behind them."""
+    """Projections to so many times the hidden size, and the feed-forward layer after them."""
     shapes = [(hidden_dim, width * hidden_dim) for width in widths]
     shapes += [(hidden_dim, feed_forward_dim), (feed_forward_dim, hidden_dim)]
     return [product(count, rows, *shape, dtype) for shape in shapes]
@@ -170,6 +170,6 @@ def _session(dtype, inner, columns, draw):
         [numpy_helper.from_array(value, name) for name, value in constants.items()],
     )
     versions = {"": 17, "com.microsoft": 1}
-    opsets = [helper.make_opsetid(*each) for each in versions.items()]
+    opsets = [helper.make_opsetid(*version) for version in versions.items()]
     model = helper.make_model(graph, opset_imports=opsets, ir_version=8)
     return Runtime(threads=THREADS).session(model.SerializeToString())

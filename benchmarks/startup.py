@@ -33,7 +33,7 @@ def measure(options):
         model = encoder_bundles.make_model("minilm", options.quick)
         encoder_bundles.export_model(model, alone, ())
         encoder_bundles.export_model(model, several, PRECISIONS)
-        cases = [(alone, "float32"), *((several, each) for each in PRECISIONS)]
+        cases = [(alone, "float32"), *((several, precision) for precision in PRECISIONS)]
         rows = [row for case in cases for row in _measure_bundle(*case, rounds)]
     print(f"measured on {_machine()}; medians of {rounds} processes")
     return rows

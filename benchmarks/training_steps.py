@@ -51,7 +51,7 @@ def _tensorflow_step(layer, batch, features, xla):
     import tensorflow as tf
 
     shape = (None, None) if batch is None else batch[1].shape
-    weights = [each.value for each in layer.trainable_variables]
+    weights = [variable.value for variable in layer.trainable_variables]
 
     @tf.function(
         input_signature=[tf.TensorSpec((*shape, features)), tf.TensorSpec(shape, tf.bool)],
@@ -64,20 +64,20 @@ def _tensorflow_step(layer, batch, features, xla):
             loss = _loss(layer(sequences, mask=mask, training=True), mask)
         return [loss, *tape.gradient(loss, [sequences, *weights])]
 
-    return lambda sequences, mask: [each.numpy() for each in step(sequences, mask)]
+    return lambda sequences, mask: [tensor.numpy() for tensor in step(sequences, mask)]
 
 
 def _jax_step(layer):
     import jax
 
-    fixed = [each.value for each in layer.non_trainable_variables]
+    fixed = [variable.value for variable in layer.non_trainable_variables]
 
     def loss(weights, sequences, mask):
         outputs, _ = layer.stateless_call(weights, fixed, sequences, mask=mask, training=True)
         return _loss(outputs, mask)
 
     both = jax.jit(jax.value_and_grad(loss, argnums=(0, 1)))
-    weights = [each.value for each in layer.trainable_variables]
+    weights = [variable.value for variable in layer.trainable_variables]
 
     def step(sequences, mask):
         value, (by_weights, by_sequences) = jax.block_until_ready(both(weights, sequences, mask))
@@ -90,14 +90,14 @@ def _torch_step(layer):
     import torch
     from keras import ops
 
-    weights = [each.value for each in layer.trainable_variables]
+    weights = [variable.value for variable in layer.trainable_variables]
 
     def step(sequences, mask):
         sequences, mask = ops.convert_to_tensor(sequences), ops.convert_to_tensor(mask)
         sequences.requires_grad_()
         value = _loss(layer(sequences, mask=mask, training=True), mask)
         gradients = torch.autograd.grad(value, [sequences, *weights])
-        return [each.detach().cpu() for each in (value, *gradients)]
+        return [tensor.detach().cpu() for tensor in (value, *gradients)]
 
     return step
 
@@ -111,7 +111,7 @@ def check_agreement(label, steps, batch):
     A gradient sums as many rounded products as its layer has inputs and the batch has steps, and
     independent roundings grow with the root of their number.
     """
-    ours, *rivals = ([np.asarray(each) for each in step(*batch)] for step in steps.values())
+    ours, *rivals = ([np.asarray(tensor) for tensor in step(*batch)] for step in steps.values())
     for rival, arrays in zip(list(steps)[1:], rivals, strict=True):
         worst = max(_difference(ours[:1], arrays[:1]), _difference(ours[1:], arrays[1:]))
         if not worst <= _tolerance(arrays):
@@ -128,7 +128,7 @@ def _tolerance(arrays):
 
 
 def _difference(ours, rivals):
-    largest = max(np.max(np.abs(each)) for each in rivals)
+    largest = max(np.max(np.abs(tensor)) for tensor in rivals)
     pairs = zip(ours, rivals, strict=True)
     return max(np.max(np.abs(own - other)) for own, other in pairs) / largest
 

@@ -181,7 +181,9 @@ def _compare_blocks(case, quick, rounds):
         layer.build((None, None, sizes[0]))
     ours, rival = layers.values()
     draw = np.random.default_rng(0)
-    weights = [each + draw.normal(scale=0.05, size=each.shape) for each in rival.get_weights()]
+    weights = [
+        weight + draw.normal(scale=0.05, size=weight.shape) for weight in rival.get_weights()
+    ]
     rival.set_weights(weights)
     ours.set_weights([weights[index] for index in case.order])
     steps = {
@@ -252,7 +254,8 @@ def _compare_encoders(name, quick, rounds):
     label = f"{name} b{batch_size} t{length}"
     # The loss, and the gradient by the token embeddings, which all others go into.
     shown = {
-        each: lambda *batch, step=steps[each]: step(*batch)[:2] for each in ("ours", "transformers")
+        library: lambda *batch, step=steps[library]: step(*batch)[:2]
+        for library in ("ours", "transformers")
     }
     training_steps.check_agreement(label, shown, (token_ids, mask))
     return _rows(label, steps, (token_ids, mask), "transformers", rounds, goal=0.8)
@@ -262,7 +265,7 @@ def _tensorflow_step(model, shape, xla):
     """(token_ids, mask) -> [loss, gradients ...] of our encoder."""
     import tensorflow as tf
 
-    weights = [each.value for each in model.trainable_variables]
+    weights = [variable.value for variable in model.trainable_variables]
 
     @tf.function(
         input_signature=[tf.TensorSpec(shape, tf.int64), tf.TensorSpec(shape, tf.bool)],
@@ -275,9 +278,9 @@ def _tensorflow_step(model, shape, xla):
             hidden = model({"token_ids": token_ids, "lengths": lengths}, training=True)["hidden"]
             loss = tf.reduce_sum(hidden[..., 0] * tf.cast(mask, hidden.dtype))
         gradients = tape.gradient(loss, weights)
-        return [loss, *(tf.convert_to_tensor(each) for each in gradients)]
+        return [loss, *(tf.convert_to_tensor(tensor) for tensor in gradients)]
 
-    return lambda *batch: [each.numpy() for each in step(*batch)]
+    return lambda *batch: [tensor.numpy() for tensor in step(*batch)]
 
 
 def _torch_step(model):
@@ -291,7 +294,7 @@ def _torch_step(model):
         hidden = model(token_ids, attention_mask=mask).last_hidden_state
         loss = torch.sum(hidden[..., 0] * mask)
         gradients = torch.autograd.grad(loss, list(model.parameters()))
-        return [each.detach().numpy() for each in (loss, *gradients)]
+        return [tensor.detach().numpy() for tensor in (loss, *gradients)]
 
     return step
 

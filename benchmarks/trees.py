@@ -42,7 +42,7 @@ def measure(options):
     keras.utils.set_random_seed(1)
     layer = TreeLSTM(units, kind="binary")
     layer.build(sequences.shape, children.shape, levels.shape)
-    weights = [each.value for each in layer.trainable_variables]
+    weights = [variable.value for variable in layer.trainable_variables]
 
     @tf.function(autograph=False, reduce_retracing=True)
     def ours(sequences, children, levels, real):
@@ -64,8 +64,8 @@ def measure(options):
         return [loss, *tape.gradient(loss, weights)]
 
     contenders = {
-        "ours": lambda _: [each.numpy() for each in ours(sequences, children, levels, real)],
-        "rival": lambda _: [each.numpy() for each in node_by_node()],
+        "ours": lambda _: [tensor.numpy() for tensor in ours(sequences, children, levels, real)],
+        "rival": lambda _: [tensor.numpy() for tensor in node_by_node()],
     }
     pairs = list(zip(*(run(0) for run in contenders.values()), strict=True))
     worst = max(np.max(np.abs(own - other)) / np.max(np.abs(other)) for own, other in pairs)
@@ -87,8 +87,8 @@ def _states(layer, projected, children):
     states = [None] * len(children)
     for place in reversed(range(len(children))):
         below = [states[child] for child in children[place] if child >= 0]
-        gathered = [tf.stack(each)[None] for each in zip(*below)] if below else None
-        states[place] = [each[0] for each in layer.compose(projected[place][None], gathered)]
+        gathered = [tf.stack(tensors)[None] for tensors in zip(*below)] if below else None
+        states[place] = [tensor[0] for tensor in layer.compose(projected[place][None], gathered)]
     return states
 
 

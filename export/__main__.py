@@ -30,7 +30,7 @@ def main(arguments=None):
     except KeyboardInterrupt:
         print(f"export: stopped; {one_line(_fate(options.bundle, before))}", file=sys.stderr)
         return 130
-    except BrokenPipeError:  # whoever read our output has gone
+    except BrokenPipeError:  # the reader of our output has closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except ValueError as error:
@@ -121,7 +121,7 @@ def _names(text):
 
 
 def _fate(bundle, before):
-    """What an export that did not end well has left, in words."""
+    """What a failed export has left at the bundle's place, in words."""
     made = identity(bundle) not in (None, before)
     return f"{bundle} was {'made, whole and verified' if made else 'not made or changed'}"
 
@@ -166,10 +166,10 @@ def _export(options, interrupts):
 
 
 def _import(module):
-    sys.path.insert(0, "")  # beside where the command is run
+    sys.path.insert(0, "")  # the current directory
     try:
         importlib.import_module(module)
-    except Exception as error:  # whatever a module raises
+    except Exception as error:  # a user's module can raise anything
         reason = f"{type(error).__name__}: {error}"
         raise ValueError(
             f"--import {module}: {reason}; it must be a module that can be imported from here: "
@@ -189,7 +189,7 @@ def _report(bundle, manifest, seconds):
         print(f"  {part:18}{size / 1e3:9,.1f} kB")
     for name, precision in manifest.precisions.items():
         figures = precision.figures
-        sizes = f"{figures['bytes'] / 1e3:,.1f} kB beside {figures['float32_bytes'] / 1e3:,.1f}"
+        sizes = f"{figures['bytes'] / 1e3:,.1f} kB against {figures['float32_bytes'] / 1e3:,.1f}"
         speed = f"{figures['speed_batch_1']:.2f} times as fast at batch 1"
         print(f"  {name}: {sizes} of float32, {speed}, {about_answers(figures)}")
         if mark := mark_of(figures):

@@ -1,4 +1,4 @@
-"""The fields of a bundle's manifest that tell of no file."""
+"""The fields of a bundle's manifest that do not describe its files."""
 
 import datetime
 import importlib.metadata
@@ -46,7 +46,7 @@ def about(run, plan, name):
 
 
 def _shown(inputs):
-    """The first inputs as JSON holds them; of arrays as many as have few numbers together."""
+    """The first inputs as JSON values; of arrays, as many as `MOST_NUMBERS` allows."""
     shown, room = [], MOST_NUMBERS
     for value in inputs[:MOST_SHOWN]:
         parts = value.values() if isinstance(value, dict) else [value]

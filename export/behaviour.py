@@ -1,5 +1,5 @@
-"""What is wrong with what a model gives: probabilities in the place of logits, answers that change
-with padding, inputs that it does not take."""
+"""Problems of a model's outputs: probabilities instead of logits, outputs that change with padding,
+inputs that the model rejects."""
 
 import keras
 import numpy as np
@@ -12,14 +12,14 @@ from export.pipelines.feeds import FRAMES, NUMBERS
 from export.signatures import to_trace
 from serving.pipelines.model import MASKED
 
-MOST_TOKENS = 2048  # that a model is tried with
-MOST_PADDED = 64  # that it is tried with, with padding and without
+MOST_TOKENS = 2048  # in the longest row of the trial
+MOST_PADDED = 64  # in the row that is tried with padding and without
 PROBABILITIES = {"Softmax": "softmax", "Sigmoid": "sigmoid"}  # TensorFlow's operators, in words
 HANDED_ON = ("Identity", "Reshape", "Cast", "Squeeze", "ExpandDims")
 
 
 def problems_of_texts(run, plan):
-    """What is wrong with the outputs of a model of another library for made-up tokens."""
+    """Yield problems of a model that seqkeras does not define, tried with made-up tokens."""
     pipeline, model, tokenizers = run.record.pipeline, run.model, run.tokenizers
     if (
         not record_of(pipeline).feeds
@@ -69,10 +69,10 @@ def _probabilities(run, activations, outputs):
 
 
 def problems_of_padding(run, plan, pipeline, answered, name):
-    """What changes with the padding behind an input; see `export.padding`."""
+    """Yield which outputs change with the padding of an input; see `export.padding`."""
     feeds = record_of(run.record.pipeline).feeds_of(run.tokenizers)
     if "token_ids" in feeds and "text" in run.tokenizers:
-        return  # `problems_of_texts` says it
+        return  # `problems_of_texts` reports these models
     try:
         changed = changed_by_padding(run, plan, pipeline, answered)
         if feeds is FRAMES:
@@ -91,7 +91,7 @@ def problems_of_padding(run, plan, pipeline, answered, name):
 
 
 def _without(model, activation):
-    """How a user takes an activation off a model whose weights stay as they are."""
+    """How a user removes an activation from a trained model without changing its weights."""
     ends = [
         layer.name
         for layer in model.layers
@@ -122,7 +122,7 @@ def _are_probabilities(numbers):
 
 
 def _called(plan, tokens, padding=0):
-    """What a model gives for a row of tokens, padded behind, or two such choices: name -> array."""
+    """A model's outputs for a row of tokens, padded on the right, or two choices, by name."""
     token_ids = np.pad(tokens, (0, padding))
     real = np.arange(len(token_ids)) < len(tokens)
     row = {

@@ -1,4 +1,4 @@
-"""A run becomes a bundle: written aside, verified, then renamed into place."""
+"""A run becomes a bundle: written to a temporary folder, verified, then renamed into place."""
 
 import contextlib
 import dataclasses
@@ -35,7 +35,7 @@ from serving.manifest import (
 )
 from serving.pipelines.attention import ROLE as ATTENTION
 
-GENERATE = "generate"  # of this role, and of ATTENTION, a graph is in float32 alone
+GENERATE = "generate"  # graphs of this role and of ATTENTION exist in float32 only
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,7 +52,7 @@ class ExportOptions:
         attention_heads: whether the graphs can give the attention of each head of each layer.
 
     Raises:
-        ValueError: if they can not be had of any model.
+        ValueError: if no model can be exported with these options together.
     """
 
     precisions: tuple[str, ...] = ()
@@ -100,7 +100,7 @@ def export(run, bundle, overwrite=False, say=lambda line: None, options=ExportOp
     with aside as folder, steps_as_rows():
         run = read_run(trained)
         if run.trained_in:
-            say(f"the model was trained in {run.trained_in}; it leaves in float32")
+            say(f"the model was trained in {run.trained_in}; it is exported in float32")
         making = _Bundle(run, options, folder, place.name, say)
         making.require_fit()
         manifest = making.write()
@@ -112,11 +112,11 @@ def export(run, bundle, overwrite=False, say=lambda line: None, options=ExportOp
 
 
 @contextlib.contextmanager
-def _leaving(what):
-    """Tell of whatever a model's own code raises while it is traced."""
+def _as_export_error(what):
+    """Raise an ExportError for an exception of the model's own code while it is traced."""
     try:
         yield
-    except (ValueError, OSError, tf.errors.OpError):  # these tell of themselves
+    except (ValueError, OSError, tf.errors.OpError):  # their messages are clear
         raise
     except Exception as error:
         raise ExportError(
@@ -126,7 +126,7 @@ def _leaving(what):
 
 
 class _Bundle:
-    """A bundle in the making: one part after the other, and what the manifest says of them."""
+    """A bundle that is being written, part by part, with the fields of its manifest."""
 
     def __init__(self, run, options, folder, name, say):
         self.run, self.options = run, options
@@ -141,8 +141,8 @@ class _Bundle:
             raise ExportError(f"{pipeline} generates nothing; leave out --generate-in-graph.")
         if self.options.generate_in_graph and reads_prefix(self.run.model):
             raise ExportError(
-                "one graph that generates reads the prompts of a batch as far as the shortest "
-                "goes, and a GPT with mask 'prefix' reads each whole; leave out "
+                "one graph that generates reads prompts up to the length of a batch's shortest "
+                "one, but a GPT with mask 'prefix' reads each whole; leave out "
                 "--generate-in-graph."
             )
         for precision in self.options.precisions:
@@ -152,7 +152,7 @@ class _Bundle:
         """Write and verify all that the bundle holds but the model card; its manifest so far."""
         self._write_tokenizers()
         converted = self._convert()
-        graphs = {role: each for role, each in converted.items() if role != ATTENTION}
+        graphs = {role: graph for role, graph in converted.items() if role != ATTENTION}
         quantized = {name: self._quantize(graphs, name) for name in self.options.precisions}
         whole = converted | self._generate_in_graph(graphs)
         written = {onnx_files.FLOAT32: whole} | quantized
@@ -196,7 +196,7 @@ class _Bundle:
         graphs = {}
         for role, signature in self.plan.graphs.items():
             self.say(f"ONNX graph {role}: tracing, converting, checking")
-            with _leaving(f"ONNX graph {role}"):
+            with _as_export_error(f"ONNX graph {role}"):
                 graphs[role] = onnx_graphs.convert(
                     signature.function,
                     signature.inputs,
@@ -211,7 +211,7 @@ class _Bundle:
         return quantize(graphs, precision)
 
     def _measure(self, manifest, examples, precision, scores):
-        self.say(f"{precision} beside float32, on real inputs")
+        self.say(f"{precision} against float32, on real inputs")
         return measuring.measure(
             self.folder,
             manifest,
@@ -261,7 +261,7 @@ class _Bundle:
             saved_models["saved_model_text/1"] = by_text
         self.say(f"SavedModel on arrays{', SavedModel on strings' * bool(by_text)}")
         for path, signatures in saved_models.items():
-            with _leaving(path):
+            with _as_export_error(path):
                 saved_model.write(self.run.model, signatures, self.folder / path)
         return {
             path: {

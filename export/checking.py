@@ -1,8 +1,8 @@
-"""A look at a whole run before anything is traced: its record, settings, limits, ids, tokenizers
-and examples, against the model and each other.
+"""Check a whole run before anything is traced: its record, settings, limits, ids, tokenizers and
+examples, against the model and each other.
 
-What the pipeline would refuse of the bundle it refuses here: it is opened on what the graphs will
-take and give, before there are any.
+The pipeline that will serve the bundle is opened on the graphs' future inputs and outputs, so its
+own checks run here too.
 """
 
 import dataclasses
@@ -10,11 +10,11 @@ import dataclasses
 from export.about import about
 from export.behaviour import problems_of_padding, problems_of_texts
 from export.families.calling import axes_of
+from export.keras_pipeline import keras_pipeline
 from export.pipelines import record_of
 from export.pipelines.feeds import NUMBERS
 from export.pipelines.record import LANGUAGE_MODEL, SINGLE_PASS
 from export.scores import wrong_target
-from export.unmade import unmade_pipeline
 from seqkeras.run_checks import (
     MOST_EXAMPLES,
     most_tokens,
@@ -36,10 +36,10 @@ class ExportError(ValueError):
 
 @dataclasses.dataclass(frozen=True)
 class Names:
-    """What reasons call the parts of a run.
+    """How error messages name the parts of a run.
 
     Args:
-        record: what stands before a reason against settings, limits or tokenizers.
+        record: prefix of a reason about settings, limits or tokenizers.
         examples: the real inputs.
     """
 
@@ -91,7 +91,7 @@ def reasons_against(run, plan, names):
     fields = about(run, plan, run.folder.name) | {"decoding": _with_known_ids(run)}
     try:
         calls = []
-        pipeline = unmade_pipeline(run.folder, plan, fields, lambda role, *call: calls.append(call))
+        pipeline = keras_pipeline(run.folder, plan, fields, lambda role, *call: calls.append(call))
     except BundleError as error:
         reasons.append(_against_run(error, run, names))
     else:
@@ -166,7 +166,7 @@ def _decoder_size(model):
 def _with_known_ids(run):
     """The decoding with ids and beams that there can be, so that a pipeline opens.
 
-    It finds what else is wrong; what is wrong with these `_tokens` says.
+    The pipeline then finds other problems; `_tokens` reports the ids and beams.
     """
     decoding = run.decoding
     if PIPELINE_TEXTS[run.record.pipeline].generated is None:
@@ -177,7 +177,7 @@ def _with_known_ids(run):
 
 
 def _inputs(run, plan):
-    """Where what the model takes is not what the pipeline feeds by that name."""
+    """Yield where an input of the model differs from the pipeline's feed of the same name."""
     feeds = record_of(run.record.pipeline).feeds_of(run.tokenizers)
     for spec in plan.graphs["model"].inputs if "model" in plan.graphs else ():
         dtype, axes = feeds.get(spec.name, (spec.dtype, spec.shape))
@@ -200,7 +200,7 @@ def _inputs(run, plan):
 
 
 def _fixed_length(spec, limits):
-    """Where every array has the length that the model has fixed, and the limit is another."""
+    """Yield a reason if the model fixes the length of its arrays and the limit differs."""
     length = spec.shape[1] if len(spec.shape) > 1 else None
     if isinstance(length, int) and length != limits.source_length:
         way_out = f"give limits={{'source_length': {length}}}"
@@ -213,7 +213,7 @@ def _fixed_length(spec, limits):
 
 
 def _against_run(error, run, names):
-    """What a pipeline says of a bundle, as a reason against the run."""
+    """A pipeline's refusal of a bundle, as a reason against the run."""
     pipeline, said = run.record.pipeline, "; ".join(error.reasons).rstrip(".")
     if isinstance(error, UnexpectedGraph):
         feeds = record_of(pipeline).feeds_of(run.tokenizers)

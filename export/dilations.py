@@ -1,9 +1,9 @@
 """Dilated convolutions as one node each.
 
-TensorFlow convolves every d-th step alone: it spreads the steps over the batch, which it pads to a
-multiple of d, and crops what it gathers. With open lengths that is computed, and tf2onnx, which
-makes one node of it, wants numbers. They are there, as the padding is the convolution's own, which
-no length changes, and what is cropped.
+TensorFlow convolves every d-th step by itself: it pads the steps to a multiple of d, spreads them
+over the batch, then gathers and crops them. tf2onnx makes one node of this if the paddings and
+crops are constants; with open lengths TensorFlow computes them. Their difference, the convolution's
+own padding, does not depend on the length and is filled in here.
 """
 
 import numpy as np
@@ -23,7 +23,7 @@ def dilations_of(tf_graph):
     Returns:
         (tf2onnx's graph, its nodes) -> its nodes.
     """
-    names = {operation.name for operation in tf_graph.get_operations()}  # those of no function
+    names = {operation.name for operation in tf_graph.get_operations()}  # outside of functions
 
     def rewrite(graph, nodes):
         for gather in nodes:
@@ -45,7 +45,7 @@ def _set_paddings(graph, node, value):
 
 
 def _spread_before(node):
-    """The SpaceToBatchND whose steps a BatchToSpaceND gathers behind a convolution, else None."""
+    """The SpaceToBatchND whose steps a BatchToSpaceND gathers after a convolution, else None."""
     if node.type != "BatchToSpaceND":
         return None
     node = node.inputs[0]
@@ -55,7 +55,7 @@ def _spread_before(node):
 
 
 def _own_paddings(tf_graph, spread, gather):
-    """What is padded less what is cropped, None if it is not the same for inputs of any size."""
+    """Padding minus cropping; None if it depends on the sizes of inputs."""
     tensors = [tf_graph.get_operation_by_name(name).inputs[2] for name in (spread, gather)]
     sources = _sources(tensors)
     if any(operation.type != "Shape" for operation in sources):
@@ -71,7 +71,7 @@ def _own_paddings(tf_graph, spread, gather):
 
 
 def _sources(tensors):
-    """The operations that some tensors come from: those of sizes and inputs."""
+    """The operations at which the computation of tensors starts: sizes and inputs."""
     operations, sources = [tensor.op for tensor in tensors], []
     for operation in operations:
         if operation.type in ("Shape", "Placeholder"):

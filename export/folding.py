@@ -1,8 +1,8 @@
-"""Computing once what depends on constants alone, such as a kernel that is transposed."""
+"""Constant folding: nodes that depend on constants only, such as a transposed kernel."""
 
 from onnx.reference import ReferenceEvaluator
 
-GROWTH = 2  # a result of more than so many times the bytes it is made of stays to be computed
+GROWTH = 2  # a result with more than this multiple of its inputs' bytes is not folded
 KEPT = {"Identity", "Constant", "ConstantOfShape", "Expand", "Tile", "RandomNormal"}
 
 

@@ -1,7 +1,7 @@
 """Tracing a function of tensors into a TensorFlow graph that holds no variables.
 
-Weights become inputs of the graph, so that no later step copies or compares their numbers. Where
-that can not be, as with a variable that is read within a loop, they become constants.
+Weights become inputs of the graph, so that no later step copies or compares their values. If that
+is impossible, as for a variable that a loop reads, they become constants.
 """
 
 import dataclasses
@@ -45,7 +45,8 @@ def freeze(function, inputs, lowered):
         A `Frozen`.
 
     Raises:
-        ValueError: if the function reads what is neither given nor a variable, as a lookup table.
+        ValueError: if the function reads something that is neither an input nor a variable, such as
+            a lookup table.
     """
 
     def in_nodes(**tensors):
@@ -77,7 +78,7 @@ def _reads(concrete):
         placeholder.op.name: variables.get(id(outer))
         for outer, placeholder in concrete.graph.captures
     }
-    if any(variable is None for variable in captured.values()):  # a tensor of the outside
+    if any(variable is None for variable in captured.values()):  # a tensor was captured
         return None
     reads = {}
     for operation in concrete.graph.get_operations():
@@ -90,7 +91,7 @@ def _reads(concrete):
 
 
 def _with_weights_as_inputs(concrete, reads, names):
-    first = {}  # of each variable, the node that reads it first: it becomes a placeholder
+    first = {}  # variable -> the node that reads it first, which becomes a placeholder
     for name, variable in reads.items():
         first.setdefault(variable.ref(), name)
     graph_def = concrete.graph.as_graph_def()

@@ -1,4 +1,4 @@
-"""An ONNX graph beside the values of its constants, which few steps need to touch or to copy."""
+"""An ONNX graph apart from the values of its constants, which few steps read or copy."""
 
 import collections
 
@@ -9,15 +9,15 @@ from onnx import helper, numpy_helper
 from export.symbolic_shapes import infer_shapes, without_contradicted
 from serving.opening import Runtime
 
-LARGE = 1024  # bytes: a constant as large is a weight, and not a shape or an axis
+LARGE = 1024  # bytes; a larger constant is a weight, not a shape or an axis
 
 
 class Graph:
-    """Nodes, who makes each tensor, which tensors are constant, and the sizes of all.
+    """Nodes, the maker of each tensor, constants, and the sizes of tensors.
 
     Args:
-        model: an `onnx.ModelProto`, which is taken over: its initializers leave it.
-        weights: name -> array of inputs that are constant.
+        model: an `onnx.ModelProto`; this object owns it and removes its initializers.
+        weights: name -> array, for inputs that are constant.
 
     Attributes:
         model: the `onnx.ModelProto`, without initializers.
@@ -37,7 +37,7 @@ class Graph:
         self.makers, self.shapes = {}, {}
 
     def infer(self):
-        """Learn anew who makes each tensor and what sizes it has; returns a model that says so."""
+        """Recompute the maker and the sizes of each tensor; returns a model that declares them."""
         self.makers = {output: node for node in self.nodes for output in node.output}
         inferred = infer_shapes(self.skeleton())
         values = [*inferred.graph.input, *inferred.graph.value_info, *inferred.graph.output]
@@ -54,7 +54,7 @@ class Graph:
         return {name: value for name, value in self.constants.items() if value.nbytes > LARGE}
 
     def remember_shapes(self, inferred):
-        """Keep what inference found out: ONNX Runtime fuses more where it knows the sizes."""
+        """Keep inferred shapes: ONNX Runtime fuses more nodes if it knows the sizes."""
         kept = without_contradicted(inferred.value_info, self.skeleton())
         _replace(self.model.graph.value_info, kept)
 
@@ -68,11 +68,11 @@ class Graph:
         return model
 
     def whole(self):
-        """The model with all that it needs, as one `onnx.ModelProto`."""
+        """The model with all its constants, as one `onnx.ModelProto`."""
         return self.with_constants(self.constants)
 
     def with_constants(self, names):
-        """The model with those of its constants."""
+        """The model with the named constants as initializers."""
         model = onnx.ModelProto()
         model.CopyFrom(self.model)
         model.graph.initializer.extend(
@@ -87,7 +87,7 @@ class Graph:
         return Runtime().session(self.whole().SerializeToString())
 
     def copy(self, outputs):
-        """The part of the graph that makes those of its outputs."""
+        """The part of the graph that computes the named outputs."""
         model = onnx.ModelProto()
         model.CopyFrom(self.model)
         part = Graph(model, self.constants)
@@ -97,11 +97,11 @@ class Graph:
         return part
 
     def node_counts(self):
-        """How often each operator occurs, subgraphs included."""
+        """How often each operator occurs, with subgraphs."""
         return dict(collections.Counter(node.op_type for node in _every_node(self.model.graph)))
 
     def maker(self, name, op_type):
-        """The node that makes a tensor if it is of that type, else None."""
+        """The node that computes a tensor if it has that type, else None."""
         node = self.makers.get(name)
         return node if node is not None and node.op_type == op_type else None
 
@@ -121,20 +121,20 @@ class Graph:
         return found is not None and np.array_equal(found, np.array(value))
 
     def is_close(self, name, number):
-        """Whether a tensor is one constant number, but for rounding."""
+        """Whether a tensor is one constant number, up to rounding."""
         found = self.constant(name)
         return found is not None and found.size == 1 and bool(np.isclose(found, number).all())
 
     def uncast(self, name):
-        """The tensor behind any Casts."""
+        """The tensor after any Casts."""
         while node := self.maker(name, "Cast"):
             name = node.input[0]
         return name
 
     def unmoved(self, name, op_type="Identity"):
-        """A tensor and, going back, those that hold the same numbers in the same order.
+        """A tensor and its predecessors with the same numbers in the same order.
 
-        Passed are nodes of the type, Identities, and two Transposes of which one undoes the other.
+        Skips nodes of `op_type`, Identities, and pairs of Transposes that undo each other.
         """
         names = [name]
         while node := (
@@ -145,14 +145,14 @@ class Graph:
         return names
 
     def reshaped_from(self, name, shape):
-        """The furthest tensor of that shape of which Reshapes may have made this one, or None."""
+        """The earliest tensor of that shape from which Reshapes computed this one, or None."""
         fitting = [
             tensor for tensor in self.unmoved(name, "Reshape") if self.shape(tensor) == shape
         ]
         return fitting[-1] if fitting and shape else None
 
     def _undone(self, name):
-        """The Transpose that the one which makes a tensor undoes, else None."""
+        """The Transpose that is undone by the one that computes a tensor, else None."""
         second = self.maker(name, "Transpose")
         first = second and self.maker(self.unmoved(second.input[0])[-1], "Transpose")
         if not first:
@@ -176,7 +176,7 @@ class Graph:
         )
 
     def insert(self, place, *nodes):
-        """Add nodes before the one at a place."""
+        """Insert nodes before the node at an index."""
         for node in reversed(nodes):
             self.nodes.insert(place, node)
 
@@ -190,7 +190,7 @@ class Graph:
         )
 
     def pass_identities(self):
-        """Let nodes read a tensor itself and not an Identity of it, or two Transposes that undo."""
+        """Skip Identities, and pairs of Transposes that undo each other."""
         for node in _every_node(self.model.graph):
             for place, name in enumerate(node.input):
                 node.input[place] = self.unmoved(name)[-1]

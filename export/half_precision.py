@@ -1,8 +1,7 @@
 """A graph in float16, for GPUs, with its inputs and outputs in float32 as before.
 
-What float16 is too coarse or too narrow for stays in float32: the angles of positions, since it
-knows 500 radians to a quarter only, log-probabilities and their order, the logits of what may not
-be chosen, and the bodies of loops.
+Some values stay in float32: angles of positions (float16 rounds 500 radians to a quarter),
+log-probabilities and their order, logits of tokens that may not be chosen, and bodies of loops.
 """
 
 import numpy as np
@@ -24,7 +23,7 @@ def to_float16(graph):
 
 
 class _Half:
-    """Goes through the nodes, and casts what one needs in the other type, once.
+    """Converts the nodes in order, and casts each tensor at most once.
 
     Args:
         graph: an `export.graph.Graph` in float32.
@@ -60,7 +59,7 @@ class _Half:
         return half
 
     def _forbids(self, node):
-        """Whether a node makes logits of what may not be chosen, which float16 can not hold."""
+        """Whether a node computes logits of banned tokens, which overflow in float16."""
         constants = [self.constants[name] for name in node.input if name in self.constants]
         kinds = {"Add", "Where"} if node.output[0] in self.outputs else set()
         return node.op_type in kinds and any(np.min(constant) < -MOST for constant in constants)
@@ -107,15 +106,15 @@ class _Half:
 
 
 def _half(value):
-    """Numbers in float16: none becomes infinite, and none but zero becomes zero."""
+    """Numbers in float16; none becomes infinite, and only zeros become zero."""
     size = np.where(value == 0, 0, np.clip(np.abs(value), LEAST, MOST))
     return np.copysign(size, value).astype(np.float16)
 
 
 def _made_of_angles(nodes):
-    """The places of all sines and cosines, and of the nodes that lead to them.
+    """Indices of all sines and cosines, and of the nodes that compute their inputs.
 
-    Of a tensor whose sizes are read the numbers do not matter.
+    A node whose result is read only for its sizes does not count.
     """
     needed, places = set(), set()
     for place, node in reversed(list(enumerate(nodes))):

@@ -1,17 +1,17 @@
-"""Keras's own layers traced as composites of ours, where those compute the same.
+"""Trace Keras's own layers as composites of seqkeras that compute the same.
 
-Else LayerNormalization would leave as thirteen nodes, an approximated GELU as nine, and a GRU as a
-loop over its steps (tf2onnx itself knows the loop of an LSTM without a mask). What the composites
-do not have stays Keras's own: masks, which may have gaps, other activations, weights left out.
+Otherwise LayerNormalization becomes thirteen nodes, an approximated GELU nine, and a GRU a loop
+over its steps (tf2onnx itself recognises an LSTM without a mask). Keras's own code stays for what
+the composites lack: masks with gaps, other activations, missing weights.
 
-A `SeedGenerator` keeps its state. Keras's recurrent layers draw masks of dropout whether they train
-or not: no output needs these, but the graph would have to write to a variable.
+A `SeedGenerator` does not change its state. Keras's recurrent layers draw dropout masks even
+outside of training; no output needs them, but drawing would make the graph write to a variable.
 """
 
 import contextlib
 
 import keras
-from keras.src import backend, ops  # what Keras's layers call; composites call the public names
+from keras.src import backend, ops  # Keras's layers call these names; composites the public
 
 from seqkeras import composites
 from seqkeras.recurrent.gru import gru
@@ -19,7 +19,7 @@ from seqkeras.recurrent.gru import gru
 
 @contextlib.contextmanager
 def as_composites():
-    """Within this context Keras's layers call the composites."""
+    """In this context, Keras's layers call the composites."""
     seeds = keras.random.SeedGenerator
     own = [(ops, "layer_normalization"), (ops, "gelu"), (backend, "gru"), (seeds, "next")]
     own = [(owner, name, getattr(owner, name)) for owner, name in own]
@@ -37,9 +37,9 @@ def as_composites():
 
 @contextlib.contextmanager
 def steps_as_rows():
-    """Within this context a `TimeDistributed` applies its layer once, to all steps as rows.
+    """In this context, a `TimeDistributed` applies its layer once, to all steps as rows.
 
-    Keras's own (3.15) maps over as many steps as the batch has rows where both sizes are open.
+    Keras's own code (3.15) maps over as many steps as the batch has rows if both sizes are open.
     """
     own = keras.layers.TimeDistributed.call
     try:
@@ -104,7 +104,7 @@ def _gru(
     unroll=False,
     reset_after=True,
 ):
-    """As a backend's own, which raises NotImplementedError for what it leaves to Keras."""
+    """Like a backend's own `gru`; NotImplementedError makes Keras use its own loop."""
     usual = keras.activations.tanh, keras.activations.sigmoid
     if (
         mask is not None
@@ -118,6 +118,6 @@ def _gru(
     outputs, last = gru(sequence, None, [initial_state], weights, reverse=go_backwards)
     if not return_sequences:
         outputs = last[:, None]
-    elif go_backwards:  # Keras's are in the order in which they are made
+    elif go_backwards:  # Keras returns outputs in the order of computation
         outputs = ops.flip(outputs, axis=1)
     return last, outputs, [last]

@@ -1,9 +1,9 @@
-"""What another precision wins and costs beside float32, measured on real examples.
+"""The gain and the cost of another precision compared with float32, on real examples.
 
-Both answer the same inputs as `serving` does: a pipeline whose model answers in a single pass is
-asked, and what its graph gives is compared; an encoder-decoder is compared along the real targets
-for its log-probabilities, and by the texts that its pipeline generates greedily; a language model,
-along its texts.
+Both precisions answer the same inputs through `serving`. For a model that answers in a single pass,
+the outputs of its graph are compared; for an encoder-decoder, the log-probabilities along the real
+targets and the texts of greedy generation; for a language model, the log-probabilities along its
+texts.
 """
 
 import dataclasses
@@ -30,31 +30,29 @@ ROUNDS = 5
 
 
 class PrecisionError(ValueError):
-    """A precision answers too differently; the message says by how much, and names a way out."""
+    """A precision's answers differ too much; the message says by how much, and names a way out."""
 
 
 def measure(folder, manifest, inputs, examples, precision, tolerances, scores=None):
-    """Compare a precision with float32, and refuse it if its answers are worse by too much.
+    """Compare a precision with float32, and refuse it if its answers are too much worse.
 
     Args:
         folder: the bundle.
         manifest: its `Manifest`, with the precision.
         inputs: real inputs, as the pipeline takes them.
-        examples: of models that generate, each input's {name: array}: of an encoder-decoder
-            `target_ids` (T,), which end with the token that ends a text; of a language model
-            `token_ids` (T,).
+        examples: for models that generate, {name: array} for each input: `target_ids` (T,) with the
+            end token for an encoder-decoder, `token_ids` (T,) for a language model.
         precision: its name.
         tolerances: `export.tolerances.Tolerances`.
-        scores: `export.scores.Scores` of answers beside the run's targets; None where there are
-            no targets.
+        scores: `export.scores.Scores` of answers against the run's targets; None without targets.
 
     Returns:
-        The figures for the manifest. A speed is how many times as fast as float32 it is: the median
-        of runs in turn. What begins with "batching" compares batches of 16 with single inputs,
-        both in the precision.
+        The figures for the manifest. A speed is relative to float32: the median over alternating
+        runs. Figures that begin with "batching" compare batches of 16 with single inputs, both in
+        the precision.
 
     Raises:
-        PrecisionError: if it is worse by more than that, or a number is not finite.
+        PrecisionError: if it exceeds the tolerances, or a number is not finite.
     """
     record = record_of(manifest.pipeline)
     float32, other = (
@@ -90,12 +88,12 @@ def measure(folder, manifest, inputs, examples, precision, tolerances, scores=No
 
 @dataclasses.dataclass(frozen=True)
 class _Answer:
-    """What a model gives for one row.
+    """A model's outputs for one row.
 
     Attributes:
-        row: name -> array, what the model reads, perhaps with padding behind it.
+        row: name -> array, the model's inputs, which may be padded on the right.
         log_probs, numbers: lists of arrays.
-        choices: what was chosen; None for the most probable of each distribution.
+        choices: the chosen classes or tokens; None for the most probable ones.
     """
 
     row: dict
@@ -104,11 +102,11 @@ class _Answer:
     choices: list | None = None
 
     def same_row(self, answers):
-        """That one of several answers that is to this row, with other padding."""
+        """The answer, of several, to the same row with other padding."""
         return max(answers, key=lambda answer: _likeness(self.row, answer.row))
 
     def cut(self, other):
-        """The answer without what another one to the same row does not have: padding."""
+        """The answer without the padding that another answer to the same row lacks."""
         pairs = ((self.log_probs, other.log_probs), (self.numbers, other.numbers))
         cut = (
             [array[tuple(map(slice, limit.shape))] for array, limit in zip(*pair, strict=True)]
@@ -127,7 +125,7 @@ class _Answer:
 
 
 def _likeness(one, other):
-    """2 for one row with other padding, 0 for rows that differ, 1 where the padding is no zeros."""
+    """2 if the rows differ only in padding with zeros, 1 if in other padding, 0 if they differ."""
     alike = 2
     for name, array in one.items():
         ours = array[tuple(map(slice, other[name].shape))]
@@ -143,13 +141,13 @@ class _Differences:
     """Sums over pairs of answers.
 
     Args:
-        vectors: whether numbers that are no log-probabilities are vectors.
+        vectors: whether numbers other than log-probabilities are vectors.
     """
 
     def __init__(self, vectors):
         self.vectors = vectors
-        self.largest, self.total, self.count = 0.0, 0.0, 0  # of log-probabilities
-        self.square, self.expected_square, self.cosines = 0.0, 0.0, []  # of others
+        self.largest, self.total, self.count = 0.0, 0.0, 0  # for log-probabilities
+        self.square, self.expected_square, self.cosines = 0.0, 0.0, []  # for other numbers
         self.equal, self.choices = 0, 0
 
     def add(self, expected, actual):
@@ -185,7 +183,7 @@ class _Differences:
 
 
 def _speed(float32, other, places):
-    """How many times as fast the other is, run in turn after a first time that does not count."""
+    """How many times as fast the other one is, in alternating runs after a warm-up."""
     ratios = []
     for _ in range(ROUNDS + 1):
         seconds = []
@@ -198,7 +196,7 @@ def _speed(float32, other, places):
 
 
 class _Runner:
-    """A bundle in one precision, which answers inputs by their places.
+    """A bundle in one precision, which answers inputs by their indices.
 
     Args: as of `measure`.
     """
@@ -214,7 +212,7 @@ class _Runner:
     def _open_graphs(self, kind):
         return kind(self._folder, self._manifest, Runtime(self._precision))
 
-    def _asked(self, places):
+    def _inputs_at(self, places):
         return [self._inputs[place] for place in places]
 
     def _require_finite(self, arrays):
@@ -225,7 +223,7 @@ class _Runner:
 
 
 class _SinglePass(_Runner):
-    """What the graph gives for each row that the pipeline asks it."""
+    """The graph's outputs for each row that the pipeline feeds it."""
 
     def __init__(self, folder, manifest, *arguments):
         super().__init__(folder, manifest, *arguments)
@@ -241,7 +239,7 @@ class _SinglePass(_Runner):
 
     def run(self, places):
         self._calls.clear()
-        self._pipeline(self._asked(places))
+        self._pipeline(self._inputs_at(places))
 
     def answers(self, places):
         self.run(places)
@@ -260,14 +258,14 @@ class _SinglePass(_Runner):
         return _Answer(row, log_probs, [outputs[n] for n in outputs if n not in self._logits])
 
     def _of_all(self, name, logits):
-        """The logits; where there is that of the second of two alone, that of the first is 0."""
+        """The logits; a binary model's single logit is the second, and the first is 0."""
         if name not in self._of_two:
             return logits
         return np.concatenate([np.zeros_like(logits), logits], axis=-1)
 
 
 class _AlongTokens(_Runner):
-    """What follows each token of a real text or target."""
+    """Distributions after each token of a real text or target."""
 
     def answers(self, places):
         log_probs = self.run(places)
@@ -286,7 +284,7 @@ class _AlongTokens(_Runner):
 
 
 class _LanguageModel(_AlongTokens):
-    """What follows each token of a text."""
+    """Distributions after each token of a text."""
 
     def __init__(self, *arguments):
         super().__init__(*arguments)
@@ -299,14 +297,15 @@ class _LanguageModel(_AlongTokens):
 
 
 class _EncoderDecoder(_AlongTokens):
-    """What follows each token of the real target, and the text that the pipeline generates."""
+    """Distributions after each token of the real target, and the text that the pipeline
+    generates."""
 
     def __init__(self, *arguments):
         super().__init__(*arguments)
         self._graphs, self._pipeline = self._open_graphs(EncoderDecoder), self._open_pipeline()
 
     def run(self, places):
-        rows = [self._pipeline.encode(value) for value in self._asked(places)]
+        rows = [self._pipeline.encode(value) for value in self._inputs_at(places)]
         name, _, arrays = sources_of(rows)
         targets, lengths = self._padded(places, "target_ids")
         begin = np.full((len(targets), 1), self._manifest.decoding.start_id)
@@ -315,7 +314,7 @@ class _EncoderDecoder(_AlongTokens):
         return [row[:length] for row, length in zip(found, lengths, strict=True)]
 
     def _chosen(self, places):
-        return [[answer.text] for answer in self._pipeline(self._asked(places), num_beams=1)]
+        return [[answer.text] for answer in self._pipeline(self._inputs_at(places), num_beams=1)]
 
 
 RUNNERS = {

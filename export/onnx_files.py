@@ -1,8 +1,8 @@
-"""ONNX graphs as files: one that holds all, or several around files of weights.
+"""ONNX graphs as files, with weights inside or in files of their own.
 
-Each weight lies once, whoever uses it, and so do a matrix and its transpose, such as a table of
-embeddings and the matrix that makes logits. Files of weights also serve models of more than 2 GB,
-which no ONNX file can hold itself.
+Each weight is stored once, for all graphs that read it; so are a matrix and its transpose, such as
+an embedding table and the matrix of the logits. Separate files also allow models of more than 2 GB,
+the limit of an ONNX file.
 """
 
 import collections
@@ -16,10 +16,10 @@ from onnx import TensorProto, external_data_helper, helper
 
 FLOAT32 = "float32"
 WEIGHTS = "weights.bin"
-ALIGNMENT = 4096  # of a weight in its file, which a runtime maps page by page
+ALIGNMENT = 4096  # bytes, of a weight in its file, which a runtime maps page by page
 MOST_IN_ONE_FILE = 2**30  # bytes of weights
-# The same, in a bundle. A graph that holds its weights is read as a whole and copied: an encoder of
-# 22 million parameters has 188 MB resident so, and 119 with weights that are mapped from a file.
+# The same limit in a bundle. A runtime reads and copies a graph that holds its weights: an encoder
+# of 22 million parameters then takes 188 MB of memory, against 119 MB with mapped weights.
 MOST_IN_A_GRAPH = 2**24
 TURNED = "/transposed"
 
@@ -32,7 +32,7 @@ def save(graphs, folder):
         folder: where to write; it is made if it is missing.
 
     Returns:
-        role -> the names of the files that the graph needs beside its own: none, or `WEIGHTS`.
+        role -> the names of other files that the graph needs: none, or `WEIGHTS`.
     """
     return save_precisions({FLOAT32: graphs}, folder, MOST_IN_ONE_FILE)[FLOAT32]
 
@@ -40,16 +40,16 @@ def save(graphs, folder):
 def save_precisions(precisions, folder, most_in_a_graph=MOST_IN_A_GRAPH):
     """Write the graphs of several precisions into a folder, as `graph_file` names them.
 
-    The weights that several precisions share lie in a file of their own: who runs one precision
-    reads what that one needs, and nothing else.
+    Weights that several precisions share have a file of their own, so that a precision reads only
+    what it needs.
 
     Args:
         precisions: name -> role -> `export.graph.Graph`; "float32" is one of the names.
         folder: where to write; it is made if it is missing.
-        most_in_a_graph: the most bytes of weights that lie in the file of a graph that is alone.
+        most_in_a_graph: the most bytes of weights in the file of a graph that shares none.
 
     Returns:
-        name -> role -> the names of the files that the graph needs beside its own, sorted.
+        name -> role -> the names of other files that the graph needs, sorted.
     """
     graphs = {
         (precision, role): graph
@@ -85,14 +85,14 @@ def weights_file(precisions):
 
 
 def stored_bytes(graphs):
-    """How large the files of one precision's graphs are without the gaps between weights."""
+    """The bytes of one precision's files without the gaps between weights."""
     store = _Store({(FLOAT32, role): graph for role, graph in graphs.items()})
     weights = sum(value.nbytes for value in store.values.values())
     return weights + sum(store.model(graph)[0].ByteSize() for graph in graphs.values())
 
 
 class _Store:
-    """What lies in the files of weights, and where.
+    """The contents of the files of weights, and their offsets.
 
     Args:
         graphs: (precision, role) -> `export.graph.Graph`.
@@ -135,7 +135,7 @@ class _Store:
             key, transposed = self.keys[id(value)]
             file, offset = self.places[key]
             names.add(file)
-            if transposed:  # the runtime transposes it once, while it loads
+            if transposed:  # the runtime transposes it once, at load time
                 node = helper.make_node("Transpose", [name + TURNED], [name], perm=[1, 0])
                 model.graph.node.insert(0, node)
                 name, value = name + TURNED, value.T
@@ -143,7 +143,7 @@ class _Store:
         return model, tuple(sorted(names))
 
     def _key(self, value):
-        """The sha256 of an array's numbers, or of its transpose's if that is there already."""
+        """The sha256 of an array's values, or of its transpose's if that is stored already."""
         key = hashlib.sha256(np.ascontiguousarray(value)).digest()
         if key not in self.values and value.ndim == 2:
             transposed = hashlib.sha256(np.ascontiguousarray(value.T)).digest()
@@ -153,7 +153,7 @@ class _Store:
 
 
 def _tensor(name, value, file, offset):
-    """A tensor whose numbers lie in a file."""
+    """A tensor whose values are stored in a file."""
     tensor = TensorProto(
         name=name,
         data_type=helper.np_dtype_to_tensor_dtype(value.dtype),

@@ -1,7 +1,7 @@
 """A traced function as an ONNX graph, composites as fused nodes.
 
 The steps: trace and freeze, convert with tf2onnx and the lowerings of `export.composites`, name the
-dimensions, fold constants, rewrite, and prove that what came out is a graph that runs.
+dimensions, fold constants, rewrite, and check that the graph runs.
 """
 
 import contextlib
@@ -67,7 +67,7 @@ def _to_onnx(frozen, by_name, name, lowerings):
     import tf2onnx
     from tf2onnx.optimizer import back_to_back_optimizer
 
-    # It joins two Reshapes even if the second one's 0 means a size of the first; ours does not.
+    # tf2onnx's rule merges two Reshapes even if a 0 in the second means a size of the first.
     back_to_back_optimizer._func_map.pop(("Reshape",), None)
     _require_known_types(frozen.graph, name)
     with _logged_errors("tf2onnx") as errors:
@@ -83,10 +83,9 @@ def _to_onnx(frozen, by_name, name, lowerings):
                 ),
                 custom_rewriter=[_compare_zeros, dilations_of(frozen.graph)],
             )
-            # Each of its passes would else work on a copy of the graph, against errors that none
-            # has.
+            # Otherwise each pass of tf2onnx works on a copy of the graph.
             model = tf2onnx.optimizer.optimize_graph(graph, catch_errors=False).make_model(name)
-        except Exception as error:  # it has no exception of its own; the log names the node
+        except Exception as error:  # tf2onnx has no exception class; its log names the node
             raise ValueError(
                 f"{name}: not every part has an ONNX operator: {_parts(errors)}{error}"
             ) from error
@@ -98,7 +97,7 @@ def _to_onnx(frozen, by_name, name, lowerings):
 
 
 def _require_known_types(graph, name):
-    """Raise a ValueError if something is computed in bfloat16, which no CPU does in onnxruntime."""
+    """Raise a ValueError for bfloat16 operations, which onnxruntime lacks on the CPU."""
     for operation in graph.get_operations():
         if any(tensor.dtype.name == "bfloat16" for tensor in operation.outputs):
             raise ValueError(
@@ -108,7 +107,7 @@ def _require_known_types(graph, name):
 
 
 def _compare_zeros(graph, nodes):
-    """Take from argmax and argmin what Keras sets before them, so that -0.0 is below 0.0.
+    """Remove what Keras inserts before argmax and argmin to order -0.0 below 0.0.
 
     argmax(where(x == 0 and signbit(x), -tiny, x)) becomes argmax(x): signbit has no ONNX operator.
     """
@@ -123,11 +122,12 @@ def _compare_zeros(graph, nodes):
 
 
 def _ranks_zeros(condition, chosen):
-    """Whether a choice is that of Keras's argmax: next to nothing, where a sign bit is set."""
+    """Whether a `where` is that of Keras's argmax: a tiny number where a sign bit is set."""
     return (
         condition.type == "LogicalAnd"
         and any(
-            each.type == "Less" and each.inputs[0].type == "BitwiseAnd" for each in condition.inputs
+            comparison.type == "Less" and comparison.inputs[0].type == "BitwiseAnd"
+            for comparison in condition.inputs
         )
         and chosen.is_const()
         and abs(chosen.get_tensor_value()) <= np.finfo("float32").tiny
@@ -135,14 +135,14 @@ def _ranks_zeros(condition, chosen):
 
 
 def _parts(errors):
-    """The nodes, named after their layers, that a log of tf2onnx tells of."""
+    """The nodes, named after their layers, in error messages of tf2onnx."""
     names = re.findall(r"Failed to convert node '([^']+)'", "\n".join(errors))
     return f"{', '.join(dict.fromkeys(names))}: " if names else ""
 
 
 @contextlib.contextmanager
 def _logged_errors(logger_name):
-    """The errors that a library only logs, as a list; the log itself stays quiet."""
+    """Collect the errors that a library logs in a list, and keep them from the log."""
     errors = []
     handler = logging.Handler(logging.ERROR)
     handler.emit = lambda record: errors.append(record.getMessage())
@@ -171,7 +171,7 @@ def _set_shape(value, shape):
 
 
 def _limit_loops(graph):
-    """A number of turns for loops that name none, which shape inference would stumble over."""
+    """Give loops without a trip count one, because shape inference fails without it."""
     loops = [node for node in graph.nodes if node.op_type == "Loop" and not node.input[0]]
     for node in loops:
         node.input[0] = "most_turns"
@@ -186,7 +186,7 @@ def _put_in_order(values, specs):
 
 
 def check(graph, name):
-    """Prove a graph: the checker, a session that opens, and a type for every tensor."""
+    """Check a graph: ONNX's checker, opening a session, and a type for each tensor."""
     check_that_it_runs(graph, name)
     with _not_running(name):
         inferred = graph.infer().graph
@@ -198,7 +198,7 @@ def check(graph, name):
 
 
 def check_that_it_runs(graph, name):
-    """The checker, and a session that opens."""
+    """Check a graph: ONNX's checker, and opening a session."""
     with _not_running(name):
         onnx.checker.check_model(graph.skeleton(), full_check=True)
         graph.session()
@@ -206,7 +206,7 @@ def check_that_it_runs(graph, name):
 
 @contextlib.contextmanager
 def _not_running(name):
-    """Whatever onnx, onnxruntime and its shape inference raise, as one ValueError."""
+    """Raise exceptions of onnx, onnxruntime and shape inference as a ValueError."""
     try:
         with _logged_errors(symbolic_shape_infer.__name__):
             yield

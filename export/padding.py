@@ -1,7 +1,7 @@
-"""Whether the padding behind a row of a batch changes what a model answers to the row.
+"""Whether padding a row of a batch changes the model's outputs for the row.
 
-Models on texts are tried with tokens that are made up, by `export.behaviour`; here all others are,
-with the run's own inputs.
+`export.behaviour` tries models on texts with made-up tokens; this file tries all others with the
+run's own inputs.
 """
 
 import itertools
@@ -15,26 +15,26 @@ from export.pipelines.feeds import NUMBERS
 from serving.pipelines.arrays import PADDING
 
 TOLERANCE = 1e-4
-COLUMNS = 3  # of padding, in the place of an input's last steps
+COLUMNS = 3  # of padding, which replace an input's last steps
 MOST_TRIED = 4  # inputs
 
 
-def same_rows(alone, beside):
-    """Whether an output for some rows is the same where there is padding behind them."""
+def same_rows(alone, padded):
+    """Whether an output for rows stays the same with padding, apart from the padding itself."""
     own = tuple(slice(size) for size in alone.shape)
-    return np.allclose(alone, beside[own], rtol=TOLERANCE, atol=TOLERANCE)
+    return np.allclose(alone, padded[own], rtol=TOLERANCE, atol=TOLERANCE)
 
 
 def changed_by_padding(run, plan, pipeline, answered):
-    """The names of what a model gives that changes with padding.
+    """The names of a model's outputs that change with padding.
 
-    What a language model reads in `serving` is never padded.
+    `serving` never pads the inputs of a language model.
 
     Args:
         run: a `Run`.
         plan: its model's `ExportPlan`.
-        pipeline: that of graphs which are not there yet.
-        answered: takes a list of inputs, and returns the calls of the model by which that pipeline
+        pipeline: the pipeline of the future graphs.
+        answered: takes a list of inputs, and returns the model calls with which that pipeline
             answers them: a list of (name -> input, name -> output).
     """
     feeds = record_of(run.record.pipeline).feeds_of(run.tokenizers)
@@ -46,16 +46,16 @@ def changed_by_padding(run, plan, pipeline, answered):
     elif NUMBERS in feeds.values():
         found = _with_zeros(inputs, answered, plan.graphs["model"])
     else:
-        found = _beside_others(inputs, answered)
+        found = _in_a_batch(inputs, answered)
     return list(dict.fromkeys(name for name, one, other in found if not same_rows(one, other)))
 
 
 def _logits(run, rows):
-    """Yield the logits behind a source's begin, and those where the source has padding behind it.
+    """Yield the logits for the beginning of a source, and those for its padded copy.
 
     Args:
         run: a `Run`.
-        rows: what the pipeline makes of sources, of which the longest is read.
+        rows: the pipeline's encodings of sources, of which the longest is tried.
     """
     source = max((np.asarray(getattr(row, "token_ids", row)) for row in rows), key=len)
     kept, start = _kept(len(source)), np.array([[run.decoding.start_id]])
@@ -74,12 +74,12 @@ def _kept(length):
 
 
 def _with_zeros(inputs, answered, signature):
-    """Yield a name, what an output of that name is, and what it is with zeros behind its input."""
+    """Yield (name of an output, its value, its value with zeros after the input)."""
     if PADDING.isdisjoint(spec.name for spec in signature.inputs):
         return  # the pipeline pads nothing
     for value in inputs:
         for feed, _ in answered([value]):
-            alone, beside = {}, {}
+            alone, padded = {}, {}
             for spec in signature.inputs:
                 whole = feed[spec.name]
                 sizes = [_kept(n) if _is_open(axis) else n for n, axis in _axes(whole, spec)]
@@ -87,8 +87,8 @@ def _with_zeros(inputs, answered, signature):
                 if spec.name == "lengths":
                     own = np.vectorize(_kept)(own)
                 room = [(0, n - m) for n, m in zip(whole.shape[1:], sizes, strict=True)]
-                alone[spec.name], beside[spec.name] = own, np.pad(own, [(0, 0), *room])
-            ours, theirs = signature.function(**alone), signature.function(**beside)
+                alone[spec.name], padded[spec.name] = own, np.pad(own, [(0, 0), *room])
+            ours, theirs = signature.function(**alone), signature.function(**padded)
             for name in ours:
                 yield (
                     name,
@@ -104,12 +104,12 @@ def _is_open(axis):
     return isinstance(axis, str)
 
 
-def _beside_others(inputs, answered):
-    """Yield a name, what an output of that name is, and what it is beside a longer input."""
+def _in_a_batch(inputs, answered):
+    """Yield (name of an output, its value, its value in a batch with a longer input)."""
     for value, other in itertools.permutations(inputs, 2):
         alone, together = answered([value]), answered([value, other])
         if len(alone) != 1 or len(together) != 1:
-            continue  # read in windows, or in batches of their own
+            continue  # read in windows, or in separate batches
         [(feed, outputs)], [(feeds, rows)] = alone, together
         [place] = [row for row in range(2) if _is_padded(feed, feeds, row)][:1] or [None]
         if place is not None:
@@ -118,7 +118,7 @@ def _beside_others(inputs, answered):
 
 
 def _is_padded(feed, feeds, row):
-    """Whether an input of one row is, with padding behind it, that row of others."""
+    """Whether the batch's inputs at `row` are those of the single row plus padding."""
     own = {name: feeds[name][row : row + 1] for name in feed}
     begins = all(
         np.array_equal(one, own[name][tuple(map(slice, one.shape))]) for name, one in feed.items()

@@ -1,4 +1,4 @@
-"""Where a bundle may be written, so that nothing is lost but another bundle."""
+"""Where a bundle may be written, so that only another bundle can be overwritten."""
 
 from export.checking import ExportError
 from seqkeras.runs import RECORD
@@ -6,12 +6,12 @@ from serving.manifest import MANIFEST, BundleError, read_manifest
 
 
 def require_free(bundle, overwrite, run):
-    """Raise an ExportError unless a bundle may take that place.
+    """Raise an ExportError unless a bundle may be written there.
 
     Args:
         bundle: the folder to make.
-        overwrite: whether a bundle that is there may be replaced.
-        run: the folder of the run, which must stay.
+        overwrite: whether an existing bundle may be replaced.
+        run: the folder of the run, which must not be overwritten.
     """
     place, of_run = bundle.resolve(), run.resolve()
     if place in of_run.parents:
@@ -30,21 +30,21 @@ def require_free(bundle, overwrite, run):
         )
     if not overwrite:
         raise ExportError(f"{bundle}: exists already; replace it with --overwrite.")
-    if stranger := _stranger(bundle):
+    if unknown_file := _unknown_file(bundle):
         raise ExportError(
-            f"{bundle}: would be replaced as a whole, and {stranger}; move that away, or choose "
-            "another folder."
+            f"{bundle}: would be replaced as a whole, and {unknown_file}; move that away, or "
+            "choose another folder."
         )
 
 
-def _stranger(bundle):
-    """The first thing in a bundle that its manifest does not know, in words, or None."""
+def _unknown_file(bundle):
+    """The first file in a bundle that its manifest does not list, in words, or None."""
     try:
         own = {*read_manifest(bundle).files, MANIFEST}
     except BundleError:
-        return f"{MANIFEST} is no bundle's, so that nothing tells which files are its own"
-    for path in sorted(bundle.rglob("*")):  # hidden ones too; an empty folder holds nothing to lose
+        return f"{MANIFEST} is not a bundle's, so which files are its own is unknown"
+    for path in sorted(bundle.rglob("*")):  # hidden files too; empty folders do not matter
         is_file = path.is_symlink() or not path.is_dir()
         if is_file and path.relative_to(bundle).as_posix() not in own:
-            return f"{path.relative_to(bundle)} is none of its files"
+            return f"{path.relative_to(bundle)} is not in its manifest"
     return None

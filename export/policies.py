@@ -1,7 +1,7 @@
-"""A model that was trained in another precision, read in float32, which everything leaves in.
+"""Load a model that was trained in another precision in float32, the precision of export.
 
-Mixed precision keeps its weights in float32, so these are the ones that were trained; those of
-float64 are rounded. What a model's own code computes in another type, as by `ops.cast`, stays.
+Mixed precision keeps weights in float32, so these are the trained ones; float64 weights are
+rounded. Casts in a model's own code, as by `ops.cast`, stay.
 """
 
 import contextlib
@@ -19,16 +19,15 @@ OTHERS = ("mixed_float16", "mixed_bfloat16", "float16", "bfloat16", "float64")
 
 @contextlib.contextmanager
 def in_float32(path):
-    """An archive to load instead of one of Keras's: the same, where all is float32.
+    """A copy of a .keras archive with float32 policies; the archive itself if it has no others.
 
-    Within this context what names no policy gets float32 too, whatever a module of the user's has
-    set.
+    In this context layers without a policy get float32 too, whatever the user's module has set.
 
     Args:
         path: of the .keras archive.
 
     Yields:
-        A path, and the names of the policies that were others.
+        The path to load, and the names of the policies that were replaced.
     """
     with zipfile.ZipFile(path) as archive:
         config, others = _config_in_float32(archive.read(CONFIG))
@@ -44,7 +43,7 @@ def in_float32(path):
 
 
 def set_float32(model):
-    """Set float32 where a model's code names another policy; returns the names of these."""
+    """Set float32 where a model's code sets another policy; returns the replaced names."""
     layers = [layer for layer in model._flatten_layers() if layer.dtype_policy.name in OTHERS]
     others = {layer.dtype_policy.name for layer in layers}
     for layer in layers:
@@ -53,9 +52,9 @@ def set_float32(model):
 
 
 def _config_in_float32(content):
-    """The configuration with float32 everywhere, and the names of the policies that were others.
+    """The configuration with float32 everywhere, and the names of the policies that were replaced.
 
-    Tensors between layers have types too, which tell of no policy.
+    The types of tensors between layers are not policies.
     """
     found = {"name": set(), "dtype": set()}
 

@@ -8,9 +8,9 @@
                     with a scale for each `BLOCK` numbers of a column
     float16         `export.half_precision`
 
-4 bits win where few rows are multiplied, because then it is the fetching of weights that takes the
-time; from about 16 rows on 8 bits are faster. A GRU and a convolution stay in float32, as
-onnxruntime has none on whole numbers that is faster.
+4 bits are faster for few rows, when fetching weights takes most of the time; from about 16 rows on,
+8 bits are faster. A GRU and a convolution stay in float32: onnxruntime has no faster integer
+version.
 """
 
 import collections
@@ -31,14 +31,14 @@ def quantize(graphs, precision):
     """The graphs of a bundle in another precision.
 
     Args:
-        graphs: role -> `export.graph.Graph`, in float32; they stay as they are.
+        graphs: role -> `export.graph.Graph`, in float32; not modified.
         precision: one of `PRECISIONS`.
 
     Returns:
         role -> `export.graph.Graph`. A weight that stays in float32 keeps its name and its value.
 
     Raises:
-        ValueError: if there is no such precision, or it has nothing to win in these graphs.
+        ValueError: if there is no such precision, or it would change nothing in these graphs.
     """
     require_precision(precision, graphs)
     made = {role: PRECISIONS[precision](role, graph) for role, graph in graphs.items()}
@@ -50,7 +50,7 @@ def quantize(graphs, precision):
 
 
 def require_precision(precision, roles=(STEP,)):
-    """Raise a ValueError unless graphs of these roles can be had in it."""
+    """Raise a ValueError unless the precision exists and applies to graphs of these roles."""
     if precision not in PRECISIONS:
         known = ", ".join(PRECISIONS)
         raise ValueError(f"quantize: precision must be one of {known}; received {precision!r}.")
@@ -74,7 +74,7 @@ def _int4(role, graph):
 
 
 def _vocab_size(graph):
-    """How many rows the longest table has, and columns the matrix that makes logits."""
+    """The number of rows of the longest table, and of columns of the logits' matrix."""
     rows = [
         len(graph.constants[node.input[0]])
         for nodes in _lists_of_nodes(graph.model.graph)
@@ -85,7 +85,7 @@ def _vocab_size(graph):
 
 
 class _Rewriter:
-    """A copy of a graph whose weights become whole numbers.
+    """Makes a copy of a graph whose weights are integers.
 
     Args:
         graph: an `export.graph.Graph`.
@@ -127,7 +127,7 @@ class _Rewriter:
         self._become_product(node, source, kernel, bias)
 
     def _added(self, nodes, product):
-        """The name of what is added to a product at once; the nodes that add it are left out."""
+        """The name of the vector added to a product; removes the nodes that add it."""
         [result], bias = product.output, ""
         shape = self.constants[product.input[1]].shape[1:]
         while self.readers[result] == 1 and result not in self.outputs:
@@ -144,7 +144,7 @@ class _Rewriter:
         return bias
 
     def _addend(self, node, result, shape):
-        """The name of the vector that a node adds to a result, else None."""
+        """The name of the vector that a node adds to a tensor, else None."""
         if node.op_type != "Add":
             return None
         [other] = {*node.input} - {result}
@@ -157,7 +157,7 @@ class _Rewriter:
         attributes = {"alpha": 1, "beta": 1, "transA": 0, "transB": 0} | attributes_of(node)
         transposed = attributes.pop("transB")
         source, kernel, bias = [*node.input, ""][:3]
-        if not bias:  # which is all that beta multiplies
+        if not bias:  # beta multiplies the bias only
             attributes["beta"] = 1
         if not self._is_kernel(kernel, axis=0 if transposed else 1):
             return
@@ -173,7 +173,7 @@ class _Rewriter:
         self._become_product(node, source, kernel, bias)
 
     def _attention(self, nodes, node):
-        """As one node on whole numbers; if that can not do it, a product and the rest."""
+        """One node on integers, or where that is not possible a product and the rest."""
         source, kernel, bias, padding, past, scores = [*node.input, "", "", ""][:6]
         attributes = attributes_of(node)
         if not self._is_kernel(kernel) or past or "qkv_hidden_sizes" in attributes:
@@ -214,7 +214,7 @@ class _Rewriter:
         become(node, "DynamicQuantizeLSTM", [*inputs, *scales], MICROSOFT, **attributes)
 
     def _gather(self, nodes, node):
-        """Rows of whole numbers, each times its scale."""
+        """Rows of integers, each multiplied by its scale."""
         table, indices = node.input
         if not _is_matrix(self.graph, table) or attributes_of(node).get("axis", 0):
             return
@@ -228,8 +228,8 @@ class _Rewriter:
             helper.make_node("Gather", [f"{whole}/scales", indices], [scale]),
         )
         place = list(nodes).index(node)
-        for each in reversed(before):
-            nodes.insert(place, each)
+        for added_node in reversed(before):
+            nodes.insert(place, added_node)
         become(node, "Mul", [numbers, scale])
 
     def _is_kernel(self, name, axis=1):
@@ -245,7 +245,7 @@ class _Rewriter:
 
 
 def _int8_product(constants, source, kernel, bias):
-    # With a zero point for the kernel the runtime would take a slower way.
+    # With a zero point for the kernel, the runtime uses a slower kernel.
     inputs = [source, *_int8_kernel(constants, kernel), *(["", bias] if bias else [])]
     return "DynamicQuantizeMatMul", inputs, {}
 
@@ -259,7 +259,7 @@ def _int8_kernel(constants, kernel):
 
 
 def _whole(values, axis):
-    """(Q, s), Q s being near the values: the largest along the axis becomes `MOST_INT8`."""
+    """(Q, s) with Q s near the values; the largest value along the axis becomes `MOST_INT8`."""
     scales = np.abs(values).max(axis) / np.float32(MOST_INT8)
     scales[scales == 0] = 1
     return np.rint(values / np.expand_dims(scales, axis)).astype(np.int8), scales
@@ -278,8 +278,8 @@ def _int4_product(constants, source, kernel, bias):
 def _int4_blocks(kernel):
     """(columns, blocks, BLOCK / 2) and (columns x blocks,): (Q - 8) s is near the kernel.
 
-    Of a block's numbers the one farthest from zero becomes -8 s, whatever its sign, as of the
-    numbers of 4 bits -8 is the one farthest from zero.
+    The number of a block that is farthest from zero becomes -8 s, because -8 is the 4-bit integer
+    farthest from zero; s has the sign for that.
     """
     rows, columns = kernel.shape
     padded = np.pad(kernel, ((0, -rows % BLOCK), (0, 0)))

@@ -1,4 +1,4 @@
-"""Rewrites around recurrent nodes, of what composites say in general and a graph knows.
+"""Rewrites around recurrent nodes that simplify the general form of composites.
 
 states of zeros    Expand of 0, into a recurrent node               ->  none, which means zeros
 rows of no steps   Where(lengths == 0, zeros, the final state)      ->  the final state
@@ -18,7 +18,7 @@ def begin_at_zeros(graph, node):
 
 
 def end_at_zeros(graph, node):
-    """A row without a step: ONNX Runtime's node gives zeros for its final state."""
+    """Pass the final state on: ONNX Runtime's node itself gives empty rows zeros."""
     if node.op_type != "Where" or not _is_zeros(graph, node.input[1]):
         return
     gather = graph.maker(node.input[2], "Gather")
@@ -57,7 +57,7 @@ def _is_zeros(graph, name):
 
 
 def _is_right_padded(graph, mask):
-    """Whether a mask (B, T) is that of the steps whose number is below a length."""
+    """Whether a mask (B, T) is `steps < lengths`."""
     less = graph.maker(mask, "Less")
     steps, lengths = (_rows(graph, name) for name in less.input) if less else (None, None)
     steps = steps and graph.maker(steps[0], "Range") and steps[1] == [0]
@@ -65,21 +65,21 @@ def _is_right_padded(graph, mask):
 
 
 def _rows(graph, name):
-    """What an Unsqueeze makes two-dimensional, Casts aside, and its axes."""
+    """The input of an Unsqueeze to rank 2, without Casts, and its axes."""
     node = graph.maker(_plain(graph, name), "Unsqueeze")
     axes = node and graph.constant(node.input[1])
     return None if axes is None or not node else (_plain(graph, node.input[0]), axes.tolist())
 
 
 def _plain(graph, name):
-    """A tensor before it was cast or handed on."""
+    """A tensor before Casts and Identities."""
     while (before := graph.unmoved(graph.uncast(name))[-1]) != name:
         name = before
     return name
 
 
 def _checks_right_padding(graph, condition, mask):
-    """Whether a condition is that no step of a mask is greater than the one before."""
+    """Whether a condition checks that no step of a mask exceeds the one before."""
     for op_type in ("Not", "Greater", "ReduceSum", "Cast", "Not", "LessOrEqual"):
         node = graph.maker(condition, op_type)
         if not node:

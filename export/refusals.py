@@ -1,9 +1,9 @@
-"""Why export would refuse a run, for `seqkeras.runs.save_run`, which asks before the run is there.
+"""Export's reasons against a run, for `seqkeras.runs.save_run`, which asks before it saves the run.
 
-The model is loaded on the CPU, in a thread of its own, and called there unless seqkeras defines it:
-Keras's names, policies and scopes and the strategies of TensorFlow belong to a thread, so that
-those of the script that trains stay as they are. The random numbers of Python and NumPy, of which
-layers take seeds, are put back.
+The model is loaded on the CPU in a separate thread, and called there unless seqkeras defines it:
+Keras's names, policies and scopes and TensorFlow's strategies are thread-local, so the training
+script keeps its own. The random states of Python and NumPy, from which layers draw seeds, are
+restored.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ from seqkeras.runs import RunError
 
 
 def refusals_of(folder):
-    """Why export would refuse a run before it traces anything, in words of `save_run`.
+    """Export's reasons against a run that are known before tracing, in terms of `save_run`.
 
     Args:
         folder: of a run, a `Path`.
@@ -50,7 +50,7 @@ def _refusals(folder):
 
 @contextlib.contextmanager
 def _same_random_numbers():
-    """Behind this context random numbers go on as if nothing had drawn any within."""
+    """Restore the random states of Python and NumPy at the end of this context."""
     python, numpy = random.getstate(), np.random.get_state()
     try:
         yield

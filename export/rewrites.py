@@ -15,9 +15,9 @@
                                                                             past one product
     padded heads       of keys that stay apart, in MultiHeadAttention   ->  a bias on the scores
 
-A rule matches exactly the nodes it replaces; whatever looks different stays as it is. Sizes are
-compared as symbols ("batch", "length"): equal symbols are equal sizes. Those around recurrent nodes
-lie in `export.recurrent_rewrites`.
+A rule matches exactly the nodes that it replaces; other nodes do not change. Sizes are compared as
+symbols ("batch", "length"): equal symbols are equal sizes. Rules for recurrent nodes are in
+`export.recurrent_rewrites`.
 """
 
 import numpy as np
@@ -50,7 +50,7 @@ def simplify(graph, portable=False):
         *(() if portable else (end_at_zeros,)),
         begin_at_zeros,
         _share_sizes,
-        _join_reshapes,  # last: the others look for what stands between two
+        _join_reshapes,  # last, because other rules match nodes between two Reshapes
     )
     for rewrite in rewrites:
         for node in list(graph.nodes):
@@ -105,7 +105,7 @@ def _activate_by_gelu(graph, node):
 
 
 def _times(graph, product, factor):
-    """The tensor that a Mul multiplies by that constant number, else None."""
+    """The tensor that a Mul multiplies by the constant `factor`, else None."""
     for one, other in (product.input, product.input[::-1]):
         if graph.is_close(other, factor):
             return one
@@ -130,18 +130,18 @@ def _share_sizes(graph, node):
         graph.constants[node.input[1]] = np.array(sizes)
         return
     computed = (
-        each.input[1]
-        for each in graph.nodes
-        if each.op_type == "Reshape"
-        and graph.shape(each.output[0]) == shape
-        and graph.constant(each.input[1]) is None
+        node.input[1]
+        for node in graph.nodes
+        if node.op_type == "Reshape"
+        and graph.shape(node.output[0]) == shape
+        and graph.constant(node.input[1]) is None
     )
     node.input[1] = next(computed)
 
 
 def _join_reshapes(graph, node):
     shape = graph.constant(node.input[1]) if node.op_type == "Reshape" else None
-    if shape is not None and shape.all():  # a 0 would be a size of what it reshapes
+    if shape is not None and shape.all():  # a 0 means a size of the input
         node.input[0] = graph.unmoved(node.input[0], "Reshape")[-1]
 
 
@@ -153,7 +153,7 @@ def _multiply_any_rank(graph, node):
     if not shape or product.input[1] not in graph.constants:
         return
     inputs, outputs = graph.shape(product.input[1])
-    # Rows of as many numbers as the kernel takes are the source's own rows.
+    # Rows of the kernel's input size are the source's own rows.
     source = graph.reshaped_from(product.input[0], (*shape[:-1], inputs))
     if source is None or shape[-1] != outputs:
         return
@@ -167,7 +167,7 @@ def _multiply_any_rank(graph, node):
 
 
 def _ban_by_bias(graph, node):
-    """What may never be chosen costs a bias: a Where would read and write all logits once more."""
+    """Ban tokens by a bias: a Where would read and write all logits once more."""
     if node.op_type != "Where":
         return
     allowed, banned = graph.constant(node.input[0]), graph.constant(node.input[2])
@@ -186,7 +186,7 @@ def _ban_by_bias(graph, node):
 
 
 def _plain_gemm(graph, name):
-    """The Gemm that makes a tensor as x W + b, else None."""
+    """The Gemm that computes a tensor as x W + b, else None."""
     gemm = graph.maker(name, "Gemm")
     options = attributes_of(gemm) if gemm else {}
     plain = {"alpha": 1.0, "beta": 1.0, "transA": 0, "transB": 0}
@@ -195,7 +195,7 @@ def _plain_gemm(graph, name):
 
 
 def _attend_by_rows(graph, node):
-    """Keys and values (B, S, N H) as they were before their heads were set apart."""
+    """Use keys and values (B, S, N H) from before the heads are separated."""
     if node.op_type != "MultiHeadAttention":
         return
     heads = attributes_of(node)["num_heads"]
@@ -215,7 +215,7 @@ def _without_heads(graph, name, heads):
 
 
 def _measure_source(graph, node):
-    """A projection that is made once more for its length alone would be one product more."""
+    """Take a length from the source of a projection, which saves a second product."""
     shape = graph.maker(node.input[0], "Shape") if node.op_type == "Slice" else None
     heads = shape and graph.maker(graph.unmoved(shape.input[0])[-1], "Transpose")
     if not heads or not graph.is_constant(node.input[1], [2]):
@@ -252,14 +252,14 @@ def _attend_to_itself(graph, node):
         padding, bias = [*node.input[4:], "", ""][:2]
         inputs = [*weights, padding, "", bias]
         become(node, "Attention", inputs, MICROSOFT, **attributes_of(node))
-    else:  # an Attention would want keys and values of the past in one tensor
+    else:  # Attention needs past keys and values in one tensor
         node.input[:3] = _projected_together(graph, node, *weights)
 
 
 def _pad_by_bias(graph, node):
-    """Keys (B, N, S, H) of which some are padding: before 1.21 onnxruntime attends to them too.
+    """Mask padded keys (B, N, S, H) by a bias: onnxruntime before 1.21 attends to padding.
 
-    Nodes with the same padding and as many queries share the bias, (B, N, T, S).
+    Nodes with the same padding and number of queries share the bias, (B, N, T, S).
     """
     padding = node.input[4] if len(node.input) > 4 else ""
     if node.op_type != "MultiHeadAttention" or not padding:
@@ -304,7 +304,7 @@ def _make_bias(graph, node, bias, heads):
 
 
 def _projected_together(graph, node, source, kernel, bias):
-    """Three tensors of equal width out of one product, made before a node."""
+    """Insert one product before a node, split into three tensors of equal width."""
     name, place = node.output[0], list(graph.nodes).index(node)
     products = [f"{name}/{part}" for part in ("product", "projected")]
     parts = [f"{name}/{part}" for part in ("query", "key", "value")]

@@ -1,4 +1,4 @@
-"""What a run holds, read and checked before anything is traced or written."""
+"""The contents of a run, read and checked before anything is traced or written."""
 
 import dataclasses
 import functools
@@ -10,7 +10,7 @@ import keras
 
 from export.families import plan_export
 from export.families.calling import build, reason_of
-from export.families.inputs import by_the_first, candidates
+from export.families.inputs import candidates, first_that_works
 from export.pipelines import record_of
 from export.policies import in_float32, set_float32
 from seqkeras import files
@@ -40,10 +40,10 @@ class Run:
         folder: a `Path`.
         record: its `RunRecord`; limits, decoding and prefix are parts of it.
         model: the Keras model, in float32.
-        trained_in: names of the policies in which it was trained, in words; "" for float32.
+        trained_in: the policies in which the model was trained, in words; "" for float32.
         tokenizers: role -> tokenizer.
         limits, decoding, prefix: `serving.manifest`'s classes.
-        takes: list of `TensorSpec`, what the model is called with; None where the run says nothing.
+        takes: list of `TensorSpec`, the model's inputs; None if the run does not name them.
         examples: real inputs, {"input": ...} or {"text": ..., "target": ...}.
         scores: what training measured.
     """
@@ -62,17 +62,17 @@ class Run:
 
     @property
     def inputs(self):
-        """The real inputs, as the pipeline takes them."""
+        """The real inputs, in the pipeline's form."""
         return [
             example["input"] if "input" in example else example["text"] for example in self.examples
         ]
 
     @functools.cached_property
     def constraint(self):
-        """The `seqkeras.decoding.Constraint` of what is generated; None where it may be any text.
+        """The `seqkeras.decoding.Constraint` of generated texts; None if any text is allowed.
 
         Raises:
-            RunError: if no text that the regular expression allows can be generated.
+            RunError: if no text that matches the regular expression can be generated.
         """
         regex = self.decoding.regex
         role = PIPELINE_TEXTS[self.record.pipeline].generated
@@ -92,7 +92,7 @@ class Run:
         return found
 
     def plan(self, attention_heads=False):
-        """What leaves of the model, as `export.families.ExportPlan`.
+        """What is exported of the model: an `export.families.ExportPlan`.
 
         Args:
             attention_heads: see `plan_export`, as for what is raised.
@@ -140,7 +140,7 @@ def read_run(folder):
         model=model,
         trained_in=" and ".join(sorted(policies)),
     )
-    if identity(folder / RECORD) != begun:  # the record goes first when a run is replaced
+    if identity(folder / RECORD) != begun:  # replacing a run removes its record first
         raise RunError(
             "was replaced while it was read",
             where=folder,
@@ -152,11 +152,11 @@ def read_run(folder):
 def _load_model(path, feeds, inputs):
     """The model with its weights, and the names of its policies that were not float32.
 
-    Optimizer, losses and metrics stay behind: export needs none of them, and their classes may be
-    known to the training script alone.
+    Optimizer, losses and metrics are not loaded: export does not need them, and only the training
+        script may know their classes.
 
-    A subclass of `keras.Model` whose `call` must have several arguments Keras loads without any
-    weights, and only warns: such a model is called first.
+    Keras loads a subclass of `keras.Model` whose `call` requires several arguments without weights,
+    with a warning only; such a model is called before its weights are loaded.
     """
     try:
         with in_float32(path) as (archive, policies):
@@ -166,10 +166,10 @@ def _load_model(path, feeds, inputs):
             policies |= set_float32(model)
             if any("cannot be built automatically" in str(warning.message) for warning in caught):
                 found = [inputs] if inputs else candidates(model, feeds)
-                by_the_first(found, lambda specs: build(model, specs))
+                first_that_works(found, lambda specs: build(model, specs))
                 model.load_weights(archive)
         return model, policies
-    except Exception as error:  # whatever a model's own code raises
+    except Exception as error:  # the model's own code can raise anything
         reason = reason_of(error)
         raise RunError(
             f"not a model that Keras can load: {reason}",
@@ -192,7 +192,7 @@ def _read_examples(path):
 
 
 def _with_tuples(example):
-    """JSON has lists where a pair of texts, or a text's words, are a tuple."""
+    """An example with tuples for pairs of texts and for words, which JSON stores as lists."""
     given = example.get("input")
     if isinstance(given, list) and all(isinstance(part, str) for part in given):
         return {**example, "input": tuple(given)}

@@ -1,7 +1,7 @@
 """SavedModels for TensorFlow Serving.
 
-`saved_model/1` takes token ids, and holds core operators of TensorFlow only. `saved_model_text/1`
-takes strings, and may hold operators of tensorflow-text too. Both load without our code.
+`saved_model/1` takes token ids, and has core operators of TensorFlow only. `saved_model_text/1`
+takes strings, and may have operators of tensorflow-text too. Both load without seqkeras.
 """
 
 import tensorflow as tf
@@ -10,7 +10,7 @@ from tensorflow.core.protobuf import saved_model_pb2
 from export.signatures import to_trace
 from seqkeras import composites
 
-CALLS = ("PartitionedCall", "StatefulPartitionedCall")  # core, and none of `tf.raw_ops`
+CALLS = ("PartitionedCall", "StatefulPartitionedCall")  # core, but not in `tf.raw_ops`
 
 
 def write(model, signatures, folder):
@@ -19,26 +19,29 @@ def write(model, signatures, folder):
     Args:
         model: the Keras model, for its weights.
         signatures: name -> `Signature`.
-        folder: to make.
+        folder: the folder to create.
     """
-    module = tf.Module()  # Keras's ExportArchive would store every variable twice
+    module = tf.Module()  # Keras's ExportArchive stores every variable twice
     module.weights = [variable.value for variable in model.variables]
     functions = {name: _traced(signature) for name, signature in signatures.items()}
     tf.saved_model.save(module, str(folder), signatures=functions)
 
 
 def foreign_operators(folder):
-    """The names of a SavedModel's operators that are none of TensorFlow's core."""
+    """The names of a SavedModel's operators outside TensorFlow's core."""
     content = (folder / "saved_model.pb").read_bytes()
     [meta_graph] = saved_model_pb2.SavedModel.FromString(content).meta_graphs
     graph = meta_graph.graph_def
-    nodes = [*graph.node, *(node for each in graph.library.function for node in each.node_def)]
+    nodes = [
+        *graph.node,
+        *(node for function in graph.library.function for node in function.node_def),
+    ]
     return {node.op for node in nodes} - {*vars(tf.raw_ops), *CALLS}
 
 
 def _traced(signature):
     def function(**tensors):
-        with composites.as_nodes(()):  # a graph to keep: no operator of the GPU that traces it
+        with composites.as_nodes(()):  # the graph must not hold operators of the GPU that traces it
             return signature.function(**tensors)
 
     return to_trace(function, signature.inputs)

@@ -1,7 +1,7 @@
-"""How good a pipeline's answers are on a run's examples, where these hold targets.
+"""Scores of a pipeline's answers on a run's examples, if these have targets.
 
-Which score a pipeline has, and of what of its answer, `export.pipelines` says. Answers are those
-that a user gets: beams where the run asks for them.
+`export.pipelines` names the score of each pipeline. Answers are those that a user gets: with beams
+if the run's decoding has beams.
 """
 
 import dataclasses
@@ -20,8 +20,8 @@ class Scores:
     """The scores of a bundle.
 
     Attributes:
-        examples: how many they are measured on.
-        of: a function of a precision's name that gives name -> number; higher is better.
+        examples: the number of scored examples.
+        of: name of a precision -> {name: number}; higher is better.
     """
 
     examples: int
@@ -29,7 +29,7 @@ class Scores:
 
 
 def scores_of(run, folder, manifest):
-    """The `Scores` of a bundle, or None where its run has no targets.
+    """The `Scores` of a bundle, or None if its run has no targets.
 
     Args:
         run: a `Run`.
@@ -56,13 +56,13 @@ def scores_of(run, folder, manifest):
 
 
 def wrong_target(pipeline, settings, example, row):
-    """Yield what is wrong with the target of an example, if it has one.
+    """Yield problems of an example's target, if it has one.
 
     Args:
         pipeline, settings: as in the manifest.
         example: dictionary of "target".
-        row: what the pipeline's `encode` makes of its input.
+        row: the pipeline's encoding of the input.
     """
     kind = record_of(pipeline).targets(settings)
-    if kind is not None and "target" in example and not kind.may_be(example["target"], row):
+    if kind is not None and "target" in example and not kind.is_valid(example["target"], row):
         yield f"target must be {kind.expected}; received {shown(example['target'])}"

@@ -1,4 +1,4 @@
-"""A function that leaves as a graph, with the names, dtypes and shapes that it promises."""
+"""A function to export as a graph, with the names, dtypes and shapes of its tensors."""
 
 import dataclasses
 from collections.abc import Callable, Sequence

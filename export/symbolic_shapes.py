@@ -1,7 +1,7 @@
 """The sizes of a graph's tensors as numbers and symbols, by onnxruntime's inference.
 
-`_Inference` adds what onnxruntime leaves out: the batch axes of a GatherND, and the known axes of a
-shape that has an unknown one.
+`_Inference` adds what onnxruntime's inference lacks: the batch axes of a GatherND, and the known
+axes of a partly unknown shape.
 """
 
 import onnx
@@ -17,16 +17,16 @@ def infer_shapes(model):
         ValueError: if a size can not be inferred; it names the place and the reason.
     """
     inference = _Inference(int_max=2**31 - 1, auto_merge=True, guess_output_rank=False, verbose=0)
-    # What its `infer_shapes` does, which leaves a file in the working directory where it fails.
+    # onnxruntime's `infer_shapes` without its file in the working directory after a failure.
     inference._preprocess(model)
     complete = False
     while inference.run_:
         try:
             complete = inference._infer_impl()
-        except Exception as error:  # whatever it makes of sizes that it can not compare
+        except Exception as error:  # sizes that it can not compare raise various errors
             named = [name for name in inference.known_vi_ if "/" in name]  # after their layers
             place = f" behind {named[-1].partition(':')[0]}" if named else ""
-            reason = str(error) or "they contradict each other"  # what it asserts has no words
+            reason = str(error) or "they contradict each other"  # its assertions have no message
             raise ValueError(f"sizes{place} can not be inferred: {reason}") from error
     inference._update_output_from_vi()
     if not complete:
@@ -35,11 +35,11 @@ def infer_shapes(model):
 
 
 def without_contradicted(values, model):
-    """Those of some `onnx.ValueInfoProto` that ONNX's own inference does not contradict.
+    """The `onnx.ValueInfoProto`s that ONNX's own inference does not contradict.
 
     Args:
         values: of tensors of the model.
-        model: an `onnx.ModelProto`; what it says of sizes is not looked at.
+        model: an `onnx.ModelProto`; its declared sizes are ignored.
     """
     bare = onnx.ModelProto()
     bare.CopyFrom(model)
@@ -47,11 +47,11 @@ def without_contradicted(values, model):
     found = {
         value.name: value for value in onnx.shape_inference.infer_shapes(bare).graph.value_info
     }
-    return [value for value in values if _may_be(value, found.get(value.name, value))]
+    return [value for value in values if _agree(value, found.get(value.name, value))]
 
 
-def _may_be(one, other):
-    """Whether two say the same of a tensor, where both say something."""
+def _agree(one, other):
+    """Whether two descriptions of a tensor agree wherever both are known."""
     one, other = one.type.tensor_type, other.type.tensor_type
     if one.elem_type != other.elem_type:
         return False
@@ -66,7 +66,7 @@ def _may_be(one, other):
 
 class _Inference(SymbolicShapeInference):
     def _new_symbolic_shape(self, rank, node, out_idx=0):
-        """New symbols, but for the axes that are known."""
+        """New symbols for the unknown axes."""
         shape = super()._new_symbolic_shape(rank, node, out_idx)
         value = self.known_vi_[node.output[out_idx]]
         known = symbolic_shape_infer.get_shape_from_value_info(value) or []

@@ -1,7 +1,7 @@
-"""How much worse than float32 another precision may answer, and by which figures it is held.
+"""Limits on how much worse than float32 another precision may be, and the figures they apply to.
 
-A score holds it where the score says something: where float32's is above 0. Where no score does,
-as without targets, its answers must agree with float32's, and its log-probabilities be near.
+The limit on scores applies to scores that are above 0 in float32. If there are none, as without
+targets, answers must agree with float32's, and log-probabilities must be close.
 """
 
 import dataclasses
@@ -10,16 +10,17 @@ import math
 
 @dataclasses.dataclass(frozen=True)
 class Tolerances:
-    """What another precision may lose.
+    """Limits on what another precision may lose.
 
     Args:
         score: how much lower than float32's each score may be.
-        agreement: the least share of answers that are float32's; of vectors the least mean cosine,
-            of other numbers the least 1 - |difference| / |numbers|. Where no score says anything.
-        log_prob: how far log-probabilities may be off on average, there.
+        agreement: without a telling score: the least share of answers equal to float32's; for
+            vectors, the least mean cosine; for other numbers, the least 1 - |difference| /
+            |numbers|.
+        log_prob: without a telling score: the largest mean difference of log-probabilities.
 
     Raises:
-        ValueError: if a number is negative or none, or the agreement above 1.
+        ValueError: if a number is negative or NaN, or the agreement above 1.
     """
 
     score: float = 0.01
@@ -36,23 +37,23 @@ class Tolerances:
                 raise ValueError(f"{option} must be {demand}; received {value:g}.")
 
 
-UNLIMITED = Tolerances(score=1e9, agreement=0, log_prob=1e9)  # to measure what would be refused
+UNLIMITED = Tolerances(score=1e9, agreement=0, log_prob=1e9)  # accepts any precision
 
 
 def telling_scores(figures):
-    """The names of the scores that say something; figures are those of `export.measuring`."""
+    """The names of the scores above 0 in float32; figures: see `export.measuring`."""
     return [name for name, value in figures.get("float32_scores", {}).items() if value > 0]
 
 
 def shortfalls(figures, tolerances):
-    """What of a precision is worse than it may be.
+    """How a precision exceeds its tolerances.
 
     Args:
         figures: of the precision, from `export.measuring`.
         tolerances: `Tolerances`.
 
     Returns:
-        A list of parts of a sentence, each with its way out; none of a precision that may stay.
+        A list of parts of a sentence, each with its option; empty for an acceptable precision.
     """
     names = telling_scores(figures)
     if names:

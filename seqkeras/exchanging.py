@@ -1,4 +1,4 @@
-"""Two folders take each other's name in a single step, where the system can do that."""
+"""Exchange the names of two folders in a single step, if the system can do that."""
 
 import ctypes
 import errno
@@ -11,10 +11,10 @@ UNKNOWN = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP)  # to the system, or to it
 
 
 def exchange(first, second):
-    """Let two paths name each other's folders; neither name is missing at any moment.
+    """Exchange two folders; neither path is missing at any moment.
 
     Returns:
-        Whether they do. False where the system or the file system has no such call.
+        Whether they were exchanged; False if the system or the file system has no such call.
 
     Raises:
         OSError: if there is such a call, and it fails.

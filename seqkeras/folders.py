@@ -1,4 +1,4 @@
-"""A folder that is written aside and then takes its place, whole or not at all.
+"""A folder that is written under a temporary name, then renamed: complete or not at all.
 
 Beside `NAME` lie `.NAME.lock` and `.NAME.partial-PID` while it is written. The two folders exchange
 their names in a single step. On a file system that can not do that, `.NAME.replaced-PID` lies there
@@ -40,7 +40,7 @@ def written_aside(folder, check):
 
 
 def identity(folder):
-    """What differs between a folder and the one that takes its place; None where there is none."""
+    """The identity of a folder, which differs from that of its replacement; None if missing."""
     try:
         status = os.stat(folder)
     except OSError:
@@ -68,7 +68,7 @@ def _swap(aside, folder):
 
 
 def _recover(folder):
-    """Undo what a process that was killed left beside the folder: none writes it now."""
+    """Clean up after a killed process; no process writes the folder now."""
     for replaced in _left(folder, "replaced"):
         if folder.exists():
             shutil.rmtree(replaced)

@@ -37,7 +37,7 @@ def span_loss(positions, logits):
 
 @keras.saving.register_keras_serializable("seqkeras")
 class PinballLoss(keras.losses.Loss):
-    """Quantile loss: it is smallest where a part q of the targets lies under the prediction.
+    """Quantile loss, smallest if a share q of the targets is below the prediction.
 
         loss = mean over q of max(q (y - p_q), (q - 1) (y - p_q))
 
@@ -88,7 +88,7 @@ class SmoothedCrossEntropy(keras.losses.Loss):
 
     Args:
         label_smoothing: e, from 0 to 1.
-        ignore_class: the target id that counts nothing, as padding; None for none.
+        ignore_class: the target id to ignore, such as padding; None for none.
 
     Call arguments:
         y_true: (...) integers y.
@@ -148,8 +148,8 @@ class SoftTargetLoss(keras.losses.Loss):
 
         loss = -T^2 sum_v p(v) log q(v),   p = softmax(teacher / T),  q = softmax(student / T)
 
-    T^2 keeps the gradient's size where the temperature changes. The mean is over what the sample
-    weights leave, as padding has a weight of 0; the teacher gets no gradient.
+    T^2 keeps the gradient's size independent of the temperature. The mean uses sample weights,
+    which are 0 for padding; the teacher gets no gradient.
 
     Args:
         temperature: T.
@@ -202,7 +202,7 @@ class HiddenStateLoss(keras.losses.Loss):
 
     Call arguments:
         y_true: (..., D) the teacher's hidden states.
-        y_pred: (..., D) the student's, mapped to the teacher's width where that is another.
+        y_pred: (..., D) the student's, mapped to the teacher's width if that differs.
 
     Raises:
         ValueError: if the distance is unknown, or the widths differ.

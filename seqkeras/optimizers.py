@@ -25,7 +25,7 @@ class _Mended:
         variables = trainable_variables
         if variables is None:
             variables = self._trainable_variables
-        dense = [_dense(gradient, each) for gradient, each in zip(grads, variables)]
+        dense = [_dense(gradient, variable) for gradient, variable in zip(grads, variables)]
         super().apply(dense, trainable_variables)
 
     def _get_current_learning_rate(self):

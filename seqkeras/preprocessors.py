@@ -1,18 +1,18 @@
-"""What a model's own preprocessor makes of texts, beside a tokenizer of ours.
+"""Compare a model's own preprocessor with a tokenizer of seqkeras.
 
-A task of KerasNLP (KerasHub) holds one as `preprocessor`. It leaves out preprocessors that give
-something else than "token_ids" and a "padding_mask", and inputs other than texts and pairs of them.
+A task of KerasNLP (KerasHub) has one as `preprocessor`. Not compared are preprocessors with outputs
+other than "token_ids" and a "padding_mask", and inputs other than texts and pairs of texts.
 """
 
 import numpy as np
 
 from seqkeras.tokenizers.keras_nlp_tokenizers import reads_in_tf_data
 
-MOST_TEXTS = 1024  # that are compared
+MOST_TEXTS = 1024  # to compare
 
 
 def unlike_preprocessor(model, tokenizer, inputs):
-    """Yield what is wrong if a model's preprocessor reads texts otherwise than a tokenizer.
+    """Yield a problem if a model's preprocessor reads texts differently from a tokenizer.
 
     Args:
         model: a Keras model, with a `preprocessor` or without.
@@ -20,20 +20,20 @@ def unlike_preprocessor(model, tokenizer, inputs):
         inputs: texts, or pairs of texts.
     """
     preprocessor = getattr(model, "preprocessor", None)
-    pairs = [_parts(each) for each in inputs[:MOST_TEXTS]]
-    numbers = {len(each) for each in pairs}
+    pairs = [_parts(text) for text in inputs[:MOST_TEXTS]]
+    numbers = {len(pair) for pair in pairs}
     if preprocessor is None or len(numbers) != 1 or numbers - {1, 2}:
         return
     try:
         theirs = _rows(preprocessor, pairs)
-    except Exception as error:  # whatever the preprocessor's own code raises
+    except Exception as error:  # the preprocessor's own code can raise anything
         reason = " ".join(str(error).split()) or type(error).__name__
         yield f"the model's preprocessor must read the run's texts; it says: {reason:.300}"
         return
     if theirs is None:
         return
     ours = [tokenizer.analyze(*texts).token_ids for texts in pairs]
-    different = [each for each in zip(pairs, theirs, ours, strict=True) if each[1] != each[2]]
+    different = [row for row in zip(pairs, theirs, ours, strict=True) if row[1] != row[2]]
     if different:
         texts, *rows = different[0]
         yield (
@@ -47,7 +47,7 @@ def unlike_preprocessor(model, tokenizer, inputs):
 def _parts(value):
     """The texts of an input, or none if it holds something else."""
     parts = value if isinstance(value, list | tuple) else [value]
-    return tuple(parts) if all(isinstance(each, str) for each in parts) else ()
+    return tuple(parts) if all(isinstance(part, str) for part in parts) else ()
 
 
 def _rows(preprocessor, pairs):
@@ -58,7 +58,7 @@ def _rows(preprocessor, pairs):
         return preprocessor(texts[0]) if len(texts) == 1 else preprocessor(x=texts)
 
     if reads_in_tf_data():
-        import tensorflow as tf  # which texts alone need here
+        import tensorflow as tf  # needed for texts only
 
         [found] = tf.data.Dataset.from_tensors(columns).map(read)
     else:
@@ -70,7 +70,7 @@ def _rows(preprocessor, pairs):
 
 
 def _told(tokenizer, theirs, ours):
-    """Where two rows of ids part, in words."""
+    """The first difference of two rows of ids, in words."""
     if theirs == ours[: len(theirs)] or (
         len(theirs) < len(ours) and theirs[:-1] == ours[: len(theirs) - 1]
     ):

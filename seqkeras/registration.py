@@ -1,4 +1,4 @@
-"""Every class that Keras may find in a file, known to Keras by `import seqkeras` alone.
+"""`import seqkeras` alone registers every class that a file of Keras may name.
 
 Where Keras is imported already, the modules of these classes are imported at once; else as soon as
 it is. So `import seqkeras` by itself imports neither Keras nor TensorFlow.
@@ -23,7 +23,7 @@ MODULES = (  # of layers, models, losses, metrics, optimizers and schedules
 
 
 def register():
-    """Let Keras know every class, now or behind its own import."""
+    """Register every class with Keras, now or after Keras's own import."""
     if "keras" in sys.modules:
         _import_modules()
     else:
@@ -36,7 +36,7 @@ def _import_modules():
 
 
 class _BehindKeras(importlib.abc.MetaPathFinder):
-    """Finds Keras and our modules as Python does, and imports all of ours when Keras is there.
+    """Finds Keras and our modules like Python, and imports all of ours once Keras is imported.
 
     Not before the outermost import is done, which may be of a module of ours that imports Keras.
     """
@@ -49,7 +49,7 @@ class _BehindKeras(importlib.abc.MetaPathFinder):
             return None
         others = [finder for finder in sys.meta_path if finder is not self]
         found = (finder.find_spec(name, path, target) for finder in others)
-        spec = next((each for each in found if each is not None), None)
+        spec = next((candidate for candidate in found if candidate is not None), None)
         if spec is not None:
             spec.loader.exec_module = self._counted(spec.loader.exec_module)
         return spec

@@ -1,8 +1,8 @@
-"""What export would refuse of a run.
+"""Export's checks of a run, before the run is saved.
 
-`own_problems` are those that nobody else finds. Where the backend is TensorFlow, `export_problems`
-asks export's own checks of a folder that is about to take its name; elsewhere `run_problems` finds
-what the model, the tokenizers and the examples show by themselves.
+`own_problems` are those that export can not find. With TensorFlow as the backend, `export_problems`
+runs export's own checks on the unfinished folder; with others, `run_problems` checks the model, the
+tokenizers and the examples by themselves.
 """
 
 import keras
@@ -15,7 +15,7 @@ from serving.manifest import PIPELINE_TEXTS
 from serving.text import SentencePieces, Subwords, WordTable
 
 TEXT_TOKENIZERS = Subwords | SentencePieces | WordTable
-MOST_EXAMPLES = 3  # that a refusal tells of
+MOST_EXAMPLES = 3  # in an error
 # Tokenizer -> the inputs that take its ids.
 IDS = {
     "text": ("token_ids",),
@@ -32,18 +32,18 @@ def export_can_be_asked():
 
 
 def export_problems(folder):
-    """What export says against a run, in words of `save_run`: a list.
+    """Export's reasons against a run, in terms of `save_run`, as a list.
 
     Args:
         folder: the run's.
     """
-    from export.refusals import refusals_of  # of `save_run` alone: seqkeras needs no export
+    from export.refusals import refusals_of  # only `save_run` needs export
 
     return refusals_of(folder)
 
 
 def own_problems(pipeline, model, tokenizers, decoding, inputs):
-    """Yield what only the arguments of `save_run` show, not the run that export loads.
+    """Yield problems of `save_run`'s arguments that the saved run does not show.
 
     Args:
         pipeline, model, tokenizers, inputs: as of `run_problems`.
@@ -64,7 +64,7 @@ def own_problems(pipeline, model, tokenizers, decoding, inputs):
 
 
 def run_problems(pipeline, model, tokenizers, limits, decoding, settings, inputs):
-    """Yield what export would find too, as far as it shows without TensorFlow.
+    """Yield the problems of export that can be found without TensorFlow.
 
     Args:
         pipeline: the name of the one that will serve it.
@@ -101,7 +101,7 @@ def is_model(value):
 
 def unsaved_classes(model):
     """Yield the classes of a model's layers that Keras could not find when it loads the model."""
-    for kind in dict.fromkeys(type(each) for each in [model, *model._flatten_layers()]):
+    for kind in dict.fromkeys(type(layer) for layer in [model, *model._flatten_layers()]):
         name = keras.saving.get_registered_name(kind)
         local = kind.__module__ == "__main__" or "<locals>" in kind.__qualname__
         if local and keras.saving.get_registered_object(name) is None:
@@ -117,7 +117,7 @@ def text_problems(model):
     inputs = keras.tree.flatten(getattr(model, "inputs", None) or [])
     if all(tensor.dtype != "string" for tensor in inputs):
         return
-    layers = [each for each in model.layers if isinstance(each, keras.layers.TextVectorization)]
+    layers = [layer for layer in model.layers if isinstance(layer, keras.layers.TextVectorization)]
     if len(layers) != 1:
         yield (
             "the model begins with strings: save what reads token ids behind its tokenizer, and "
@@ -136,7 +136,7 @@ def text_problems(model):
 
 
 def weight_problems(model):
-    """Yield the first of a model's weights that hold what is no number, or infinite."""
+    """Yield the first of a model's weights that are NaN or infinite."""
     for weight in model.weights:
         if not np.isfinite(keras.ops.convert_to_numpy(weight)).all():
             yield f"the model's weights are not finite, {weight.path} among them: train again"
@@ -156,16 +156,16 @@ def vocabulary_problems(model, tokenizers):
 
 
 def most_tokens(model):
-    """How many positions a model, or the encoder below its heads, has vectors for, or None."""
-    for each in (model, getattr(model, "encoder", None)):
-        positions = getattr(each, "positions", None)
+    """The number of positions of a model, or of the encoder below its heads, or None."""
+    for part in (model, getattr(model, "encoder", None)):
+        positions = getattr(part, "positions", None)
         if isinstance(positions, LearnedPositions):
             return positions.max_length
     return None
 
 
 def positions_problem(limits, most):
-    """What is wrong with a limit of more tokens than a model has positions."""
+    """The problem of a limit of more tokens than a model has positions, or None."""
     return (
         f"limits.source_length must be at most the model's positions, {most}; received "
         f"{limits.source_length}"
@@ -175,7 +175,7 @@ def positions_problem(limits, most):
 def _long_texts(tokenizer, limit, texts):
     """Yield the first texts that are over the limit."""
     unit = "words" if isinstance(tokenizer, WordTable) else "tokens"
-    lengths = {place: len(tokenizer.analyze(*each)) for place, each in texts.items()}
+    lengths = {place: len(tokenizer.analyze(*parts)) for place, parts in texts.items()}
     found = [
         f"validation[{place}] has {length} {unit}; limits.source_length is {limit}"
         for place, length in lengths.items()
@@ -187,7 +187,7 @@ def _long_texts(tokenizer, limit, texts):
 
 
 def _texts(pipeline, tokenizer, inputs):
-    """Place -> the text, or the two, of an input; what is something else is left to export."""
+    """Index -> the text, or the pair, of an input; other inputs are left to export."""
     pairs = PIPELINE_TEXTS[pipeline].pairs and isinstance(tokenizer, Subwords)
     found = {}
     for place, value in enumerate(inputs):
@@ -200,4 +200,4 @@ def _texts(pipeline, tokenizer, inputs):
 def _says_something(text):
     if not isinstance(text, str):
         return False
-    return bool(text.strip()) and not any("\ud800" <= each <= "\udfff" for each in text)
+    return bool(text.strip()) and not any("\ud800" <= character <= "\udfff" for character in text)

@@ -1,14 +1,13 @@
-"""What a finished run leaves for export, beside its weights.
+"""The files of a finished run, which export reads.
 
 run.json         task; what the bundle's manifest will say of it; written last
 model.keras      the trained model
 tokenizer/       the tokenizers, by their roles: source.json and target.json, or text.json
-validation.json  real inputs with their targets, on which export proves itself
-validation.npz   the inputs of these that are arrays, if there are any
-scores.json      what training measured
-attention.png    where the model looks, for a few examples
+validation.json real inputs with their targets, on which export compares the models validation.npz
+the inputs of these that are arrays, if there are any scores.json what training measured
+attention.png attention maps of a few examples
 
-`save_run` makes one of any model, however it was trained.
+`save_run` writes one for any model, however it was trained.
 """
 
 import contextlib
@@ -32,7 +31,7 @@ from serving.manifest import (
 from serving.manifest.fields import parse_fields
 from serving.text import Pattern
 
-OPTIONS = "options.json"  # of `python -m training`, which begins a run by it
+OPTIONS = "options.json"  # of `python -m training`, the first file of a run
 RECORD = "run.json"
 MODEL = "model.keras"
 VALIDATION = "validation.json"
@@ -42,7 +41,7 @@ ATTENTION_MAP = "attention.png"
 DICTIONARIES = {"tokenizers": "{'text': tokenizer}", "settings": "{'labels': ['no', 'yes']}"}
 CHECKPOINT = "checkpoint.keras"  # only while the run is not finished
 TRAIN_AGAIN = "Train again."
-ARRAY = "array"  # the only name of a dictionary that stands for an array of `ARRAYS`
+ARRAY = "array"  # the only key of a dictionary that refers to an array of `ARRAYS`
 TOKENIZERS = {"source": "tokenizer/source.json", "target": "tokenizer/target.json"}
 
 
@@ -50,7 +49,7 @@ ROLES = ("text", "source", "target", "words", "characters")  # of tokenizers
 EXAMPLES = 'a list of {"input": ...} or {"text": ..., "target": ...}, one at least'
 
 
-# Package, or class, of a tokenizer that is none of ours -> how one of ours is made of it.
+# Package, or class, of another library's tokenizer -> how to convert it.
 WAYS = {
     "TextVectorization": "from_text_vectorization(layer) makes one of it",
     "keras_hub": "from_keras_nlp(tokenizer) makes one of it",
@@ -62,7 +61,7 @@ WAYS = {
 
 
 class RunError(Refusal):
-    """A run folder that can not be used as it is; the message names a way out."""
+    """A run folder that can not be used; the message names a way out."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,7 +73,7 @@ class RunRecord:
         pipeline: the class of `serving.pipelines` that will serve it.
         limits, decoding, text_prefix, tokenizers, settings: as in the manifest
             (`serving.manifest`; what a pipeline's settings are, `serving.pipelines` says).
-        inputs: name -> [dtype, shape] of what the model is called with; None where that is known.
+        inputs: name -> [dtype, shape] of the model's inputs; None if export can infer them.
     """
 
     task: str
@@ -93,11 +92,11 @@ class RunRecord:
         """The parts that the manifest has classes for, as a `Parsed`.
 
         Args:
-            where: what they are of, for errors.
+            where: the owner of the record, for errors.
             former_names: as of `serving.manifest.fields.parse_fields`.
 
         Raises:
-            RunError: with every reason, if they are none.
+            RunError: with every reason, if they are invalid.
         """
         reasons = []
         if self.pipeline not in PIPELINE_TEXTS:
@@ -206,12 +205,12 @@ class Parsed:
 
 @dataclasses.dataclass(frozen=True)
 class RunFiles:
-    """What a run folder holds beside its model and scores; `save_run` and the training write it.
+    """The content of a run folder except model and scores; `save_run` and training write it.
 
     Attributes:
         record: its `RunRecord`.
         tokenizers: role -> tokenizer.
-        validation: the real inputs with their targets, as JSON holds them.
+        validation: the real inputs with their targets, as JSON content.
         arrays: name -> array, of the inputs that are arrays.
     """
 
@@ -283,15 +282,18 @@ class RunFiles:
     @property
     def inputs(self):
         """The real inputs."""
-        return [each["input"] if "input" in each else each["text"] for each in self.validation]
+        return [
+            example["input"] if "input" in example else example["text"]
+            for example in self.validation
+        ]
 
     def write(self, folder, model, scores):
-        """Write every file whole or not at all, and last the record, which says that all are there.
+        """Write every file completely or not at all; the record is last, and marks a complete run.
 
         Args:
             folder: a `Path` that exists.
             model: a Keras model that is built.
-            scores: what was measured of it, as JSON can hold it.
+            scores: the model's scores, as JSON content.
         """
         self.write_tokenizers(folder)
         with files.written_aside(folder / MODEL) as aside:
@@ -325,14 +327,14 @@ def save_run(
     inputs=None,
     check_export=True,
 ):
-    """Write a run folder, which `python -m export` makes a bundle of.
+    """Write a run folder, from which `python -m export` makes a bundle.
 
-    Where the backend is TensorFlow, the model is loaded once more and held against all that export
-    demands of it, before the folder takes its name: seconds, and memory for a second model. On
-    other backends export finds later what does not show in weights, vocabularies and texts.
+    With TensorFlow as the backend, the model is loaded once more and passes all checks of export
+    before the folder appears: this takes seconds, and memory for a second model. On other backends
+    only weights, vocabularies and texts are checked here, the rest by export.
 
     Args:
-        folder: to make; it must not exist, or be empty.
+        folder: the folder to create; it must not exist, or be empty.
         model: a Keras model that is built.
         pipeline: the class of `serving.pipelines` that will serve it, such as "Classify".
         validation: list of real inputs, on which export proves itself: dictionaries of "input", as
@@ -347,12 +349,12 @@ def save_run(
             Without `start_id` or `end_id` they are those of the tokenizer
             (`seqkeras.tokenizers.special_ids`).
         settings: dictionary, see `serving.pipelines`.
-        scores: what was measured of it: name -> number.
+        scores: of the model: name -> number.
         text_prefix: dictionary of the manifest's `TextPrefix`.
-        inputs: what the model is called with, where export can not know it: name -> (dtype, shape),
-            as {"token_ids": ("int64", ("batch", "length"))}.
-        check_export: False leaves to export what only the loaded model shows, for models of which
-            there is no room for a second one.
+        inputs: the model's inputs, if export can not infer them: name -> (dtype, shape), such as
+            {"token_ids": ("int64", ("batch", "length"))}.
+        check_export: False leaves the checks of the loaded model to export, if memory does not
+            suffice for a second model.
 
     Raises:
         InUseError: if another process writes the folder.
@@ -442,7 +444,7 @@ def _require_none(folder, problems):
 
 
 def _decoding(pipeline, tokenizers, decoding):
-    """With the ids that begin and end a text, as the tokenizer of what is generated has them."""
+    """`decoding` with the start and end ids of the tokenizer of generated texts."""
     generated = PIPELINE_TEXTS[pipeline].generated if pipeline in PIPELINE_TEXTS else None
     tokenizer = tokenizers.get(generated)
     if tokenizer is None or not isinstance(decoding, dict):
@@ -453,12 +455,12 @@ def _decoding(pipeline, tokenizers, decoding):
 
 
 def are_examples(validation):
-    """Whether it is what `EXAMPLES` says."""
+    """Whether the value has the form of `EXAMPLES`."""
     return isinstance(validation, list) and bool(validation) and all(map(_is_example, validation))
 
 
 def with_arrays(examples, folder):
-    """The examples of a run folder's `VALIDATION` with those inputs that lie in its `ARRAYS`.
+    """The examples of a run folder's `VALIDATION`, with the inputs from its `ARRAYS`.
 
     Raises:
         OSError, KeyError, ValueError: if that is missing, or no such file.
@@ -471,12 +473,12 @@ def with_arrays(examples, folder):
             if not isinstance(value, dict):
                 return value
             if set(value) != {ARRAY}:
-                return {name: put(each) for name, each in value.items()}
+                return {name: put(part) for name, part in value.items()}
             if arrays is None:
                 arrays = stack.enter_context(np.load(Path(folder) / ARRAYS, allow_pickle=False))
             return arrays[value[ARRAY]]
 
-        return [put(each) for each in examples]
+        return [put(example) for example in examples]
 
 
 def _without_arrays(validation, arrays):
@@ -485,7 +487,7 @@ def _without_arrays(validation, arrays):
 
     def taken(value):
         if isinstance(value, dict):
-            return {name: taken(each) for name, each in value.items()}
+            return {name: taken(part) for name, part in value.items()}
         if not isinstance(value, np.ndarray) or not value.ndim or value.dtype.kind not in "biuf":
             return value
         arrays[f"array_{len(arrays)}"] = value
@@ -494,10 +496,10 @@ def _without_arrays(validation, arrays):
     if not isinstance(validation, list):
         return validation
     return [
-        {**each, "input": taken(each["input"])}
-        if isinstance(each, dict) and "input" in each
-        else each
-        for each in validation
+        {**example, "input": taken(example["input"])}
+        if isinstance(example, dict) and "input" in example
+        else example
+        for example in validation
     ]
 
 
@@ -509,7 +511,7 @@ def _is_example(value):
 
 
 def _plain(folder, name, value):
-    """A value as JSON will have it: NumPy's numbers as Python's, tuples and arrays as lists.
+    """A value as JSON content: NumPy's numbers as Python's, tuples and arrays as lists.
 
     Raises:
         RunError: if JSON can not hold it.
@@ -527,7 +529,7 @@ def _of_numpy(value):
 
 
 def _specs(inputs):
-    """What a model is called with, as the manifest writes it; what is wrong stays as it is."""
+    """The inputs of a model in the manifest's form; invalid ones are left unchanged."""
     if not isinstance(inputs, dict):
         return inputs
     fields = ("dtype", "shape")

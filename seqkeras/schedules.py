@@ -1,6 +1,6 @@
 """Numbers that change with the training step: step -> value.
 
-What is here falls from a start to an end, as the share of given tokens does in scheduled sampling
+These schedules fall, like the share of given tokens in scheduled sampling
 (`seqkeras.models.RNNSeq2Seq`). A schedule is plain numbers, compares by them, and is saved as them.
 """
 

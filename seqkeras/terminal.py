@@ -1,4 +1,4 @@
-"""What commands print: any text, on any terminal."""
+"""Print any text on any terminal."""
 
 import sys
 
@@ -10,8 +10,9 @@ def allow_any_text():
 
 
 def one_line(value):
-    """A value as one line, with escapes for what a terminal would act on, such as a colour."""
+    """A value as one line, with control characters escaped."""
     text = " ".join(str(value).split())
     return "".join(
-        each if each.isprintable() else each.encode("unicode_escape").decode() for each in text
+        character if character.isprintable() else character.encode("unicode_escape").decode()
+        for character in text
     )

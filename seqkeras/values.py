@@ -4,32 +4,32 @@ import keras
 import numpy as np
 from keras import ops
 
-BANNED_LOGIT = -1e9  # the logit of what may not be chosen: a token, or a position that is padding
+BANNED_LOGIT = -1e9  # the logit of a banned token, or of a padded position
 
 
 def known_numbers(tensor):
     """A tensor's numbers as NumPy, or None while a graph is traced."""
     if isinstance(tensor, np.ndarray):
-        return tensor  # not copied: it may be larger than the memory
+        return tensor  # not copied, because it may exceed the memory
     try:
         return ops.convert_to_numpy(tensor)
-    except (NotImplementedError, TypeError, ValueError):  # as each backend's symbols say no
+    except (NotImplementedError, TypeError, ValueError):  # errors of symbolic tensors
         return None
 
 
 def build_once(layer, *shapes):
-    """Build a layer unless it is built already, as one from a file is."""
+    """Build a layer unless it is built already, like one from a file."""
     if not layer.built:
         layer.build(*shapes)
 
 
 def config_of_part(part):
-    """What a config holds for a part, a layer or None: made again, it has no weights yet."""
+    """The config of a part, a layer or None; a layer made from it has no weights yet."""
     return _without_weights(keras.saving.serialize_keras_object(part))
 
 
 def _without_weights(config):
-    """The same for a layer that is built and for one that is not, and for the layers in it."""
+    """A config without what building a layer, or the layers in it, adds to it."""
     if isinstance(config, dict):
         kept = {name: value for name, value in config.items() if name != "build_config"}
         return {name: _without_weights(value) for name, value in kept.items()}
@@ -37,7 +37,7 @@ def _without_weights(config):
 
 
 def normal_or_glorot(stddev):
-    """What a kernel starts as: normal numbers, or with None Glorot's uniform ones."""
+    """The initializer of a kernel: normal with `stddev`, or for None Glorot uniform."""
     return "glorot_uniform" if stddev is None else keras.initializers.RandomNormal(stddev=stddev)
 
 
@@ -52,4 +52,6 @@ def without_padding(mask, *sequences):
     """
     if mask is None:
         return list(sequences)
-    return [ops.where(mask[..., None], each, ops.zeros_like(each)) for each in sequences]
+    return [
+        ops.where(mask[..., None], sequence, ops.zeros_like(sequence)) for sequence in sequences
+    ]

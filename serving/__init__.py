@@ -1,4 +1,4 @@
-"""Run a seqkeras bundle with NumPy and onnxruntime: no TensorFlow, the same answers.
+"""Run a seqkeras bundle with NumPy and onnxruntime, without TensorFlow, with the same answers.
 
     import serving
 
@@ -6,7 +6,7 @@
     translate("de|Samstag, 3. Mai 2014").text  # "2014-05-03"
 
 Importing this package loads neither NumPy nor onnxruntime; `load` does. onnxruntime's telemetry,
-which tells its makers of each process and graph, stays off unless ORT_DISABLE_TELEMETRY is set.
+which reports each process and graph to Microsoft, is off unless ORT_DISABLE_TELEMETRY is set.
 """
 
 import os
@@ -33,24 +33,24 @@ def load(
 ) -> "Pipeline":
     """Open a bundle and return the pipeline that its manifest names.
 
-    Every file that the pipeline reads is first held against the manifest's sha256.
+    Every file that the pipeline reads is first verified against the manifest's sha256.
 
     Args:
         path: the bundle's folder.
         precision: None for float32, or one of the manifest's precisions, such as "int8".
-        threads: how many threads one operation may use; None: as many as there are cores.
-        providers: where onnxruntime may run operations, the preferred place first: "CUDA",
-            "CoreML", "OpenVINO", "XNNPACK" or any other that it has, by its full name too. The CPU
-            takes what they leave. A name with options is a tuple: ("OpenVINO", {"device_type":
-            "GPU"}).
+        threads: how many threads one operation may use; None: one for each core.
+        providers: onnxruntime's execution providers, the preferred one first: "CUDA", "CoreML",
+            "OpenVINO", "XNNPACK" or any other that is installed, also by its full name. The CPU
+            runs what they do not support. A name with options is a tuple: ("OpenVINO",
+            {"device_type": "GPU"}).
 
     Returns:
         A pipeline, such as `serving.pipelines.Translate`. Several threads may call it at once.
 
     Raises:
         BundleError: if the bundle is missing, damaged, or made for a newer version.
-        ValueError: if the bundle has no such precision, or onnxruntime no such provider, or
-            `threads` is not a whole number of at least 1, or `path` no path.
+        ValueError: if the bundle lacks the precision, onnxruntime lacks a provider, `threads` is
+            not a whole number of at least 1, or `path` is not a path.
     """
     from .pipelines import (
         open_bundle,

@@ -1,8 +1,8 @@
 """The command line: python -m serving predict|bench|inspect BUNDLE …
 
-Text goes in and out as UTF-8. A pipeline is asked with the options that were given, and refuses
-those that it has not. What a user gets wrong is said in one line on standard error; the exit status
-is then 1, or 2 if the command itself was wrong.
+Text goes in and out as UTF-8. A pipeline gets the given options, and refuses those that it does not
+have. An error of the user is one line on standard error; the exit status is then 1, or 2 if the
+command itself was wrong.
 """
 
 import argparse
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from . import __version__, load
 from .describe import describe, table
-from .lines import answered, arguments, batches, from_json, inputs, lines, taken
+from .lines import answered, arguments, batches, checked_inputs, from_json, inputs, lines
 from .manifest import read_bundle, verify_files
 from .parsing import as_json
 from .printing import as_content, as_line, in_line, in_lines, printable
@@ -56,7 +56,7 @@ def predict(options):
     given = _inputs(pipeline, options)
     if options.inputs:
         together = [list(given)]
-        list(_taken(pipeline, options, *together))  # refuses any before one is answered
+        list(_checked_inputs(pipeline, options, *together))  # refuses any before one is answered
     else:
         together = batches(given, 1 if sys.stdin.isatty() else AT_ONCE)
     in_json = options.json or options.attention or options.words
@@ -75,13 +75,15 @@ def bench(options):
     chosen = _chosen(pipeline, pipeline, options)
     from .bench import machine, measure  # brings NumPy and onnxruntime, which `inspect` spares
 
-    values = [from_json(each) for each in pipeline.manifest.examples]
+    values = [from_json(example) for example in pipeline.manifest.examples]
     if options.input:
         with open(options.input, "rb") as stream:
             texts = lines(stream, options.input)
             if getattr(pipeline, "reads_json", False) and options.input.endswith((".npy", ".npz")):
                 texts = arguments([options.input])
-            values = list(_taken(pipeline, options, inputs(pipeline, texts, options.json_input)))
+            values = list(
+                _checked_inputs(pipeline, options, inputs(pipeline, texts, options.json_input))
+            )
     if not values:
         raise ValueError("bench: there is nothing to answer; name a file of texts with --input.")
     with replacement(options.json) as write:  # refuses before anything is measured
@@ -96,7 +98,7 @@ def bench(options):
 
 
 def _measured(pipeline, values, options, chosen, machine):
-    """Return in words what figures are of."""
+    """Return in words what was measured."""
     if "num_beams" in _options_of(pipeline):
         chosen = {"num_beams": pipeline.manifest.decoding.num_beams} | chosen
     parts = [
@@ -111,7 +113,7 @@ def _measured(pipeline, values, options, chosen, machine):
 
 
 def inspect(options):
-    """Print what a bundle is, after holding every file against its sha256."""
+    """Print what a bundle is, after verifying every file against its sha256."""
 
     def verified(manifest):
         verify_files(options.bundle, manifest)
@@ -132,7 +134,7 @@ class _Parser(argparse.ArgumentParser):
         if f"unrecognized arguments: {FORMER_FLAG}" in message:
             message += "; it is called --num-beams now"
         elif self.takes_inputs and message.startswith("unrecognized arguments: -"):
-            message += "; an input that begins with - stands behind --"
+            message += "; write an input that begins with - after --"
         message = in_line(printable(message))
         self.exit(2, f"{PROGRAM}: {message}; see {self.prog} --help\n")
 
@@ -143,7 +145,7 @@ def _parse(argv):
     parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
     parser.add_argument("command", choices=_COMMANDS, help="; ".join(_COMMANDS_HELP))
     command = parser.parse_args(argv[:1]).command
-    # A parser of its own, since argparse mixes options and texts only where there is no subcommand.
+    # A separate parser: argparse allows options between texts only without subcommands.
     return _COMMANDS[command](f"{CALL} {command}").parse_intermixed_args(argv[1:])
 
 
@@ -156,12 +158,14 @@ def _predict_parser(prog):
         metavar="INPUT",
         nargs="*",
         default=(),
-        help="of arrays JSON or .npy and .npz files; none: lines of standard input",
+        help="texts; arrays as JSON, or .npy and .npz files (lines of standard input)",
     )
     _add_common_options(parser)
     form = parser.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="answers as one object a line")
-    form.add_argument("--stream", action="store_true", help="text as soon as it is sure")
+    form.add_argument(
+        "--json", action="store_true", help="print each answer as a JSON object in a line"
+    )
+    form.add_argument("--stream", action="store_true", help="print text as soon as it is final")
     parser.set_defaults(run=predict)
     return parser
 
@@ -174,11 +178,13 @@ def _bench_parser(prog):
         "--batch-sizes", type=_counts, default=(1, 16, 64), metavar="N,…", help="1,16,64"
     )
     parser.add_argument(
-        "--seconds", type=_seconds, default=2.0, metavar="S", help="a batch size; 2"
+        "--seconds", type=_seconds, default=2.0, metavar="S", help="time for each batch size (2)"
     )
-    parser.add_argument("--repeats", type=_count, metavar="N", help="calls, instead of seconds")
-    parser.add_argument("--input", metavar="FILE", help="of an input a line; the bundle's examples")
-    parser.add_argument("--json", metavar="FILE", help="write the figures here too")
+    parser.add_argument(
+        "--repeats", type=_count, metavar="N", help="number of calls, instead of --seconds"
+    )
+    parser.add_argument("--input", metavar="FILE", help="an input a line (the bundle's examples)")
+    parser.add_argument("--json", metavar="FILE", help="also write the figures to this file")
     parser.set_defaults(run=bench, stream=False)
     return parser
 
@@ -186,19 +192,24 @@ def _bench_parser(prog):
 def _inspect_parser(prog):
     parser = _Parser(prog=prog, description=inspect.__doc__)
     parser.add_argument("bundle", metavar="BUNDLE", help="the bundle's folder")
-    parser.add_argument("--json", action="store_true", help="the manifest as it is")
+    parser.add_argument("--json", action="store_true", help="print the manifest")
     parser.set_defaults(run=inspect)
     return parser
 
 
 def _add_common_options(parser):
-    parser.add_argument("--precision", metavar="NAME", help="one of the bundle's; float32")
+    parser.add_argument("--precision", metavar="NAME", help="one of the bundle's (float32)")
     parser.add_argument(
-        "--provider", action="append", metavar="NAME", help="of onnxruntime, may be repeated; CPU"
+        "--provider",
+        action="append",
+        metavar="NAME",
+        help="execution provider, may be repeated (CPU)",
     )
-    parser.add_argument("--threads", type=_count, metavar="N", help="one a core")
-    parser.add_argument("--json-input", action="store_true", help="inputs are JSON, one a line")
-    group = parser.add_argument_group("options of the bundle's pipeline, each with its default")
+    parser.add_argument(
+        "--threads", type=_count, metavar="N", help="threads of an operation (the number of cores)"
+    )
+    parser.add_argument("--json-input", action="store_true", help="read each input as JSON")
+    group = parser.add_argument_group("options of the bundle's pipeline (default)")
     for name, (kind, text) in _PIPELINE_OPTIONS.items():
         flag = f"--{name.replace('_', '-')}"
         if kind is bool:
@@ -215,7 +226,7 @@ _COMMANDS = {"predict": _predict_parser, "bench": _bench_parser, "inspect": _ins
 _COMMANDS_HELP = (
     "predict: answer texts",
     "bench: measure latency and throughput",
-    "inspect: say what a bundle is and verify its files",
+    "inspect: describe a bundle and verify its files",
 )
 
 
@@ -240,27 +251,27 @@ def _seconds(text):
 
 
 _PIPELINE_OPTIONS = {
-    "num_beams": (_count, "1: greedy; the bundle's"),
-    "n_best": (_count, "answers to an input; 1"),
-    "length_penalty": (float, "GNMT's; the bundle's"),
-    "attention": (bool, "attention weights too, as JSON"),
-    "max_new_tokens": (_count, "as many as there is room for"),
-    "min_new_tokens": (int, "0"),
-    "sample": (bool, "draw each token"),
-    "temperature": (float, "of what is drawn; 1"),
-    "top_k": (_count, "the most probable tokens: all are drawn from, 5 fill a mask"),
-    "top_p": (float, "the probability of the tokens that are drawn from; 1"),
-    "seed": (int, "the same draw again"),
-    "repetition_penalty": (float, "above 1: repeat less; 1"),
-    "stop": (list, "what ends a text, may be repeated"),
-    "regex": (str, "what the whole text matches; the bundle's"),
-    "choices": (list, "a text that may be answered, repeated for each"),
-    "echo": (bool, "the prompt before its continuation"),
-    "no_answer_threshold": (float, "how much better than none an answer must be; the bundle's"),
-    "nodes": (bool, "the classes of every node of a tree too"),
-    "words": (bool, "the layers of every word too, as JSON"),
-    "truncate": (bool, "cut what is over the limit"),
-    "token_budget": (_count, "the most tokens of a batch"),
+    "num_beams": (_count, "beams of the search, 1: greedy (the bundle's)"),
+    "n_best": (_count, "answers to each input (1)"),
+    "length_penalty": (float, "GNMT's length penalty (the bundle's)"),
+    "attention": (bool, "also attention weights, as JSON"),
+    "max_new_tokens": (_count, "(as many as the limit allows)"),
+    "min_new_tokens": (int, "(0)"),
+    "sample": (bool, "draw each token from its distribution"),
+    "temperature": (float, "of the distribution (1)"),
+    "top_k": (_count, "choose from the k most probable tokens (all; 5 to fill a mask)"),
+    "top_p": (float, "choose from the most probable tokens of this total probability (1)"),
+    "seed": (int, "repeat the same draw"),
+    "repetition_penalty": (float, "above 1: repeat less (1)"),
+    "stop": (list, "end a text at this string, may be repeated"),
+    "regex": (str, "what the whole text must match (the bundle's)"),
+    "choices": (list, "an allowed answer, repeated for each"),
+    "echo": (bool, "print the prompt before its continuation"),
+    "no_answer_threshold": (float, "least margin of an answer over none (the bundle's)"),
+    "nodes": (bool, "also the classes of every node of a tree"),
+    "words": (bool, "also the layers of every word, as JSON"),
+    "truncate": (bool, "cut inputs over the limit"),
+    "token_budget": (_count, "most tokens of a batch"),
 }
 
 
@@ -269,10 +280,10 @@ def _load(options):
 
 
 def _chosen(pipeline, function, options):
-    """Return the options given, which `function` of the pipeline takes.
+    """Return the given options that `function` of the pipeline takes.
 
     Raises:
-        ValueError: if one is given that it does not take.
+        ValueError: if an option is given that it does not take.
     """
     known = _options_of(function)
     given = {name: getattr(options, name) for name in _PIPELINE_OPTIONS}
@@ -288,7 +299,7 @@ def _chosen(pipeline, function, options):
 def _options_of(function):
     """Return the names of a function's options."""
     parameters = signature(function).parameters
-    if any(each.kind is each.VAR_KEYWORD for each in parameters.values()):
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
         from .pipelines.options import Options
 
         return {*parameters, *signature(Options).parameters}
@@ -296,7 +307,7 @@ def _options_of(function):
 
 
 def _inputs(pipeline, options):
-    """Return an iterator over the inputs given, or else over those of standard input."""
+    """Return an iterator over the given inputs, or over those of standard input."""
     if options.inputs:
         texts = arguments(options.inputs)
     else:
@@ -304,8 +315,8 @@ def _inputs(pipeline, options):
     return inputs(pipeline, texts, options.json_input)
 
 
-def _taken(pipeline, options, given):
-    return taken(pipeline, given, **({"truncate": True} if options.truncate else {}))
+def _checked_inputs(pipeline, options, given):
+    return checked_inputs(pipeline, given, **({"truncate": True} if options.truncate else {}))
 
 
 def _open(name, stream):
@@ -324,7 +335,7 @@ def _stream(pipeline, options):
     if not hasattr(pipeline, "stream"):
         raise ValueError(f"{type(pipeline).__name__} has no option --stream.")
     chosen = _chosen(pipeline, pipeline.stream, options)
-    for given in _taken(pipeline, options, _inputs(pipeline, options)):
+    for given in _checked_inputs(pipeline, options, _inputs(pipeline, options)):
         for piece in pipeline.stream(given, **chosen):
             _print(in_lines(piece), end="", flush=True)
         print(flush=True)
@@ -334,7 +345,7 @@ def _print(text, **options):
     """Print an answer.
 
     Raises:
-        ValueError: if UTF-8 can not hold it.
+        ValueError: if UTF-8 can not encode it.
     """
     try:
         print(text, **options)
@@ -356,7 +367,7 @@ def _message(error):
 
 
 def _flush_or_drop_output():
-    """Print what is left; if nobody takes it, drop it, or Python would complain at exit."""
+    """Flush the output; drop it if its reader has gone, or Python would print an error at exit."""
     if sys.stdout is None:
         return
     try:

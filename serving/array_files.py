@@ -8,10 +8,10 @@ SUFFIXES = (".npy", ".npz")
 
 
 def arrays_in(path, fields):
-    """Yield a name of each input that a file holds, and the input.
+    """Yield (name, input) of each input in a file.
 
-    A .npy file holds one. A .npz file whose arrays are named as the pipeline's fields holds one of
-    several parts, another one input for each array, in its order.
+    A .npy file holds one input. A .npz file whose arrays have the names of the pipeline's fields
+    holds one input of several parts; another .npz file holds one input for each array.
 
     Args:
         path: of the file.
@@ -19,7 +19,7 @@ def arrays_in(path, fields):
 
     Raises:
         OSError: if it can not be opened.
-        ValueError: if it is no such file.
+        ValueError: if it is not a file of numbers that NumPy saved.
     """
     try:
         loaded = np.load(path, allow_pickle=False)

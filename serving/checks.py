@@ -1,4 +1,4 @@
-"""What a caller may give, and how it is shown when it is refused."""
+"""Checks of arguments, and how errors show a value."""
 
 import contextlib
 import itertools
@@ -54,14 +54,14 @@ def require_number(name, value, least=-math.inf, most=math.inf):
 
 
 def shown(value):
-    """Return a value for an error: a short text as it is written, else its type with it."""
+    """Return a value for an error: a short text as in source code, else with its type."""
     text = " ".join(_REPR.repr(value).split())
     text = text if len(text) <= MOST_SHOWN else f"{text[: MOST_SHOWN - 1]}…"
     return text if isinstance(value, str) or value is None else f"{type(value).__name__} {text}"
 
 
 class _Repr(reprlib.Repr):
-    """`repr` of the begin of a value, whose size and depth may be any."""
+    """`repr` of the start of a value of any size and depth."""
 
     def __init__(self):
         super().__init__()

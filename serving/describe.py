@@ -6,7 +6,7 @@ MOST_SHOWN = 100  # characters of an example or of a setting
 
 
 def describe(manifest):
-    """Return what a bundle is, as lines of aligned text."""
+    """Return a description of a bundle as lines of aligned text."""
     return "\n".join(_align(_rows(manifest)))
 
 
@@ -19,7 +19,7 @@ def table(rows):
 
 
 def _rows(manifest):
-    """Yield (title, text) pairs; a title of "" goes on with the one before."""
+    """Yield (title, text) pairs; a title of "" continues the previous one."""
     size = sum(entry.bytes for entry in manifest.files.values())
     limits, defaults = manifest.limits, manifest.decoding
     yield "name", manifest.name
@@ -53,7 +53,7 @@ def _rows(manifest):
         yield role, f"{graph.file}, {_bytes(manifest.files[graph.file].bytes)}{weights}"
         yield from _signature(graph)
     for name, precision in manifest.precisions.items():
-        files = dict.fromkeys(file for each in precision.graphs.values() for file in each.files)
+        files = dict.fromkeys(file for graph in precision.graphs.values() for file in graph.files)
         size = sum(manifest.files[file].bytes for file in files)
         yield "precision", f"{name}, {_bytes(size)}"
         for figure, value in _flat(precision.figures):

@@ -1,4 +1,4 @@
-"""Tags of words to entities."""
+"""Entities from the tags of words."""
 
 SCHEMES = ("IOB2", "IOBES", "BILOU")
 LETTERS = {"IOB2": "BIO", "IOBES": "BIOES", "BILOU": "BIOLU"}
@@ -12,11 +12,11 @@ def is_tag(tag, scheme):
 
 
 def entities(tags):
-    """Return (label, first word, word behind the last) of each entity that the tags of words spell.
+    """Return (label, first word, word after the last) of each entity in the tags of words.
 
-    All three schemes are one here, with L for E and U for S. Tags that no annotator would write are
-    read as conlleval reads them: a word goes on with the entity before it if its own tag is I or E,
-    the tag before is B or I, and both have one label; any other tag but O begins an entity.
+    All three schemes are read alike, with L for E and U for S. Invalid sequences of tags are read
+    like conlleval does: a word continues the entity before it if its own tag is I or E, the tag
+    before is B or I, and both have one label; any other tag except O begins an entity.
 
     Reference: Tjong Kim Sang and De Meulder 2003, https://aclanthology.org/W03-0419 (conlleval)
     """
@@ -30,4 +30,4 @@ def entities(tags):
         elif letter != "O":
             found.append([label, place, place + 1])
         before = letter, label
-    return [tuple(each) for each in found]
+    return [tuple(entity) for entity in found]

@@ -1,7 +1,7 @@
-"""Which files an ONNX graph reads its weights from, found in the graph's bytes.
+"""Find the files from which an ONNX graph reads its weights, in the graph's bytes.
 
-onnxruntime does not tell. ONNX is protobuf: a message is a row of fields, each with its number and
-its kind; what is not asked for is skipped.
+onnxruntime does not expose them. ONNX is protobuf: a message is a sequence of fields with number
+and kind; fields of no interest are skipped.
 
 Reference: https://protobuf.dev/programming-guides/encoding/;
 https://github.com/onnx/onnx/blob/main/onnx/onnx.proto
@@ -11,7 +11,7 @@ import mmap
 
 KEY = b"location"
 VARINT, FIXED_64, BYTES, FIXED_32 = 0, 1, 2, 5
-# In which fields of which messages tensors lie.
+# The fields of the messages that contain tensors.
 INSIDE = {
     "model": {7: "graph", 20: "training", 25: "function"},
     "training": {1: "graph", 2: "graph"},
@@ -26,20 +26,20 @@ INSIDE = {
 
 
 def external_files(path):
-    """Return the names that a graph's tensors give as the place of their data, each once.
+    """Return the distinct file names that a graph's tensors name as the location of their data.
 
     Args:
         path: of the ONNX file.
 
     Raises:
-        ValueError: if it is no protobuf message.
+        ValueError: if it is not a protobuf message.
         OSError: if it can not be read.
     """
     with open(path, "rb") as stream:
         if not stream.seek(0, 2):
             return ()
         with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            if content.find(KEY) < 0:  # as in most graphs: they hold their weights
+            if content.find(KEY) < 0:  # as in most graphs, which hold their weights
                 return ()
             return tuple(dict.fromkeys(_locations(content)))
 

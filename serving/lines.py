@@ -1,7 +1,7 @@
-"""Inputs of a pipeline as the command line has them: arguments, or lines of UTF-8.
+"""Inputs of a pipeline on the command line: arguments, or lines of UTF-8.
 
-A line is a text; or texts with tabs between, for a pipeline that takes several; or JSON. To a
-pipeline that reads arrays it is JSON, or the name of a .npy or .npz file.
+A line is a text; texts separated by tabs, for a pipeline of several parts; or JSON. For a pipeline
+that reads arrays it is JSON, or the name of a .npy or .npz file.
 """
 
 from .checks import shown
@@ -9,7 +9,7 @@ from .parsing import parse_json
 
 
 def arguments(texts):
-    """Yield where each argument stands, and its text."""
+    """Yield (position, text) of each argument."""
     for number, text in enumerate(texts, start=1):
         where = f"argument {number}"
         try:
@@ -20,7 +20,7 @@ def arguments(texts):
 
 
 def lines(stream, name):
-    """Yield where each line of a binary stream stands, and its text; lines end with "\\n" only."""
+    """Yield (position, text) of each line of a binary stream; only "\\n" ends a line."""
     for number, line in enumerate(stream, start=1):
         where = f"{name}, line {number}"
         try:
@@ -31,7 +31,7 @@ def lines(stream, name):
 
 
 def inputs(pipeline, texts, as_json=False):
-    """Yield a name of each input, for errors, and what the pipeline is given.
+    """Yield (name, input) of each input; errors use the name.
 
     Args:
         pipeline: as `serving.load` returns it.
@@ -50,7 +50,7 @@ def inputs(pipeline, texts, as_json=False):
 
 
 def _arrays(texts, fields):
-    from .array_files import SUFFIXES, arrays_in  # brings NumPy, which not every command needs
+    from .array_files import SUFFIXES, arrays_in  # imports NumPy, which not every command needs
 
     for where, text in texts:
         name = f"{where}: {fields[0] if fields else 'frames'}"
@@ -61,13 +61,13 @@ def _arrays(texts, fields):
             yield f"{name} of {text}{part}", value
 
 
-def taken(pipeline, given, **options):
-    """Yield the inputs that `inputs` yields; the first that the pipeline does not take raises.
+def checked_inputs(pipeline, given, **options):
+    """Yield the inputs, each checked; the first that the pipeline refuses raises.
 
     Args:
         pipeline: as `serving.load` returns it.
-        given: what `inputs` yields.
-        options: as `pipeline.encode` takes them.
+        given: pairs from `inputs`.
+        options: of `pipeline.encode`.
     """
     for name, value in given:
         pipeline.encode(value, name, **options)
@@ -77,26 +77,26 @@ def taken(pipeline, given, **options):
 def answered(pipeline, batch, truncate=None, **options):
     """Yield each input of a batch with its answer; the first that the pipeline refuses raises.
 
-    Inputs are read one by one, to find that one, only if the batch as a whole is refused.
+    Inputs are checked one by one only if the batch as a whole is refused.
 
     Args:
         pipeline: as `serving.load` returns it.
-        batch: a list of what `inputs` yields.
-        truncate, options: as the pipeline takes them.
+        batch: a list of pairs from `inputs`.
+        truncate, options: of the pipeline.
     """
     truncate = {} if truncate is None else {"truncate": truncate}
     values = [value for _, value in batch]
     try:
         answers = pipeline(values, **truncate, **options)
     except ValueError:
-        for before in batches(taken(pipeline, batch, **truncate), len(batch)):
+        for before in batches(checked_inputs(pipeline, batch, **truncate), len(batch)):
             yield from zip(before, pipeline(before, **truncate, **options))
     else:
         yield from zip(values, answers)
 
 
 def batches(values, size):
-    """Yield lists of up to `size` values; those before an error still come before it."""
+    """Yield lists of up to `size` values; values before an error are yielded first."""
     batch, refusal = [], None
     try:
         for value in values:
@@ -113,9 +113,9 @@ def batches(values, size):
 
 
 def from_json(value):
-    """Return an input as pipelines take it of what JSON holds, which has no tuples.
+    """Return a pipeline's input from JSON content, which has no tuples.
 
-    A text may be an object with its name, as inputs of several parts are.
+    A text may also be an object with its name, like inputs of several parts.
     """
     if isinstance(value, dict) and set(value) == {"text"}:
         return value["text"]
@@ -130,7 +130,7 @@ def _from_json(text, name):
 
 
 def _columns(text, fields, name):
-    """Return the columns of a text as the parts of an input; choices are all further columns."""
+    """Return the columns of a text as the parts of an input; choices take all further columns."""
     first, *others = text.split("\t") if fields[1:] else [text]
     if fields[1:] == ("choices",):
         return first, others

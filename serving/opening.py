@@ -1,9 +1,10 @@
-"""Graphs of a bundle opened in onnxruntime, and held against the manifest.
+"""Open a bundle's graphs in onnxruntime, and check them against the manifest.
 
-Each graph has its own threads. They spin for a moment between two operations, and not at all behind
-a run: spinning threads of an encoder would take the cores from its decoder, and those of another
-program from us. 32 steps of a Transformer of base size on two cores took 148 ms so, 175 without,
-and 156 with onnxruntime's own spinning; beside another busy program 251, 207 and 309.
+Each graph has its own threads. They spin briefly between two operations, but not after a run: the
+spinning threads of an encoder would take the cores from its decoder, and so would those of another
+program. 32 steps of a Transformer of base size on two cores took 148 ms with this setting, 175 ms
+without spinning, and 156 ms with onnxruntime's default; next to another busy program, 251, 207 and
+309 ms.
 """
 
 import os
@@ -19,7 +20,7 @@ from .manifest import MANIFEST, BundleError, GraphFile, Manifest
 
 QUIET = 4  # onnxruntime's log severity: fatal errors only; the others arrive as exceptions
 SPIN = "20"  # microseconds
-MOST_THREADS = 1024  # onnxruntime starts them all, whether they help or not
+MOST_THREADS = 1024  # onnxruntime starts all threads, even if they do not help
 NOT_RUN = (
     "If ids are out of its bounds, the tokenizer is another model's: export the bundle again; if "
     "memory is short, ask for a smaller token_budget."
@@ -27,10 +28,10 @@ NOT_RUN = (
 _ONNXRUNTIME = f"onnxruntime {onnxruntime.__version__}"
 FLOAT32, CPU = "float32", "CPUExecutionProvider"
 # On a CPU a SkipLayerNormalization takes four times as long as the Adds and the LayerNormalization
-# that it stands for: without it BERT-base ran 1.1 times as fast, and 1.3 times in int8.
+# that it replaces: without it, BERT-base is 1.1 times as fast, and 1.3 times in int8.
 SLOWER_ON_CPU = ("SkipLayerNormFusion",)
-# Until then a plan of memory, made of one run, gave a later one of the same sizes wrong numbers:
-# BiDAF's (https://github.com/microsoft/onnxruntime/issues/18672).
+# In older versions, the memory plan of one run gave wrong numbers in a later run of the same sizes,
+# for BiDAF (https://github.com/microsoft/onnxruntime/issues/18672).
 PLANS_MEMORY_FROM = (1, 19)
 
 
@@ -40,15 +41,15 @@ class Runtime:
 
     Args:
         precision: "float32", or one of the manifest's precisions.
-        threads: how many threads one operation may use; None: as many as there are cores.
-        providers: what onnxruntime may run operations on, by its names without "ExecutionProvider"
-            or in full, the preferred one first; the CPU takes what they leave. Instead of a name, a
-            name and a dictionary of options, as onnxruntime takes them: ("CUDA", {"device_id": 1}).
-        observe: None, or a function that is called with the role, the inputs and the outputs of
-            every run of a graph, by name; those of a cache apart.
+        threads: how many threads one operation may use; None: one for each core.
+        providers: onnxruntime's execution providers, by name with or without "ExecutionProvider",
+            the preferred one first; the CPU runs the rest. A tuple holds a name and onnxruntime's
+            options: ("CUDA", {"device_id": 1}).
+        observe: None, or a function that is called after each run of a graph with its role and its
+            inputs and outputs by name, without caches.
 
     Raises:
-        ValueError: if there are no such threads or providers here.
+        ValueError: if `threads` is out of range or a provider is not installed.
     """
 
     precision: str = FLOAT32
@@ -84,12 +85,15 @@ class Runtime:
         return onnxruntime.InferenceSession(
             model,
             self.session_options(),
-            providers=[*(each if each[1] else each[0] for each in self.providers), CPU],
+            providers=[
+                *(provider if provider[1] else provider[0] for provider in self.providers),
+                CPU,
+            ],
             disabled_optimizers=() if self.providers else SLOWER_ON_CPU,
         )
 
     def external_files(self, model: str | os.PathLike[str]) -> tuple[str, ...]:
-        """Return the names of the files beside a model's from which it reads weights."""
+        """Return the names of the other files from which a model reads weights."""
         return external_files(model)
 
     def session_options(self) -> onnxruntime.SessionOptions:
@@ -113,10 +117,10 @@ def open_session(folder, manifest, role, runtime, inputs, outputs, optional=froz
         role: which of its graphs.
         runtime: a `Runtime`.
         inputs, outputs: sets of names.
-        optional: names of inputs that it may take too.
+        optional: names of inputs that it may also take.
 
     Raises:
-        ValueError: if the bundle has not the precision.
+        ValueError: if the bundle lacks the precision.
         BundleError: if the graph is missing, can not be opened, or is not what the manifest says.
     """
     graphs = runtime.graphs_of(manifest)
@@ -126,7 +130,7 @@ def open_session(folder, manifest, role, runtime, inputs, outputs, optional=froz
     _require_listed_weights(folder, graph, runtime)
     try:
         session = runtime.session(folder / graph.file)
-    except Exception as error:  # onnxruntime's exceptions have no base of their own
+    except Exception as error:  # onnxruntime's exceptions have no common base class
         raise BundleError(
             f"{_ONNXRUNTIME} can not open it: {str(error).splitlines()[0]}",
             where=folder,
@@ -158,9 +162,9 @@ def open_session(folder, manifest, role, runtime, inputs, outputs, optional=froz
 
 
 def _require_listed_weights(folder, graph, runtime):
-    """Raise a BundleError if a graph reads weights from a file that is not in the manifest.
+    """Raise a BundleError if a graph reads weights from a file that the manifest does not list.
 
-    The manifest's are held against their sha256; of another nobody knows what is in it.
+    Listed files are verified by sha256; the content of others is unknown.
     """
     try:
         names = runtime.external_files(folder / graph.file)
@@ -170,7 +174,7 @@ def _require_listed_weights(folder, graph, runtime):
         reason = f"{graph.file} can not be read: {error.strerror}"
         raise BundleError(reason, where=folder, advice="") from error
     own = posixpath.dirname(graph.file)
-    unlisted = [each for each in names if posixpath.join(own, each) not in graph.weights]
+    unlisted = [name for name in names if posixpath.join(own, name) not in graph.weights]
     if unlisted:
         raise BundleError(
             f"{graph.file} reads weights from {', '.join(map(repr, unlisted))}, which "
@@ -180,11 +184,11 @@ def _require_listed_weights(folder, graph, runtime):
 
 
 class UnexpectedGraph(BundleError):
-    """A graph that takes or gives something else than its pipeline needs."""
+    """A graph whose inputs or outputs are not those that its pipeline needs."""
 
 
 class _Session:
-    """A session that tells in one line why a run failed, and whose runs somebody may look at."""
+    """A session that reports a failed run in one line, and calls `observe` after each run."""
 
     def __init__(self, session, role, folder, file, observe):
         self._session, self._role, self._observe = session, role, observe
@@ -202,7 +206,7 @@ class _Session:
     def run(self, names, inputs):
         try:
             outputs = self._session.run(names, inputs)
-        except Exception as error:  # onnxruntime's exceptions have no base of their own
+        except Exception as error:  # onnxruntime's exceptions have no common base class
             raise self._failure(error) from error
         if self._observe is not None:
             self._observe(self._role, inputs, dict(zip(names, outputs)))
@@ -237,7 +241,7 @@ _DTYPES = {
 
 
 def _with_full_names(providers):
-    """Return onnxruntime's names of execution providers, and the options of each, but the CPU's."""
+    """Return onnxruntime's names of execution providers with their options, without the CPU."""
     if isinstance(providers, str):
         providers = (providers,)
     if not isinstance(providers, (list, tuple)):
@@ -247,21 +251,25 @@ def _with_full_names(providers):
     suffix = "ExecutionProvider"
     here = {name.lower(): name for name in onnxruntime.get_available_providers()}
     found = {}
-    for each in providers:
-        name, options = each, {}
-        if isinstance(each, (list, tuple)) and len(each) == 2 and isinstance(each[1], dict):
-            name, options = each
+    for provider in providers:
+        name, options = provider, {}
+        if (
+            isinstance(provider, (list, tuple))
+            and len(provider) == 2
+            and isinstance(provider[1], dict)
+        ):
+            name, options = provider
         full = here.get(f"{str(name).lower().removesuffix(suffix.lower())}{suffix.lower()}")
         if full is None:
             known = ", ".join(name.removesuffix(suffix) for name in here.values())
             raise ValueError(
                 f"load: providers must be of this onnxruntime {onnxruntime.__version__}, which has "
-                f"{known}; received {shown(each)}. Other builds of onnxruntime have others."
+                f"{known}; received {shown(provider)}. Other builds of onnxruntime have others."
             )
         if full == CPU and options:
             raise ValueError(f"load: providers: CPU takes no options; received {shown(options)}.")
         found.setdefault(full, options)
-    return tuple(each for each in found.items() if each[0] != CPU)
+    return tuple(provider for provider in found.items() if provider[0] != CPU)
 
 
 def _differences(kind, specs, arguments):

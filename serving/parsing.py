@@ -1,21 +1,21 @@
-"""JSON from files and from users, which may be nested as deep as Python's stack lasts, and back."""
+"""Parse JSON of limited depth from files and users, and write JSON that is safe to print."""
 
 import json
 import re
 
 RAW = re.compile("[\x7f-\x9f\ud800-\udfff]")
-MOST_NESTED = 100  # levels: what reads, shows or writes JSON calls itself for each
+MOST_NESTED = 100  # levels, because code that reads or writes JSON is recursive
 
 
 def parse_json(text, parse_constant=None):
-    """Return what JSON holds.
+    """Return the content of JSON.
 
     Args:
         text: a string, or bytes of UTF-8.
         parse_constant: takes NaN, Infinity and -Infinity, as `json.loads` calls it.
 
     Raises:
-        ValueError: if it is not JSON, or lists and objects in it lie over 100 levels deep.
+        ValueError: if it is not JSON, or is nested over 100 levels deep.
     """
     try:
         content = json.loads(text, parse_constant=parse_constant)
@@ -23,19 +23,19 @@ def parse_json(text, parse_constant=None):
         raise ValueError(_too_deep()) from error
     level = [content]
     for _ in range(MOST_NESTED + 1):
-        level = [each for value in level for each in _inner(value)]
+        level = [part for value in level for part in _inner(value)]
         if not level:
             return content
     raise ValueError(_too_deep())
 
 
 def as_json(content, **options):
-    """Return JSON text that UTF-8 can hold and no terminal obeys.
+    """Return JSON text that UTF-8 can encode, without control characters.
 
-    What JSON may hold as it is and these can not is escaped: lone surrogates, control characters.
+    Lone surrogates and control characters are escaped.
 
     Args:
-        content: what JSON can hold.
+        content: any content that JSON can represent.
         options: of `json.dumps`.
     """
     text = json.dumps(content, ensure_ascii=False, **options)
@@ -43,12 +43,12 @@ def as_json(content, **options):
 
 
 def _inner(value):
-    """Return the lists and objects that a value holds."""
+    """Return the lists and objects directly inside a value."""
     if isinstance(value, dict):
         value = value.values()
     elif not isinstance(value, list):
         return ()
-    return [each for each in value if isinstance(each, (dict, list))]
+    return [part for part in value if isinstance(part, (dict, list))]
 
 
 def _too_deep():

@@ -1,4 +1,4 @@
-"""Answers as a line to read, or as what JSON holds."""
+"""Answers as a line of text, or as JSON content."""
 
 import dataclasses
 from typing import Any
@@ -13,9 +13,9 @@ def as_line(answer, n_best=1):
     """Return an answer as text, mostly one line.
 
     With `n_best` over 1: a line of text, tab, score for each answer, then an empty line. With the
-    nodes of a tree: a line for each, then an empty line. A new line or a tab within a text is
-    written as \\n, \\r or \\t; JSON alone tells it from a backslash and a letter. An answer that is
-    more than its `text` has a method `line`.
+        nodes of a tree: a line for each, then an empty line. A new line or a tab within a text is
+        written as \\n, \\r or \\t; only JSON distinguishes it from a backslash and a letter.
+        Answers that are not only a `text` have a method `line`.
     """
     if n_best > 1 and hasattr(answer, "alternatives"):
         answers = (answer, *answer.alternatives)
@@ -24,9 +24,9 @@ def as_line(answer, n_best=1):
 
 
 def as_content(answer):
-    """Return an answer as what JSON holds; what was not asked for is left out."""
+    """Return an answer as JSON content, without fields that were not requested."""
     if dataclasses.is_dataclass(answer):
-        values = {each: getattr(answer, each.name) for each in dataclasses.fields(answer)}
+        values = {field: getattr(answer, field.name) for field in dataclasses.fields(answer)}
         return {
             field.name: as_content(value)
             for field, value in values.items()
@@ -42,24 +42,24 @@ def as_content(answer):
 
 
 def in_line(text):
-    """Return a text without what would begin a new line or column, or steer a terminal."""
+    """Return a text with new lines, tabs and control characters escaped."""
     return text.translate(ENDS)
 
 
 def in_lines(text):
-    """Return a text without what would steer a terminal; new lines and tabs stay."""
+    """Return a text with control characters escaped, except new lines and tabs."""
     return text.translate(KEPT)
 
 
 def printable(text):
-    """Return a text with each lone surrogate escaped, which UTF-8 can not hold."""
+    """Return a text with lone surrogates escaped, which UTF-8 can not encode."""
     return text.encode(errors="backslashreplace").decode()
 
 
 def _is_default(value, default):
-    """Whether a value was not asked for: defaults are None or empty, and arrays have no truth.
+    """Whether a value is the default: None or empty; arrays are never the default.
 
-    A dictionary needs no default: it is empty where the model has none of what it would hold.
+    A dictionary needs no default: it is empty if the model has no such outputs.
     """
     if isinstance(value, dict):
         return not value
@@ -67,12 +67,12 @@ def _is_default(value, default):
 
 
 def _rounded(value):
-    """Return nested lists of float32 numbers without the digits that float32 has not."""
+    """Return nested lists of numbers, rounded to the digits of float32."""
     if isinstance(value, list):
-        return [_rounded(each) for each in value]
+        return [_rounded(number) for number in value]
     return float(f"{value:.7g}")
 
 
 def text_and_score(answer: Any) -> str:
-    """Return a line of an answer that is a text with a score."""
+    """Return a line with an answer's text and score."""
     return f"{in_line(answer.text)}\t{answer.score:.4f}"

@@ -1,4 +1,4 @@
-"""A file that is replaced when what takes its place is whole."""
+"""Replace files only by complete ones."""
 
 import contextlib
 import os
@@ -7,9 +7,9 @@ from pathlib import Path
 
 @contextlib.contextmanager
 def written_aside(path):
-    """Yield a path to write to; it takes the place of `path` when the block ends without an error.
+    """Yield a path to write to; it replaces `path` when the block ends without an error.
 
-    Until then the file stays as it was.
+    Until then the file does not change.
 
     Args:
         path: of the file.
@@ -23,19 +23,19 @@ def written_aside(path):
 
 
 def aside(path):
-    """Return where a file lies while it is being written; its name ends as the file's does."""
+    """Return the path of a file while it is being written; it has the file's suffix."""
     path = Path(path)
     return path.with_name(f".{path.stem}.partial{path.suffix}")
 
 
 @contextlib.contextmanager
 def replacement(path):
-    """Yield a function that writes a text; when the block ends without an error, `path` has it.
+    """Yield a function that writes a text; when the block ends without an error, `path` holds it.
 
-    Until then the file stays as it was. What is no file, as a pipe or a terminal, is written to.
+    Until then the file does not change. Pipes and terminals are written to directly.
 
     Args:
-        path: of the file; None: what is written goes nowhere.
+        path: of the file; None: the text is discarded.
 
     Raises:
         OSError: before the block, if the file can not be written.
@@ -43,13 +43,13 @@ def replacement(path):
     if path is None:
         yield lambda text: None
         return
-    path = os.path.realpath(path)  # a link stays one
+    path = os.path.realpath(path)  # a link stays a link
     if os.path.exists(path) and not os.path.isfile(path):
         with open(path, "w", encoding="utf-8") as stream:
             yield stream.write
         return
     if os.path.exists(path):
-        open(path, "ab").close()  # a file that may not be written is refused too
+        open(path, "ab").close()  # raises if the file may not be written
     with written_aside(path) as written:
         try:
             stream = open(written, "w", encoding="utf-8")  # noqa: SIM115 (closed below)

@@ -1,11 +1,11 @@
-"""What an object says that it is, in a line: `repr`."""
+"""`repr` of answers in one line."""
 
 from dataclasses import fields
 from typing import Any
 
 
 def with_shapes(answer: Any) -> str:
-    """Return what a dataclass says, with arrays by type and shape, and without what is empty."""
+    """Return the `repr` of a dataclass, with arrays by type and shape, without empty fields."""
     given = ((field.name, getattr(answer, field.name)) for field in fields(answer))
     parts = [f"{name}={_short(value)}" for name, value in given if not _is_empty(value)]
     return f"{type(answer).__name__}({', '.join(parts)})"
@@ -17,7 +17,7 @@ def _is_empty(value):
 
 def _short(value):
     if isinstance(value, dict):
-        return f"{{{', '.join(f'{key!r}: {_short(each)}' for key, each in value.items())}}}"
+        return f"{{{', '.join(f'{key!r}: {_short(item)}' for key, item in value.items())}}}"
     if hasattr(value, "shape"):
         dtype = value.dtype if hasattr(value, "dtype") else value.data_type()
         shape = value.shape() if callable(value.shape) else value.shape

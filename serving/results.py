@@ -1,7 +1,7 @@
-"""What pipelines answer.
+"""The answers of pipelines.
 
-Scores are probabilities unless a class says otherwise. Offsets are places in a text as it was
-given: text[start:end].
+Scores are probabilities unless a class says otherwise. Offsets refer to the given text:
+text[start:end].
 """
 
 from dataclasses import dataclass, field
@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 from .printing import in_line, text_and_score
 from .reprs import with_shapes
 
-if TYPE_CHECKING:  # NumPy is loaded when a pipeline is
+if TYPE_CHECKING:  # NumPy is imported together with a pipeline
     import numpy
 
 
 @dataclass(frozen=True)
 class Attended:
-    """What an answer holds beside itself where attention was asked for.
+    """The attention of an answer, if it was requested.
 
     Attributes:
-        attention: None, or float32: (L, N, T, S), for each layer and head how much each of T tokens
-            attends to each of S; or (T, S), the mean of the last layer's heads. Rows sum to 1.
+        attention: None, or float32: (L, N, T, S), for each layer and head the weights of T tokens
+            over S tokens; or (T, S), the mean of the last layer's heads. Rows sum to 1.
         source_tokens, target_tokens: the tokens, or words, of its columns and rows.
     """
 
@@ -31,15 +31,14 @@ class Attended:
 
 @dataclass(frozen=True, eq=False)
 class Translation:
-    """A text and how sure the model is of it.
+    """A generated text and its score.
 
     Attributes:
         text: the answer.
         score: its total log-probability, divided by the length penalty (`decoding`).
-        attention: None, or on request a (T, S) float32 array: for each target token of `text`,
-            the weight of each source token. Rows sum to 1. Of each head of each layer it is (L, N,
-            T, S).
-        alternatives: with n_best > 1, the other answers, the better one first.
+        attention: None, or on request a (T, S) float32 array: for each target token of `text`, the
+            weight of each source token. Rows sum to 1. With "heads" it is (L, N, T, S).
+        alternatives: with n_best > 1, the other answers, the best first.
         source_tokens, target_tokens: the tokens of the columns and rows of `attention`; empty
             without it.
     """
@@ -60,10 +59,10 @@ class Generation(Attended):
 
     Attributes:
         text: what follows, or with `echo` the prompt too.
-        score: the total log-probability of what follows, as it was chosen or drawn from, divided by
-            the length penalty (`decoding`).
-        finish: why it ends: "end" (the model's own), "stop" (a string that stops it) or "length".
-        alternatives: with n_best > 1, the other answers; of beams the better one first.
+        score: the total log-probability of the generated tokens, in the distribution from which
+            they were chosen, divided by the length penalty (`decoding`).
+        finish: why it ends: "end" (the model's end token), "stop" (a stop string) or "length".
+        alternatives: with n_best > 1, the other answers; of beams, the best first.
     """
 
     text: str
@@ -74,7 +73,7 @@ class Generation(Attended):
 
 @dataclass(frozen=True)
 class Node:
-    """A part of a tree: its words, and its classes as those of a `Classification`."""
+    """A subtree: its words, and its classes like those of a `Classification`."""
 
     text: str
     labels: tuple
@@ -84,15 +83,15 @@ class Node:
 
 @dataclass(frozen=True)
 class Classification(Attended):
-    """The classes of a text or a tree, or a number of it.
+    """The classes of a text or a tree, or its number.
 
     Attributes:
-        labels: the most probable label; of several at once, those over the threshold, the most
-            probable first; of a regression none.
-        score: of the most probable label; of a regression the number.
+        labels: the most probable label; for several at once, those over the threshold, the most
+            probable first; for a regression, none.
+        score: of the most probable label; for a regression, the number.
         scores: label -> score, of all labels, the most probable first.
-        nodes: on request, the `Node`s of a tree in the order in which they are written: one for
-            each opening bracket, the root the first.
+        nodes: on request, the `Node`s of a tree in the order of the text: one for each opening
+            bracket, the root first.
     """
 
     labels: tuple
@@ -101,7 +100,7 @@ class Classification(Attended):
     nodes: tuple = ()
 
     def line(self) -> str:
-        """Return the labels and their scores; of the nodes of a tree a line each."""
+        """Return the labels and their scores; for the nodes of a tree, a line each."""
         if self.nodes:
             return "".join(f"{in_line(node.text)}\t{_classes(node)}\n" for node in self.nodes)
         return _classes(self)
@@ -120,7 +119,7 @@ class Word:
 
 @dataclass(frozen=True)
 class Entity:
-    """Words that are one thing; the score is the mean of theirs."""
+    """A named entity of one or more words; the score is the mean of theirs."""
 
     text: str
     label: str
@@ -131,7 +130,7 @@ class Entity:
 
 @dataclass(frozen=True)
 class Tagging(Attended):
-    """A text's words with their tags, and the entities that the tags spell.
+    """A text's words with their tags, and the entities that the tags mark.
 
     Attributes:
         words: tuple of `Word`.
@@ -149,15 +148,15 @@ class Tagging(Attended):
 
 @dataclass(frozen=True)
 class Span(Attended):
-    """Where in a context an answer stands.
+    """The span of a context that answers a question.
 
     Attributes:
-        text: the answer as it stands there; "" if there is none.
-        start, end: its offsets; None if there is none.
-        score: its probability among all spans that may answer, and none where that is possible.
-        margin: how much better the best span is than none, in logits; None for a model that
+        text: the text of the span; "" if there is no answer.
+        start, end: its offsets; None if there is no answer.
+        score: its probability among all spans, and no answer if the model allows that.
+        margin: the best span's score minus that of no answer, in logits; None for a model that
             always answers.
-        alternatives: with n_best > 1, other spans, the better one first.
+        alternatives: with n_best > 1, other spans, the best first.
     """
 
     text: str
@@ -191,11 +190,11 @@ class Choice(Attended):
 
 @dataclass(frozen=True, eq=False)
 class WordFeatures:
-    """What a bidirectional language model gives for a word of a text.
+    """The features of a bidirectional language model for a word of a text.
 
     Attributes:
         text: the word.
-        start, end: where it lies.
+        start, end: its offsets.
         layers: (L, D) float32, the lowest layer first; a learned mix of them is ELMo's feature.
     """
 
@@ -213,7 +212,7 @@ class Embedding(Attended):
 
     Attributes:
         vector: (D,) float32.
-        words: a tuple of `WordFeatures`, where they were asked for.
+        words: a tuple of `WordFeatures`, if requested.
     """
 
     vector: "numpy.ndarray"
@@ -222,10 +221,10 @@ class Embedding(Attended):
     __repr__ = with_shapes
 
     def similarity(self, other: "Embedding") -> float:
-        """Return the cosine of the angle to another `Embedding`; 0 beside a vector of zeros."""
+        """Return the cosine of the angle to another `Embedding`; 0 if one vector is zero."""
         norms = float(self.vector @ self.vector) * float(other.vector @ other.vector)
         cosine = float(self.vector @ other.vector) / norms**0.5 if norms else 0.0
-        return max(-1.0, min(cosine, 1.0))  # rounding may go beyond
+        return max(-1.0, min(cosine, 1.0))  # rounding may exceed 1
 
     def line(self) -> str:
         """Return the numbers of the vector."""
@@ -234,7 +233,7 @@ class Embedding(Attended):
 
 @dataclass(frozen=True)
 class Filler:
-    """A token that may stand for a mask."""
+    """A token that fills a mask."""
 
     token: str
     score: float
@@ -242,7 +241,7 @@ class Filler:
 
 @dataclass(frozen=True)
 class Filling(Attended):
-    """A text without its masks.
+    """A text with its masks filled.
 
     Attributes:
         text: with the most probable token for each mask.
@@ -266,7 +265,7 @@ class Forecasting:
     """The values that follow a series.
 
     Attributes:
-        values: (horizon, targets) float32; of quantiles, those of the one nearest to 1/2.
+        values: (horizon, targets) float32; for quantiles, those of the quantile nearest to 1/2.
         quantiles: quantile -> its (horizon, targets) values; empty if the model has none.
     """
 

@@ -20,16 +20,16 @@ from .reprs import with_shapes
 
 CANDIDATES = ("candidate_log_probs", "candidate_ids")
 ATTENTION, LOGITS = "attention_weights", "logits"
-HEADS = "attention_heads"  # of each layer
-# What the option attention wants.
+HEADS = "attention_heads"  # of all layers
+# The outputs for the values of the option `attention`.
 SHOWN: dict[bool | str, list[str]] = {False: [], True: [ATTENTION], "heads": [HEADS]}
-FRAMES = "frames"  # what a graph reads in the place of token ids
-CACHE_LENGTH = "past_length"  # the axis by which a graph's input is a cache
+FRAMES = "frames"  # what a graph reads instead of token ids
+CACHE_LENGTH = "past_length"  # the axis that marks an input of a graph as a cache
 
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """What one step of decoding leaves to the next.
+    """The state that one step of decoding passes to the next.
 
     Attributes:
         beam: name -> (B, K, ...) array, one for each beam.
@@ -100,7 +100,7 @@ class EncoderDecoder:
         state: State,
         attention: bool | str = False,
     ) -> tuple[Candidates, State]:
-        """One step of decoding: `serving.decoding` says what goes in and out.
+        """One step of decoding: see `serving.decoding`.
 
         Args:
             attention: whether to return attention weights; "heads": those of each head.
@@ -114,7 +114,7 @@ class EncoderDecoder:
         state: State,
         attention: bool | str = False,
     ) -> tuple[np.ndarray, np.ndarray | None, State]:
-        """One step, as `serving.decoding.Chosen` takes it."""
+        """One step, for `serving.decoding.ChoosingStep`."""
         return self._decoder.step_to_logits(token_ids, beam_index, state, attention)
 
     def step_with_logits(
@@ -124,14 +124,14 @@ class EncoderDecoder:
         state: State,
         attention: bool | str = False,
     ) -> tuple[Candidates, np.ndarray, State]:
-        """One step, as `serving.decoding.MostProbableAllowed` takes it."""
+        """One step, for `serving.decoding.MostProbableAllowed`."""
         return self._decoder.step_with_logits(token_ids, beam_index, state, attention)
 
 
 class LanguageModel:
-    """A decoder graph that takes some tokens of each beam at a time.
+    """A decoder graph that takes one or several tokens of each beam.
 
-        decoder_step(token_ids, beam_index, k, state) -> candidates behind the last token, state
+        decoder_step(token_ids, beam_index, k, state) -> candidates after the last token, state
 
     Args:
         folder: the bundle.
@@ -156,7 +156,7 @@ class LanguageModel:
         return self._decoder.initial_state(batch_size, {})
 
     def read(self, token_ids: np.ndarray, state: State) -> State:
-        """Return the `State` behind the (B, T) tokens of texts with one beam each."""
+        """Return the `State` after the (B, T) tokens of texts with one beam each."""
         own = np.arange(len(token_ids))[:, np.newaxis]
         _, state = self.step(token_ids[:, np.newaxis], own, 1, state)
         return state
@@ -164,27 +164,27 @@ class LanguageModel:
     def step(
         self, token_ids: np.ndarray, beam_index: np.ndarray, k: int, state: State
     ) -> tuple[Candidates, State]:
-        """One step of decoding: `serving.decoding` says what goes in and out."""
+        """One step of decoding: see `serving.decoding`."""
         token_ids = token_ids.reshape(*beam_index.shape, -1)
         return self._decoder.step(token_ids, beam_index, k, state)
 
     def step_to_logits(
         self, token_ids: np.ndarray, beam_index: np.ndarray, state: State
     ) -> tuple[np.ndarray, None, State]:
-        """One step, as `serving.decoding.Chosen` takes it."""
+        """One step, for `serving.decoding.ChoosingStep`."""
         token_ids = token_ids.reshape(*beam_index.shape, -1)
         return self._decoder.step_to_logits(token_ids, beam_index, state)
 
     def step_with_logits(
         self, token_ids: np.ndarray, beam_index: np.ndarray, state: State
     ) -> tuple[Candidates, np.ndarray, State]:
-        """One step, as `serving.decoding.MostProbableAllowed` takes it."""
+        """One step, for `serving.decoding.MostProbableAllowed`."""
         token_ids = token_ids.reshape(*beam_index.shape, -1)
         return self._decoder.step_with_logits(token_ids, beam_index, state)
 
 
 class _Decoder:
-    """The decoder graph of a model, and the state that goes round."""
+    """The decoder graph of a model, and its state."""
 
     def __init__(self, folder, manifest, runtime):
         role = "decoder_step"
@@ -218,13 +218,14 @@ class _Decoder:
         self._next_beam, self._next_caches = (
             [f"next_{name}" for name in names] for names in (self._beam, self.caches)
         )
-        self._only_what_is_wanted = onnxruntime.RunOptions()
-        self._only_what_is_wanted.only_execute_path_to_fetches = True
-        # onnxruntime looks for this at each run, and takes 75 us to find that it is not there.
-        self._only_what_is_wanted.add_run_config_entry("gpu_graph_id", "-1")
+        self._only_fetched = onnxruntime.RunOptions()
+        self._only_fetched.only_execute_path_to_fetches = True
+        # onnxruntime looks this entry up in each run; a missing one costs 75 us.
+        self._only_fetched.add_run_config_entry("gpu_graph_id", "-1")
 
     def initial_state(self, batch_size, given):
-        """Return the `State` before the first step: what is given, empty caches, else zeros."""
+        """Return the `State` before the first step: given entries, empty caches, zeros for
+        others."""
         beam = {
             name: given.pop(name) if name in given else _zeros(spec, (batch_size, 1))
             for name, spec in self._beam.items()
@@ -236,25 +237,25 @@ class _Decoder:
         return State(beam, caches, given, batch_size)
 
     def step(self, token_ids, beam_index, k, state, attention=False):
-        wanted = [*CANDIDATES, *SHOWN[attention]]
-        found, state = self._run(token_ids, beam_index, min(k, self.vocab_size), state, wanted)
+        names = [*CANDIDATES, *SHOWN[attention]]
+        found, state = self._run(token_ids, beam_index, min(k, self.vocab_size), state, names)
         return Candidates(*found), state
 
     def step_to_logits(self, token_ids, beam_index, state, attention=False):
-        wanted = [LOGITS, *SHOWN[attention]]
-        (logits, *weights), state = self._run(token_ids, beam_index, 1, state, wanted)
+        names = [LOGITS, *SHOWN[attention]]
+        (logits, *weights), state = self._run(token_ids, beam_index, 1, state, names)
         return logits, weights[0] if weights else None, state
 
     def step_with_logits(self, token_ids, beam_index, state, attention=False):
-        wanted = [LOGITS, *CANDIDATES, *SHOWN[attention]]
-        (logits, *found), state = self._run(token_ids, beam_index, 1, state, wanted)
+        names = [LOGITS, *CANDIDATES, *SHOWN[attention]]
+        (logits, *found), state = self._run(token_ids, beam_index, 1, state, names)
         return Candidates(*found), logits, state
 
-    def _run(self, token_ids, beam_index, k, state, wanted):
-        """Return the arrays that are wanted, and the next state.
+    def _run(self, token_ids, beam_index, k, state, names):
+        """Return the named outputs, and the next state.
 
-        What the state holds per source is not tiled over beams; it loses the rows of sources that
-        `beam_index` no longer names.
+        Entries of a source are not tiled over beams; rows of sources that `beam_index` no longer
+        names are dropped.
         """
         source = state.source
         if len(beam_index) != state.batch_size:
@@ -262,30 +263,30 @@ class _Decoder:
             source = {name: entry[rows] for name, entry in source.items()}
         arrays = {"token_ids": token_ids, "beam_index": beam_index, "k": np.array(k)}
         arrays |= state.beam | source
-        asked, wanted = len(wanted), [*wanted, *self._next_beam]
+        count, names = len(names), [*names, *self._next_beam]
         if self.caches:
-            found, caches = self._run_bound(arrays, state.caches, wanted)
+            found, caches = self._run_bound(arrays, state.caches, names)
         else:
-            found, caches = self.session.run(wanted, arrays), {}
-        beam = dict(zip(self._beam, found[asked:]))
-        return found[:asked], State(beam, caches, source, *beam_index.shape)
+            found, caches = self.session.run(names, arrays), {}
+        beam = dict(zip(self._beam, found[count:]))
+        return found[:count], State(beam, caches, source, *beam_index.shape)
 
-    def _run_bound(self, arrays, caches, wanted):
-        """Return the arrays that are wanted, and the next caches."""
+    def _run_bound(self, arrays, caches, names):
+        """Return the named outputs, and the next caches."""
         binding = self.session.io_binding()
         for name, array in arrays.items():
             binding.bind_cpu_input(name, np.asarray(array, order="C"))
         for name, cache in caches.items():
             binding.bind_ortvalue_input(name, cache)
-        for name in (*wanted, *self._next_caches):
+        for name in (*names, *self._next_caches):
             binding.bind_output(name)
-        self.session.run_with_iobinding(binding, self._only_what_is_wanted)
+        self.session.run_with_iobinding(binding, self._only_fetched)
         outputs = binding.get_outputs()
-        found = [output.numpy() for output in outputs[: len(wanted)]]
-        return found, dict(zip(self.caches, outputs[len(wanted) :]))
+        found = [output.numpy() for output in outputs[: len(names)]]
+        return found, dict(zip(self.caches, outputs[len(names) :]))
 
 
 def _zeros(spec, leading):
-    """Return what a state begins as: zeros, and no token in a cache."""
+    """Return the initial value of a state: zeros, or an empty cache."""
     inner = (0 if size == CACHE_LENGTH else size for size in spec.shape[len(leading) :])
     return np.zeros((*leading, *inner), dtype=spec.dtype)

@@ -55,9 +55,9 @@ class StopAtNaN(keras.callbacks.Callback):
             raise DivergedError(self.step, f"the loss is {loss}")
 
     def on_epoch_end(self, epoch, logs=None):
-        for each in (*self.model.variables, *self.model.optimizer.variables):
-            if "float" in each.dtype and not ops.all(ops.isfinite(each.value)):
-                raise DivergedError(self.step, f"{each.path} is not finite")
+        for variable in (*self.model.variables, *self.model.optimizer.variables):
+            if "float" in variable.dtype and not ops.all(ops.isfinite(variable.value)):
+                raise DivergedError(self.step, f"{variable.path} is not finite")
 
 
 class Reseed(keras.callbacks.Callback):
@@ -69,7 +69,9 @@ class Reseed(keras.callbacks.Callback):
 
     def on_epoch_begin(self, epoch, logs=None):
         states = [
-            each for each in self.model.variables if each.path.endswith("seed_generator_state")
+            variable
+            for variable in self.model.variables
+            if variable.path.endswith("seed_generator_state")
         ]
         for number, state in enumerate(states):
             state.assign([self.seed + number, epoch])

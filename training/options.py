@@ -33,7 +33,7 @@ def argument(type, help):
 
 
 class DataFile(click.ParamType):
-    """The path of a file of the user's; a run goes on only while its content stays the same."""
+    """The path of a file of the user's; a run continues only while its content stays the same."""
 
     name = "file"
 

@@ -110,7 +110,7 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def scores(self, answered):
-        """The content of scores.json, behind what `measure` gives.
+        """The content of scores.json, after what `measure` gives.
 
         Args:
             answered: name -> (examples, answers) of every test.

@@ -13,7 +13,7 @@ from training.run import is_finished, kept_tokenizers, open_run
 
 
 def train(task, folder, overwrite=False):
-    """Train a task, or go on where an earlier process stopped; a finished run is left alone.
+    """Train a task, or continue where an earlier process stopped; a finished run is left alone.
 
     What can not be trained is refused before anything is written.
 

@@ -1,4 +1,4 @@
-"""README.md of a bundle: what it is, how good, how to run it."""
+"""README.md of a bundle: what it is, how good it is, how to run it."""
 
 import json
 import shlex
@@ -81,14 +81,14 @@ def write(folder, manifest):
 
 
 def _in_python(example):
-    """An input as Python has it; a list would be several inputs."""
+    """An input as Python source; a list would be read as several inputs."""
     given = _short(example)
     text = repr(tuple(given) if isinstance(given, list) else given)
     return text if len(text) <= WIDEST else "…"
 
 
 def _short(value):
-    """Numbers in lists without the digits that float32 has not."""
+    """Numbers in lists, rounded to the digits of float32."""
     if isinstance(value, float):
         return float(f"{value:.7g}")
     if isinstance(value, list | tuple):
@@ -118,10 +118,10 @@ def _about_input(folder, manifest):
 def _about_numbers(manifest):
     """The shape of an input that is an array."""
     spec, *_ = [
-        each
+        tensor
         for graph in manifest.graphs.values()
-        for each in graph.inputs
-        if each.name in (WINDOW, FRAMES)
+        for tensor in graph.inputs
+        if tensor.name in (WINDOW, FRAMES)
     ]
     length, *sizes = spec.shape[1:]
     what = "A series" if spec.name == WINDOW else "An array"
@@ -151,7 +151,7 @@ def _saved_models(manifest):
 
 
 def about_operators(folder, manifest):
-    """Whose operators the graphs of each precision have."""
+    """Which operator sets the graphs of each precision use: standard ONNX, or onnxruntime's own."""
     graphs = {"float32": manifest.graphs}
     graphs |= {name: precision.graphs for name, precision in manifest.precisions.items()}
     standard = [name for name, roles in graphs.items() if _domains(folder, roles) == {""}]
@@ -170,9 +170,9 @@ def about_operators(folder, manifest):
 def _domains(folder, graphs):
     """The operator sets of graphs by role."""
     return {
-        each.domain
+        opset.domain
         for graph in graphs.values()
-        for each in onnx.load(folder / graph.file, load_external_data=False).opset_import
+        for opset in onnx.load(folder / graph.file, load_external_data=False).opset_import
     }
 
 

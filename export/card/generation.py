@@ -19,7 +19,7 @@ def about_generation(manifest):
         file=graph.file,
         source="frames" if _of_frames(graph) else "token ids",
         how=_how(manifest.decoding),
-        beside=f" It reads {names}, which must lie beside it." if names else "",
+        weights_note=f" It reads {names}, which must lie beside it." if names else "",
         tensors="\n".join(
             f"| {way} | `{spec.name}` | {spec.dtype} | ({', '.join(map(str, spec.shape))}) |"
             for way, spec in tensors

@@ -46,7 +46,7 @@ def _cells(precision, figures):
 
 
 def _notes(figures):
-    """Yield what float32 scores, where a precision is refused, and which ones are marked."""
+    """Yield float32's scores, when a precision is refused, and which precisions carry a mark."""
     [first, *_] = figures.values()
     if "scores" in first:
         scores = " and ".join(f"{n} {v:.2%}" for n, v in first["float32_scores"].items())
@@ -67,6 +67,6 @@ def _notes(figures):
 
 
 def mark_of(figures):
-    """In what a precision is worse than a bundle made without options may be; "" in nothing."""
+    """Where a precision exceeds the default tolerances, in words; "" if it does not."""
     reasons = shortfalls(figures, Tolerances())
     return f"worse than the defaults allow: {'; '.join(reasons)}" if reasons else ""

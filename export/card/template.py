@@ -42,7 +42,7 @@ SCORES = """
 {rows}
 """
 PRECISIONS = """
-| beside float32 | bytes | speed, batch 1 | speed, batch 16 | {names} |
+| against float32 | bytes | speed, batch 1 | speed, batch 16 | {names} |
 |---|---|---|---|{line}|
 {rows}
 
@@ -50,7 +50,7 @@ PRECISIONS = """
 """
 GENERATION = """## `{file}`
 
-From {source} to token ids, {how}, for hosts that are not Python.{beside}
+From {source} to token ids, {how}, for hosts that are not Python.{weights_note}
 
 | | name | type | shape |
 |---|---|---|---|

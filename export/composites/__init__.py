@@ -1,9 +1,9 @@
 """Lowering of composites to the fused ONNX operators.
 
 A composite (`seqkeras.composites`) is a function node of the frozen graph that carries its name and
-options. tf2onnx calls `lower_function_node` for each; what has a lowering here becomes one fused
-node, of the standard operators where they have it and of ONNX Runtime's own (com.microsoft) where
-they do not. A portable graph has standard operators alone.
+options. tf2onnx calls `lower_function_node` for each composite; one with a lowering here becomes a
+fused node: a standard operator if ONNX has one, else ONNX Runtime's own (com.microsoft). A portable
+graph has standard operators only.
 """
 
 import json
@@ -43,7 +43,7 @@ def op_handlers(graph_def, weights, lowerings):
         lowering = lowerings[options.pop("composite")]
         input_names = [argument.name for argument in function.signature.input_arg]
         inputs = dict(zip(input_names, node.input, strict=True))
-        # By their names: freezing drops the outputs that nobody uses.
+        # By their names: freezing drops unused outputs.
         places = [_output_index(argument.name) for argument in function.signature.output_arg]
         outputs = dict(zip(places, node.output, strict=True))
         graph.remove_node(node.name)

@@ -1,8 +1,8 @@
 """Attention, layer normalisation and GELU as one ONNX operator each.
 
 ONNX Runtime's MultiHeadAttention takes queries of shape (B, T, N H), and keys and values as the
-composite has them. What is masked gets a score so low that no weight is left; a row that may attend
-to nothing would then attend to everything, so its context is multiplied by zero.
+composite has them. A masked position gets so low a score that its weight is 0. A row in which every
+position is masked would attend to all of them, so its context is multiplied by zero.
 """
 
 import numpy as np
@@ -48,17 +48,17 @@ def _lower_attention(builder, inputs, outputs, causal, scale):
         scale=head_dim**-0.5 if scale is None else scale,
     )
     if mask is not None and builder.shape(mask)[1] == 1:
-        context = builder.add("Mul", [context, _some(builder, mask, axis=1)])  # (B, T, N H)
+        context = builder.add("Mul", [context, _may_attend(builder, mask, axis=1)])  # (B, T, N H)
     rows = builder.add("Reshape", [context, builder.integers(0, 0, heads, head_dim)])
     if mask is None or builder.shape(mask)[1] == 1:
         builder.add("Transpose", [rows], outputs=[outputs[0]], perm=[0, 2, 1, 3])
     else:
         contexts = builder.add("Transpose", [rows], perm=[0, 2, 1, 3])  # (B, N, T, H)
-        builder.add("Mul", [contexts, _some(builder, mask)], outputs=[outputs[0]])
+        builder.add("Mul", [contexts, _may_attend(builder, mask)], outputs=[outputs[0]])
 
 
 def _lower_cached_attention(builder, inputs, outputs, window):
-    """The runtime joins the cache and the further tokens itself, all rows being equally long."""
+    """The runtime appends the new tokens to the cache itself, since all rows have one length."""
     _, heads, _, head_dim = builder.shape(inputs["query"])
     query, key, value = (
         _as_rows(builder, inputs[name], heads * head_dim) for name in ("query", "key", "value")
@@ -85,8 +85,8 @@ def _lower_cached_attention(builder, inputs, outputs, window):
 
 
 def _cache_bias(builder, inputs, window, prefix):
-    """(B or 1, N, T, P + T): so low a score that no weight is left, for what is beyond the window,
-    and with a prefix for what is later and not in it."""
+    """(B or 1, N, T, P + T): a score that makes the weight 0, for keys outside the window, and with
+    a prefix for later keys outside the prefix."""
     lengths = [_length(builder, inputs[name]) for name in ("cached_key", "key")]
     total = builder.add("Add", lengths)
     places = _places(builder, lengths[1], total)
@@ -131,7 +131,7 @@ def _as_rows(builder, tensor, width):
     return builder.add("Reshape", [rows, builder.integers(0, 0, width)])
 
 
-def _some(builder, mask, axis=None):
+def _may_attend(builder, mask, axis=None):
     """One where a query may attend to something and else zero, (B, N, T, 1), less an axis of 1."""
     steps = builder.add("Cast", [mask], to=TensorProto.FLOAT)
     some = builder.add("ReduceMax", [steps], axes=[-1], keepdims=1)
@@ -148,14 +148,14 @@ def _length(builder, tensor):
 
 
 def _with_causality(builder, mask, query, key):
-    """The mask, or none, and that no query sees a later key; the last ones stand together."""
+    """The mask combined with causality; the last query is aligned with the last key."""
     places = _places(builder, _length(builder, query), _length(builder, key))
     seen = _causal_behind(builder, None, *places)
     return seen if mask is None else builder.add("And", [mask, seen])
 
 
 def _causal_behind(builder, prefix, queries, keys):
-    """(B or 1, 1, T, S): whether a key is no later than the query, or in a prefix of (B,) keys."""
+    """(B or 1, 1, T, S): whether a key is not after the query, or in a prefix of (B,) keys."""
     seen = builder.add("LessOrEqual", [keys, queries])
     seen = builder.add("Unsqueeze", [seen, builder.integers(0, 1)])
     if prefix is None:
@@ -166,7 +166,7 @@ def _causal_behind(builder, prefix, queries, keys):
 
 
 def _in_window(builder, window, queries, keys, both_ways=False):
-    """(1, 1, T, S): whether a key is no further than the window before the query, or behind it."""
+    """(1, 1, T, S): whether a key is in the window before the query, or around it."""
     reach = builder.constant(np.int64(window))
     near = builder.add("LessOrEqual", [queries, builder.add("Add", [keys, reach])])
     if both_ways:
@@ -176,7 +176,7 @@ def _in_window(builder, window, queries, keys, both_ways=False):
 
 
 def _places(builder, target_length, source_length):
-    """Where queries (T, 1) and keys (S,) stand, of lengths [T] and [S]; the last ones together."""
+    """Positions of queries (T, 1) and keys (S,) of lengths [T] and [S], aligned at their ends."""
     target, source = (builder.add("Squeeze", [size]) for size in (target_length, source_length))
     zero, one = builder.constant(np.int64(0)), builder.constant(np.int64(1))
     first = builder.add("Sub", [source, target])

@@ -1,10 +1,10 @@
-"""Recurrent networks as ONNX has them: a `Layout` for each network of `seqkeras.recurrent`.
+"""The ONNX weight layouts of the networks of `seqkeras.recurrent`.
 
-Weights are (D, G U), (U, G U) and a bias there. Here a layout gives (D, G' U), (U, G' U) and
-(2 G' U,), the biases of the inputs and of the state, with the gates in the order of the operator;
-both directions stand side by side in one node.
+seqkeras has weights (D, G U), (U, G U) and a bias. A layout makes (D, G' U), (U, G' U) and
+(2 G' U,), the biases of inputs and of state, with the gates in the operator's order. One node
+holds both directions.
 
-A network without a layout leaves op by op, as a Loop over its steps.
+A network without a layout is exported op by op, as a Loop over its steps.
 """
 
 import dataclasses
@@ -29,7 +29,7 @@ class Layout:
 
 
 def in_order(gates):
-    """A function of weights that puts their gates in an order: Keras's place of each of ONNX's."""
+    """A function that reorders the gates of weights: Keras's index of each gate of ONNX."""
 
     def ordered(weight):
         parts = np.split(weight, 1 + max(gates), axis=-1)
@@ -42,7 +42,7 @@ def in_order(gates):
 
 
 def with_recurrent_bias(bias):
-    """(2 G U,): the bias, and that of the state, which is zero where the network has but one."""
+    """(2 G U,): the bias of inputs and that of the state, zero if the network has one bias only."""
     both = bias if bias.ndim == 2 else np.stack([bias, np.zeros_like(bias)])
     return both.reshape(-1)
 

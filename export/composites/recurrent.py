@@ -79,7 +79,7 @@ def _stack(builder, states):
 
 
 def _give_sequence(builder, name, output, directions, units):
-    """(T, directions, B, U) to (B, T, directions U)."""
+    """Transpose (T, directions, B, U) to (B, T, directions U)."""
     if directions == 1:
         squeezed = builder.add("Squeeze", [name, builder.integers(1)])
         builder.add("Transpose", [squeezed], outputs=[output], perm=[1, 0, 2])
@@ -90,7 +90,7 @@ def _give_sequence(builder, name, output, directions, units):
 
 
 def _give_final_state(builder, name, side, output, lengths, initial_state):
-    """(directions, B, U) to the (B, U) of one; a row without a step keeps its initial state.
+    """(directions, B, U) to the (B, U) of one direction; an empty row keeps its initial state.
 
     ONNX Runtime would give such a row zeros.
     """

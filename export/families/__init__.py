@@ -1,4 +1,4 @@
-"""What leaves of a model, by the way it answers: in a single pass, or token by token.
+"""The graphs of a model, by the way it answers: in a single pass, or token by token.
 
 A model that has all of `HAS_ENCODER_DECODER` is an encoder-decoder, one that has all of
 `HAS_LANGUAGE_MODEL` a language model (`seqkeras.decoding` says what these are); any other answers
@@ -20,13 +20,13 @@ HAS_LANGUAGE_MODEL = ("read_beams", "state_entries", "vocab_size")
 
 @dataclasses.dataclass(frozen=True)
 class ExportPlan:
-    """What leaves of a model.
+    """What is exported of a model.
 
     Attributes:
         kind: "encoder-decoder", "language model" or "single pass".
         graphs: role -> `Signature` of an ONNX graph.
         saved_model: name -> `Signature` of the SavedModel on token ids.
-        state: what a decoder step passes to the next.
+        state: `StateEntry`s, which a decoder step passes to the next.
     """
 
     kind: str
@@ -45,25 +45,23 @@ def plan_export(
     attention_heads=False,
     tokenizers=None,
 ):
-    """What leaves of a Keras model.
+    """The graphs and signatures to export of a Keras model.
 
     Args:
-        model: of ours, made of ours, or any other.
-        inputs: list of `TensorSpec`, what a model that answers in a single pass is called with;
-            None for what is known of it.
+        model: one of seqkeras, one made of its parts, or any other.
+        inputs: list of `TensorSpec` of a model that answers in a single pass; None to infer them.
         max_length: the most tokens that the SavedModel generates.
         decoding: the manifest's `DecodingDefaults`.
         constraint: a `seqkeras.decoding.Constraint` of what the SavedModel generates, or None.
-        pipeline: name of the one that will serve it, which says what a model that seqkeras does
-            not define is called with.
-        attention_heads: whether the attention of each head of each layer leaves too: from a step
-            of an encoder-decoder, from any other model as a graph of its own.
-        tokenizers: that it will have, by their roles; without any it may read frames. None: those
-            of texts.
+        pipeline: name of the pipeline that will serve the model; it determines the inputs of a
+            model that seqkeras does not define.
+        attention_heads: whether to export the attention of each head of each layer too: as outputs
+            of an encoder-decoder's step, as a separate graph of any other model.
+        tokenizers: role -> tokenizer; a model without tokenizers may read frames. None: texts.
 
     Raises:
-        ValueError: if it is not known what the model is called with, it can not be called so, or
-            its attention is asked for and it does not attend.
+        ValueError: if the model's inputs are unknown, it can not be called with them, or it has no
+            attention to export.
     """
     if _has_all(model, HAS_ENCODER_DECODER):
         return ExportPlan(

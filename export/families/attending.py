@@ -1,6 +1,6 @@
 """The attention of each head of each layer of a model, as a graph of its own.
 
-The graph takes what that of answers takes, except that a choice is a row by itself.
+The graph has the inputs of the graph that answers, except that every choice is a row.
 """
 
 import collections
@@ -32,10 +32,10 @@ def attention_graph(model, inputs, method=None):
         model: one with a method `attention_weights`, as `TokenModel` has it, or a functional model
             with layers that attend: ours that give weights, models of ours, or Keras's.
         inputs: list of `TensorSpec`, what the method, or the functional model, takes.
-        method: in the place of `attention_weights`.
+        method: called instead of `attention_weights`.
 
     Raises:
-        ValueError: if the model does not attend, or not to what it reads.
+        ValueError: if the model has no attention over its inputs.
     """
     try:
         if hasattr(model, "attention_weights"):
@@ -44,15 +44,16 @@ def attention_graph(model, inputs, method=None):
         else:
             found = _stacked(inputs, *called(_attending(model), inputs))
         _require_labels(found)
-    except Exception as error:  # whatever the model's own code raises
+    except Exception as error:  # the model's own code can raise anything
         raise ValueError(
-            f"no attention leaves of a {type(model).__name__}: {reason_of(error)}; {WAY_OUT}."
+            f"the attention of a {type(model).__name__} can not be exported: {reason_of(error)}; "
+            f"{WAY_OUT}."
         ) from error
     return found
 
 
 def _require_labels(graph):
-    """Raise a ValueError unless tokens, or queries of a fixed number, attend to tokens."""
+    """Raise a ValueError unless tokens, or a fixed number of queries, attend to tokens."""
     lengths = {spec.shape[1] for spec in graph.inputs if len(spec.shape) > 1}
     for spec in graph.outputs:
         *leading, target, source = spec.shape
@@ -65,10 +66,10 @@ def _require_labels(graph):
 
 
 def _attending(model):
-    """A functional model that returns what the layers of another one attend with, by their names.
+    """A functional model that returns the attention weights of another one's layers, by layer name.
 
     Raises:
-        ValueError: if none does.
+        ValueError: if no layer gives attention weights.
     """
     by_depth = getattr(model, "_nodes_by_depth", {})
     found, calls = {}, collections.Counter()
@@ -100,8 +101,7 @@ def _in_one_form(weights):
 
 
 class _ScoresOf(layers.Layer):
-    """The weights of one of Keras's layers, which can not give them in one call of a functional
-    model, and none in another."""
+    """The attention weights of a Keras layer, whose calls in a functional model return none."""
 
     def __init__(self, layer):
         super().__init__()
@@ -113,7 +113,7 @@ class _ScoresOf(layers.Layer):
 
 
 class _AttentionOf(layers.Layer):
-    """The attention of a model that is a layer of another one."""
+    """The attention of a model that is used as a layer."""
 
     def __init__(self, model):
         super().__init__()
@@ -124,7 +124,7 @@ class _AttentionOf(layers.Layer):
 
 
 def _stacked(inputs, function, outputs):
-    """The graph of layers; those of one shape are one output, a layer each."""
+    """A `Signature` of layers' weights; layers of one shape are stacked into one output."""
     first = outputs[0]
     if len(outputs) == 1 or any(spec.shape[1:] != first.shape[1:] for spec in outputs):
         return Signature(function, inputs, outputs)

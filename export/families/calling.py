@@ -13,12 +13,11 @@ from export.families.shapes import at_some_size, infer_outputs
 def called(model, inputs):
     """A Keras model as a function of tensors by keyword, and what it returns.
 
-    A functional model takes the structure that it was made of. A subclass of `keras.Model` is
-    called with keywords, where these are the names in its `call`, else with the only tensor or with
-    a dictionary, whichever it can be called with.
+    A functional model takes the structure of its inputs. A subclass of `keras.Model` is called with
+    keywords if its `call` has these names, else with the only tensor, else with a dictionary.
 
     Args:
-        model: one that seqkeras does not define.
+        model: a Keras model that seqkeras does not define.
         inputs: list of `TensorSpec`.
 
     Returns:
@@ -32,11 +31,11 @@ def called(model, inputs):
         function = by_keyword(way)
         return function, infer_outputs(function, inputs)
 
-    return _by_a_way(model, inputs, traced)
+    return _with_first_way(model, inputs, traced)
 
 
 def build(model, inputs):
-    """Make the weights of a model that Keras has loaded and could not build, by a call.
+    """Call a model once to create the weights that Keras could not create while loading it.
 
     Args:
         model: a subclass of `keras.Model`.
@@ -55,16 +54,16 @@ def build(model, inputs):
     def call(way):
         at_some_size(inputs, lambda sizes, _: way(ones(sizes)))
 
-    _by_a_way(model, inputs, call)
+    _with_first_way(model, inputs, call)
 
 
-def _by_a_way(model, inputs, use):
-    """What `use` returns of the first way to call a model that it can use."""
+def _with_first_way(model, inputs, use):
+    """The result of `use` for the first way of calling the model that raises nothing."""
     errors = []
     for way in _ways(model, [spec.name for spec in inputs]):
         try:
             return use(way)
-        except Exception as error:  # whatever the model's own code raises
+        except Exception as error:  # the model's own code can raise anything
             errors.append(error)
     given = ", ".join(f"{spec.name} {spec.dtype} ({axes_of(spec.shape)})" for spec in inputs)
     raise ValueError(
@@ -74,12 +73,12 @@ def _by_a_way(model, inputs, use):
 
 
 def by_keyword(way):
-    """A function of a dictionary of tensors as one of keywords, whose results have names."""
+    """Turn a function of a dictionary of tensors into one of keywords that returns a dictionary."""
     return lambda **tensors: by_name(way(tensors))
 
 
 def _ways(model, names):
-    """How a model may be called with a dictionary of tensors, the likeliest way first."""
+    """Ways to call a model with a dictionary of tensors, the likeliest first."""
     structure = getattr(model, "_inputs_struct", None)
     if structure is not None:
         own = [tensor.name for tensor in keras.tree.flatten(structure)]
@@ -112,7 +111,7 @@ def by_name(outputs, prefix=""):
 
 
 def reason_of(error):
-    """What an exception says, in one line, without what Keras and TensorFlow write around it."""
+    """An exception's message in one line, without the text that Keras and TensorFlow add."""
     text = re.sub(r"\x1b\[\d*m|\{\{.*?\}\} ?| ?\[Op:.*", "", str(error))
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     lines = [line for line in lines if not line.startswith("Exception encountered when calling")]

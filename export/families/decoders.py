@@ -1,7 +1,8 @@
 """Models that answer token by token: a decoder step, and for encoder-decoders an encoder.
 
-A graph's cache is not Keras's buffer: it holds the tokens so far and nothing else, rows of beams
-(B K, N, P, H), and leaves a step longer by its tokens. Positions are then its length, and no state.
+A graph's cache is not Keras's fixed buffer: it has shape (B K, N, P, H), where P is the number of
+tokens so far, and a step returns it with its own tokens appended. The position is therefore the
+length of the cache, not a state.
 """
 
 import tensorflow as tf
@@ -21,7 +22,7 @@ PREFIX = TensorSpec("prefix_lengths", "int64", ("batch",))
 
 
 def source_of(model):
-    """What an encoder reads: tokens, or of a model that has `source_features` frames of so many."""
+    """The encoder's inputs: token ids, or frames if the model has `source_features`."""
     features = getattr(model, "source_features", None)
     if features is None:
         return SOURCE
@@ -30,20 +31,20 @@ def source_of(model):
 
 
 def text_of(model):
-    """What a language model reads of a whole text."""
+    """The inputs of a language model for a whole text."""
     return (TEXT, PREFIX) if reads_prefix(model) else (TEXT,)
 
 
 def reads_prefix(model):
-    """Whether a language model reads its prompt both ways."""
+    """Whether a language model attends to its prompt in both directions."""
     return getattr(model, "reads_prefix", False)
 
 
 def left_to_right(model, function):
-    """A function of a language model's inputs as one of a text, which is read as it is generated.
+    """Turn a function of a language model's inputs into one of a text in generation order.
 
     Args:
-        model: the language model, which may know other orders too.
+        model: the language model, which may support other orders too.
         function: takes the dictionary that the model is called with.
     """
     ordered = getattr(model, "from_left_to_right", dict)
@@ -53,15 +54,15 @@ def left_to_right(model, function):
 def encoder_decoder_graphs(model, attention_heads=False):
     """The graphs of an encoder-decoder by role: "encoder" and "decoder_step".
 
-    The encoder returns the state before the first step, with one beam, but for caches, which begin
-    empty.
+    The encoder returns the state before the first step, with one beam, without the caches, which
+    start empty.
 
     Args:
         model: the encoder-decoder.
-        attention_heads: whether a step gives the weights of each head of each layer too.
+        attention_heads: whether a step returns the attention weights of all heads of all layers.
 
     Raises:
-        ValueError: if it should, and the model does not attend to a source.
+        ValueError: if `attention_heads` is set and the model does not attend to a source.
     """
     if attention_heads and not getattr(model, "attends", False):
         raise ValueError(
@@ -86,23 +87,23 @@ def encoder_decoder_graphs(model, attention_heads=False):
 
 
 def language_model_graphs(model):
-    """The one graph of a language model, "decoder_step", which takes one token or several."""
+    """The graph of a language model, "decoder_step", which takes one token or several."""
     state = _State(model)
     return {"decoder_step": _decoder_step(model, state, model.vocab_size, several=True)}
 
 
 def log_probs_along(model, inputs):
-    """(B, T, V) log-probabilities of given targets, of what a model may generate."""
+    """(B, T, V) log-probabilities at each target token, over the tokens that can be generated."""
     return ops.log_softmax(without(model(inputs), getattr(model, "never_generated", ())))
 
 
 def state_entries(model):
-    """What the manifest says of the state: `StateEntry`s."""
+    """The manifest's `StateEntry`s of a model's state."""
     return tuple(StateEntry(entry.name, entry.per) for entry in _State(model).entries)
 
 
 class _State:
-    """What a model's state is in a graph."""
+    """The state of a model as inputs and outputs of a graph."""
 
     def __init__(self, model):
         self.caches = [e for e in model.state_entries if "cache_length" in e.shape]
@@ -130,7 +131,7 @@ class _State:
         ]
 
     def reordered(self, state, beam_index):
-        """The state of the beams that go on, as the model takes it."""
+        """The state of the surviving beams, in the model's shapes."""
         state = dict(state)
         for entry in self.beams:  # (B', K', ...) -> (B, K, ...)
             rows = ops.reshape(state[entry.name], (-1, *entry.shape))
@@ -147,11 +148,11 @@ class _State:
 def _decoder_step(model, state, vocab_size, several=False, attention_heads=False):
     """A step of every beam.
 
-    It takes the last token of every beam, or with `several` some tokens of each; `beam_index`,
-    which row of the previous per-beam state, flattened, each beam continues: reordering, widening
-    and dropping are one gather; `k`; and the state. It returns the k best candidates of every beam,
-    attention weights if the model attends, with `attention_heads` those of each head of each layer
-    too, and the new per-beam state.
+    Inputs: the last token of each beam (with `several`: several tokens); `beam_index`, the row of
+    the flattened previous per-beam state that each beam continues, so that one gather reorders,
+    widens and drops beams; `k`; and the state. Outputs: the k best candidates of each beam;
+    attention weights if the model attends, with `attention_heads` also those of each head of each
+    layer; and the new per-beam state.
     """
     attends = getattr(model, "attends", False)
     weights_shape = ("batch", "beam", "source_length")
@@ -201,7 +202,7 @@ def _decoder_step(model, state, vocab_size, several=False, attention_heads=False
 
 
 def _with_their_mean(step):
-    """A step that gives the mean of the last layer's heads before all heads."""
+    """A step that returns the mean over the last layer's heads before the heads of all layers."""
 
     def advance(token_ids, state):
         (logits, heads), state = step(token_ids, state)

@@ -1,5 +1,5 @@
-"""Inputs of models that seqkeras does not define: as the user names them, as Keras knows them, or
-as the pipeline feeds them."""
+"""Inputs of models that seqkeras does not define: named by the user, known to Keras, or fed by the
+pipeline."""
 
 import inspect
 import keyword
@@ -18,11 +18,11 @@ NAME_THEM = (
 )
 
 
-def by_the_first(candidates, use):
-    """What `use` returns of the first candidate of which it raises no ValueError.
+def first_that_works(candidates, use):
+    """The result of `use` for the first candidate for which it raises no ValueError.
 
     Raises:
-        ValueError: that of the first one, if there is no such.
+        ValueError: that of the first candidate, if `use` fails for all.
     """
     errors = []
     for specs in candidates:
@@ -34,19 +34,19 @@ def by_the_first(candidates, use):
 
 
 def candidates(model, feeds):
-    """Lists of `TensorSpec`, with which a model that seqkeras does not define may be called.
+    """Lists of `TensorSpec` with which a model that seqkeras does not define may be called.
 
     Raises:
-        ValueError: if nothing is known of it.
+        ValueError: if nothing is known of its inputs.
     """
     return keras_specs(model, feeds) or fed_specs(model, feeds)
 
 
 def require_specs(inputs):
-    """Return what a model is called with as a list.
+    """Return the inputs of a model as a list of `TensorSpec`.
 
     Raises:
-        ValueError: with every reason, if they are no `TensorSpec`s of names, types and shapes that
+        ValueError: with every reason, if one is not a `TensorSpec` with a name, type and shape that
             a graph can have.
     """
     inputs = list(inputs)
@@ -83,12 +83,12 @@ def keras_specs(model, feeds):
 
     Args:
         model: any Keras model.
-        feeds: name -> (dtype, shape) of what will be fed; an input that nobody named, and the
-            only one, whatever its name, have the first one's name.
+        feeds: name -> (dtype, shape) of the pipeline's feeds. An unnamed input, and an only input,
+            get the first feed's name.
 
     Returns:
-        Lists of `TensorSpec`, none where Keras knows nothing. Where several inputs have open axes
-        the first list has a name for each, in the others they share "length".
+        Lists of `TensorSpec`, none if Keras knows nothing. If several inputs have open axes, these
+        have separate names in the first list and share "length" in the others.
     """
     try:
         tensors = keras.tree.flatten(model.inputs)
@@ -110,7 +110,7 @@ def keras_specs(model, feeds):
 def _name(name, place, count, feeds):
     if count == 1 and feeds and name not in feeds:
         return next(iter(feeds))
-    if not re.fullmatch(r"(keras_tensor|input_layer)(_\d+)?", name):  # which nobody chose
+    if not re.fullmatch(r"(keras_tensor|input_layer)(_\d+)?", name):  # a default name of Keras
         return name
     return f"input_{place}" if count > 1 else next(iter(feeds), "input")
 
@@ -119,7 +119,7 @@ def _spec(tensor, name, shared, feeds):
     """A `TensorSpec`; `shared` are the axes that are "length" if they are open."""
     dtype, axes = feeds.get(name, (tensor.dtype, ()))
     if dtype == "float32" and "int" in tensor.dtype:
-        dtype = tensor.dtype  # ids are no numbers
+        dtype = tensor.dtype  # a feed of ids stays a feed of ids
     if len(axes) != len(tensor.shape):
         axes = ["length" if n in shared else f"{name}_axis_{n}" for n in range(len(tensor.shape))]
     shape = (own if size is None else size for own, size in zip(axes, tensor.shape, strict=True))
@@ -127,16 +127,16 @@ def _spec(tensor, name, shared, feeds):
 
 
 def fed_specs(model, feeds):
-    """What a subclass of `keras.Model` takes of what is fed, by the names in its `call`, or by
-    those of the dictionary that it was built with.
+    """The inputs of a subclass of `keras.Model`, by the names in its `call`, or by those of the
+    dictionary that it was built with.
 
     Args:
         model: a Keras model that is built.
         feeds: name -> (dtype, shape).
 
     Returns:
-        Lists of `TensorSpec`. Numbers have the sizes of the features with which the model was
-        built, and in the first list an open length if that does not stand alone.
+        Lists of `TensorSpec`. Numbers have the feature sizes with which the model was built, and in
+        the first list an open length unless that axis is the only one.
 
     Raises:
         ValueError: if it is not known.
@@ -151,7 +151,7 @@ def fed_specs(model, feeds):
             parameter.name for parameter in parameters if parameter.default is parameter.empty
         ]
         others = [name for name in needed if name not in (*feeds, "kwargs", "training", "mask")]
-        if feeds and len(needed) == len(others) == 1:  # one sequence, by a name of the user's
+        if feeds and len(needed) == len(others) == 1:  # one sequence, named by the user
             takes, others = [next(iter(feeds))], []
     if others or not (own := [name for name in feeds if name in takes]):
         unknown = f", {', '.join(others)} among others" if feeds and others else ""

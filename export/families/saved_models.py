@@ -7,7 +7,7 @@ import tensorflow as tf
 from keras import ops
 
 from export.families.decoders import left_to_right, log_probs_along, source_of, text_of
-from export.generation import leaving
+from export.generation import shrinking_batch
 from export.generation.default_search import best_of, result_specs, search_of
 from export.generation.prompts import room_of, search_behind, with_first
 from export.signatures import Signature
@@ -23,7 +23,7 @@ _SEQUENCES = {"token_ids": -1, FRAMES: 1, WINDOW: 1}  # the axis of the length
 def encoder_decoder(model, max_length, decoding=None, constraint=None):
     """`serving_default` scores a target (teacher forcing), `generate` decodes greedily.
 
-    Where the default is more than one beam, `generate_beam` follows so many.
+    If the default is more than one beam, `generate_beam` searches with that many.
 
     Args:
         model: the encoder-decoder.
@@ -45,7 +45,7 @@ def encoder_decoder(model, max_length, decoding=None, constraint=None):
         search = search_of(defaults, max_length)
         loop = Loop(search, max_length, constraint=constraint)
         begin = begun(model.step, state, loop, defaults.start_id)
-        return best_of(search.results(*leaving.run(model.step, loop, *begin)))
+        return best_of(search.results(*shrinking_batch.run(model.step, loop, *begin)))
 
     vocab_size = model.target_vocab_size
     log_probs = TensorSpec("log_probs", "float32", ("batch", "target_length", vocab_size))
@@ -56,11 +56,11 @@ def encoder_decoder(model, max_length, decoding=None, constraint=None):
 
 
 def language_model(model, max_length, decoding=None, constraint=None):
-    """`serving_default` scores a text, `generate` goes on from a prompt, greedily.
+    """`serving_default` scores a text, `generate` continues a prompt greedily.
 
-    Where the default is more than one beam, `generate_beam` follows so many. What all prompts of a
-    batch have is read at once; of a model with mask "prefix" each prompt is, whole, and
-    `serving_default` takes the lengths of prefixes too.
+    If the default is more than one beam, `generate_beam` searches with that many. The common length
+    of a batch's prompts is read in one step. A model with mask "prefix" reads each prompt whole,
+    and its `serving_default` takes the lengths of prefixes too.
 
     Args:
         model: the language model.
@@ -95,7 +95,7 @@ def language_model(model, max_length, decoding=None, constraint=None):
 
 
 def by_default(signatures):
-    """Which of these signatures generates as `serving` does unless told otherwise."""
+    """The signature that generates with the same defaults as `serving`."""
     return "generate_beam" if "generate_beam" in signatures else "generate"
 
 
@@ -125,22 +125,22 @@ def single(model, graphs):
 
 
 def _checked(model, specs, inputs, room=None):
-    """The inputs, behind assertions that sizes agree, ids are in their vocabularies, lengths fit.
+    """The inputs after assertions: sizes agree, ids are within their vocabularies, lengths fit.
 
     Args:
-        model: that takes them.
+        model: the Keras model that takes them.
         specs: their `TensorSpec`s: axes of one name have one size.
         inputs: name -> tensor.
         room: the most tokens of a prompt, so that something can follow; None for no prompts.
     """
     demands = [*_sizes(specs, inputs), *_ids(model, inputs), *_lengths(inputs, room)]
-    checks = [tf.debugging.Assert(tf.reduce_all(held), [demand]) for held, demand in demands]
+    checks = [tf.debugging.Assert(tf.reduce_all(holds), [demand]) for holds, demand in demands]
     with tf.control_dependencies(checks):
         return {name: tf.identity(tensor) for name, tensor in inputs.items()}
 
 
 def _sizes(specs, inputs):
-    """Yield what must hold of the sizes of inputs, and how it is said."""
+    """Yield conditions on the sizes of inputs, with their messages."""
     places = {}
     for spec in specs:
         for place, axis in enumerate(spec.shape):
@@ -156,7 +156,7 @@ def _sizes(specs, inputs):
 
 
 def _ids(model, inputs):
-    """Yield what must hold of ids; of a model that says nothing of them, that none is below 0."""
+    """Yield conditions on ids; with an unknown vocabulary size, that no id is negative."""
     most = most_tokens(model)
     for name in ("target_ids", *_SEQUENCES):
         if most is not None and name in inputs:
@@ -169,8 +169,8 @@ def _ids(model, inputs):
         if name in inputs and size is None:
             yield inputs[name] >= 0, f"{name}: each must be from 0 on."
         elif name in inputs:
-            held = (inputs[name] >= 0) & (inputs[name] < size)
-            yield held, f"{name}: each must be from 0 to {size - 1}."
+            holds = (inputs[name] >= 0) & (inputs[name] < size)
+            yield holds, f"{name}: each must be from 0 to {size - 1}."
 
 
 def _length(name, inputs):
@@ -178,7 +178,7 @@ def _length(name, inputs):
 
 
 def _lengths(inputs, room):
-    """Yield what must hold of numbers of tokens and of places among them."""
+    """Yield conditions on lengths and on positions within them."""
     sequences = [name for name in _SEQUENCES if name in inputs]
     for name, least in (("lengths", 1), ("prefix_lengths", 1), ("masked_positions", 0)):
         if name in inputs and sequences:
@@ -193,6 +193,6 @@ def _lengths(inputs, room):
 
 
 def source_limits(model):
-    """What a source may be: the `vocab_size` of its ids, and its `source_length`; None if any."""
+    """The limits of a source: `vocab_size` of its ids, and `source_length`; None for no limit."""
     _, vocab_size = getattr(model, "id_limits", {}).get("token_ids", (None, None))
     return {"vocab_size": vocab_size, "source_length": most_tokens(model)}

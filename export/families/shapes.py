@@ -1,4 +1,4 @@
-"""The symbolic shapes of what a function gives, from those of what it takes."""
+"""The symbolic shapes of a function's outputs, from those of its inputs."""
 
 import itertools
 
@@ -6,22 +6,22 @@ import tensorflow as tf
 
 from serving.manifest import TensorSpec
 
-# The sizes of symbols in two traces. A batch falls, so that nothing made of a length is taken for
-# it; lengths rise, by primes, so that none is taken for one that is made of another.
+# The sizes of symbols in two traces. The batch size falls, so no size derived from a length
+# equals it; lengths rise, by primes, so no length equals a size derived from another one.
 BATCH = 5, 2
 LENGTHS = (3, 5), (4, 7), (6, 13), (8, 19), (10, 27), (12, 41)
-LONGER = 0, 8, 32, 128, 512  # steps more, for models that take no short sequence
+LONGER = 0, 8, 32, 128, 512  # additional steps, for models that reject short sequences
 
 
 def at_some_size(inputs, use):
-    """What `use` returns at the first sizes at which it raises nothing.
+    """The result of `use` for the first sizes for which it raises nothing.
 
     Args:
         inputs: list of `TensorSpec`, whose first symbol is the batch.
         use: takes two dictionaries, of sizes by symbol.
 
     Raises:
-        Exception: what it raises at the first sizes, if it does so at all.
+        Exception: that of the first sizes, if `use` fails for all sizes.
     """
     symbols = dict.fromkeys(size for spec in inputs for size in spec.shape if isinstance(size, str))
     errors = []
@@ -30,7 +30,7 @@ def at_some_size(inputs, use):
         pairs = dict(zip(symbols, itertools.chain([BATCH], lengths)))
         try:
             return use(*({name: pair[trace] for name, pair in pairs.items()} for trace in (0, 1)))
-        except Exception as error:  # whatever the model's own code raises
+        except Exception as error:  # the model's own code can raise anything
             errors.append(error)
     raise errors[0]
 
@@ -38,9 +38,9 @@ def at_some_size(inputs, use):
 def infer_outputs(function, inputs):
     """The `TensorSpec`s of a function's results.
 
-    The function is traced with two sizes for each symbol, the shortest that it takes. An axis that
-    has one size in both is a number; one that has a symbol's sizes is that symbol; any other gets a
-    name of its own.
+    The function is traced with two sizes for each symbol, the shortest that it accepts. An axis
+    with the same size in both traces is a number; one with a symbol's two sizes is that symbol; any
+    other axis gets a new name.
 
     Args:
         function: takes tensors by keyword, returns a dictionary of tensors.

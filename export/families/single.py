@@ -1,7 +1,7 @@
 """Models that answer in a single pass: from all inputs to all outputs, without a state."""
 
 from export.families.calling import by_keyword, called
-from export.families.inputs import by_the_first, candidates, require_specs
+from export.families.inputs import candidates, first_that_works, require_specs
 from export.families.shapes import infer_outputs
 from export.pipelines import record_of
 from export.pipelines.feeds import SEGMENTS, TOKENS
@@ -24,7 +24,7 @@ def _with_heads(model):
             name: (dtype, (shape[0], "choices", *shape[1:]))
             for name, (dtype, shape) in inputs.items()
         }
-    # The logits of a token are as many as the vocabulary has tokens: only those that are asked for.
+    # A token has as many logits as the vocabulary has tokens: only those of masked positions.
     return inputs | (MASKS if _has(model, models.MaskedLMHead) else {})
 
 
@@ -70,7 +70,7 @@ def _tree_classifier(model):
     }
 
 
-# What each of our models takes: name -> (dtype, symbolic shape).
+# The inputs of each model of seqkeras: name -> (dtype, symbolic shape).
 INPUTS = {
     models.Bert: _encoder,
     models.WithHeads: _with_heads,
@@ -83,28 +83,28 @@ INPUTS = {
 
 
 def graphs(model, inputs=None, pipeline=None, tokenizers=None):
-    """The graphs of a model by role: "model", and for a `BiLM` its "representations" too, which
-    where vectors are wanted are the "model".
+    """The graphs of a model by role: "model", and for a `BiLM` also "representations", which are
+    its "model" for a pipeline that answers with vectors.
 
     Args:
         model: one of `INPUTS`, or any Keras model.
-        inputs: list of `TensorSpec`, what the model is called with; None for what is known of it.
-        pipeline, tokenizers: that will serve it, which say what a model of another kind is called
-            with; see `export.pipelines`.
+        inputs: list of `TensorSpec` of the model; None to infer them.
+        pipeline, tokenizers: those that will serve it; they determine the inputs of a model that
+            seqkeras does not define, see `export.pipelines`.
 
     Raises:
-        ValueError: if it is not known what the model is called with, or it can not be called so.
+        ValueError: if the model's inputs are unknown, or it can not be called with them.
     """
     if inputs is not None:
         return _graphs(model, require_specs(inputs))
     if declared := _declared(model):
         return _graphs(model, declared, pipeline)
     feeds = record_of(pipeline).feeds_of(tokenizers) if pipeline else {}
-    return by_the_first(candidates(model, feeds), lambda specs: _graphs(model, specs))
+    return first_that_works(candidates(model, feeds), lambda specs: _graphs(model, specs))
 
 
 def rows_of(model, inputs):
-    """What a model attends to, of what it is called with: a choice is a row by itself."""
+    """The inputs over which a model attends; every choice is a row."""
     if not isinstance(model, EncoderModel):
         return inputs
     return [TensorSpec(name, *spec) for name, spec in _encoder(model.encoder).items()]

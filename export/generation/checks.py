@@ -1,8 +1,8 @@
 """Assertions in a graph, which ONNX has no operator for.
 
-A Gather from beyond the end of what it reads is an error of the runtime, which tells the node's
-name: here that is what must hold. Leaves out providers other than the CPU's, some of which read on
-without a word.
+A Gather with an index out of range is an error of the runtime, whose message contains the node's
+name: that name states the violated condition. Does not hold for all providers: some GPU providers
+read out of range without an error.
 """
 
 import numpy as np
@@ -11,20 +11,20 @@ from onnx import TensorProto, helper
 LEAST, MOST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
 
-def checked_inputs(joined, vocab_size=None, source_length=None, room=None, source="token_ids"):
-    """Set checks before all that reads `token_ids` (B, S) and `lengths` (B,).
+def checked_inputs(composer, vocab_size=None, source_length=None, room=None, source="token_ids"):
+    """Insert checks between the inputs `token_ids` (B, S) and `lengths` (B,) and their readers.
 
     Args:
-        joined: the `Joined` whose inputs they are.
-        vocab_size: how many ids there are; None if that is not known.
+        composer: the `GraphComposer` whose inputs they are.
+        vocab_size: how many ids there are; None if unknown.
         source_length: the greatest S; None for any.
         room: the most tokens of a prompt, so that something can follow; None for no prompts.
-        source: the name of the first; of other inputs than token ids the values may be any.
+        source: name of the first input; values are checked for token ids only.
 
     Returns:
-        name -> its name behind the checks.
+        name -> the name of the checked tensor.
     """
-    checks = _Checks(joined)
+    checks = _Checks(composer)
     of_tokens = source == "token_ids"
     rows, columns = (checks.size(source, axis) for axis in (0, 1))
     checks.require(rows, 1, MOST, f"{source}: must have a row at least")
@@ -49,10 +49,10 @@ def checked_inputs(joined, vocab_size=None, source_length=None, room=None, sourc
 
 
 class _Checks:
-    """Nodes that fail, or give zeros, which what is checked waits for."""
+    """Nodes that fail or return 0; the checked tensors depend on them."""
 
-    def __init__(self, joined):
-        self.joined, self.zero = joined, joined.constant("0", np.array(0))
+    def __init__(self, composer):
+        self.composer, self.zero = composer, composer.constant("0", np.array(0))
 
     def size(self, name, axis):
         """The size of a tensor along an axis, a scalar."""
@@ -60,25 +60,27 @@ class _Checks:
         return self._node("Gather", [shape, self._scalar(axis)], f"{name}/size/{axis}")
 
     def require(self, name, least, most, demand):
-        """Fail by that name unless all of a tensor is from `least` to `most`, numbers or names."""
-        limits = [each if isinstance(each, str) else self._scalar(each) for each in (least, most)]
+        """Fail with the node name `demand` unless all values are from `least` to `most`."""
+        limits = [
+            limit if isinstance(limit, str) else self._scalar(limit) for limit in (least, most)
+        ]
         clipped = self._node("Clip", [name, *limits], f"{demand}/clipped")
         equal = self._node("Equal", [clipped, name], f"{demand}/equal")
         wrong = self._node("Not", [equal], f"{demand}/wrong")
         ones = self._node("Cast", [wrong], f"{demand}/ones", to=TensorProto.INT64)
         count = self._node("ReduceSum", [ones], f"{demand}/count", keepdims=0)
-        zeros = self.joined.constant("[0]", np.array([0]))
+        zeros = self.composer.constant("[0]", np.array([0]))
         zero = self._node("Gather", [zeros, count], demand)
         self.zero = self._node("Add", [self.zero, zero], f"{demand}/and before")
 
     def behind(self, name):
-        """The name of a tensor behind all checks."""
+        """The name of a copy of a tensor that is available after all checks."""
         return self._node("Add", [name, self.zero], f"{name}/checked")
 
     def _scalar(self, number):
-        return self.joined.constant(f"{number}", np.array(number))
+        return self.composer.constant(f"{number}", np.array(number))
 
     def _node(self, op_type, inputs, name, **attributes):
         node = helper.make_node(op_type, inputs, [name], name=name, **attributes)
-        self.joined.nodes.append(node)
+        self.composer.nodes.append(node)
         return name

@@ -1,4 +1,4 @@
-"""The search that a manifest's `decoding` asks for, and what it finds."""
+"""The search that a manifest's `decoding` describes, and its results."""
 
 from keras import ops
 
@@ -21,16 +21,17 @@ def search_of(decoding, max_length):
 
 
 def best_of(results):
-    """The names of what a search returns, of several hypotheses the best."""
+    """A search's results by name; of several hypotheses, the best."""
     names = ("generated_ids", "generated_lengths", "scores")
     several = len(results[-1].shape) > 1
     return {
-        name: each[:, 0] if several else each for name, each in zip(names, results, strict=True)
+        name: result[:, 0] if several else result
+        for name, result in zip(names, results, strict=True)
     }
 
 
 def result_specs(max_length):
-    """The `TensorSpec`s of what `best_of` names."""
+    """The `TensorSpec`s of the results of `best_of`."""
     return [
         TensorSpec("generated_ids", "int32", ("batch", max_length)),
         TensorSpec("generated_lengths", "int32", ("batch",)),
@@ -39,5 +40,5 @@ def result_specs(max_length):
 
 
 def _most_probable(log_probs, position):
-    """Greedy search's choice; Keras's own arg-max is made of what ONNX has not."""
+    """Greedy search's choice; Keras's own arg-max uses an operator that ONNX lacks."""
     return ops.top_k(log_probs, 1)[1][:, 0]

@@ -1,26 +1,25 @@
-"""Prompts of several lengths: what all have is read at once, the longer ones' rest step by step.
+"""Prompts of several lengths: their common length is read in one step, the rest step by step.
 
-A prompt's first token stands where else `<bos>` does. The search's own tokens, T at most, are those
-behind it.
+A prompt's first token takes the place of `<bos>`. The search's own tokens, T at most, follow it.
 """
 
 import inspect
 
 from keras import ops
 
-from export.generation import leaving
+from export.generation import shrinking_batch
 from seqkeras.decoding.loop import Loop
 
-# Entries of a state: for how many steps a row waits, and the logits behind its prompt.
+# Entries of a state: how many steps a row waits, and the logits after its prompt.
 WAITS, BEHIND = "waits", "logits_behind_prompt"
 
 
 def begun(token_ids, lengths, num_beams, max_length):
-    """What all prompts have, and where a search stands that has read it.
+    """The common part of all prompts, and the position of a search that has read it.
 
     Args:
         token_ids: (B, P) prompts, padded on the right.
-        lengths: (B,), of one token at least.
+        lengths: (B,), at least 1.
         num_beams: K.
         max_length: T.
 
@@ -41,12 +40,12 @@ def begun(token_ids, lengths, num_beams, max_length):
 
 def behind_first(token_ids, lengths):
     """The prompts without their first tokens, as `seqkeras.decoding` takes them."""
-    # One more, so that there is one at least.
+    # One column more, so that there is at least one.
     return ops.pad(token_ids[:, 1:], [(0, 0), (0, 1)]), lengths - 1
 
 
 def with_first(token_ids, lengths, results):
-    """The best results of a search (see `best_of`), behind the first tokens of their prompts."""
+    """The best results of a search (see `best_of`), after the first tokens of their prompts."""
     is_found = ops.cast(results["generated_lengths"] > 0, "int32")
     first = ops.cast(token_ids[:, :1], "int32") * is_found[:, None]
     # Every prompt has a token: `lengths` is read, so that it stays an input.
@@ -58,14 +57,14 @@ def with_first(token_ids, lengths, results):
 
 
 def search_behind(model, search, token_ids, lengths, max_length, constraint=None):
-    """What `seqkeras.decoding.decode` finds behind prompts, in a TensorFlow graph.
+    """What `seqkeras.decoding.decode` generates after prompts, in a TensorFlow graph.
 
     Args:
         model: a language model.
         search: a `seqkeras.decoding.Search`.
         token_ids, lengths: see `begun`.
-        max_length: T; a cache needs no room for the last of the T + 1 tokens, which no step reads.
-        constraint: a `seqkeras.decoding.Constraint` of what is found behind the prompts, or None.
+        max_length: T; a cache has no room for the last of the T + 1 tokens, which no step reads.
+        constraint: a `seqkeras.decoding.Constraint` of the text after the prompts, or None.
 
     Returns:
         What `search.results` returns.
@@ -83,17 +82,17 @@ def search_behind(model, search, token_ids, lengths, max_length, constraint=None
     else:
         (logits, *_), state = model.read_beams(common, state)
     logits = ops.repeat(logits, search.num_beams, axis=1)
-    state = {name: ops.repeat(each, search.num_beams, axis=1) for name, each in state.items()}
+    state = {name: ops.repeat(tensor, search.num_beams, axis=1) for name, tensor in state.items()}
     found = loop.begin_search(batch_size)
     carried = loop.advance(logits, [], length, tokens, state, found)
-    return search.results(*leaving.run(step, loop, carried, {}))
+    return search.results(*shrinking_batch.run(step, loop, carried, {}))
 
 
 def _read_prefixes(model, token_ids, lengths, state):
-    """Prompts that are read both ways, each whole: (B, 1, V) logits behind them, and the state.
+    """Read each prompt whole, in both directions: (B, 1, V) logits after it, and the state.
 
-    The state says how long a row waits: for as many steps as its prompt is longer than the shortest
-    one. A loop counts the same steps for all rows.
+    The loop counts the same steps for all rows, so a row waits for as many steps as its prompt is
+        longer than the shortest one; the state holds that number.
     """
     logits, state = model.read(token_ids, lengths, state, prefix_lengths=lengths)
     last = ops.cast(lengths - 1, "int32")[:, None, None]
@@ -103,7 +102,7 @@ def _read_prefixes(model, token_ids, lengths, state):
 
 
 def _waiting(step):
-    """A step for rows that have read their prompts: they stay as they are while they wait."""
+    """A step for rows that have read their prompts: a waiting row keeps its state."""
 
     def stepped(last, state):
         state = dict(state)
@@ -125,9 +124,9 @@ def _waiting(step):
 
 
 def room_of(model, begin, max_length):
-    """The option of a model's method `begin` by which its caches get room for so many tokens.
+    """The keyword argument of a model's method `begin` that sets the length of its caches.
 
-    There is none without a cache, nor where the method takes none.
+    Empty for a model without caches, or a method without such an argument.
     """
     caches = [entry for entry in model.state_entries if "cache_length" in entry.shape]
     takes = "max_length" in inspect.signature(begin).parameters

@@ -1,4 +1,4 @@
-"""What export knows of each pipeline: a record in the file of its name.
+"""A record for each pipeline of what export must know, in the file of its name.
 
 A new pipeline, such as `Rank`, is written in five files:
 
@@ -37,5 +37,5 @@ def record_of(pipeline):
 
 
 def _file_of(pipeline):
-    """fill_mask of FillMask."""
+    """The name of a pipeline's file: fill_mask for FillMask."""
     return re.sub("(?<!^)(?=[A-Z])", "_", pipeline).lower()

@@ -1,4 +1,4 @@
-"""A question and a context to the part of the context that answers."""
+"""Answer: a question and a context to the span of the context that answers."""
 
 import numpy as np
 
@@ -22,7 +22,7 @@ def _row_length(limits, settings):
 
 
 def _expected(outputs, answer, pipeline, given):
-    """The answer with its place, and how much better it is than none, if there may be none."""
+    """The answer with its position; if there may be no answer, also its margin over none."""
     margins, numbers = [], {}
     for other in answer.alternatives:
         margins.append(np.log(answer.score) - np.log(max(other.score, np.finfo(float).tiny)))
@@ -68,7 +68,7 @@ RECORD = PipelineRecord(
     targets=lambda settings: TARGETS,
     strings=answer,
     expected=_expected,
-    expected_by={"n_best": 2},  # so that answers show how sure they are
+    expected_by={"n_best": 2},  # so that answers have scores
     differences=_differences,
     input_limits=_input_limits,
     word_length=lambda settings: settings.get("word_length", Settings.word_length),

@@ -1,4 +1,4 @@
-"""A text and choices to the choice that goes on best."""
+"""Choose: a text and choices to the best continuation."""
 
 from export.pipelines.expected import MARGIN, ExpectedAnswer
 from export.pipelines.feeds import TEXTS

@@ -1,4 +1,4 @@
-"""A text, a pair of texts, a tree or frames to labels, or to a number."""
+"""Classify: a text, a pair of texts, a tree or frames to labels, or to a number."""
 
 import numpy as np
 
@@ -15,7 +15,7 @@ NUMBER = Targets(
 
 
 def _setting_problems(settings):
-    """Where a class is always sure: softmax of one number is 1."""
+    """A single class without multi_label is a mistake: softmax of one logit is always 1."""
     labels, several = settings.get("labels"), settings.get("multi_label")
     if labels and len(labels) < 2 and not several:
         yield "settings.labels must be two at least, or settings.multi_label true"

@@ -1,4 +1,4 @@
-"""A text, or frames, to a vector."""
+"""Embed: a text, or frames, to a vector."""
 
 from export.pipelines.expected import ExpectedAnswer
 from export.pipelines.feeds import TEXTS

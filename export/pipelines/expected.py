@@ -1,18 +1,18 @@
-"""What a signature on strings should answer, beside what it answers."""
+"""The expected and the actual answer of a signature on strings."""
 
 import dataclasses
 
-MARGIN = 1e-4  # strings may differ where the two best answers are nearer to each other than this
+MARGIN = 1e-4  # answers may differ if the scores of the best two differ by less
 
 
 @dataclasses.dataclass(frozen=True)
 class ExpectedAnswer:
-    """An answer of a signature on strings, and the one that is expected.
+    """An answer of a signature on strings, and the expected one.
 
     Attributes:
-        actual, expected: the signature's string, and what it should be.
-        is_tie: whether another string is as good.
-        numbers, expected_numbers: the same of its numbers, of one shape.
+        actual, expected: the signature's string, and the expected one.
+        is_tie: whether another string has the same score, up to `MARGIN`.
+        numbers, expected_numbers: the numbers of both, of one shape.
     """
 
     actual: str = ""
@@ -28,7 +28,7 @@ def expected_text(outputs, expected, score, is_tie):
     Args:
         outputs: of the signature, by name.
         expected, score: the text, and its log-probability.
-        is_tie: takes another text, and says whether it may be that.
+        is_tie: takes another text, and says whether its score is equally good.
     """
     text = outputs["text"].decode()
     if text != expected:

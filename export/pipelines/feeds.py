@@ -1,4 +1,4 @@
-"""What pipelines feed to a model of any kind: name -> (dtype, symbolic shape)."""
+"""The inputs that pipelines feed to models: name -> (dtype, symbolic shape)."""
 
 TOKENS = {"token_ids": ("int64", ("batch", "length")), "lengths": ("int64", ("batch",))}
 SEGMENTS = {"segment_ids": ("int64", ("batch", "length"))}

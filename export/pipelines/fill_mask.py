@@ -1,4 +1,4 @@
-"""A text with masks to what may stand there."""
+"""FillMask: a text with masks to the tokens that fill them."""
 
 import itertools
 
@@ -25,7 +25,7 @@ TARGETS = Targets(
 
 
 def _expected(outputs, answer, pipeline, given):
-    """The text, and the scores of the best tokens, which may be of others that are as good."""
+    """The text, and the scores of the best tokens, of which several may be equally good."""
     scores = np.array([[filler.score for filler in fillers] for fillers in answer.masks])
     return ExpectedAnswer(
         outputs["text"].decode(),

@@ -1,4 +1,4 @@
-"""A series to the values that follow it."""
+"""Forecast: a series to the values that follow it."""
 
 from export.pipelines.feeds import NUMBERS, PADDING
 from export.pipelines.record import PipelineRecord

@@ -1,4 +1,4 @@
-"""A prompt to the text that follows it."""
+"""Generate: a prompt to the text that follows it."""
 
 from export.pipelines.record import LANGUAGE_MODEL, PipelineRecord
 from export.pipelines.targets import TEXTS

@@ -1,4 +1,4 @@
-"""What export knows of a pipeline: one record, which the stages of export read."""
+"""All that export knows about a pipeline: one record, which the stages of export read."""
 
 import dataclasses
 from collections.abc import Callable, Mapping
@@ -22,29 +22,28 @@ def _text_of_tokens(manifest, unit):
 
 @dataclasses.dataclass(frozen=True)
 class PipelineRecord:
-    """A pipeline of `serving`, as export needs to know it.
+    """What export must know about a pipeline of `serving`.
 
     Attributes:
-        model_kind: which models the pipeline serves, by the way they answer (`export.families`).
-        feeds: what it can feed to a model of any kind: name -> (dtype, symbolic shape). A model
-            takes of these what it wants.
+        model_kind: the kind of models that the pipeline serves (`export.families`).
+        feeds: the inputs that it can feed: name -> (dtype, symbolic shape). A model takes a subset.
         feeds_frames: whether a pipeline that has no tokenizer feeds frames instead.
-        needs_targets: whether each example must have a target, along which a model is compared.
+        needs_targets: whether each example must have a target, on which models are compared.
         row_length: (limits, settings) -> the most tokens of a row that a model reads.
-        setting_problems: settings -> what is wrong with them that serving would accept.
-        logits: settings -> names of the settings that name outputs of logits; the only output
-            where no setting does.
-        vectors: whether answers are vectors, of which the direction counts.
-        targets: settings -> the `Targets` of examples, or None where there is no score.
-        strings: makes the signatures on strings of a SavedModel: takes (signatures, tokenizers,
-            limits, decoding, settings) and returns name -> `Signature`; None where there are none.
+        setting_problems: settings -> problems that serving would accept.
+        logits: settings -> names of the settings that name outputs of logits; by default the only
+            output.
+        vectors: whether answers are vectors, which are compared by direction.
+        targets: settings -> the `Targets` of examples, or None if there is no score.
+        strings: makes the signatures on strings of a SavedModel: (signatures, tokenizers, limits,
+            decoding, settings) -> name -> `Signature`; None if there are none.
         expected: (outputs of that signature, the pipeline's answer, the pipeline, its input) -> an
             `ExpectedAnswer`; None for models that generate, which are compared as texts.
-        expected_by: options of the pipeline, so that its answers hold all that is compared.
-        differences: manifest -> sentences on how signatures on strings answer otherwise than the
-            pipeline.
-        input_limits: (manifest, unit) -> what an input is, and how long it may be.
-        word_length: settings -> how many characters of a word a model of words reads.
+        expected_by: options with which the pipeline's answers hold all that is compared.
+        differences: manifest -> sentences on how answers of signatures on strings differ from the
+            pipeline's.
+        input_limits: (manifest, unit) -> a sentence on what an input is, and how long it may be.
+        word_length: settings -> how many characters of a word a word model reads.
     """
 
     model_kind: str = SINGLE_PASS
@@ -64,13 +63,13 @@ class PipelineRecord:
     word_length: Callable = lambda settings: None
 
     def feeds_of(self, tokenizers=None):
-        """What the pipeline feeds. `tokenizers` are its own, by role; None: those of texts."""
+        """The pipeline's feeds; `tokenizers`: role -> tokenizer, None for those of texts."""
         if tokenizers is not None and not tokenizers and self.feeds_frames:
             return FRAMES
         return self.feeds
 
     def logits_among(self, settings, outputs):
-        """Which of a model's outputs, a list of names, are logits that the pipeline reads."""
+        """The names, of a model's outputs, of the logits that the pipeline reads."""
         keys = self.logits(settings)
         named = [settings[key] for key in keys if key in settings]
         return tuple(name for name in outputs if keys and name in (named or outputs))

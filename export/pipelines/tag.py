@@ -1,4 +1,4 @@
-"""A text, or frames, to a tag for each word or frame."""
+"""Tag: a text, or frames, to a tag for each word or frame."""
 
 from export.pipelines.expected import MARGIN, ExpectedAnswer
 from export.pipelines.feeds import TEXTS
@@ -11,7 +11,7 @@ from seqkeras.metrics import entity_f1, tag_accuracy
 def _targets(settings):
     labels, scheme = settings.get("labels") or (), settings.get("scheme", "IOB2")
 
-    def may_be(target, row):
+    def is_valid(target, row):
         known = isinstance(target, list) and all(label in labels for label in target)
         return known and len(target) == len(getattr(row, "places", row))
 
@@ -19,14 +19,14 @@ def _targets(settings):
     return Targets(
         {name: of_answers(metric, lambda answer: [word.tag for word in answer.words])},
         f"a list of a tag for each word, of {', '.join(labels)}",
-        may_be,
+        is_valid,
     )
 
 
 def _expected(outputs, answer, pipeline, given):
-    """The tags of the words' first tokens, with the tokens' places.
+    """The tags of the words' first tokens, with the tokens' positions.
 
-    A tag can only be as probable as another if neither has more than half of it.
+    Two tags can only tie if neither has a probability over one half.
     """
     read = pipeline.encode(given)
     [encoding], [(_, tokens)] = read.windows.rows, read.tokens

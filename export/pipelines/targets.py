@@ -1,4 +1,4 @@
-"""What a target of a run's example may be, and the scores of answers beside targets."""
+"""Valid targets of a run's examples, and the scores of answers against them."""
 
 import dataclasses
 import math
@@ -10,7 +10,7 @@ from seqkeras.metrics import chrf, exact_match, relative_error
 
 
 class TargetError(ValueError):
-    """A target of a run has another shape than its pipeline's answers."""
+    """A target of a run differs in shape from its pipeline's answers."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,12 +20,12 @@ class Targets:
     Attributes:
         scores: name of a score -> (answers, targets) -> number; higher is better.
         expected: what a target must be, in words.
-        may_be: (target, what the pipeline's `encode` makes of the input) -> whether it is that.
+        is_valid: (target, the pipeline's encoding of the input) -> whether the target is valid.
     """
 
     scores: dict[str, Callable]
     expected: str
-    may_be: Callable
+    is_valid: Callable
 
 
 def of_answers(metric, value):
@@ -57,7 +57,7 @@ def are_numbers(target, _=None):
 
 
 def nearness(value):
-    """(answers, targets) -> 1 - relative error, of the numbers `value` of an answer."""
+    """(answers, targets) -> 1 - relative error; `value` takes the numbers of an answer."""
 
     def score(answers, targets):
         pairs = [_of_one_shape(value(answer), target) for answer, target in zip(answers, targets)]
@@ -67,7 +67,7 @@ def nearness(value):
 
 
 def _of_one_shape(found, target):
-    """The numbers of an answer and its target, which may lack an axis of one target."""
+    """The numbers of an answer and its target, which may lack a last axis of size 1."""
     found, target = np.asarray(found, "float64"), np.asarray(target, "float64")
     if target.ndim < found.ndim and found.shape[-1] == 1:
         target = target[..., np.newaxis]

@@ -1,4 +1,4 @@
-"""A text, or frames, to a text."""
+"""Translate: a text, or frames, to a text."""
 
 from export.pipelines.record import ENCODER_DECODER, PipelineRecord
 from export.pipelines.targets import TEXTS

@@ -1,7 +1,7 @@
-"""What TensorFlow Serving wants beside SavedModels: requests to warm up with, settings and notes.
+"""Files for TensorFlow Serving next to the SavedModels: warm-up requests, settings and notes.
 
-The server makes batches of several clients' requests, of a model on token ids. It makes none of
-strings, as one text over the limit would fail the requests of all.
+The server joins several clients' requests to a model on token ids in one batch. It does not join
+requests of strings, because one text over the limit would fail them all.
 """
 
 import re
@@ -12,8 +12,8 @@ import tensorflow as tf
 from export.tensorflow_serving.batching import (
     BATCHING,
     OF_ONE_MODEL,
+    have_lengths,
     may_be_batched,
-    tell_lengths,
 )
 from export.tensorflow_serving.inputs import Inputs
 from export.tensorflow_serving.notes import notes
@@ -51,7 +51,7 @@ services:
 
 
 def write_serving_files(folder, manifest, examples=()):
-    """Write requests to warm up with, `models.config`, `batching.config`, `compose.yaml`, notes.
+    """Write warm-up requests, `models.config`, `batching.config`, `compose.yaml` and notes.
 
     Args:
         folder: the bundle, with its SavedModels.
@@ -69,7 +69,7 @@ def write_serving_files(folder, manifest, examples=()):
         loaded = tf.saved_model.load(str(folder / path)).signatures
         rows = {key: inputs.common(signature) for key, signature in signatures.items()}
         counts[path] = write_requests(folder / path, loaded, names[path], rows)
-        told = tell_lengths(signatures.values())
+        told = have_lengths(signatures.values())
         if path == BY_IDS and told and may_be_batched(loaded, rows):
             batched = True
             (folder / path / OF_ONE_MODEL).write_text(BATCHING, encoding="utf-8")
@@ -82,7 +82,7 @@ def write_serving_files(folder, manifest, examples=()):
 
 
 def _plain(name):
-    """A name that may stand in an address, in the settings and in the compose file as it is."""
+    """A name that is valid in a URL, in the settings and in the compose file."""
     return re.sub("[^A-Za-z0-9._-]+", "_", name)
 
 

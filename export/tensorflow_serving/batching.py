@@ -1,7 +1,7 @@
 """Batches that the server makes of several clients' requests.
 
-It pads what is shorter with the first element of the request's own tensor. So lengths must say
-what is real: a model is batched only if its answers to real inputs stay what they are.
+The server pads shorter tensors with the first element of the request's own tensor. So a model is
+batched only if this padding does not change its answers to real inputs.
 
 Reference: https://github.com/tensorflow/serving (batching/batching_util.cc: PadTensor;
 servables/tensorflow/bundle_factory_util.cc: batching_params.pbtxt)
@@ -22,11 +22,11 @@ num_batch_threads {{ value: 4 }}
 allowed_batch_sizes: {list(BATCH_SIZES)}
 pad_variable_length_inputs: true
 """
-TOLERANCE = 1e-3  # of a number, and beside it
+TOLERANCE = 1e-3  # relative and absolute
 
 
 def may_be_batched(loaded, rows):
-    """Whether inputs that are padded as the server pads them get the answers that they get alone.
+    """Whether the server's padding does not change the answers to real inputs.
 
     Args:
         loaded: the signatures of a SavedModel.
@@ -35,10 +35,10 @@ def may_be_batched(loaded, rows):
     return all(_same_in_a_batch(loaded[key], own) for key, own in rows.items())
 
 
-def tell_lengths(signatures):
-    """Whether signatures that read numbers of any length are told how many of them are real.
+def have_lengths(signatures):
+    """Whether signatures that read numbers of any length have an input `lengths`.
 
-    Inputs that are all of one length would not show what padding does to those that are not.
+    If all real inputs have one length, trying them shows nothing about padding.
 
     Args:
         signatures: the manifest's `Signature`s.
@@ -75,7 +75,7 @@ def _same_in_a_batch(function, rows):
 
 
 def _answers(function, inputs):
-    """The outputs by name, or None where the inputs are refused."""
+    """The outputs by name, or None if the inputs are refused."""
     try:
         outputs = function(**{name: tf.constant(value) for name, value in inputs.items()})
     except (tf.errors.InvalidArgumentError, ValueError):
@@ -84,7 +84,7 @@ def _answers(function, inputs):
 
 
 def _close(actual, expected):
-    """Whether a row is the same, but for what is behind it."""
+    """Whether a row is the same up to its own sizes."""
     actual = actual[tuple(map(slice, expected.shape))]
     if expected.dtype.kind != "f":
         return np.array_equal(actual, expected)

@@ -5,8 +5,8 @@ import numpy as np
 from export.pipelines import record_of
 from serving.session import FRAMES
 
-LENGTH = 2  # of a symbolic axis in an input made up
-WORD_LENGTH = "word_length"  # of characters, which have no lengths of their own
+LENGTH = 2  # of a symbolic axis in a made-up input
+WORD_LENGTH = "word_length"  # the axis of a word's characters, which no input `lengths` describes
 
 
 class Inputs:
@@ -22,7 +22,7 @@ class Inputs:
         self.word_length = record_of(manifest.pipeline).word_length(manifest.settings)
 
     def of(self, signature):
-        """The rows {name: array} of a `Signature`; one that is made up if there is none."""
+        """The rows {name: array} of a `Signature`; a made-up row if there are none."""
         names = [spec.name for spec in signature.inputs]
         if any(spec.dtype == "string" for spec in signature.inputs):
             return self._of_strings(names)
@@ -51,7 +51,7 @@ class Inputs:
         return [{name: np.array(text) for name, text in row.items()} for row in rows]
 
     def _fitted(self, row, specs):
-        """A row as long as its lengths say, and characters as wide as they may be."""
+        """A row cut to its lengths, with characters padded to `word_length`."""
         sizes = _own_sizes(row, specs)
         fitted = {}
         for spec in specs:
@@ -65,7 +65,7 @@ class Inputs:
 
 
 def _own_sizes(row, specs):
-    """Axis -> how much of it is real: what lengths say, or up to the last id that is not 0."""
+    """Axis -> its size without padding: by `lengths`, or up to the last id that is not 0."""
     axes = {axis for spec in specs for axis in spec.shape if isinstance(axis, str)}
     sizes = {}
     for spec in specs:
@@ -81,7 +81,7 @@ def _own_sizes(row, specs):
 
 
 def size_of(row):
-    """How much a row holds: code points of strings, numbers of arrays."""
+    """The size of a row: code points of strings, numbers of arrays."""
     return sum(
         sum(map(len, value.flat)) if value.dtype.kind == "U" else value.size
         for value in row.values()
@@ -89,7 +89,7 @@ def size_of(row):
 
 
 def _strings(example, names):
-    """The strings, and the lists of choices, that an input holds, in the order of the names."""
+    """The strings, and the lists of choices, of an input, in the order of the names."""
     if isinstance(example, str):
         return [example]
     values = example

@@ -1,4 +1,4 @@
-"""README.md beside the settings: what is true of this bundle, and requests that can be pasted."""
+"""README.md next to the settings: facts about this bundle, and requests to paste."""
 
 import importlib.metadata
 import json
@@ -97,13 +97,13 @@ def notes(folder, manifest, names, inputs, batched):
 
 
 def body(key, row):
-    """A request of one row, as REST takes it."""
+    """A REST request of one row."""
     columns = {name: _json(value[np.newaxis]) for name, value in row.items()}
     return {"signature_name": key, "inputs": columns}
 
 
 def _json(value):
-    """An array as lists; numbers without the digits that float32 has not."""
+    """An array as lists, with numbers rounded to the digits of float32."""
     return as_content(value) if value.dtype.kind == "f" else value.tolist()
 
 
@@ -134,7 +134,7 @@ def _operators(folder):
 
 
 def _exceptions(folder, manifest):
-    """Yield what the SavedModel on strings does not read, or answer, as `serving` does."""
+    """Yield how the SavedModel on strings differs from `serving` in what it reads and answers."""
     read = [manifest.tokenizers[role] for role in ("source", "text") if role in manifest.tokenizers]
     for tokenizer in (read_tokenizer(folder / path) for path in read):
         if isinstance(tokenizer, Subwords):
@@ -166,6 +166,6 @@ def _of_subwords(tokenizer):
 
 
 def _taking_spaces(tokenizer):
-    """The added tokens that take the spaces behind them."""
+    """The added tokens that take the spaces after them."""
     added = json.loads(tokenizer.to_json())["added_tokens"]
     return [token["content"] for token in added if token["rstrip"]]

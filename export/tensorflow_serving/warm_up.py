@@ -1,7 +1,7 @@
-"""Requests that the server runs before it says that a model is there.
+"""Requests that the server runs before it reports a model as available.
 
-They are `PredictionLog`s in a TFRecord file. Their few fields are written here by number, as the
-package tensorflow-serving-api, which has classes for them, is needed for nothing else.
+They are `PredictionLog`s in a TFRecord file. Their few fields are written here by number; the
+package tensorflow-serving-api, which has classes for them, is not needed otherwise.
 
 Reference: https://www.tensorflow.org/tfx/serving/saved_model_warmup;
 https://github.com/tensorflow/serving (apis/prediction_log.proto, predict.proto, model.proto)
@@ -15,13 +15,14 @@ import tensorflow as tf
 from export.tensorflow_serving.batching import BATCH_SIZES
 
 WARM_UP = "assets.extra/tf_serving_warmup_requests"
-SECONDS = 1.0  # of warming up a model, but for what a signature's first request takes
+SECONDS = 1.0  # of warming up a model, not counting the first request of each signature
 
 
 def write_requests(folder, loaded, name, rows):
-    """Write requests of each batch size and of common lengths, as many as there is time for.
+    """Write requests of each batch size and of common lengths, within `SECONDS`.
 
-    The server refuses a model whose requests fail: each is tried, and left out if it fails.
+    The server refuses a model if a warm-up request fails, so each is tried and left out if it
+        fails.
 
     Args:
         folder: of the SavedModel.
@@ -30,7 +31,7 @@ def write_requests(folder, loaded, name, rows):
         rows: signature -> inputs {name: array} without the batch's axis, the most common first.
 
     Returns:
-        How many were written.
+        The number of requests written.
     """
     file = folder / WARM_UP
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -41,7 +42,7 @@ def write_requests(folder, loaded, name, rows):
                 continue
             inputs = {name: np.repeat(value[np.newaxis], size, 0) for name, value in row.items()}
             try:
-                if key not in last:  # the first time is that of making ready, and must be
+                if key not in last:  # the first request compiles, and is always written
                     _seconds(loaded[key], inputs)
                 last[key] = _seconds(loaded[key], inputs)
             except (tf.errors.InvalidArgumentError, ValueError):

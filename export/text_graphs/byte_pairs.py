@@ -1,11 +1,11 @@
-"""Byte-level byte-pair encoding in a graph, as `serving.text.byte_pairs` makes it."""
+"""Byte-level byte-pair encoding in a graph, with the tokens of `serving.text.byte_pairs`."""
 
 import functools
 
 import numpy as np
 import tensorflow as tf
 
-from export.text_graphs.characters import added_place, characters, every, shifted
+from export.text_graphs.characters import added_place, characters, copies, shifted
 from export.text_graphs.lookup import CODE_POINTS, CodePointTable, PairTable
 from export.text_graphs.merging import Parts, merged
 from export.text_graphs.requirements import pairs_of, require_byte_pairs, trimming
@@ -13,7 +13,7 @@ from export.text_graphs.tokens import TextGraph, Tokens
 from serving.text.subwords import require_library
 
 LETTER, NUMBER, OTHER, SPACE, ADDED = range(5)
-ENDINGS = ("s", "t", "re", "ve", "m", "ll", "d")  # of English, behind an apostrophe
+ENDINGS = ("s", "t", "re", "ve", "m", "ll", "d")  # of English, after an apostrophe
 
 
 class BytePairs(TextGraph):
@@ -23,8 +23,8 @@ class BytePairs(TextGraph):
         content: its `tokenizer.json`, parsed.
 
     Raises:
-        ValueError: if it normalizes, or splits words in another way, or lacks a byte, or has
-            options that a graph does not know.
+        ValueError: if it normalizes texts, splits words differently, lacks a byte, or has options
+            that the graph does not support.
     """
 
     most_characters = 32
@@ -33,7 +33,9 @@ class BytePairs(TextGraph):
         require_byte_pairs(content, byte_characters())
         self.added_tokens = content["added_tokens"]
         self.vocabulary = vocabulary = content["model"]["vocab"]
-        self._byte_ids = np.array([vocabulary[each] for each in byte_characters()], "int32")
+        self._byte_ids = np.array(
+            [vocabulary[character] for character in byte_characters()], "int32"
+        )
         pairs = pairs_of(content["model"])
         ranks = {}
         for rank, (left, right) in enumerate(pairs):
@@ -53,7 +55,7 @@ class BytePairs(TextGraph):
         owner, values = _utf_8(source.code_points, added)
         ids = tf.gather(self._byte_ids, values)
         if self.added_tokens:
-            own = tf.gather([each["id"] for each in self.added_tokens], tf.maximum(place, 0))
+            own = tf.gather([token["id"] for token in self.added_tokens], tf.maximum(place, 0))
             ids = tf.where(tf.gather(added, owner), tf.gather(own, owner), ids)
         parts = merged(
             Parts(ids, tf.gather(words, owner), owner, owner), self._ranks, self._results
@@ -66,13 +68,13 @@ class BytePairs(TextGraph):
         return Tokens.of_rows(parts.ids, starts, ends, rows, source.batch_size)
 
     def _trimmed(self, ids, place, rows, starts, ends):
-        """The places of tokens without the spaces that they begin and end with.
+        """The offsets of tokens without the spaces at their ends.
 
         Reference: https://github.com/huggingface/tokenizers (pre_tokenizers/byte_level.rs,
         process_offsets)
         """
         before, behind = self._spaces(ids, place, ends - starts)
-        if self._trimming["add_prefix_space"]:  # a single space before a text may be no text's own
+        if self._trimming["add_prefix_space"]:  # a single first space may be the tokenizer's own
             first = (rows != shifted(rows, -1, -1)) | (starts == 0)
             before = tf.where(first & (before == 1), 0, before)
         starts = tf.minimum(starts + before, ends)
@@ -83,13 +85,13 @@ class BytePairs(TextGraph):
         size = max([*self.vocabulary.values(), *(e["id"] for e in self.added_tokens)]) + 1
         values = {character: value for value, character in enumerate(byte_characters())}
         pieces = [b""] * size
-        own = {each["content"]: each["id"] for each in self.added_tokens}
+        own = {token["content"]: token["id"] for token in self.added_tokens}
         for token, place in (self.vocabulary | own).items():
             is_bytes = set(token) <= set(values)
             pieces[place] = bytes(map(values.get, token)) if is_bytes else token.encode()
-        for each in self.added_tokens:
-            if each["special"]:
-                pieces[each["id"]] = b""
+        for token in self.added_tokens:
+            if token["special"]:
+                pieces[token["id"]] = b""
         pieces = tf.where(kept, tf.gather(tf.constant(pieces), token_ids), "")
         joined = tf.strings.reduce_join(pieces, axis=-1)
         return tf.strings.unicode_transcode(joined, "UTF-8", "UTF-8", errors="replace")
@@ -107,17 +109,17 @@ class _Spaces:
         self._before, self._behind = np.zeros((2, max(vocabulary.values()) + 1), "int32")
         for token, place in vocabulary.items():
             self._before[place], self._behind[place] = _spaces_around(token, byte_characters()[32])
-        contents = [each["content"] for each in added_tokens] or [""]
-        self._around_added = np.array([_spaces_around(each) for each in contents], "int32")
+        contents = [token["content"] for token in added_tokens] or [""]
+        self._around_added = np.array([_spaces_around(content) for content in contents], "int32")
         self._widths = np.array(list(map(len, contents)), "int32")
 
     def __call__(self, ids, place, widths):
-        """(N,) spaces before and behind.
+        """(N,) spaces before and after.
 
         Args:
             ids: (N,) of tokens.
-            place: (N,) which added token each is, or -1.
-            widths: (N,) in characters, with the spaces that an added token takes before it.
+            place: (N,) index of the added token, or -1.
+            widths: (N,) in characters, with the spaces that belong to an added token.
         """
         added, place = place >= 0, tf.maximum(place, 0)
         of_pair = tf.where(added, 0, ids)
@@ -142,14 +144,14 @@ def _starts(source, classes):
     """
     code_points, rows = source.code_points, source.rows
 
-    def apart(by):  # is the character so far on of another text or an added token, or none?
+    def is_boundary(by):  # whether the character `by` places on is in another text, or added
         return (rows != shifted(rows, by, -1)) | (shifted(classes, by, ADDED) == ADDED)
 
     space, alone = code_points == ord(" "), classes == ADDED
-    begins = apart(-1) | alone
+    begins = is_boundary(-1) | alone
     after_space = shifted(space, -1, False) & ~begins
     other = classes != shifted(classes, -1, ADDED)
-    last_space = ~apart(1) & (shifted(classes, 1, ADDED) != SPACE)
+    last_space = ~is_boundary(1) & (shifted(classes, 1, ADDED) != SPACE)
     starts = tf.where(
         classes == SPACE, begins | other | last_space, begins | (other & ~after_space)
     )
@@ -167,10 +169,10 @@ def _starts(source, classes):
 
 
 def _utf_8(code_points, single):
-    """The bytes of code points, and which code point each is of; of a `single` one, a byte of 0."""
+    """The bytes of code points, and each byte's code point; a `single` one has the byte 0."""
     code_points = tf.where(single, 0, code_points)
     size = 1 + sum(tf.cast(code_points >= least, tf.int32) for least in (0x80, 0x800, 0x10000))
-    owner, place = every(size)
+    owner, place = copies(size)
     size, code_point = tf.gather(size, owner), tf.gather(code_points, owner)
     six_bits = tf.bitwise.right_shift(code_point, 6 * (size - 1 - place))
     lead = tf.gather([0, 0, 0xC0, 0xE0, 0xF0], size)
@@ -179,7 +181,7 @@ def _utf_8(code_points, single):
 
 @functools.cache
 def byte_characters():
-    """The characters that stand for the bytes, in their order.
+    """The characters that represent the 256 bytes, in order.
 
     Reference: https://github.com/openai/gpt-2 (encoder.py, bytes_to_unicode)
     """
@@ -194,10 +196,10 @@ def _classes():
     splitter = require_library().pre_tokenizers.ByteLevel(add_prefix_space=False)
     everything = [c for c in range(CODE_POINTS) if not 0xD800 <= c < 0xE000]
     classes = np.full(CODE_POINTS, SPACE)
-    # A word is of one class, but for the space before it.
+    # All characters of a word have one class, except for the space before it.
     for _, (first, end) in splitter.pre_tokenize_str("".join(map(chr, everything))):
-        for kind, beside in ((LETTER, "x"), (NUMBER, "1"), (OTHER, "!")):
-            if len(splitter.pre_tokenize_str(beside + chr(everything[end - 1]))) == 1:
+        for kind, example in ((LETTER, "x"), (NUMBER, "1"), (OTHER, "!")):
+            if len(splitter.pre_tokenize_str(example + chr(everything[end - 1]))) == 1:
                 classes[everything[first:end]] = kind
     classes[ord(" ")] = SPACE
     return CodePointTable(classes)

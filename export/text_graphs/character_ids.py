@@ -1,4 +1,4 @@
-"""A table of characters in a graph, as `serving.text.CharacterTable` reads and writes."""
+"""A table of characters in a graph, with the ids and texts of `serving.text.CharacterTable`."""
 
 import tensorflow as tf
 import tensorflow_text as tf_text
@@ -11,7 +11,7 @@ from serving.text.vocabularies import SPECIAL_TOKENS, UNK
 class CharacterIds(TextGraph):
     """The tokenizer of a `CharacterTable`: a token for each character.
 
-    Texts are composed first (Unicode NFC), and places are those in the composed text.
+    Texts are composed first (Unicode NFC); offsets are those in the composed text.
 
     Args:
         table: the `CharacterTable`.

@@ -1,4 +1,4 @@
-"""Tables in a graph: no `tf.lookup`, whose tables are to be initialised."""
+"""Tables in a graph, without `tf.lookup`, whose tables need an initialisation."""
 
 import copy
 
@@ -8,12 +8,12 @@ import tensorflow_text as tf_text
 
 CODE_POINTS = 0x110000
 PAGE = 256
-NO_STRING = "\ufdef"  # a noncharacter, which no string begins with
-MOST_BYTES = 256  # of a token of the kernel
+NO_STRING = "\ufdef"  # a noncharacter; no string starts with it
+MOST_BYTES = 256  # of a token, the kernel's limit
 
 
 def find(ordered, values):
-    """Whether each value is in an ascending list, and where."""
+    """Whether each value is in an ascending list, and its index."""
     ordered = tf.convert_to_tensor(ordered, values.dtype)
     place = tf.searchsorted(ordered, tf.reshape(values, [-1]))
     place = tf.reshape(tf.minimum(place, tf.size(ordered) - 1), tf.shape(values))
@@ -21,10 +21,10 @@ def find(ordered, values):
 
 
 class PairTable:
-    """(a, b) -> a number, for pairs of numbers under 2^31; what is not there is -1.
+    """(a, b) -> a number, for pairs of numbers under 2^31; -1 for unknown pairs.
 
     Args:
-        pairs: (a, b) -> number, one at least.
+        pairs: (a, b) -> number; at least one.
     """
 
     def __init__(self, pairs):
@@ -33,8 +33,8 @@ class PairTable:
         self.keys = keys[order]
         self.values = np.fromiter(pairs.values(), "int32", len(pairs))[order]
 
-    def held(self):
-        """The table as constants of this graph, which holds them once for several calls."""
+    def as_constants(self):
+        """The table as constants of this graph, for several calls."""
         table = copy.copy(self)
         table.keys, table.values = tf.constant(self.keys), tf.constant(self.values)
         return table
@@ -46,7 +46,7 @@ class PairTable:
 
 
 class CodePointTable:
-    """Code point -> a number, in pages of which equal ones lie once.
+    """Code point -> a number, in pages; equal pages are stored once.
 
     Args:
         numbers: (1114112,) integers.
@@ -63,13 +63,13 @@ class CodePointTable:
 
 
 class StringTable:
-    """String -> a number, for strings that are not empty.
+    """Non-empty string -> a number.
 
-    A kernel of WordPiece whose tokens are whole words: none is a part of another word.
+    Implemented by the WordPiece kernel, with whole words as its tokens.
 
     Args:
         numbers: string -> number.
-        default: of all other strings.
+        default: the number of all other strings.
     """
 
     def __init__(self, numbers, default):
@@ -87,12 +87,12 @@ class StringTable:
 
 
 def word_pieces(tokens, prefix, unknown):
-    """The kernel of WordPiece that splits words; a token's number is its place.
+    """The WordPiece kernel that splits words; a token's id is its index.
 
     Args:
         tokens: list of strings, `unknown` among them.
-        prefix: what tokens begin with that go on a word.
-        unknown: the token of a word that is not made of tokens.
+        prefix: of tokens that continue a word.
+        unknown: the token of a word that tokens can not compose.
 
     Raises:
         ValueError: if a token has too many bytes for the kernel.

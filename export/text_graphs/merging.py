@@ -1,4 +1,4 @@
-"""Merging the neighbours that come first, until none are left: byte pairs, and sentence pieces."""
+"""Byte-pair merges in a graph, in the order of their ranks."""
 
 import dataclasses
 
@@ -6,19 +6,19 @@ import tensorflow as tf
 
 from export.text_graphs.characters import require, shifted
 
-UNRANKED = 2**30  # a rank after all ranks
-MOST_STEPS = 1000  # a word of random letters takes one for every two or three
+UNRANKED = 2**30  # greater than all ranks
+MOST_STEPS = 1000  # a word of random letters takes a merge for every two or three letters
 TOO_LONG = f"text: a word takes more than {MOST_STEPS} merges, one after the other: shorten it."
 
 
 @dataclasses.dataclass(frozen=True)
 class Parts:
-    """The parts of words, one after the other.
+    """The symbols of all words, in order.
 
     Attributes:
-        ids: (N,) int32, or -1 for what is never merged.
-        words: (N,) int32, of which word each is; from 0, ascending.
-        starts, ends: (N,) int32, where each lies: of a merged one, from the first to the last.
+        ids: (N,) int32, or -1 for a symbol that is never merged.
+        words: (N,) int32, the index of each one's word; from 0, ascending.
+        starts, ends: (N,) int32, the first and the last original symbol of each.
     """
 
     ids: tf.Tensor
@@ -28,10 +28,10 @@ class Parts:
 
 
 def merged(parts, ranks, results):
-    """Merge in every word the neighbours of the lowest rank, from the left, as long as any are.
+    """Repeat in each word: merge the pair of neighbours with the lowest rank, from the left.
 
-    All pairs of one rank are merged at once, which is the same as one by one wherever what a merge
-    makes is never merged before that merge, as in all merges that were learned from a text.
+    All pairs of one rank are merged at once. The result is the same as one by one if no merge uses
+    the result of a later merge, which holds for all merges learned from a text.
 
     Args:
         parts: `Parts`.
@@ -39,25 +39,26 @@ def merged(parts, ranks, results):
         results: (R,) the id that the pair of each rank becomes.
 
     Returns:
-        `Parts`; an InvalidArgumentError where a word takes more than `MOST_STEPS` ranks.
+        `Parts`; the graph raises an InvalidArgumentError if a word takes more than `MOST_STEPS`
+        ranks.
 
     Reference: Sennrich et al. 2016, section 3.2, https://arxiv.org/abs/1508.07909
     """
-    results, ranks = tf.constant(results, tf.int32), ranks.held()
+    results, ranks = tf.constant(results, tf.int32), ranks.as_constants()
     num_words = tf.reduce_max(tf.concat([[-1], parts.words], axis=0)) + 1
 
     def ranks_of(left, right, are_neighbours):
         rank = ranks(left, right)
         return tf.where(are_neighbours & (rank >= 0), rank, UNRANKED)
 
-    def goes_on(step, ids, words, starts, ends, rank):
+    def is_going(step, ids, words, starts, ends, rank):
         return tf.reduce_any(rank < UNRANKED) & (step < MOST_STEPS)
 
     def advance(step, ids, words, starts, ends, rank):
         index = tf.range(tf.size(ids))
         best = tf.math.unsorted_segment_min(rank, words, num_words)  # (W,)
         is_best = (rank < UNRANKED) & (rank == tf.gather(best, words))
-        # Of a run of equal pairs, as in "aaaa", every second one: the others share a part with it.
+        # Of a run of equal pairs, as in "aaaa", every second one: the others overlap with it.
         begins = is_best & ~shifted(is_best, -1, False)
         run = tf.cumsum(tf.cast(begins, tf.int32)) - 1
         begin = tf.gather(tf.boolean_mask(index, begins), tf.maximum(run, 0))
@@ -66,9 +67,9 @@ def merged(parts, ranks, results):
         ends = tf.where(left, shifted(ends, 1, 0), ends)
         kept = tf.reshape(tf.where(~shifted(left, -1, False)), [-1])
         ids, words, starts, ends, rank, made = (
-            tf.gather(each, kept) for each in (ids, words, starts, ends, rank, left)
+            tf.gather(values, kept) for values in (ids, words, starts, ends, rank, left)
         )
-        # Only what was made has other neighbours, and is another one's.
+        # Only merged symbols, and the symbols before them, have new neighbours.
         changed = tf.reshape(tf.where(made | shifted(made, 1, False)), [-1])
         right = tf.minimum(changed + 1, tf.size(ids, tf.int64) - 1)
         own, following = tf.gather(ids, changed), tf.gather(ids, right)
@@ -81,7 +82,7 @@ def merged(parts, ranks, results):
     state = (0, parts.ids, parts.words, parts.starts, parts.ends, rank)
     invariants = (tf.TensorShape([]), *(tf.TensorShape([None]),) * 5)
     _, ids, words, starts, ends, rank = tf.while_loop(
-        goes_on, advance, state, shape_invariants=invariants
+        is_going, advance, state, shape_invariants=invariants
     )
     ids = require(ids, (rank == UNRANKED, TOO_LONG))
     return Parts(ids, words, starts, ends)

@@ -1,4 +1,4 @@
-"""Texts to the token ids of a model, with the tokens that a template sets around them."""
+"""Texts to the token ids of a model, with the special tokens of its template."""
 
 import dataclasses
 import json
@@ -16,16 +16,16 @@ from serving.text import CharacterTable, SentencePieces, Subwords, VectorizedWor
 
 
 @dataclasses.dataclass(frozen=True)
-class Read:
-    """Texts as a model reads them, padded on the right.
+class EncodedTexts:
+    """The inputs of a model for texts, padded on the right.
 
     Attributes:
         token_ids: (B, T) int64.
         lengths: (B,) int64.
         segment_ids: (B, T) int64.
-        starts, ends: (B, T) int32, where each token lies in its own text; -1 for special tokens
-            and padding, which lie nowhere.
-        masked_positions: (B, M) int64, which tokens are masked; None: nobody knows.
+        starts, ends: (B, T) int32, offsets in the token's own text; -1 for special tokens and
+            padding.
+        masked_positions: (B, M) int64, which tokens are masked; None if unknown.
     """
 
     token_ids: tf.Tensor
@@ -43,7 +43,8 @@ class Read:
     def inputs(self, names):
         """name -> tensor, of a model's inputs.
 
-        One of several heads may ask which tokens are masked: where nobody knows, the first of each.
+        A head may need the masked positions; if they are unknown, it gets the first position of
+            each row.
         """
         masked = self.masked_positions
         masked = tf.zeros_like(self.token_ids[:, :1]) if masked is None else masked
@@ -52,7 +53,7 @@ class Read:
 
     def grouped(self, shape):
         """The rows as groups of rows, (B, C, ...)."""
-        return Read(
+        return EncodedTexts(
             **{
                 name: tf.reshape(value, tf.concat([shape, tf.shape(value)[1:]], axis=0))
                 for name, value in vars(self).items()
@@ -66,7 +67,7 @@ class _Template:
     """The special tokens around texts.
 
     Attributes:
-        around: before each text and behind the last, a list of (id, segment, -1, -1) each.
+        around: lists of (id, segment, -1, -1), before each text and after the last.
         segments: of each text.
     """
 
@@ -80,8 +81,8 @@ class Reader:
     Args:
         tokenizer: `Subwords`, `SentencePieces`, `CharacterTable` or `VectorizedWords`.
         limit: the most tokens of an input, special ones too.
-        end_id: None, or the id of a last special token that is left out, as of a prompt.
-        empty: let texts without a token through.
+        end_id: id of a last special token to leave out, as for a prompt; None to keep all.
+        empty: whether texts without a token are allowed.
 
     Raises:
         ValueError: if it can not be put into a graph.
@@ -95,11 +96,14 @@ class Reader:
         self._unit = units.get(type(tokenizer), "tokens")
 
     def __call__(self, *texts, names=("text", "text")):
-        """(B,) texts, or two of them, to `Read`; what is refused is an InvalidArgumentError.
+        """(B,) texts, or two such tensors, to `EncodedTexts`.
 
         Args:
             texts: as `checked` lets them through.
             names: of the inputs, for errors.
+
+        Returns:
+            `EncodedTexts`; the graph raises an InvalidArgumentError for texts that it refuses.
         """
         names = names[: len(texts)]
         if len(texts) == 2:
@@ -108,18 +112,18 @@ class Reader:
                 require(texts[0], (same, f"{names[1]}: must be as many as {names[0]}.")),
                 texts[1],
             )
-        parts = [self._tokens(*each) for each in zip(texts, names)]
+        parts = [self._tokens(*text_and_name) for text_and_name in zip(texts, names)]
         template, columns = self._template(len(parts) == 2), []
         for number, part in enumerate([*parts, None]):
             around = template.around[number]
             if around:
                 batch = parts[0].token_ids.nrows()
-                columns.append([_repeated(batch, each) for each in zip(*around, strict=True)])
+                columns.append([_repeated(batch, values) for values in zip(*around, strict=True)])
             if part:
                 segments = tf.zeros_like(part.token_ids) + template.segments[number]
                 columns.append((part.token_ids, segments, part.starts, part.ends))
-        ids, segments, starts, ends = (tf.concat(each, axis=1) for each in zip(*columns))
-        return Read(
+        ids, segments, starts, ends = (tf.concat(column, axis=1) for column in zip(*columns))
+        return EncodedTexts(
             tf.cast(ids.to_tensor(), tf.int64),
             self.fitting(ids.row_lengths(), " and ".join(dict.fromkeys(names))),
             tf.cast(segments.to_tensor(), tf.int64),
@@ -128,12 +132,12 @@ class Reader:
         )
 
     def fitting(self, lengths, name="text"):
-        """(B,) numbers of tokens, none of which is over the limit."""
+        """(B,) lengths, checked against the limit."""
         message = f"{name}: at most {self.limit} {self._unit}; nothing was truncated."
         return require(lengths, (lengths <= self.limit, message))
 
     def _tokens(self, texts, name):
-        """The `Tokens` of texts, none of which is hopelessly long, or has no token."""
+        """The `Tokens` of texts, after checks: not far too long, and not without a token."""
         if self.tokenize.most_characters is not None:
             most = self.tokenize.most_characters * self.limit
             fits = tf.strings.length(texts, unit="UTF8_CHAR") <= most

@@ -1,16 +1,16 @@
-"""What a `tokenizer.json` must say of a tokenizer that becomes a graph.
+"""What a `tokenizer.json` must contain so that a graph gives the library's tokens.
 
-Whatever a graph would do otherwise than the library is refused, with every reason.
+Other tokenizers are refused, with every reason.
 """
 
 from export.text_graphs.characters import MOST_ADDED_TOKENS
 from seqkeras.tokenizers.keras_nlp_tokenizers import SPLITS
 
-BYTE_LEVEL = ("ByteLevel", "RobertaProcessing")  # post-processors that may trim places
+BYTE_LEVEL = ("ByteLevel", "RobertaProcessing")  # post-processors that may trim offsets
 
 
 def require_word_piece(content):
-    """Raise a ValueError, with every reason, unless a graph splits as this WordPiece does.
+    """Raise a ValueError, with every reason, unless a graph can split like this WordPiece.
 
     Args:
         content: a `tokenizer.json`, parsed.
@@ -32,15 +32,15 @@ def require_word_piece(content):
 
 
 def require_byte_pairs(content, byte_characters):
-    """Raise a ValueError, with every reason, unless a graph splits as these byte-level pairs do.
+    """Raise a ValueError, with every reason, unless a graph can split like these byte pairs.
 
     Args:
         content: a `tokenizer.json`, parsed.
-        byte_characters: what stands for the bytes.
+        byte_characters: the characters that represent the 256 bytes.
     """
     model, splits = content["model"], content["pre_tokenizer"] or {}
     plain = splits.get("type") == "ByteLevel" and splits.get("use_regex", True)
-    missing = sum(each not in model["vocab"] for each in byte_characters)
+    missing = sum(character not in model["vocab"] for character in byte_characters)
     problems = [
         (content["normalizer"], "nothing may be normalized"),
         (not plain or splits.get("add_prefix_space"), "words must be split as GPT-2's are"),
@@ -53,7 +53,7 @@ def require_byte_pairs(content, byte_characters):
 
 
 def require_decoder(content):
-    """Raise a ValueError unless a graph joins tokens as this tokenizer does.
+    """Raise a ValueError unless a graph can join tokens like this tokenizer.
 
     Args:
         content: a `tokenizer.json`, parsed.
@@ -72,7 +72,7 @@ def pairs_of(model):
 
 
 def trimming(content):
-    """The post-processor that trims the places of tokens, or None."""
+    """The post-processor that trims the offsets of tokens, or None."""
     trims = [e for e in _processors(content) if e["type"] in BYTE_LEVEL and e["trim_offsets"]]
     return trims[0] if trims else None
 
@@ -86,19 +86,19 @@ def _processors(content):
 
 def _of_post_processor(content):
     known = ("TemplateProcessing", "BertProcessing", *BYTE_LEVEL)
-    kinds = [each["type"] for each in _processors(content)]
+    kinds = [processor["type"] for processor in _processors(content)]
     yield set(kinds) - {*known}, f"its post_processor must be one of {', '.join(known)}"
     yield len(set(kinds) & {*BYTE_LEVEL}) > 1, "its post_processor must trim places once"
 
 
 def _of_added_tokens(content):
     added = content["added_tokens"]
-    takes_spaces = any(each["lstrip"] or each["rstrip"] for each in added)
-    has_spaces = any(each["content"] != each["content"].strip() for each in added)
+    takes_spaces = any(token["lstrip"] or token["rstrip"] for token in added)
+    has_spaces = any(token["content"] != token["content"].strip() for token in added)
     yield len(added) > MOST_ADDED_TOKENS, f"{MOST_ADDED_TOKENS} added tokens at most"
-    yield any(each["single_word"] for each in added), "no added token may be a single_word"
+    yield any(token["single_word"] for token in added), "no added token may be a single_word"
     yield (
-        content["normalizer"] and any(each["normalized"] for each in added),
+        content["normalizer"] and any(token["normalized"] for token in added),
         "no added token may be normalized",
     )
     yield (
@@ -108,16 +108,16 @@ def _of_added_tokens(content):
 
 
 def _is_of_keras_nlp(pre_tokenizer):
-    """Whether words are split as `from_keras_nlp` splits them, each character by itself."""
+    """Whether words are split like `from_keras_nlp`'s: by class of character."""
     splits = (pre_tokenizer or {}).get("pretokenizers", [])
     return bool(splits) and all(
-        each["type"] == "Split" and (each["pattern"].get("Regex"), each["behavior"]) in SPLITS
-        for each in splits
+        split["type"] == "Split" and (split["pattern"].get("Regex"), split["behavior"]) in SPLITS
+        for split in splits
     )
 
 
 def _in_order(pairs):
-    """Whether what a merge makes is merged further by later ones only."""
+    """Whether each merge uses results of earlier merges only."""
     made = {}
     for rank, (left, right) in enumerate(pairs):
         made[left + right] = rank

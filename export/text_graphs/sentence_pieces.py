@@ -1,6 +1,6 @@
 """SentencePiece models in a graph, by the kernels of tensorflow-text.
 
-The kernel's model is an attribute of its operator: nothing is to be initialised.
+The kernel's model is an attribute of its operator, which needs no initialisation.
 """
 
 import tensorflow as tf
@@ -23,8 +23,8 @@ class Pieces(TextGraph):
         tokenizer: the `SentencePieces`.
 
     Attributes:
-        has_ties: whether two ways to split a text may have one score. Of these the kernel may take
-            another one than the library of Python, whose sums are rounded otherwise.
+        has_ties: whether two segmentations of a text may have the same score. The kernel and the
+            Python library, which round sums differently, may then choose different ones.
     """
 
     def __init__(self, tokenizer):
@@ -64,16 +64,16 @@ class Pieces(TextGraph):
 
 
 def _where(chosen, values):
-    """Ragged (B, 1 or 0): the value of each row that is chosen."""
+    """Ragged (B, 1 or 0): the values of the chosen rows."""
     values = tf.boolean_mask(values, chosen)
     return tf.RaggedTensor.from_row_lengths(values, tf.cast(chosen, tf.int64))
 
 
 def _decoded(model, tokenizer):
-    """What each id is written as, as `SentencePieces.decode` has it."""
+    """The text of each id, as in `SentencePieces.decode`."""
     if tokenizer.vocabulary is None:
         surfaces = {UNKNOWN: model.trainer_spec.unk_surface, CONTROL: ""}
-        return [surfaces.get(each.type, each.piece) for each in model.pieces]
+        return [surfaces.get(piece.type, piece.piece) for piece in model.pieces]
     pieces = [""] * len(tokenizer)
     for token, place in tokenizer.vocabulary.items():
         pieces[place] = "" if token in SPECIAL_TOKENS else token

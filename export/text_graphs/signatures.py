@@ -1,7 +1,7 @@
-"""Signatures on strings, around those on token ids.
+"""Signatures on strings, which call those on token ids.
 
-Leaves out what several calls make of one text: windows over long contexts, words and entities of
-tags. A text that is too long is refused.
+Does not support windows over long texts, nor words and entities of tags. A text that is too long is
+refused.
 """
 
 from export.pipelines import record_of
@@ -10,7 +10,7 @@ from export.pipelines import record_of
 def text_signatures(
     pipeline, signatures, tokenizers, limits, decoding, settings=None, text_prefix=None
 ):
-    """The signatures on strings of a SavedModel, as the pipeline of that name answers.
+    """The signatures on strings of a SavedModel, with the answers of the pipeline of that name.
 
     Args:
         pipeline: its name; `export.pipelines` says which have signatures.
@@ -19,7 +19,7 @@ def text_signatures(
         limits, decoding, settings, text_prefix: as in the manifest.
 
     Returns:
-        name -> `Signature`, none for another pipeline, or one that reads frames.
+        name -> `Signature`; empty for a pipeline without such signatures, or one that reads frames.
 
     Raises:
         ValueError: if a tokenizer can not be put into a graph.
@@ -30,7 +30,7 @@ def text_signatures(
     if {"words", "characters"} & set(tokenizers):
         raise ValueError(f"text graph: {pipeline} of words or trees is not known.")
     if not {"text", "source"} & set(tokenizers):
-        return {}  # what is read is no text
+        return {}  # the inputs are no texts
     options = dict(settings or {})
     if pipeline == "Translate":
         options["text_prefix"] = text_prefix

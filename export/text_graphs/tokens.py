@@ -1,4 +1,4 @@
-"""What a tokenizer in a graph is, and what it makes of texts."""
+"""The base class of tokenizers in a graph, and the tokens that they return."""
 
 import dataclasses
 import functools
@@ -8,11 +8,11 @@ import tensorflow as tf
 
 @dataclasses.dataclass(frozen=True)
 class Tokens:
-    """The tokens of B texts, without those that a template sets around them.
+    """The tokens of B texts, without a template's special tokens.
 
     Attributes:
         token_ids: (B, None) ragged int32.
-        starts, ends: (B, None) ragged int32, where each token lies in its text, in code points.
+        starts, ends: (B, None) ragged int32, offsets in the text, in code points.
     """
 
     token_ids: tf.RaggedTensor
@@ -21,17 +21,17 @@ class Tokens:
 
     @classmethod
     def of_rows(cls, token_ids, starts, ends, rows, batch_size):
-        """Of all texts' tokens, one after the other, and the text of each."""
+        """From one list of all tokens, and the row of each."""
         first = tf.RaggedTensor.from_value_rowids(token_ids, rows, batch_size)
         return cls(first, first.with_values(starts), first.with_values(ends))
 
 
 class TextGraph:
-    """A tokenizer in a graph: a SavedModel holds its tables once, however often it is called.
+    """A tokenizer in a graph; a SavedModel stores its tables once for all calls.
 
     Attributes:
-        most_characters: that a text may have for every token that there may be, more than any text
-            of words, so that no time is spent on hopeless ones; None for any number.
+        most_characters: limit of characters for each token of the limit, which rejects texts that
+            are far too long before tokenizing; None for no limit.
     """
 
     most_characters = None
@@ -41,11 +41,11 @@ class TextGraph:
         return Tokens(*self._function(texts))
 
     def split(self, texts):
-        """(B,) strings to `Tokens`; one that can not be split is an InvalidArgumentError."""
+        """(B,) strings to `Tokens`; the graph raises an InvalidArgumentError for a refused text."""
         raise NotImplementedError
 
     def decode(self, token_ids, kept):
-        """(B, T) ids to (B,) strings, of those that are kept; special tokens have no text."""
+        """(B, T) ids and a mask of those to keep, to (B,) strings without special tokens."""
         raise NotImplementedError
 
     @functools.cached_property

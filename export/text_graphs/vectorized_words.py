@@ -1,4 +1,4 @@
-"""Words of Keras's `TextVectorization` in a graph, as `serving.text.VectorizedWords` reads them."""
+"""The words of Keras's `TextVectorization` in a graph, as in `serving.text.VectorizedWords`."""
 
 import re
 
@@ -30,7 +30,7 @@ class WordIds(TextGraph):
 
     def split(self, texts):
         found = tf_text.regex_split_with_offsets(texts, BETWEEN)
-        rows, (words, starts, ends) = found[0], (each.values for each in found)
+        rows, (words, starts, ends) = found[0], (ragged.values for ragged in found)
         if self._strips:
             starts += _length(words) - _length(tf.strings.regex_replace(words, f"^{SIGNS}+", ""))
             ends -= _length(words) - _length(tf.strings.regex_replace(words, f"{SIGNS}+$", ""))
@@ -38,8 +38,8 @@ class WordIds(TextGraph):
         if self._lowercase:
             words = tf.strings.lower(words)
         words, starts, ends = (
-            tf.ragged.boolean_mask(rows.with_values(each), rows.with_values(words != ""))
-            for each in (words, starts, ends)
+            tf.ragged.boolean_mask(rows.with_values(values), rows.with_values(words != ""))
+            for values in (words, starts, ends)
         )
         ids = words.with_values(self._ids(words.values))
         return Tokens(ids, *in_code_points(texts, starts, ends))

@@ -1,6 +1,6 @@
-"""Places in a text widened to whole characters, in core operators of TensorFlow.
+"""Widen spans of texts to whole characters, in core operators of TensorFlow.
 
-What `serving.text.whole_characters` does in Python.
+`serving.text.whole_characters` does the same in Python.
 """
 
 import tensorflow as tf
@@ -22,21 +22,21 @@ SYLLABLE = (
     f"[{LEADING}]*(?:[{VOWELS}{OPEN_SYLLABLES}][{VOWELS}]*|[{SYLLABLES}])[{TRAILING}]*"
     f"|[{LEADING}]+|[{TRAILING}]+"
 )
-GOES_ON = rf"(?:{JOINED_SIGN}|[\p{{M}}{EXTENDERS}])*"
-FLAG = f"[{FLAG_LETTERS}]{{1,2}}{GOES_ON}"
-CHARACTER = f"(?:{SYLLABLE}|{JOINED_SIGN}|[^{BLANK}]){GOES_ON}"
-PAIRS = f"(?:|.*?[^{FLAG_LETTERS}])(?:[{FLAG_LETTERS}]{{2}})*?"  # from the first letter of a run
+CONTINUATION = rf"(?:{JOINED_SIGN}|[\p{{M}}{EXTENDERS}])*"
+FLAG = f"[{FLAG_LETTERS}]{{1,2}}{CONTINUATION}"
+CHARACTER = f"(?:{SYLLABLE}|{JOINED_SIGN}|[^{BLANK}]){CONTINUATION}"
+PAIRS = f"(?:|.*?[^{FLAG_LETTERS}])(?:[{FLAG_LETTERS}]{{2}})*?"  # from a run's first letter
 FIRST = rf"(?s)^({FLAG}|{CHARACTER}|.).*$"
 LAST = rf"(?s)^(?:{PAIRS}({FLAG})|.*?({CHARACTER}|.))$"
 
 
 def whole_characters(text, start, end):
-    """Return (start, end) of parts of texts, so that no character that a reader sees is cut.
+    """Return (start, end) of spans widened so that they do not cut a user-perceived character.
 
     Args:
         text: (B,) strings.
-        start, end: (B,) int32, places of code points, start < end; what is given for a part that
-            there is none of says nothing.
+        start, end: (B,) int32, offsets in code points, start < end; the result for an empty span is
+            undefined.
     """
     end = tf.maximum(end, 0)
     start, last = start + 1 - _last(text, start + 1), end - _last(text, end)
@@ -45,7 +45,7 @@ def whole_characters(text, start, end):
 
 
 def _last(text, end):
-    """(B,) lengths of what texts have of the character that ends, or goes on, at a place."""
+    """(B,) lengths of the part before `end` of the character at that position."""
     head = tf.strings.substr(text, tf.zeros_like(end), end, unit="UTF8_CHAR")
     return _length(tf.strings.regex_replace(head, LAST, r"\1\2"))
 

@@ -1,8 +1,8 @@
-"""WordPiece in a graph, as `serving.text.word_piece` makes it.
+"""WordPiece in a graph, with the tokens of `serving.text.word_piece`.
 
-What BERT does to a text it does to each character by itself, but for the order of several marks on
-one letter, which matters to nobody who takes the marks away. So a table of all characters, read off
-the tokenizer, says what becomes of each.
+BERT normalizes each character by itself, except for the order of several marks on one letter, which
+does not matter if marks are removed. So a table, computed with the tokenizer, holds the result for
+each character.
 """
 
 import functools
@@ -15,7 +15,7 @@ from export.text_graphs.characters import (
     MARK,
     added_place,
     characters,
-    every,
+    copies,
     in_code_points,
     shifted,
 )
@@ -24,9 +24,9 @@ from export.text_graphs.requirements import require_word_piece
 from export.text_graphs.tokens import TextGraph, Tokens
 from serving.text.subwords import CONTRACTIONS, require_library
 
-LETTER, ALONE, SPACE, NOTHING = range(4)  # what a character is, or else it is a list of others
-UNKNOWN = MARK * 2  # as a token: no word is it
-SEPARATOR = "\ua66e"  # a letter that stays itself, and that nothing else becomes
+LETTER, ALONE, SPACE, NOTHING = range(4)  # the kind of a character; greater numbers are expansions
+UNKNOWN = MARK * 2  # a token that no word equals
+SEPARATOR = "\ua66e"  # a letter that normalization neither changes nor creates
 
 
 class WordPiece(TextGraph):
@@ -36,7 +36,7 @@ class WordPiece(TextGraph):
         content: its `tokenizer.json`, parsed.
 
     Raises:
-        ValueError: if it is not BERT's, or has options or tokens that a graph does not know.
+        ValueError: if it is not BERT's, or has options or tokens that the graph does not support.
     """
 
     def __init__(self, content):
@@ -49,20 +49,20 @@ class WordPiece(TextGraph):
         )
         prefix = model["continuing_subword_prefix"]
         begins = {token: place for token, place in model["vocab"].items() if token}
-        goes_on = {
+        continuations = {
             MARK + token.removeprefix(prefix): place
             for token, place in begins.items()
             if token.startswith(prefix) and token != prefix
         }
-        self._kernel = word_pieces([*begins, *goes_on, UNKNOWN], MARK, UNKNOWN)
-        self._ids = np.array([*begins.values(), *goes_on.values(), unknown], "int32")
-        own = {each["content"]: each["id"] for each in self.added_tokens}
-        special = {each["id"] for each in self.added_tokens if each["special"]}
+        self._kernel = word_pieces([*begins, *continuations, UNKNOWN], MARK, UNKNOWN)
+        self._ids = np.array([*begins.values(), *continuations.values(), unknown], "int32")
+        own = {token["content"]: token["id"] for token in self.added_tokens}
+        special = {token["id"] for token in self.added_tokens if token["special"]}
         self._pieces = [""] * (max([*model["vocab"].values(), *own.values()]) + 1)
         for token, place in (model["vocab"] | own).items():
             if place not in special:
-                goes_on = token.startswith(prefix)
-                self._pieces[place] = MARK + token[len(prefix) :] if goes_on else f" {token}"
+                continues = token.startswith(prefix)
+                self._pieces[place] = MARK + token[len(prefix) :] if continues else f" {token}"
         self._prefix = prefix
 
     def split(self, texts):
@@ -79,7 +79,7 @@ class WordPiece(TextGraph):
         begins = tf.gather(words.row_starts(), word)
         first, last = tf.gather(owner, begins + starts), tf.gather(owner, begins + ends - 1)
         place = added_place(tf.gather(words.values, begins))
-        own = tf.gather([0, *(each["id"] for each in self.added_tokens)], place + 1)
+        own = tf.gather([0, *(token["id"] for token in self.added_tokens)], place + 1)
         return Tokens.of_rows(
             tf.where(place >= 0, own, tf.gather(self._ids, ids.values)),
             tf.gather(source.starts, first),
@@ -102,16 +102,16 @@ class WordPiece(TextGraph):
         return text
 
     def _words(self, source):
-        """What becomes of all characters, spaces left out.
+        """Normalize all characters, and split them into words.
 
         Returns:
-            Ragged (W, None) code points of the words of all texts; and, of each of these, of which
-            character it came.
+            Ragged (W, None) code points of the words of all texts; and the index of the original
+            character of each.
         """
         kinds = self._kinds(source.code_points)
         kinds = tf.where(added_place(source.code_points) >= 0, ALONE, kinds)
         begins, counts, code_points, classes = self._expansions
-        owner, copy = every(tf.gather(counts, kinds))
+        owner, copy = copies(tf.gather(counts, kinds))
         kind = tf.gather(kinds, owner)
         at = tf.gather(begins, kind) + copy
         itself = kind <= NOTHING
@@ -121,7 +121,9 @@ class WordPiece(TextGraph):
         before = shifted(classes, -1, SPACE)
         starts = (before != LETTER) | (classes != LETTER) | (rows != shifted(rows, -1, -1))
         kept = classes != SPACE
-        became, owner, starts = (tf.boolean_mask(each, kept) for each in (became, owner, starts))
+        became, owner, starts = (
+            tf.boolean_mask(values, kept) for values in (became, owner, starts)
+        )
         word = tf.cumsum(tf.cast(starts, tf.int64)) - 1
         count = tf.math.count_nonzero(starts)
         return tf.RaggedTensor.from_value_rowids(became, word, count), owner
@@ -129,7 +131,7 @@ class WordPiece(TextGraph):
 
 @functools.lru_cache(maxsize=4)
 def _tables(normalizer, pre_tokenizer):
-    """A `CodePointTable` of kinds; and of each kind begin, count, and the lists that they are in.
+    """A `CodePointTable` of kinds, and (begins, counts, code points, classes) of expansions.
 
     Args:
         normalizer, pre_tokenizer: as in a `tokenizer.json`.
@@ -155,14 +157,14 @@ def _tables(normalizer, pre_tokenizer):
             alone = bare != form or classes[bare] == ALONE
             kinds[code_point] = ALONE if alone else LETTER
         elif form:
-            expanded = tuple((ord(each), classes[each]) for each in form)
+            expanded = tuple((ord(character), classes[character]) for character in form)
             spaces = all(kind == SPACE for _, kind in expanded)
             kinds[code_point] = (
                 SPACE if spaces else expansions.setdefault(expanded, NOTHING + 1 + len(expansions))
             )
     counts = [1, 1, 1, 0, *map(len, expansions)]
     begins = np.cumsum([0, *counts[:-1]])
-    listed = np.array([(0, 0)] * 3 + [each for expanded in expansions for each in expanded])
+    listed = np.array([(0, 0)] * 3 + [pair for expanded in expansions for pair in expanded])
     return CodePointTable(kinds), (
         begins.astype("int32"),
         np.array(counts, "int32"),
@@ -172,17 +174,19 @@ def _tables(normalizer, pre_tokenizer):
 
 
 def _forms(normalizer, block=4096):
-    """Code point -> what becomes of it."""
+    """Code point -> its normalized text."""
     forms = {}
     for first in range(0, CODE_POINTS, block):
-        each = [
+        code_points = [
             code_point
             for code_point in range(first, first + block)
             if not 0xD800 <= code_point < 0xE000 and code_point != ord(SEPARATOR)
         ]
-        if each:
-            became = normalizer.normalize_str(SEPARATOR.join(map(chr, each))).split(SEPARATOR)
-            forms.update(zip(each, became, strict=True))
+        if code_points:
+            became = normalizer.normalize_str(SEPARATOR.join(map(chr, code_points))).split(
+                SEPARATOR
+            )
+            forms.update(zip(code_points, became, strict=True))
     return forms | {ord(SEPARATOR): SEPARATOR}
 
 
@@ -190,7 +194,7 @@ def _classes(pre_tokenizer, distinct):
     """Character -> LETTER, ALONE or SPACE."""
     classes = dict.fromkeys(distinct, SPACE)
     for _, (first, end) in pre_tokenizer.pre_tokenize_str("".join(distinct)):
-        beside = pre_tokenizer.pre_tokenize_str(f"a{distinct[first]}")
-        kind = LETTER if end > first + 1 or len(beside) == 1 else ALONE
+        joined = pre_tokenizer.pre_tokenize_str(f"a{distinct[first]}")
+        kind = LETTER if end > first + 1 or len(joined) == 1 else ALONE
         classes.update(dict.fromkeys(distinct[first:end], kind))
     return classes

@@ -1,9 +1,8 @@
 """Keras = SavedModel = ONNX on the same real inputs, or the export is refused.
 
-Compared are numbers, log-probabilities or what else a model gives, and where texts are generated
-the strings that greedy decoding gives, and the beams that the run asks for; ONNX through `serving`
-itself. The graph that generates and the SavedModel on strings are compared in the same way, on the
-inputs that they take.
+The comparison covers outputs, and for models that generate the texts of greedy decoding and of the
+run's beams. ONNX graphs run through `serving` itself. The graph that generates and the SavedModel
+on strings are compared in the same way, on their own inputs.
 """
 
 from export.verifying.encoder_decoder import verify_encoder_decoder
@@ -22,20 +21,20 @@ VERIFY = {
 
 
 def verify(run, plan, folder, manifest):
-    """Compare what lies in an unfinished bundle with its Keras model.
+    """Compare the models in an unfinished bundle with their Keras model.
 
     Args:
         run: a `Run`.
         plan: the model's `ExportPlan`.
         folder: the bundle, with a manifest.
-        manifest: that manifest.
+        manifest: the bundle's `Manifest`.
 
     Returns:
         The figures for the manifest, and the real inputs as arrays: a list of {name: array}, the
         inputs of one example without the batch's axis.
 
     Raises:
-        ParityError: with every difference over the tolerance, or with what a graph fails of.
+        ParityError: with every difference over the tolerance, or with the failure of a graph.
     """
     try:
         return VERIFY[plan.kind](run, plan, folder, manifest)

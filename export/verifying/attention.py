@@ -1,4 +1,4 @@
-"""The attention of each head of each layer: the graph that serving runs, beside Keras."""
+"""Compare the attention of each head of each layer in serving with Keras's."""
 
 import numpy as np
 
@@ -11,13 +11,13 @@ EXAMPLES = 8  # a text of 512 tokens has 38 million weights in BERT-base
 
 
 def compare_attention(comparison, plan, folder, manifest, inputs, **options):
-    """Hold the attention that serving shows against Keras's.
+    """Compare the attention that serving returns with Keras's.
 
     Args:
         comparison: the `Comparison`.
         plan: the model's `ExportPlan`.
         folder, manifest: of the bundle.
-        inputs: as its pipeline takes them.
+        inputs: in the pipeline's form.
         options: of the pipeline.
     """
     if ROLE not in plan.graphs:

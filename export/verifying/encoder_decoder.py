@@ -1,7 +1,7 @@
-"""Encoder-decoders: log-probabilities of the real targets (teacher forcing), and what is generated.
+"""Encoder-decoders: log-probabilities of real targets (teacher forcing), and generated texts.
 
-A greedy answer that differs is forgiven only if Keras's own two best tokens were less than `MARGIN`
-apart where the strings part.
+A different greedy answer is accepted only if Keras's two best tokens differ by less than `MARGIN`
+where the strings diverge.
 """
 
 import numpy as np
@@ -12,7 +12,7 @@ from export.families.decoders import log_probs_along
 from export.pipelines.expected import MARGIN
 from export.verifying import parity
 from export.verifying.parity import Comparison, tensors
-from export.verifying.searches import Found, compare_searches, generated, in_keras
+from export.verifying.searches import KerasResults, compare_searches, generated, in_keras
 from export.verifying.teacher_forcing import along_targets, sources_of
 from seqkeras.tokenizers import pad
 from serving.pipelines import PIPELINES
@@ -58,7 +58,7 @@ def verify_encoder_decoder(run, plan, folder, manifest):
         return [_text(target, ids, end_id) for ids in rows]
 
     def is_tie(row, answer, score=None):
-        # Up to the first token whose text differs.
+        # Compare up to the first token whose text differs.
         places = range(1, 1 + len(keras_ids[row]))
         same = [
             place
@@ -67,7 +67,7 @@ def verify_encoder_decoder(run, plan, folder, manifest):
         ]
         return bool(margins[row, : 1 + max(same, default=0)].min() < MARGIN)
 
-    greedy = Found(inputs, texts_of(keras_ids), found["scores"], is_tie)
+    greedy = KerasResults(inputs, texts_of(keras_ids), found["scores"], is_tie)
     answers = [answer.text for answer in pipeline(inputs, num_beams=1)]
     comparison.compare_texts("onnx", answers, greedy.texts, inputs, is_tie)
     whole = range(len(inputs))
@@ -79,7 +79,7 @@ def verify_encoder_decoder(run, plan, folder, manifest):
 
 
 def _text(tokenizer, token_ids, end_id):
-    """The text before the end."""
+    """The text of the tokens before `end_id`."""
     token_ids = [int(token_id) for token_id in token_ids]
     return tokenizer.decode(
         token_ids[: token_ids.index(end_id)] if end_id in token_ids else token_ids
@@ -91,7 +91,7 @@ def _log_probs(model, arrays):
 
 
 def _margins(model, arrays, generated_ids, start_id):
-    """(N, T) by how much Keras's best token led at each step of its greedy decoding."""
+    """(N, T) the margin of Keras's best token at each step of its greedy decoding."""
     begin = np.full((len(generated_ids), 1), start_id, generated_ids.dtype)
     target_ids = np.concatenate([begin, generated_ids[:, :-1]], axis=1)
     best = np.sort(_log_probs(model, {**arrays, "target_ids": target_ids}), axis=-1)

@@ -1,4 +1,4 @@
-"""Language models: log-probabilities along real texts, and what follows them."""
+"""Language models: log-probabilities along real texts, and their continuations."""
 
 import numpy as np
 import tensorflow as tf
@@ -8,20 +8,20 @@ from export.families.decoders import left_to_right, reads_prefix
 from export.pipelines.expected import MARGIN
 from export.verifying.attention import compare_attention
 from export.verifying.parity import EXAMPLES, Comparison, tensors
-from export.verifying.searches import Found, compare_searches, generated, in_keras
+from export.verifying.searches import KerasResults, compare_searches, generated, in_keras
 from export.verifying.teacher_forcing import along_texts
 from seqkeras.tokenizers import pad
 from serving.pipelines import PIPELINES
 from serving.pipelines.pieces import Detokenizer
 from serving.session import LanguageModel
 
-NEW_TOKENS = 16  # generated behind each text, at most
+NEW_TOKENS = 16  # generated after each text, at most
 
 
 def verify_language_model(run, plan, folder, manifest):
     """See `export.verifying.verify`.
 
-    A text that fills the limit is shortened, so that something can follow.
+    A text as long as the limit is shortened, to leave room for a continuation.
     """
     inputs = run.inputs[:EXAMPLES]
     pipeline = PIPELINES[manifest.pipeline](folder, manifest)
@@ -32,7 +32,7 @@ def verify_language_model(run, plan, folder, manifest):
     comparison = Comparison(len(inputs))
     model = run.model
 
-    # What is read before the first of the steps: a prefix, or a token.
+    # The tokens read before the first step: a prefix, or one token.
     first = int(lengths.min()) if reads_prefix(model) else 1
     real &= np.arange(token_ids.shape[1]) >= first - 1
     text = {"token_ids": token_ids}
@@ -63,12 +63,12 @@ def verify_language_model(run, plan, folder, manifest):
     answers = pipeline(inputs, num_beams=1, max_new_tokens=new_tokens, truncate=True)
     expected = texts_of(found["generated_ids"], new_tokens)
     comparison.compare_texts("onnx", [answer.text for answer in answers], expected, inputs, is_tie)
-    # The pipeline by its defaults, and the signature on strings, read texts whole that were
+    # The pipeline with its defaults, and the signature on strings, read whole the texts that are
     # shortened here.
     whole = [
         row for row, text in enumerate(inputs) if rows[row] == pipeline.encode(text, truncate=True)
     ]
-    greedy = Found(inputs, texts_of(found["generated_ids"]), found["scores"], is_tie)
+    greedy = KerasResults(inputs, texts_of(found["generated_ids"]), found["scores"], is_tie)
     compare_searches(comparison, plan, pipeline, folder, by_ids, given, greedy, texts_of, whole)
     compare_attention(
         comparison,
@@ -84,14 +84,14 @@ def verify_language_model(run, plan, folder, manifest):
 
 
 def _margins(logits):
-    """(N, T) by how much Keras's best token led behind each token; logits (N, T, V)."""
+    """(N, T) the margin of Keras's best token after each token; logits (N, T, V)."""
     logits = ops.convert_to_numpy(logits)
     best = np.partition(logits, -2, axis=-1)[..., -2:]
     return best[..., 1] - best[..., 0]
 
 
 def _behind(generated_ids, prompts, new_tokens, run):
-    """The texts of what was generated behind the first of the prompts; None: all new tokens."""
+    """The continuations of the prompts, of at most `new_tokens` tokens; None for all."""
     [tokenizer], end_id = run.tokenizers.values(), run.decoding.end_id
     texts = []
     for row, prompt in zip(generated_ids.tolist(), prompts, strict=False):

@@ -1,4 +1,4 @@
-"""What the comparisons share: their tolerances, their figures and their one error."""
+"""Tolerances, figures and the error of all comparisons with Keras."""
 
 import numpy as np
 import tensorflow as tf
@@ -10,17 +10,17 @@ EXAMPLES = 512  # compared, at most
 
 
 class ParityError(ValueError):
-    """What was exported does not answer as the Keras model does."""
+    """The exported model does not answer like the Keras model."""
 
 
 class Comparison:
-    """Figures and problems, as they are found.
+    """Collects figures and problems.
 
     Args:
         examples: how many real inputs are compared.
 
     Attributes:
-        way_out: a sentence, after a space, on how to go without what differed.
+        way_out: a sentence, after a space, on how to leave out the part that differed.
     """
 
     def __init__(self, examples):
@@ -37,9 +37,9 @@ class Comparison:
         self._keep(f"{name}_log_prob_difference", difference, "log-probabilities")
 
     def compare_numbers(self, name, actual, expected):
-        """Compare other numbers with those of Keras, as a share of the largest of them.
+        """Compare other numbers with those of Keras, relative to the largest.
 
-        The logits of what may not be are no numbers: they must be where Keras has them.
+        Banned logits are compared by position only.
         """
         if self._has_nan(expected):
             return
@@ -51,7 +51,7 @@ class Comparison:
         self._keep(f"{name}_difference", difference, "numbers")
 
     def compare_texts(self, name, answers, expected, inputs, is_tie):
-        """Compare strings with those of Keras; `is_tie` says of a row whether it may differ."""
+        """Compare strings with those of Keras; `is_tie` tells whether a row may differ."""
         different = [row for row, text in enumerate(expected) if text != answers[row]]
         tied = [row for row in different if is_tie(row, answers[row])]
         self.figures[f"{name}_ties"] = len(tied)

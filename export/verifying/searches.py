@@ -1,8 +1,8 @@
-"""What is generated, beside Keras: greedily, and by the beams that the run asks for.
+"""Compare generated texts with Keras's: of greedy search, and of the run's beams.
 
-Held against it are the SavedModel's signatures, the ONNX graph that generates, `serving` where it
-follows beams, and the signature on strings, with those defaults that a user of it gets. A text that
-differs is forgiven where Keras could as well have given it: such ties are counted.
+Compared are the SavedModel's signatures, the ONNX graph that generates, `serving` with beams, and
+the signature on strings, each with its defaults. A text that differs is accepted if it is a tie for
+Keras; ties are counted.
 """
 
 import dataclasses
@@ -17,20 +17,20 @@ from export.verifying.parity import tensors
 from export.verifying.strings import answers_on_strings, compare_on_strings
 from serving.opening import Runtime
 
-BATCH = 64  # rows that are generated from at once
-BY_BEAMS = 64  # inputs, at most: beams take several times as long
+BATCH = 64  # rows generated in one call
+BY_BEAMS = 64  # inputs at most, since beams take several times as long
 GREEDY = "generate"  # the signature; its name is the ONNX graph's too
 
 
 @dataclasses.dataclass(frozen=True)
-class Found:
-    """What a search of Keras's has found.
+class KerasResults:
+    """The results of a search in Keras.
 
     Attributes:
-        inputs: the run's inputs that it searched from.
-        texts: what it found for each.
-        scores: (N,) of these.
-        is_tie: (row, text, score) -> whether that could be found as well.
+        inputs: the run's inputs.
+        texts: the generated text for each input.
+        scores: (N,) of these texts.
+        is_tie: (row, text, score) -> whether Keras gives that text the same score.
     """
 
     inputs: Sequence
@@ -39,9 +39,9 @@ class Found:
     is_tie: Callable
 
     def of(self, rows):
-        """The same of some rows, those of which there are."""
+        """The results of some rows; indices out of range are ignored."""
         rows = [row for row in rows if row < len(self.inputs)]
-        return Found(
+        return KerasResults(
             [self.inputs[row] for row in rows],
             [self.texts[row] for row in rows],
             self.scores[rows],
@@ -49,7 +49,7 @@ class Found:
         )
 
     def check_against(self, comparison, name, texts, scores):
-        """Compare what another backend found with it."""
+        """Compare another backend's results with these."""
         comparison.compare_texts(
             name,
             texts,
@@ -62,7 +62,7 @@ class Found:
 
 
 def generated(function, given):
-    """What a function generates from arrays by name, some rows at once: name -> array."""
+    """The outputs of a generating function for arrays by name, called in batches."""
     rows = len(given["lengths"])
     parts = [
         function(**{name: array[begin : begin + BATCH] for name, array in given.items()})
@@ -77,18 +77,18 @@ def in_keras(signature):
 
 
 def compare_searches(comparison, plan, pipeline, folder, by_ids, given, greedy, texts_of, whole):
-    """Compare all that generates with Keras.
+    """Compare all signatures and graphs that generate with Keras.
 
     Args:
         comparison: the `Comparison`.
         plan: the model's `ExportPlan`.
-        pipeline: the bundle's, of `serving`.
+        pipeline: the bundle's pipeline of `serving`.
         folder: the bundle.
         by_ids: the signatures of the SavedModel on token ids, or None.
-        given: name -> array, what the signatures on token ids take.
-        greedy: `Found` by Keras's greedy search.
+        given: name -> array, inputs of the signatures on token ids.
+        greedy: `KerasResults` of greedy search.
         texts_of: (N, T) generated ids -> list of N texts.
-        whole: the rows whose inputs the pipeline, and the signature on strings, read as they are.
+        whole: the rows whose inputs the pipeline and the signature on strings read whole.
     """
     default = by_default(plan.saved_model)
     found = {GREEDY: greedy}
@@ -117,10 +117,10 @@ def compare_searches(comparison, plan, pipeline, folder, by_ids, given, greedy, 
 
 
 def _by_beams(signature, given, inputs, texts_of):
-    """What Keras's beam search finds; a text of the same score could be found as well."""
+    """The results of Keras's beam search; another text with the same score is a tie."""
     answers = generated(in_keras(signature), _first(BY_BEAMS, given))
     scores = answers["scores"]
-    return Found(
+    return KerasResults(
         inputs[:BY_BEAMS],
         texts_of(answers["generated_ids"]),
         scores,
@@ -129,7 +129,7 @@ def _by_beams(signature, given, inputs, texts_of):
 
 
 def _other_backends(folder, manifest, by_ids, default):
-    """Yield what else generates from ids: its name, whose search it is, a function of arrays."""
+    """Yield (backend, name of its search, function of arrays) of those that take ids."""
     if by_ids is not None:
         yield "saved_model", GREEDY, _of_arrays(by_ids[GREEDY])
         if default != GREEDY:

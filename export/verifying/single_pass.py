@@ -1,4 +1,4 @@
-"""Models that answer in a single pass: the pipeline's inputs, through Keras and the SavedModel."""
+"""Models that answer in a single pass: the pipeline, Keras and the SavedModel agree."""
 
 import numpy as np
 import tensorflow as tf

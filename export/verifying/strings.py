@@ -1,7 +1,7 @@
-"""The SavedModel on strings, beside what the pipeline answers to the run's own inputs.
+"""Compare the SavedModel on strings with the pipeline's answers to the run's own inputs.
 
-What a signature on strings refuses, as a text that needs windows, is counted and not compared; and
-so is a text that a SentencePiece model may split in two ways of one score, if it takes the other.
+Inputs that a signature on strings refuses, such as a text that needs windows, are counted and not
+compared; so are texts with two segmentations of equal score of which the graph takes the other.
 """
 
 import itertools
@@ -18,16 +18,16 @@ BATCH = 64
 
 
 def answers_on_strings(folder, manifest, inputs, fields=()):
-    """What the signatures on strings answer.
+    """The answers of the signatures on strings.
 
     Args:
         folder, manifest: of the bundle.
-        inputs: as a pipeline takes them.
+        inputs: in the pipeline's form.
         fields: the names of an input's parts.
 
     Returns:
-        For each input its outputs by name, none where it is split otherwise in a tie, or None where
-        every signature refuses it; None for a bundle that has no such signatures.
+        A list: for each input its outputs by name, {} for one that the graph splits differently in
+        a tie, None for one that every signature refuses. None for a bundle without such signatures.
     """
     path = f"{NAME}/1"
     if path not in manifest.saved_models:
@@ -49,10 +49,10 @@ def answers_on_strings(folder, manifest, inputs, fields=()):
 
 
 def split_otherwise(tokenizer, texts):
-    """The rows whose texts a graph splits into the same pieces in another order: of one score.
+    """The rows whose texts a graph splits into the same pieces in another order, with equal score.
 
     Args:
-        tokenizer: any; none but `SentencePieces` has such.
+        tokenizer: any tokenizer; only `SentencePieces` has such rows.
         texts: row -> text.
     """
     if not isinstance(tokenizer, SentencePieces) or not texts:
@@ -67,12 +67,12 @@ def split_otherwise(tokenizer, texts):
 
 
 def compare_on_strings(comparison, answers, inputs, expected_answer):
-    """Compare what the signatures on strings answer with what they should answer.
+    """Compare the answers of the signatures on strings with the expected ones.
 
     Args:
         comparison: the `Comparison`.
-        answers: what `answers_on_strings` returned.
-        inputs: that they were asked.
+        answers: the result of `answers_on_strings`.
+        inputs: the inputs of these answers.
         expected_answer: (row, outputs) -> `ExpectedAnswer`.
     """
     if answers is None:
@@ -98,7 +98,7 @@ def compare_on_strings(comparison, answers, inputs, expected_answer):
 
 
 def _named(value, fields):
-    """An input's parts by name; a text's words have none."""
+    """An input's parts by name; {} for the words of a text."""
     if isinstance(value, str):
         return {"text": value}
     if isinstance(value, Mapping):
@@ -107,7 +107,7 @@ def _named(value, fields):
 
 
 def _of_one_shape(rows, named):
-    """Yield the rows in batches, in each of which inputs have as many choices."""
+    """Yield batches of rows whose inputs have the same number of choices."""
 
     def shape(row):
         return [np.shape(value) for value in named[row].values()]
@@ -119,7 +119,7 @@ def _of_one_shape(rows, named):
 
 
 def _ask(function, rows):
-    """The outputs of each row, None where it is refused, which only that row is in the end."""
+    """The outputs of each row, None for a refused row; a refused batch is split to find it."""
     names = rows[0]
     try:
         outputs = function(**{name: tf.constant([parts[name] for parts in rows]) for name in names})

@@ -1,4 +1,4 @@
-"""Log-probabilities along given tokens, by the step graphs as `serving` runs them."""
+"""Log-probabilities along given tokens, from step graphs that `serving` runs."""
 
 import numpy as np
 
@@ -8,10 +8,10 @@ from serving.text import pad
 
 
 def sources_of(rows):
-    """The name of what an encoder reads, each source, and all as arrays by name with `lengths`.
+    """The name of an encoder's input, the sources, and both as arrays by name with `lengths`.
 
     Args:
-        rows: what the pipeline makes of its inputs.
+        rows: the pipeline's encodings of its inputs.
     """
     if isinstance(rows[0], np.ndarray):
         arrays = padded(FRAMES, rows)
@@ -21,12 +21,12 @@ def sources_of(rows):
 
 
 def along_targets(graphs, source, lengths, target_ids):
-    """(N, T, V) log-probabilities behind each of the target's tokens.
+    """(N, T, V) log-probabilities after each token of the targets.
 
     Args:
         graphs: `serving.session.EncoderDecoder`.
-        source, lengths: what the encoder reads, N rows.
-        target_ids: (N, T), which begin with the token that begins a text.
+        source, lengths: the encoder's inputs, N rows.
+        target_ids: (N, T), beginning with the start token.
     """
     state = graphs.encode(source, lengths)
     rows = np.arange(len(target_ids))[:, np.newaxis]
@@ -40,13 +40,13 @@ def along_targets(graphs, source, lengths, target_ids):
 
 
 def along_texts(graphs, token_ids, first=1):
-    """(N, T, V) log-probabilities behind each of the (N, T) tokens of texts.
+    """(N, T, V) log-probabilities after each of the (N, T) tokens of texts.
 
     Args:
         graphs: `serving.session.LanguageModel`.
         token_ids: the texts.
-        first: how many tokens are read at once before the first step; behind all of these stand
-            the log-probabilities of the last.
+        first: how many tokens are read before the first step; all of these get the
+            log-probabilities after the last of them.
     """
     state, own = graphs.begin(len(token_ids)), np.arange(len(token_ids))[:, np.newaxis]
     logits, _, state = graphs.step_to_logits(token_ids[:, :first], own, state)
@@ -59,6 +59,6 @@ def along_texts(graphs, token_ids, first=1):
 
 def log_softmax(logits):
     """log softmax(x) over the last axis."""
-    with np.errstate(invalid="ignore"):  # who compares sees that it is not finite
+    with np.errstate(invalid="ignore"):  # the comparison reports values that are not finite
         shifted = logits - logits.max(axis=-1, keepdims=True)
         return shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))

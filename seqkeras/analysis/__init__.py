@@ -1,4 +1,4 @@
-"""Analysis: what a trained model looks at, and how far its gradients flow."""
+"""Analysis: attention maps of trained models, and gradient flow."""
 
 from seqkeras.analysis.attention_maps import AttentionMap, maps_of_heads, plot_attention_maps
 from seqkeras.analysis.jacobians import jacobian_norms

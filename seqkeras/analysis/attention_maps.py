@@ -1,10 +1,11 @@
-"""Attention maps: what the model reads, characters or words, as it writes each target one.
+"""Attention maps: which characters or words of the source a model attends to for each of the
+target.
 
 One PNG, one panel per example or per head: the source across, in the order in which a reader sees
 it (an Arabic or Hebrew sentence begins at the right), the target down, the darker the cell the
 larger the weight.
 
-Left out: breaking a long source into lines; `labels.py` says which scripts have no font.
+Not supported: line breaks in a long source; `labels.py` lists scripts without a font.
 """
 
 import itertools
@@ -43,18 +44,18 @@ COLOUR_MAP = "Blues"  # one hue, light to dark: the order survives every kind of
 
 @dataclass(frozen=True, eq=False)
 class AttentionMap:
-    """One example: two texts, and where each character or word of the target looked.
+    """One example: two texts, and the attention of each character or word of the target.
 
     Args:
-        source: what was read: a string, S characters (code points), or a sequence of S strings,
-            words or other tokens.
-        target: what was written, in the same way, T of them.
-        weights: (T, S) attention weights; every row sums to one, or to zero where nothing was
-            attended to.
+        source: the input: a string, S characters (code points), or a sequence of S strings, words
+            or other tokens.
+        target: the output, in the same form, T of them.
+        weights: (T, S) attention weights; every row sums to one, or to zero if it attends to
+            nothing.
         title: the line above the panel; the source itself by default.
 
     Raises:
-        ValueError: if a text is empty, or weights are no (T, S) array of such rows.
+        ValueError: if a text is empty, or weights are not a (T, S) array of such rows.
     """
 
     source: str | Sequence[str]
@@ -68,7 +69,7 @@ class AttentionMap:
             if not isinstance(text, str):
                 text = tuple(text)
                 object.__setattr__(self, name, text)
-            if not text or not all(isinstance(each, str) for each in text):
+            if not text or not all(isinstance(token, str) for token in text):
                 raise ValueError(
                     f"AttentionMap: {name} must hold at least one character, or strings; "
                     f"received {text!r}."
@@ -95,7 +96,7 @@ class AttentionMap:
 
     @property
     def line(self):
-        """What stands above the panel."""
+        """The text above the panel."""
         if self.title is not None:
             return self.title
         return self.source if isinstance(self.source, str) else " ".join(self.source)
@@ -106,13 +107,13 @@ def maps_of_heads(weights, source, target=None, layer=None, head=None):
 
     Args:
         weights: (L, N, T, S) of one example, as `model.attention_weights(inputs)["cross"][row]`, or
-            (T, S), of no head in particular, as a bundle's answer has them. Rows and columns behind
+            (T, S), of no head in particular, as a bundle's answer has them. Rows and columns after
             the texts are padding, and left out.
-        source, target: strings or sequences of tokens, as `AttentionMap` takes them, or the
-            `Encoding` of a text, whose words are the labels, whole where the tokenizer splits them;
-            the target is the source by default, as in self-attention.
-        layer: the number of one layer, from 0; None for all.
-        head: the number of one head, from 0; "mean" for the mean of them; None for all.
+        source, target: strings or sequences of tokens, see `AttentionMap`, or the `Encoding` of a
+            text, whose whole words are the labels; the target is the source by default, as in
+            self-attention.
+        layer: the index of one layer, from 0; None for all.
+        head: the index of one head, from 0; "mean" for the mean of all; None for all.
 
     Returns:
         A list of `AttentionMap`, layer by layer, to be drawn by `plot_attention_maps`.
@@ -150,14 +151,14 @@ def maps_of_heads(weights, source, target=None, layer=None, head=None):
 
 
 def _labels(text):
-    """The labels of a text, and for how many tokens each stands."""
+    """The labels of a text, and the number of tokens of each."""
     if isinstance(text, Encoding):
         return zip(*text.words(), strict=True)
     return text, [1] * len(text)
 
 
 def _chosen(name, number, count):
-    """The numbers that are meant of so many."""
+    """The selected indices, of `count`."""
     if number is None:
         return range(count)
     if type(number) is not int or not 0 <= number < count:
@@ -179,7 +180,7 @@ def plot_attention_maps(maps, path):
     Raises:
         ValueError: if maps is empty.
     """
-    attention_figure(maps).canvas.print_png(path)  # savefig would heed the user's rcParams
+    attention_figure(maps).canvas.print_png(path)  # savefig would apply the user's rcParams
 
 
 def attention_figure(maps):
@@ -189,42 +190,42 @@ def attention_figure(maps):
         raise ValueError("plot_attention_maps: maps must hold at least one map; received none.")
     figure = Figure(dpi=DPI, facecolor="white")
     FigureCanvasAgg(figure)
-    texts = [each.line for each in maps]
+    texts = [panel.line for panel in maps]
     titles = [draw_title(figure, text) for text in texts]
-    besides = [LEFT + room(figure, each.target) for each in maps]
+    besides = [LEFT + room(figure, panel.target) for panel in maps]
     widths = [
-        beside + max(len(each.source), width_in_cells(title))
-        for each, title, beside in zip(maps, titles, besides, strict=True)
+        beside + max(len(panel.source), width_in_cells(title))
+        for panel, title, beside in zip(maps, titles, besides, strict=True)
     ]
-    heights = [len(each.target) + room(figure, each.source) for each in maps]
+    heights = [len(panel.target) + room(figure, panel.source) for panel in maps]
     lefts, tops, width, height = arrange(widths, heights)
     figure.set_size_inches(width * CELL_INCHES, height * CELL_INCHES)
 
-    largest = max(float(np.max(each.weights)) for each in maps)
+    largest = max(float(np.max(panel.weights)) for panel in maps)
     scale = {"vmin": 0.0, "vmax": min(1.0, math.ceil(10 * largest - 1e-6) / 10)}
     scale["cmap"] = COLOUR_MAP
     notes = set()
-    for index, (each, title) in enumerate(zip(maps, titles, strict=True)):
+    for index, (panel, title) in enumerate(zip(maps, titles, strict=True)):
         left, top = lefts[index] + besides[index], tops[index] + ABOVE
-        axes = add_axes(figure, left, top, len(each.source), len(each.target), f"map {index}")
-        notes |= draw_map(axes, each, scale)
+        axes = add_axes(figure, left, top, len(panel.source), len(panel.target), f"map {index}")
+        notes |= draw_map(axes, panel, scale)
         if reads_right_to_left(texts[index]):
             title.set_horizontalalignment("right")
-            left += max(len(each.source), width_in_cells(title))
+            left += max(len(panel.source), width_in_cells(title))
         title.set_position((left / width, 1 - (top - 0.6) / height))
     draw_header(figure, scale, notes)
     return figure
 
 
 def room(figure, text):
-    """How many cells more than characters the tokens of a text need beside or below a map."""
+    """The additional cells that the tokens of a text need next to or below a map."""
     if isinstance(text, str):
         return 0
     return max(0, token_labels.room(figure, text, CELL_INCHES * DPI) - 1)
 
 
 def arrange(widths, heights):
-    """Where panels of these sizes go: a grid, row by row, that makes the page nearest to square.
+    """Positions of panels of these sizes, row by row, in the grid whose page is closest to square.
 
     Returns:
         their lefts, their tops, and the width and height of the page, all in cells.
@@ -258,21 +259,21 @@ def add_axes(figure, left, top, columns, rows, label):
     return axes
 
 
-def draw_map(axes, each, scale):
-    """Draw one panel; return the kinds of labels that the header has to explain."""
-    order = order_of(each.source)
-    weights = np.asarray(each.weights, dtype=float)[:, order]
+def draw_map(axes, panel, scale):
+    """Draw one panel; return the kinds of labels that the header must explain."""
+    order = order_of(panel.source)
+    weights = np.asarray(panel.weights, dtype=float)[:, order]
     axes.pcolormesh(weights, edgecolors="white", linewidth=0.5, **scale)
     kinds = set()
-    if isinstance(each.source, str):
-        across = source_labels(each.source)
+    if isinstance(panel.source, str):
+        across = source_labels(panel.source)
         for column, index in enumerate(order):
-            kinds.add(draw_label(axes, column + 0.5, len(each.target) + 1.0, across[index]))
+            kinds.add(draw_label(axes, column + 0.5, len(panel.target) + 1.0, across[index]))
     else:
         for column, index in enumerate(order):
-            token_labels.draw_below(axes, column, len(each.target), each.source[index])
-    for row, text in enumerate(each.target):
-        if isinstance(each.target, str):
+            token_labels.draw_below(axes, column, len(panel.target), panel.source[index])
+    for row, text in enumerate(panel.target):
+        if isinstance(panel.target, str):
             kinds.add(draw_label(axes, -0.75, row + 0.5, label(text)))
         else:
             token_labels.draw_beside(axes, row, text)
@@ -316,7 +317,7 @@ def draw_title(figure, title):
 
 
 def draw_header(figure, scale, kinds):
-    """Say once, for all panels, how to read them, and which colour is which weight."""
+    """Draw the legend of all panels: how to read them, and the colour scale."""
     width, height = figure.get_size_inches() / CELL_INCHES
     notes = ["source across, target down; each row sums to 1"]
     notes += [f"{SPACE} space"] if "space" in kinds else []

@@ -1,9 +1,9 @@
-"""Clipped gradients, and the wall that they are for.
+"""Clipped gradients, and the error wall that motivates them.
 
     by norm:   ĝ = g min(1, c / ‖g‖)        by value:   ĝ_i = min(max(g_i, -c), c)
 
 The wall is the error of one sigmoid unit after 50 steps: it has a cliff where the unit's gradient
-explodes, and one plain step of gradient descent from its foot leaves the region for good.
+explodes, and one unclipped step of gradient descent from its foot leaves the region for good.
 
 Reference: Pascanu et al. 2013, sections 2.3 and 3.2, https://arxiv.org/abs/1211.5063; Goodfellow
 et al. 2016, section 10.11.1, https://www.deeplearningbook.org/contents/rnn.html
@@ -15,7 +15,7 @@ WALL_STEPS, WALL_START, WALL_TARGET = 50, 0.5, 0.7
 
 
 def clip_by_norm(gradient, threshold):
-    """The gradient, made as short as the threshold if it is longer; its direction stays.
+    """The gradient, scaled to the threshold if it is longer; its direction does not change.
 
     An infinite entry becomes NaN, and a gradient whose norm overflows becomes zero.
     """

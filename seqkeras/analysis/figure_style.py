@@ -1,11 +1,11 @@
-"""How every figure looks: inks, styles of lines, frames, and the way into a PNG file."""
+"""The common style of figures: colours, lines, frames, and writing PNG files."""
 
 import matplotlib
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 INK, QUIET, RULE = "#1f2328", "#6e7781", "#d0d7de"
-# Okabe and Ito 2008: told apart in every kind of colour blindness; a style each, for print in grey.
+# Okabe and Ito 2008: distinct in every kind of colour blindness; with line styles for grey print.
 STYLES = (
     {"color": "#0072B2", "linestyle": "-", "marker": "o"},
     {"color": "#D55E00", "linestyle": "--", "marker": "s"},
@@ -17,7 +17,7 @@ STYLES = (
 
 
 def new_figure(width, height):
-    """An empty figure of so many inches, laid out around what it will hold."""
+    """An empty figure of a size in inches, laid out around its later content."""
     figure = Figure(figsize=(width, height), dpi=120, facecolor="white", layout="constrained")
     figure.get_layout_engine().set(w_pad=0.12, h_pad=0.12)
     FigureCanvasAgg(figure)
@@ -25,7 +25,7 @@ def new_figure(width, height):
 
 
 def write_png(draw, path):
-    """Write what `draw()` returns, a figure, into a PNG file; the user's settings are not heeded.
+    """Write the figure that `draw()` returns to a PNG file, without the user's settings.
 
     The file is replaced if it exists; its folder must exist.
     """
@@ -35,7 +35,7 @@ def write_png(draw, path):
 
 
 def frame(axes, heading, across, up, **legend):
-    """The words around a panel, its lines and its legend."""
+    """Set title, axis labels, grid lines and legend of a panel."""
     axes.set_title(heading, loc="left", color=INK, fontsize=11, fontweight="bold")
     axes.set_xlabel(across, color=INK)
     axes.set_ylabel(up, color=INK)

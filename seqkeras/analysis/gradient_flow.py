@@ -1,12 +1,12 @@
-"""How far a gradient flows back through time, as figures and as a PNG.
+"""How far a gradient flows back through time, as numbers and as a PNG.
 
     python -m seqkeras.analysis.gradient_flow --out docs/gradient_flow.png --radii 0.9,1,1.1
 
-Four questions, one table and one panel each: how the norm of dh(T)/dh(t) falls with T - t in each
-cell as it is made; how it follows the spectral radius of W, beside the linear recurrence
-h(t) = Qᵀ Λᵗ Q h(0); after how many steps a growing one overflows; what clipping does about it.
+Four questions, each with a table and a panel: how the norm of dh(T)/dh(t) falls with T - t in newly
+initialized cells; how it depends on the spectral radius of W, compared with the linear recurrence
+h(t) = Qᵀ Λᵗ Q h(0); after how many steps a growing one overflows; what clipping changes.
 
-Left out: trained cells; give `jacobian_norms` the cell of a layer.
+For trained cells, call `jacobian_norms` with the cell of a layer.
 
 Reference: Bengio et al. 1994, https://doi.org/10.1109/72.279181; Pascanu et al. 2013,
 https://arxiv.org/abs/1211.5063; Goodfellow et al. 2016, section 10.7,
@@ -28,9 +28,9 @@ from seqkeras.quiet import import_tensorflow
 
 __all__ = ["jacobian_norms", "measure", "plot_gradient_flow", "step_jacobians"]
 
-BATCH, WIDTH = 8, 8  # so many random sequences, so wide, are averaged over
+BATCH, WIDTH = 8, 8  # number and width of the random sequences to average over
 RADII = (0.9, 1.0, 1.1)
-LARGEST_POWER = 300  # of ten; norms up to there are float64 with room to spare
+LARGEST_POWER = 300  # of ten; norms up to this are far within float64's range
 SMALL_INPUTS = 0.1  # times a normal number: tanh is nearly linear, as the analysis assumes
 OVERFLOW_RADIUS, OVERFLOW_STEPS = 1.5, 260
 CLIPS = {
@@ -75,7 +75,7 @@ class Overflow:
 
 @dataclass(frozen=True, eq=False)
 class Measurements:
-    """What `measure` found: all that is printed and drawn.
+    """The results of `measure`, to be printed and drawn.
 
     cells: name -> (steps + 1,) norms.
     radii: spectral radius -> `Radius`.
@@ -90,7 +90,7 @@ class Measurements:
 
 
 def measure(units=32, steps=100, seed=0, radii=RADII):
-    """Measure everything: random weights and inputs of this seed, states of so many units.
+    """Measure all figures, with random weights and inputs.
 
     Args:
         units: size of each state.
@@ -99,8 +99,8 @@ def measure(units=32, steps=100, seed=0, radii=RADII):
         radii: spectral radii of W to compare, positive numbers, as many as the figure has styles.
 
     Raises:
-        ValueError: if there is no radius, too many, one that is not a positive number, or one so
-            large that its power `steps` is no float64.
+        ValueError: if there is no radius, too many, one that is not a positive number, or one whose
+            power `steps` overflows float64.
     """
     require_radii(radii, steps)
     return Measurements(
@@ -112,7 +112,7 @@ def measure(units=32, steps=100, seed=0, radii=RADII):
 
 
 def require_radii(radii, steps):
-    """Raise a ValueError unless these radii can be measured so many steps back, and drawn."""
+    """Raise a ValueError unless these radii can be measured over `steps` and drawn."""
     if not 1 <= len(radii) <= len(STYLES):
         raise ValueError(
             f"measure: radii must be from 1 to {len(STYLES)} numbers; received {len(radii)}."
@@ -126,7 +126,7 @@ def require_radii(radii, steps):
 
 
 def cell_norms(units, steps, seed):
-    """name -> (steps + 1,) norms of dh(T)/dh(T-n) or dc(T)/dc(T-n), in cells as they are made.
+    """name -> (steps + 1,) norms of dh(T)/dh(T-n) or dc(T)/dc(T-n), in newly initialized cells.
 
     Chrono initialization of an LSTM of memory T: b_f = log u, u uniform in [1, T-1]; b_i = -b_f.
 
@@ -146,9 +146,9 @@ def cell_norms(units, steps, seed):
     qrnn.kernel.assign(glorot_uniform(qrnn.kernel.shape, random))
     cells = {"SimpleRNN": rnn, "GRU": gru, "QRNN": qrnn, "LSTM": lstm, "chrono LSTM": chrono}
     norms = {
-        f"{name}, {state}": geometric_mean(each)
+        f"{name}, {state}": geometric_mean(state_norms)
         for name, cell in cells.items()
-        for state, each in jacobian_norms(cell, inputs).items()
+        for state, state_norms in jacobian_norms(cell, inputs).items()
     }
     del norms["chrono LSTM, h"]
     return norms
@@ -186,17 +186,17 @@ def overflows(radius, units, steps, seed):
     return {
         dtype: Overflow(
             radius=radius,
-            largest=np.abs(each).max(axis=1),
+            largest=np.abs(values).max(axis=1),
             expected=first(exact > np.finfo(dtype).max),
-            infinite=first(np.isinf(each).any(axis=1)),
-            nan=first(np.isnan(each).any(axis=1)),
+            infinite=first(np.isinf(values).any(axis=1)),
+            nan=first(np.isnan(values).any(axis=1)),
         )
-        for dtype, each in states.items()
+        for dtype, values in states.items()
     }
 
 
 def linear_states(W, start, steps):
-    """h(n) = W h(n-1) in the dtype of W, overflow and all: (steps + 1, U)."""
+    """h(n) = W h(n-1) in the dtype of W, with overflow: (steps + 1, U)."""
     states = [start]
     with np.errstate(over="ignore", invalid="ignore"):
         for _ in range(steps):
@@ -212,7 +212,7 @@ def symmetric_matrix(radius, units, random):
 
 
 def random_cell(cell_class, units, random):
-    """A cell with the weights that Keras would draw: Glorot uniform, orthogonal, its own bias."""
+    """A cell with Keras's default weights: Glorot uniform, orthogonal, and its own bias."""
     cell = cell_class(units)
     cell.build((None, WIDTH))
     gates = cell.kernel.shape[-1] // units
@@ -229,7 +229,7 @@ def glorot_uniform(shape, random):
 
 
 def geometric_mean(norms):
-    """Over axis 0; norms that have become zero count as the smallest number there is."""
+    """The geometric mean over axis 0; zeros count as the smallest positive number."""
     return np.exp(np.mean(np.log(np.maximum(norms, np.finfo(float).tiny)), axis=0))
 
 
@@ -246,15 +246,15 @@ def report(measurements):
     yield f"{'norm of ds(T)/ds(T-n)':28}{head}"
     for name, norms in measurements.cells.items():
         yield f"{name:28}" + "".join(f"{norms[n]:10.2g}" for n in columns)
-    for radius, each in measurements.radii.items():
+    for radius, measured in measurements.radii.items():
         for name in ("closed", "looped", "tanh"):
-            norms = getattr(each, name)
+            norms = getattr(measured, name)
             label = f"radius {radius:g}, {LABELS[name]}"
             yield f"{label:28}" + "".join(f"{norms[n]:10.2g}" for n in columns)
     yield ""
     yield f"{f'radius {OVERFLOW_RADIUS:g}: first step':28}{'expected':>10}{'inf':>10}{'nan':>10}"
-    for dtype, each in measurements.overflows.items():
-        steps_of = (each.expected, each.infinite, each.nan)
+    for dtype, overflow in measurements.overflows.items():
+        steps_of = (overflow.expected, overflow.infinite, overflow.nan)
         yield f"{dtype:28}" + "".join(f"{'-' if n is None else n:>10}" for n in steps_of)
     yield ""
     yield f"{'descent at the wall':28}{'longest step':>14}{'last error':>12}{'mean error':>12}"
@@ -279,7 +279,7 @@ def whole_number(least):
 def numbers(text):
     """The type of a command-line option: numbers with commas between."""
     try:
-        return tuple(float(each) for each in text.split(","))
+        return tuple(float(number) for number in text.split(","))
     except ValueError:
         raise argparse.ArgumentTypeError(
             f"expected numbers with commas between; received {text!r}"

@@ -17,10 +17,10 @@ WALL_W, WALL_B = (3.6, 5.3), (-2.75, -1.65)
 
 
 def plot_gradient_flow(measurements, path):
-    """Draw what `seqkeras.analysis.gradient_flow.measure` found into one PNG file.
+    """Draw the results of `seqkeras.analysis.gradient_flow.measure` to a PNG file.
 
     Args:
-        measurements: as `measure` returns them.
+        measurements: the result of `measure`.
         path: the file to write, replaced if it exists; its folder must exist.
     """
     write_png(lambda: gradient_flow_figure(measurements), path)
@@ -51,14 +51,14 @@ def draw_cells(axes, cells):
 
 
 def draw_radii(axes, radii):
-    for style, (radius, each) in zip(STYLES, radii.items()):
-        color, every = style["color"], len(each.looped) // 8 or 1
-        axes.plot(each.closed, color=color, linestyle="-", label=f"{radius:g}")
+    for style, (radius, measured) in zip(STYLES, radii.items()):
+        color, mark_every = style["color"], len(measured.looped) // 8 or 1
+        axes.plot(measured.closed, color=color, linestyle="-", label=f"{radius:g}")
         axes.plot(
-            each.looped, color=color, linestyle="", marker=style["marker"], markersize=5,
-            markevery=every,
+            measured.looped, color=color, linestyle="", marker=style["marker"], markersize=5,
+            markevery=mark_every,
         )  # fmt: skip
-        axes.plot(each.tanh, color=color, linestyle="--")
+        axes.plot(measured.tanh, color=color, linestyle="--")
     for label, style in (
         ("QᵀΛⁿQ", {"linestyle": "-"}),
         ("W ··· W", {"linestyle": "", "marker": "o", "markersize": 5}),
@@ -78,19 +78,19 @@ def draw_radii(axes, radii):
 
 def draw_overflows(axes, overflows):
     half = len(overflows["float64"].largest) / 2
-    for style, width, (name, each) in zip(STYLES, (2, 3.5, 5.5), overflows.items()):
-        finite = np.where(np.isfinite(each.largest), each.largest, np.nan)
+    for style, width, (name, overflow) in zip(STYLES, (2, 3.5, 5.5), overflows.items()):
+        finite = np.where(np.isfinite(overflow.largest), overflow.largest, np.nan)
         colour = style["color"]
         axes.plot(finite, label=name, color=colour, linewidth=width, zorder=3 - width / 10)
-        if each.infinite is None:
+        if overflow.infinite is None:
             continue
-        last = each.infinite - 1
+        last = overflow.infinite - 1
         axes.plot(last, finite[last], color=INK, marker="X", markersize=8, zorder=4)
         axes.axhline(np.finfo(name).max, color=colour, linestyle="--", linewidth=1)
         side, ha, va = ((10, -6), "left", "top") if last < half else ((-10, 5), "right", "bottom")
         axes.annotate(
-            f"{name}: inf at step {each.infinite}"
-            + ("" if each.nan is None else f", NaN at {each.nan}"),
+            f"{name}: inf at step {overflow.infinite}"
+            + ("" if overflow.nan is None else f", NaN at {overflow.nan}"),
             (last, np.finfo(name).max), xytext=side, textcoords="offset points",
             ha=ha, va=va, color=INK, fontsize=9,
         )  # fmt: skip

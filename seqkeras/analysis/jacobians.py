@@ -2,7 +2,7 @@
 
     ds(T)/ds(t) = J(T) J(T-1) ... J(t+1)        J(t) = ds(t)/ds(t-1)
 
-s is the state of a cell: h, or c, or both. J(t) is written down for each cell from its formula in
+s is the state of a cell: h, or c, or both. J(t) is derived for each cell from its formula in
 `seqkeras.composites`, in NumPy and float64, so that nothing here needs autodiff or overflows early.
 
 Reference: Bengio et al. 1994, https://doi.org/10.1109/72.279181; Pascanu et al. 2013, section 2,
@@ -13,12 +13,12 @@ import numpy as np
 
 
 def jacobian_norms(cell, inputs, initial_state=None):
-    """Norms of dh(T)/dh(T-n); for an LSTM of dc(T)/dc(T-n) as well, for a QRNN of it alone.
+    """Norms of dh(T)/dh(T-n); for an LSTM also of dc(T)/dc(T-n), for a QRNN only of that.
 
     Args:
         cell: a built SimpleRNNCell, LSTMCell, GRUCell or QRNN of `seqkeras.recurrent`.
         inputs: (B, T, D).
-        initial_state: list of states as the cell takes them, or None for zeros.
+        initial_state: list of the cell's states, or None for zeros.
 
     Returns:
         state name -> (B, T + 1) array whose column n is the norm (the largest singular value) for
@@ -38,7 +38,7 @@ def jacobian_norms(cell, inputs, initial_state=None):
         for index, name in enumerate(names):
             rows = slice(index * units, (index + 1) * units)
             norms[name].append(np.linalg.norm(product[:, rows, rows], ord=2, axis=(1, 2)))
-    return {name: np.stack(each, axis=1) for name, each in norms.items()}
+    return {name: np.stack(state_norms, axis=1) for name, state_norms in norms.items()}
 
 
 def step_jacobians(cell, inputs, initial_state=None):
@@ -47,10 +47,10 @@ def step_jacobians(cell, inputs, initial_state=None):
     The arguments and errors are those of `jacobian_norms`.
     """
     names, step = _formula(cell)
-    weights = [np.asarray(each, np.float64) for each in cell.get_weights()]
+    weights = [np.asarray(weight, np.float64) for weight in cell.get_weights()]
     inputs = np.asarray(inputs, np.float64)
     batch_size, length, width = inputs.shape
-    window = getattr(cell, "window", 1)  # how many inputs a step sees
+    window = getattr(cell, "window", 1)  # number of inputs of a step
     zeros = [np.zeros((batch_size, cell.units)) for _ in names]
     zeros += [np.zeros((batch_size, window - 1, width))] if window > 1 else []
     states = zeros if initial_state is None else initial_state
@@ -94,7 +94,7 @@ def lstm_step(x, h, c, kernel, recurrent_kernel, bias):
 
 
 def gru_step(x, h, kernel, recurrent_kernel, bias):
-    """The gate z keeps, and everything else is through z, g and r.
+    """z keeps the state; all other dependence is through z, g and r.
 
         dg/dh(t-1)    = diag(g') (diag(r) U_h + diag(q r') U_r)
         dh(t)/dh(t-1) = diag(z) + diag((h(t-1) - g) z') U_z + diag(1 - z) dg/dh(t-1)
@@ -116,7 +116,7 @@ def gru_step(x, h, kernel, recurrent_kernel, bias):
 
 
 def qrnn_step(x, c, kernel, bias):
-    """dc(t)/dc(t-1) = diag(f(t)), whatever c is: f(t) comes from the inputs alone."""
+    """dc(t)/dc(t-1) = diag(f(t)), because f(t) depends on the inputs only."""
     units = c.shape[-1]
     pre = x @ kernel.reshape(x.shape[-1], -1) + bias
     return [c], _rows(_sigmoid(pre[:, units : 2 * units]), np.eye(units))
@@ -124,7 +124,7 @@ def qrnn_step(x, c, kernel, bias):
 
 def _formula(cell):
     """The names of a cell's states, and its step: (x, *states, *weights) -> states, J."""
-    # Keras loads when it is needed.
+    # Keras is imported only when needed.
     from seqkeras.recurrent import QRNN, GRUCell, LSTMCell, SimpleRNNCell
 
     for cell_class, formula in (

@@ -1,7 +1,7 @@
-"""Labels: what is drawn for a character, in which font, and in what order on the line.
+"""Labels of characters: the glyph to draw, its font, and the order on the line.
 
-The fonts come with packages, nothing is taken from the system: DejaVu Sans with matplotlib, Noto
-Sans CJK with notojp-matplotlib. What neither has is shown by its code point.
+Fonts come from packages, not from the system: DejaVu Sans with matplotlib, Noto Sans CJK with
+notojp-matplotlib. Characters that neither has are shown as code points.
 
 Left out: a Devanagari, Thai or other font that neither package has, Chinese variants of shared Han
 characters (Noto's Japanese ones are drawn), embeddings, isolates and paired brackets in
@@ -26,8 +26,8 @@ RIGHT_TO_LEFT_MARK = "\u200f"
 RESHAPER = arabic_reshaper.ArabicReshaper(
     {"support_ligatures": False, "delete_harakat": False, "support_zwj": False}
 )
-# Types of characters that python-bidi drops, refuses or breaks lines at, and those they pass for,
-# so that every character keeps its place on the one line: neutrals, a letter, a tab.
+# Types of characters that python-bidi drops, refuses or breaks lines at, and their replacements,
+# which keep every character on the one line: neutrals, a letter, a tab.
 STAND_INS = dict.fromkeys("LRE RLE LRO RLO PDF LRI RLI FSI PDI BN".split(), "ON")
 STAND_INS |= {"": "L", "B": "S"}
 
@@ -60,7 +60,7 @@ def has_glyph(font, character):
 
 
 def has_ink(font, character):
-    """Whether the glyph leaves a mark: no space, no control character, no filler does."""
+    """Whether the glyph is visible; spaces, control characters and fillers are not."""
     if unicodedata.category(character)[0] in "ZC" or not has_glyph(font, character):
         return False
     left, bottom, right, top = get_font(font).load_char(ord(character)).bbox
@@ -69,12 +69,14 @@ def has_ink(font, character):
 
 def font_of(text):
     """The first font with a visible glyph for every character of text, or None."""
-    return next((font for font in fonts() if all(has_ink(font, each) for each in text)), None)
+    return next(
+        (font for font in fonts() if all(has_ink(font, character) for character in text)), None
+    )
 
 
 def best_font(text):
     """The font with a glyph for most characters of text."""
-    return max(fonts(), key=lambda font: sum(has_glyph(font, each) for each in text))
+    return max(fonts(), key=lambda font: sum(has_glyph(font, character) for character in text))
 
 
 def code_point(character):
@@ -83,8 +85,8 @@ def code_point(character):
 
 
 def label(character):
-    """What stands for a character that is shown alone: a mark gets a dotted circle to sit on."""
-    if unicodedata.category(character) == "Zs":  # also the no-break ones
+    """The label of a single character; a combining mark gets a dotted circle as its base."""
+    if unicodedata.category(character) == "Zs":  # also no-break spaces
         return SPACE
     return DOTTED_CIRCLE + character if unicodedata.category(character)[0] == "M" else character
 
@@ -128,18 +130,18 @@ def script_of(character):
 def reads_right_to_left(text):
     """Whether Arabic and Hebrew characters are at least half: "ar|" in front changes nothing."""
     directions = [unicodedata.bidirectional(character) for character in text]
-    right_to_left = sum(directions.count(each) for each in ("R", "AL", "AN"))
+    right_to_left = sum(directions.count(direction) for direction in ("R", "AL", "AN"))
     return right_to_left > 0 and right_to_left >= directions.count("L")
 
 
 def visual_order(text):
     """The indices of the characters from left to right, as a reader sees them."""
-    return [each["index"] for each in bidi_records(text)]
+    return [record["index"] for record in bidi_records(text)]
 
 
 def bidi_levels(text):
     """The embedding level of every character; odd: it reads from right to left."""
-    return [each["level"] for each in sorted(bidi_records(text), key=itemgetter("index"))]
+    return [record["level"] for record in sorted(bidi_records(text), key=itemgetter("index"))]
 
 
 def bidi_records(text):
@@ -152,9 +154,9 @@ def bidi_records(text):
     storage = algorithm.get_empty_storage()
     storage["base_level"] = int(reads_right_to_left(text))
     algorithm.get_embedding_levels(text, storage)
-    for index, each in enumerate(storage["chars"]):
-        each["index"] = index
-        each["type"] = each["orig"] = STAND_INS.get(each["type"], each["type"])
+    for index, entry in enumerate(storage["chars"]):
+        entry["index"] = index
+        entry["type"] = entry["orig"] = STAND_INS.get(entry["type"], entry["type"])
     algorithm.calc_level_runs(storage)  # X10
     algorithm.resolve_weak_types(storage)  # W1 to W7
     algorithm.resolve_neutral_types(storage, debug=False)  # N1, N2

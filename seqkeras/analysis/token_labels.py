@@ -1,6 +1,6 @@
-"""Labels of words and other tokens beside an attention map: at its left, and upright below it.
+"""Labels of words and other tokens of an attention map: at its left, and upright below it.
 
-What no font has is shown by its script's name, a space by its mark; a longer token is cut.
+Text without a font is shown as its script's name, a space as a mark; long tokens are cut.
 """
 
 import math
@@ -16,7 +16,7 @@ APART = 0.4  # cells between a label and the map
 
 def shown(token):
     """A token in one line of at most `MOST` characters, never empty."""
-    text = "".join(SPACE if each.isspace() else each for each in token) or SPACE
+    text = "".join(SPACE if character.isspace() else character for character in token) or SPACE
     return text if len(text) <= MOST else f"{text[: MOST - 1]}…"
 
 

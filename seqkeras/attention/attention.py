@@ -21,7 +21,7 @@ class ScoreAttention(keras.layers.Layer):
         value: (B, S, D); it and the key may hold anything where no query may attend.
         attention_mask: (B or 1, T or 1, S) booleans, True = may attend, or None.
         query_mask, key_mask, value_mask: (B, T), (B, S) and (B, S) booleans, True for real steps,
-            or None. Keras fills them in where a tensor carries a mask along, as one behind
+            or None. Keras fills them in where a tensor carries a mask along, as one after
             `Embedding(mask_zero=True)` does, and passes the query's on.
 
     Returns:
@@ -44,7 +44,7 @@ class ScoreAttention(keras.layers.Layer):
         self.supports_masking = True
 
     def build(self, query_shape, key_shape, value_shape):
-        if not self.score.built:  # as a score from a file is
+        if not self.score.built:  # a score from a file is built already
             self.score.build(query_shape, key_shape)
 
     def call(
@@ -123,7 +123,7 @@ class Attention(ScoreAttention):
         value: (B, S, D); it and the key may hold anything where no query may attend.
         attention_mask: (B or 1, T or 1, S) booleans, True = may attend, or None.
         query_mask, key_mask, value_mask: (B, T), (B, S) and (B, S) booleans, True for real steps,
-            or None. Keras fills them in where a tensor carries a mask along, as one behind
+            or None. Keras fills them in where a tensor carries a mask along, as one after
             `Embedding(mask_zero=True)` does, and passes the query's on.
 
     Returns:

@@ -1,15 +1,15 @@
 """The key/value cache of self-attention, one token or several at a time, passed in and out.
 
 A cache is a buffer of a fixed length C, (B, N, C, H), so that a loop over steps keeps its shapes.
-Every row has a position of its own: how many tokens it holds. What lies behind is never attended
-to, and is overwritten.
+Every row has its own position: the number of tokens that it holds. Entries after it are never
+attended to, and are overwritten.
 """
 
 from keras import ops
 
 
 def extend_cache(cache, entries, positions):
-    """Write T entries behind those that each row holds.
+    """Write T entries after those that each row holds.
 
         cache(b, :, positions(b) + t) = entries(b, :, t)
 

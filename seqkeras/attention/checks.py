@@ -1,10 +1,11 @@
-"""Check that queries, keys, values and masks belong together, with one wording of the error."""
+"""Check that queries, keys, values and masks fit each other."""
 
 from seqkeras.shapes import fits, require_mask, require_sequence, shape_of, what_is
 
 
 def require_attention(layer, query, key, value, masks, num_heads=None):
-    """Raise a ValueError if tensors or masks of a call are known not to fit each other.
+    """Raise a ValueError if tensors or masks of a call do not fit each other, where shapes are
+    known.
 
     Args:
         layer: for its name.
@@ -31,7 +32,7 @@ def require_attention(layer, query, key, value, masks, num_heads=None):
 def _require_attention_mask(layer, mask, sizes, num_heads):
     """(B or 1, T or 1, S), or with heads (B or 1, N or 1, T or 1, S)."""
     received = shape_of(mask)
-    # Where one may stand for all, it fits any size.
+    # A size of 1 broadcasts, and fits any size.
     repeated = (*(None if size == 1 else size for size in received[:-1]), *received[-1:])
     with_heads = (sizes[0], num_heads, *sizes[1:])
     if fits(repeated, sizes) or (num_heads and fits(repeated, with_heads)):

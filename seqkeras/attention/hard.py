@@ -7,7 +7,7 @@ from seqkeras.attention.attention import ScoreAttention
 from seqkeras.attention.masks import mask_scores, masked_softmax
 from seqkeras.shapes import fits, require_steps
 
-TINY = 1e-30  # log 0 is none
+TINY = 1e-30  # avoids log 0
 
 
 @keras.saving.register_keras_serializable("seqkeras")
@@ -26,7 +26,7 @@ class HardAttention(ScoreAttention):
 
     Args:
         score: a layer of `seqkeras.attention.scores`.
-        seed: of the samples; None for another one in every process.
+        seed: of the samples; None for a random one in each process.
 
     Call arguments:
         query: (B, T, Q), T queries at once.
@@ -35,7 +35,7 @@ class HardAttention(ScoreAttention):
         attention_mask: (B or 1, T or 1, S) booleans, True = may attend, or None.
         training: whether to sample.
         query_mask, key_mask, value_mask: (B, T), (B, S) and (B, S) booleans, True for real steps,
-            or None. Keras fills them in where a tensor carries a mask along, as one behind
+            or None. Keras fills them in where a tensor carries a mask along, as one after
             `Embedding(mask_zero=True)` does, and passes the query's on.
 
     Returns:
@@ -108,7 +108,7 @@ class HardAttention(ScoreAttention):
         return ops.sum(weights * ops.log_softmax(scores, axis=-1), axis=-1)
 
     def entropy(self, query, key, attention_mask=None):
-        """(B, T) entropies of the choices, a term that keeps them from settling too early."""
+        """(B, T) entropies of the choices, a regularizer against early convergence."""
         scores, attention_mask = self._masked_scores(query, key, attention_mask)
         probabilities = masked_softmax(scores, attention_mask)
         return -ops.sum(probabilities * ops.log_softmax(scores, axis=-1), axis=-1)
@@ -124,14 +124,14 @@ class HardAttention(ScoreAttention):
 
 @keras.saving.register_keras_serializable("seqkeras")
 class MovingAverageBaseline(keras.layers.Layer):
-    """What loss to expect: the moving average of those before, to take from REINFORCE's reward.
+    """The expected loss, a moving average of previous losses: the baseline of REINFORCE.
 
         b <- momentum b + (1 - momentum) mean(losses), in training, after the call
 
     Notation: the paper averages log-likelihoods; ours are losses, with the other sign.
 
     Args:
-        momentum: how much of the average stays at each step.
+        momentum: the share of the average that each step keeps.
 
     Call arguments:
         losses: (B,), or of any shape.

@@ -13,7 +13,7 @@ from seqkeras.values import without_padding
 
 
 class PastAttention(keras.layers.Layer):
-    """Base of the two; a subclass says into how many parts a state falls.
+    """Base of the two layers; a subclass sets into how many parts a state is split.
 
     The parts are the key k(t) first, then the value v(t); the last one, p(t), serves to predict.
 
@@ -69,7 +69,7 @@ class PastAttention(keras.layers.Layer):
             mask: (B, T) booleans, True for real steps, or None.
 
         Returns:
-            output and weights as of the call, and the state behind each row's last real step of a
+            output and weights as of the call, and the state after each row's last real step of a
             right-padded mask.
         """
         require_sequence(self, sequence=sequence.shape)
@@ -83,13 +83,13 @@ class PastAttention(keras.layers.Layer):
             "real": real,
         }
         whole = {
-            name: ops.concatenate([ops.cast(state[name], each.dtype), each], axis=1)
-            for name, each in present.items()
+            name: ops.concatenate([ops.cast(state[name], tensor.dtype), tensor], axis=1)
+            for name, tensor in present.items()
         }  # (B, L + T, ...)
         past = [self._before(whole[name]) for name in ("keys", "values", "real")]
         output, weights = self._attend(key, predict, *past)
         lengths = None if mask is None else ops.sum(ops.cast(mask, "int32"), axis=1)
-        state = {name: self._behind(each, lengths) for name, each in whole.items()}
+        state = {name: self._behind(tensor, lengths) for name, tensor in whole.items()}
         real = ops.cast(real, output.dtype)[..., None]
         return output * real, weights * real, state
 
@@ -116,7 +116,7 @@ class PastAttention(keras.layers.Layer):
         return (output[:, 0], weights[:, 0]), state
 
     def _cast(self, weight):
-        """What Keras does in `call` alone, and not where a model calls `read` and `step`."""
+        """Checks that Keras does in `call` only, and not if a model calls `read` and `step`."""
         return ops.cast(weight, self.compute_dtype)
 
     def _parts(self, states):

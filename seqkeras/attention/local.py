@@ -37,7 +37,7 @@ class LocalAttention(ScoreAttention):
         positions: (B or 1, T) the t of each query, or None for 0, 1, ... T - 1. Only the monotonic
             kind looks at them.
         query_mask, key_mask, value_mask: (B, T), (B, S) and (B, S) booleans, True for real steps,
-            or None. Keras fills them in where a tensor carries a mask along, as one behind
+            or None. Keras fills them in where a tensor carries a mask along, as one after
             `Embedding(mask_zero=True)` does, and passes the query's on.
 
     Returns:

@@ -13,7 +13,7 @@ from keras import ops
 
 from seqkeras.values import known_numbers
 
-MASKED_SCORE = -1e30  # the score of what is masked: far under any real one, and finite in float32
+MASKED_SCORE = -1e30  # the score of masked positions: far below any real one, and finite in float32
 
 
 def padding_mask(lengths, length):
@@ -48,7 +48,7 @@ def causal_mask(target_length, source_length=None):
 
 
 def window_mask(target_length, before, after, source_length=None):
-    """(1, T, S) mask: a query attends to so many positions before and after its own, and to it.
+    """(1, T, S) mask: a query attends to its own position, `before` ones before and `after` after.
 
     Args:
         target_length, source_length: as in `causal_mask`.
@@ -68,7 +68,7 @@ def window_mask(target_length, before, after, source_length=None):
 
 
 def prefix_mask(prefix_lengths, length):
-    """(B, T, T) mask of a prefix language model: both ways in the prefix, causal behind it.
+    """(B, T, T) mask of a prefix language model: both ways in the prefix, causal after it.
 
     Args:
         prefix_lengths: (B,) integers, the steps of each row that every query may attend to.
@@ -80,7 +80,7 @@ def prefix_mask(prefix_lengths, length):
 
 
 def permutation_mask(order, stream="content"):
-    """(B or 1, T, T) mask of a permutation language model: what comes earlier in a given order.
+    """(B or 1, T, T) mask of a permutation language model: positions earlier in a given order.
 
     Args:
         order: (B, T) or (T,) integers, the positions in the order in which they are predicted.
@@ -110,7 +110,7 @@ def permutation_mask(order, stream="content"):
 
 
 def combine_masks(*masks):
-    """What every mask allows; None allows everything, and None comes back where all are None.
+    """The conjunction of masks; None allows everything, and is the result if all are None.
 
     Args:
         masks: booleans of one rank whose shapes broadcast, or None.
@@ -153,7 +153,7 @@ def attended(attention_mask):
 
 
 def mask_scores(scores, mask=None):
-    """Scores for a softmax, in float32 at least: `MASKED_SCORE` where the mask does not allow.
+    """Scores for a softmax, in float32 at least, with `MASKED_SCORE` at masked positions.
 
     In float16, whose products overflow at 65,504, an infinite score becomes one of 1e21 or -1e21;
     in every other dtype it stays infinite.
@@ -175,7 +175,7 @@ def masked_softmax(scores, mask=None):
         mask: booleans that broadcast to the scores, True = may attend, or None.
     """
     allowed = mask_scores(scores, mask)
-    if scores.shape[-1] == 1:  # of which `ops.softmax` warns
+    if scores.shape[-1] == 1:  # `ops.softmax` warns of this
         weights = ops.exp(ops.log_softmax(allowed, axis=-1))
     else:
         weights = ops.softmax(allowed, axis=-1)

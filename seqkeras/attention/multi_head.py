@@ -116,7 +116,8 @@ class Heads(keras.layers.Layer):
         return outputs if self.output_bias is None else outputs + self._cast(self.output_bias)
 
     def _cast(self, weight):
-        """What Keras does in `call` alone, and not where a decoder calls `prepare` and `attend`."""
+        """Checks that Keras does in `call` only, and not if a decoder calls `prepare` and
+        `attend`."""
         return ops.cast(weight, self.compute_dtype)
 
     def _split(self, projected):
@@ -170,7 +171,7 @@ class MultiHeadAttention(Heads):
         attention_mask: (B or 1, T or 1, S) or (B or 1, N or 1, T or 1, S) booleans, True = may
             attend, or None.
         query_mask, key_mask, value_mask: (B, T), (B, S) and (B, S) booleans, True for real steps,
-            or None. Keras fills them in where a tensor carries a mask along, as one behind
+            or None. Keras fills them in where a tensor carries a mask along, as one after
             `Embedding(mask_zero=True)` does, and passes the query's on.
         causal: as the argument of the layer, for this call; None for the layer's.
 

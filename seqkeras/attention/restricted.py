@@ -80,7 +80,7 @@ class RestrictedSelfAttention(Heads):
             contexts = self._attend_in_blocks(query, key, value, allowed, causal, training)
         else:
             near = combine_masks(self._near(ops.shape(sequence)[1]), allowed)[:, None]
-            split = (self._split(each) for each in (query, key, value))
+            split = (self._split(tensor) for tensor in (query, key, value))
             contexts = self._merge(self._attend(*split, near, causal, training))
         return self._project_output(contexts)
 
@@ -103,9 +103,9 @@ class RestrictedSelfAttention(Heads):
         real = real if allowed is None else ops.logical_and(real, allowed[:, 0])
         # A block no longer than the sequence: a window beyond it sees everything.
         size = (ops.minimum if ops.is_tensor(length) else min)(self.window, length)
-        blocks = [_blocks(each, size) for each in (query, key, value, real[..., None])]
-        near = [_with_neighbours(each, causal) for each in blocks[1:]]
-        query, key, value, real = (_fold(each) for each in (blocks[0], *near))
+        blocks = [_blocks(tensor, size) for tensor in (query, key, value, real[..., None])]
+        near = [_with_neighbours(tensor, causal) for tensor in blocks[1:]]
+        query, key, value, real = (_fold(tensor) for tensor in (blocks[0], *near))
         contexts = self._attend(
             self._split(query),
             self._split(key),
@@ -145,7 +145,7 @@ def _blocks(sequence, size):
 
 
 def _with_neighbours(blocks, causal):
-    """(B, n, r, ·) to (B, n, 3r, ·): each behind the one before it, and before the next."""
+    """(B, n, r, ·) to (B, n, 3r, ·): each after the one before it, and before the next."""
     before = ops.concatenate([ops.zeros_like(blocks[:, :1]), blocks[:, :-1]], axis=1)
     if causal:
         return ops.concatenate([before, blocks], axis=2)

@@ -1,4 +1,4 @@
-"""Several learned queries over one sequence, and what they find joined into one vector."""
+"""Several learned queries over one sequence, whose contexts form one vector."""
 
 import keras
 from keras import ops
@@ -16,14 +16,14 @@ class StructuredSelfAttention(keras.layers.Layer):
         loss  = penalty ||A A^T - I||_F^2, the mean over the batch
 
     Each row of A is a "hop": a query that is learned, and does not depend on the sequence. The
-    penalty keeps hops from all looking at the same place.
+    penalty keeps hops from attending to the same positions.
 
     Notation: H, A, M are the paper's; D is its 2u, R its r, units its d_a; W_1, W_2 its W_s1, W_s2.
 
     Args:
         units: of the hidden layer that all hops share.
         num_hops: R.
-        penalty: of hops that are alike, the paper's penalisation coefficient.
+        penalty: of similar hops, the paper's penalisation coefficient.
 
     Call arguments:
         sequence: (B, S, D), H.

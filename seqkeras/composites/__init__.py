@@ -1,9 +1,10 @@
-"""The few computations that a runtime has a fused kernel for, as pure functions of tensors.
+"""Computations for which a runtime has a fused kernel, as pure functions of tensors.
 
-Called in Python they are ordinary Keras, on any backend. While `as_nodes` names it (TensorFlow
-only), each call becomes one function node of the traced graph that keeps the computation's name and
-options; `export.composites` lowers such a node to the fused ONNX operator. A composite without a
-lowering still exports, op by op. The recurrent ones are `Network`s, in `seqkeras.recurrent`.
+Called in Python they are ordinary Keras, on any backend. In a context `as_nodes` that names it
+(TensorFlow only), each call becomes one function node of the traced graph with the computation's
+name and options; `export.composites` lowers such a node to the fused ONNX operator. A composite
+without a lowering still exports, op by op. The recurrent ones are `Network`s, in
+`seqkeras.recurrent`.
 """
 
 from seqkeras.composites.activations import gelu

@@ -79,7 +79,7 @@ def _fused(query, key, value, mask, causal, scale):
     by_kernel = causal and mask is None and query.shape[2] == key.shape[2]
     if not by_kernel:
         mask = _whole_mask(query, key, mask, causal)
-    query, key, value = (ops.transpose(each, (0, 2, 1, 3)) for each in (query, key, value))
+    query, key, value = (ops.transpose(tensor, (0, 2, 1, 3)) for tensor in (query, key, value))
     if mask is None:
         context = ops.dot_product_attention(query, key, value, scale=scale, is_causal=by_kernel)
         return ops.transpose(context, (0, 2, 1, 3))

@@ -14,12 +14,12 @@ from seqkeras.composites.nodes import tracing_nodes
 
 
 def fused(name, sequence, mask, states, weights, reverse):
-    """A recurrent network by a fused function of Keras, or None where there is none to be had.
+    """A recurrent network by a fused function of Keras, or None if Keras has none for these inputs.
 
     A graph for export never holds one: cuDNN's operators run on a GPU only.
 
     Args:
-        name: of that function, "lstm" or "gru".
+        name: of Keras's function, "lstm" or "gru".
         sequence: (B, T, D).
         mask: (B, T) booleans, any, or None.
         states: list of (B, U).

@@ -51,8 +51,8 @@ def linear_recurrence(a, b, mask, initial_state, *, reverse=False):
 
 
 def _differentiable(a, b, initial_state, reverse):
-    # Keras's own gradients on PyTorch have no second derivative, and are no faster there; and
-    # nobody trains an exported graph.
+    # Keras's own gradients on PyTorch have no second derivative, and are not faster there; an
+    # exported graph is never trained.
     if keras.backend.backend() == "torch" or tracing_nodes():
         return _scan(a, b, initial_state, reverse)
 
@@ -98,7 +98,7 @@ def _scan(a, b, initial_state, reverse):
 def _within_chunks(a, b, reverse):
     """A and H, (B, n, C, U) each."""
     order = slice(None, None, -1 if reverse else 1)
-    steps = zip(*(ops.unstack(each, num=a.shape[2], axis=2)[order] for each in (a, b)))
+    steps = zip(*(ops.unstack(tensor, num=a.shape[2], axis=2)[order] for tensor in (a, b)))
     first_a, first_b = next(steps)
     A, H = [first_a], [first_b]
     for a, b in steps:
@@ -108,7 +108,7 @@ def _within_chunks(a, b, reverse):
 
 
 def _loop(a, b, initial_state, reverse):
-    """(B, n, U) states, one after the other: for a number of chunks that is known too late."""
+    """(B, n, U) states in a sequential loop, for a number of chunks unknown while tracing."""
 
     def step(inputs, states):
         a, b = ops.split(inputs, 2, axis=-1)

@@ -24,7 +24,7 @@ def as_nodes(names):
 
 
 def tracing_nodes():
-    """Whether this is within `as_nodes`, that is, whether a graph for export is being traced."""
+    """Whether the code runs in `as_nodes`, that is, while a graph for export is traced."""
     return _nodes.get() is not None
 
 
@@ -96,7 +96,7 @@ def _call_as_node(composite_name, function, arguments, options, lengths_from):
         experimental_implements=json.dumps({"composite": composite_name, **options}),
         experimental_attributes={"_noinline": True},
     )
-    # A frozen graph knows nothing of what a function returns, unless it says so itself.
+    # A frozen graph lacks the shapes of a function's results, unless the function sets them.
     return tf.nest.map_structure(
         lambda result: tf.ensure_shape(result, result.shape), node(**inputs)
     )

@@ -28,7 +28,7 @@ UNROLLED = 8
 def recurrence(network, sequence, mask, states, weights, dropout_mask, reverse):
     """A recurrent network over a sequence.
 
-    Its gradient is back-propagation through time with nothing in the loop but what must be there:
+    Its gradient is back-propagation through time with the least work in the loop:
 
         da(t)   = gradient by a(t) = U h(t-1) + c;  dz(t) that by z(t) = W x(t) + b
         dh(t-1) = U^T da(t) + what the step hands on by itself
@@ -59,7 +59,7 @@ def recurrence(network, sequence, mask, states, weights, dropout_mask, reverse):
     if mask is not None:
         real = ops.transpose(ops.cast(mask, sequence.dtype))[..., None]  # (T, B, 1)
         given["real"] = _flipped(real, reverse)
-        x = ops.where(given["real"] > 0, x, ops.zeros_like(x))  # padding may be no number at all
+        x = ops.where(given["real"] > 0, x, ops.zeros_like(x))  # padding may be NaN
     given["sequence"] = x
     outputs, *states = _differentiated(network, list(given))(*given.values())
     if mask is not None:
@@ -102,14 +102,14 @@ def _differentiated(network, names):
         outputs, states, _ = _forward(network, dict(zip(names, tensors, strict=True)), save=False)
         return (outputs, *states)
 
-    # Keras's own gradients on PyTorch are of one output only, and nobody trains an exported graph.
+    # Keras's own gradients on PyTorch are of one output only; an exported graph is never trained.
     if keras.backend.backend() == "torch" or tracing_nodes():
         return differentiated_by_the_backend
     return ops.custom_gradient(with_gradient)
 
 
 def _forward(network, given, save=True):
-    """h(1..T), (T, B, U); the final states; and what the steps saved, (T, B, U) each."""
+    """h(1..T), (T, B, U); the final states; and the values saved by the steps, (T, B, U) each."""
     x, kernel = given["sequence"], given["kernel"]
     if "real" in given and any(network.masked_gates):
         x = ops.concatenate([x, 1 - given["real"]], axis=-1)
@@ -256,7 +256,7 @@ def _rows(x):
 
 
 def _flipped(x, reverse=True):
-    """The first axis from its end to its beginning, if it is read so."""
+    """The tensor with its first axis reversed if `reverse`."""
     return ops.flip(x, axis=0) if reverse else x
 
 

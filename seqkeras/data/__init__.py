@@ -1,1 +1,1 @@
-"""Data: what the tasks are trained on."""
+"""Data of the training tasks."""

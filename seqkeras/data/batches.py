@@ -37,7 +37,7 @@ class Sequences:
         return len(self.lengths), self.width
 
     def __getitem__(self, rows):
-        """(len(rows), width) int64, with 0 behind each row's end."""
+        """(len(rows), width) int64, with 0 after each row's end."""
         lengths = self.lengths[rows]
         width = lengths.max(initial=0) if self.width is None else self.width
         steps = np.arange(width)

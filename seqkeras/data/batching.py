@@ -1,6 +1,6 @@
 """Batches of rows of like length, as a pure function of the step.
 
-The order is a function of the seed and the step alone, so that a run that was stopped goes on with
+The order depends on the seed and the step alone, so that a run that was stopped continues with
 exactly the batches that it would have seen.
 """
 

@@ -21,7 +21,7 @@ def read_columns(path, names):
 
     Args:
         path: of the file.
-        names: of the columns that are wanted, in their order.
+        names: of the columns to return, in order.
 
     Returns:
         A list of (number of the line, tuple of texts): a row for each example, one at least.
@@ -73,7 +73,7 @@ def _of_tsv(path, text, names):
 
 
 def _of_fields(path, fields, names):
-    """The wanted fields of rows, of which the first is the header."""
+    """The selected fields of rows, of which the first is the header."""
     fields = ((row, line) for row, line in fields if row)
     header, _ = next(fields)
     missing = [name for name in names if name not in header]

@@ -1,4 +1,4 @@
-"""What people do to a date: they shorten it, mistype it, and care little for case and punctuation.
+"""Human noise in dates: shortened fields, typing errors, changed case and punctuation.
 
 A date comes as pieces, a list of (symbol, text): CLDR's symbol of a field, or "" between fields.
 
@@ -12,7 +12,7 @@ The changes, in the order of their making:
     case            all lower, all upper, or names with a capital, where the script has case
     punctuation     commas, stops and other marks are lost, separators and spaces differ
 
-They never make a second date possible:
+The changes never make a second reading of the date possible:
 
   * A year loses its century only where it can be no other field: where it stands last, or is marked
     (年, 년), or where CLDR's own short form of the locale has two digits; and only while more than
@@ -54,7 +54,7 @@ NAMES = {  # CLDR's symbols of the fields that are words, and where Babel has th
     "cccc": ("days", "stand-alone", "wide"),
 }
 SEPARATORS = (".", "/", "-", " ")
-LOSSES = tuple(  # what people leave out or type differently between and inside words
+LOSSES = tuple(  # what people omit or type differently between and inside words
     (re.compile(mark, re.IGNORECASE), replacement)
     for mark, replacement in (
         ("[,،]", ""),
@@ -77,7 +77,7 @@ VIRAMA = 9  # the combining class of the sign that joins a consonant to the next
 
 
 def add_noise(rng, day, locale, pieces, wanted):
-    """Makes the wanted changes that the date allows.
+    """Makes the requested changes that the date allows.
 
     Args:
         rng: a `random.Random`.
@@ -87,7 +87,7 @@ def add_noise(rng, day, locale, pieces, wanted):
         wanted: keys of `NOISE`.
 
     Returns:
-        The text, and those of the wanted changes that show in it, as a tuple.
+        The text, and the tuple of the changes that it shows.
     """
     changes = {
         "short_month": partial(_shorten_month, day, locale),

@@ -1,4 +1,4 @@
-"""Words that stand beside dates, and words of texts without one, in the languages of the dates.
+"""Words next to dates, and words of texts without a date, in the languages of the dates.
 
 Few words are written here: what people set before a date. Many come from CLDR, the names of
 countries and languages, so that a model meets words that it has never read.
@@ -75,7 +75,7 @@ def _split_of(word):
 
 
 def _is_plain(locale, name):
-    if len(name) > 20 or any(each.isdigit() for each in name):
+    if len(name) > 20 or any(character.isdigit() for character in name):
         return False
     return not any(resembles_a_name(locale, word) for word in name.split())
 

@@ -4,8 +4,8 @@
     de|Sitzung vom 03/05/2014, 10.30    ->  2014-05-03
     fr|31 février 2014                  ->  none
 
-A date is written in one of `WRITINGS`, and then dressed with `DRESS`. What holds no date is one of
-`NO_DATES`, dressed alike, so that what stands around tells nothing.
+A date is written in one of `WRITINGS`, then surrounded by text of `DRESS`. A text without a date is
+one of `NO_DATES`, surrounded in the same way, so that the surroundings reveal nothing.
 
 Numbers are read in the order of the locale, whatever separates them; in the other one only where a
 number over 12 leaves no choice; and year, month, day where the year stands first.
@@ -45,7 +45,7 @@ SIGNS = ("€", "$", "%", "kg", "km", "#", "°C")
 
 
 class Day(NamedTuple):
-    """A day that the calendar need not have, with the methods by which dates are written."""
+    """A day that may not exist in the calendar, with the methods for writing dates."""
 
     year: int
     month: int
@@ -57,7 +57,7 @@ class Day(NamedTuple):
 
 
 def draw(rng, locale, day, split, usual):
-    """Draws a text and what it holds.
+    """Draws a text and its date.
 
     Args:
         rng: a `random.Random`.
@@ -122,7 +122,7 @@ def _numbers(rng, locale, day):
     if isinstance(day, datetime.date) and _may_be_short(locale, order) and rng.random() < 0.2:
         year = year[-2:]
     fields = {"y": year, "M": _number(day.month, padded), "d": _number(day.day, padded)}
-    return separator.join(fields[each] for each in order)
+    return separator.join(fields[field] for field in order)
 
 
 def _names(rng, locale, day):
@@ -229,7 +229,7 @@ def _no_date(rng, locale, day, split, usual):
         parts.append(_quantity(rng))
     if rng.random() < 0.15:
         parts = ["".join(pick(rng, ASCII) for _ in range(3 + int(rng.random() * 15)))]
-        parts = [each for each in parts if sum(map(str.isdigit, each)) < 4 and each.strip()]
+        parts = [part for part in parts if sum(map(str.isdigit, part)) < 4 and part.strip()]
         parts = parts or [_word(rng, locale, split)]
     return " ".join(sorted(parts, key=lambda part: rng.random()))
 

@@ -1,7 +1,7 @@
 """Pairs of texts from a user's files: sentences and their translations, words and their phonemes.
 
     two files   line n of the one is what line n of the other is translated to
-    one file    source, a tab, target; no header, and what stands behind a second tab is not read,
+    one file    source, a tab, target; no header, and what stands after a second tab is not read,
                 as the attributions of Tatoeba's sentences
     CMUdict     a word and its phonemes with spaces between; word(2) is a second pronunciation, and
                 a comment begins with " #", or is a line that begins with ;;;
@@ -76,7 +76,7 @@ def read_pronunciations(path, stress=True):
 
     Args:
         path: of the file.
-        stress: False leaves out the digits behind vowels; variants that differ in these alone are
+        stress: False leaves out the digits after vowels; variants that differ in these alone are
             one.
 
     Returns:

@@ -47,7 +47,7 @@ def read_text(path):
 
 
 def lines_of(text):
-    """The lines of a text without their ends; the one behind the last end is none, if it is empty.
+    """The lines of a text without their ends; the one after the last end is none, if it is empty.
 
     `splitlines` would also end them at characters within a text, as U+2028.
     """

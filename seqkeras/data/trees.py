@@ -65,5 +65,5 @@ def tree_arrays(trees, ids, unknown_id=1):
         raise ValueError("tree_arrays: needs one tree at least; received none.")
     rows = [Nodes(tree) for tree in trees]
     arrays = node_arrays(rows, lambda word: ids.get(word, unknown_id))
-    arrays["labels"], _ = pad([[each.label for each in row.trees] for row in rows], NO_NODE)
+    arrays["labels"], _ = pad([[tree.label for tree in row.trees] for row in rows], NO_NODE)
     return {name: array.astype(np.int32) for name, array in arrays.items()}

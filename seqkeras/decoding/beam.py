@@ -1,4 +1,4 @@
-"""Beam search: the best hypotheses that following K beams finds."""
+"""Beam search: the best hypotheses of a search with K beams."""
 
 import numpy as np
 from keras import ops
@@ -35,7 +35,7 @@ def beam(
     as 1e-7 at least.
 
     Of all continuations of a row's beams, those among the best K that end with `<eos>` or have
-    `max_length` tokens are finished and set aside, and the best K others go on. Of two equal ones
+    `max_length` tokens are finished and set aside, and the best K others continue. Of equal ones
     the earlier beam comes first, then the lower id (PyTorch's `topk` promises no order). One beam
     is greedy search: a row is done with its first hypothesis.
 
@@ -214,17 +214,17 @@ class _Beams(Search):
     def _continuations(self, log_probs, totals):
         """Totals, tokens and beams, each (B, 2 K), the best first.
 
-        Of 2 K continuations at most K end with `<eos>`, so K can go on. The best of all beams are
+        Of 2 K continuations at most K end with `<eos>`, so K remain. The best of all beams are
         among the best 2 K of each.
         """
-        each = min(2 * self.num_beams, log_probs.shape[-1])
+        count = min(2 * self.num_beams, log_probs.shape[-1])
         log_probs = ops.where(ops.isnan(log_probs), -np.inf, log_probs)
-        log_probs, token_ids = ops.top_k(log_probs, each)  # (B, K, 2 K)
-        totals = ops.reshape(totals[..., None] + log_probs, (-1, self.num_beams * each))
+        log_probs, token_ids = ops.top_k(log_probs, count)  # (B, K, 2 K)
+        totals = ops.reshape(totals[..., None] + log_probs, (-1, self.num_beams * count))
         totals, index = ops.top_k(totals, 2 * self.num_beams)
         index = ops.cast(index, "int32")
-        token_ids = ops.reshape(ops.cast(token_ids, "int32"), (-1, self.num_beams * each))
-        return totals, ops.take_along_axis(token_ids, index, axis=1), index // each
+        token_ids = ops.reshape(ops.cast(token_ids, "int32"), (-1, self.num_beams * count))
+        return totals, ops.take_along_axis(token_ids, index, axis=1), index // count
 
     def _finish(self, totals, token_ids, beam_index, prefix, found):
         """`found` with the (B, K) continuations that end now; a total of -inf: it does not."""

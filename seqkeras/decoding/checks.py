@@ -1,17 +1,17 @@
-"""One way to refuse arguments."""
+"""Checks of arguments."""
 
 import numbers
 
 
 def require(who, *demands):
-    """Raise one error that names every demand which does not hold.
+    """Raise one error that names every violated demand.
 
     Args:
-        who: the function or class that demands.
-        demands: (holds, what must hold and what was received) pairs.
+        who: the function or class, for the error.
+        demands: pairs of a boolean and the message for False.
 
     Raises:
-        ValueError: if any does not hold.
+        ValueError: if a demand is violated.
     """
     broken = [f"{demand}." for holds, demand in demands if not holds]
     if broken:

@@ -1,4 +1,4 @@
-"""Functions as the backend compiles them, so that Python does not run the loop."""
+"""Compile functions by the backend, so that Python does not run the loop."""
 
 import functools
 
@@ -15,8 +15,8 @@ def compiled(function):
             return beam(model.step, state, num_beams=4, start_id=2, end_id=3, max_length=50)
 
     The function reads `keras.Variable`s anew at every call, and what it assigns to them stays: a
-    model answers with the weights it has by then, and a `keras.random.SeedGenerator` goes on.
-    Everything else that is no argument stays as it was when the function was traced.
+    model answers with the weights it has by then, and a `keras.random.SeedGenerator` continues.
+    All other values outside of the arguments are constants from the time of tracing.
 
     On TensorFlow it is a `tf.function`, traced once for the first shapes, and once for all others.
     On JAX it is traced for every combination of shapes: pad sources to few lengths; and to draw
@@ -32,13 +32,15 @@ def compiled(function):
     Raises:
         TypeError: when it is called, if an argument is or holds anything else.
     """
-    wrap = {"tensorflow": _graph, "jax": _jitted}.get(keras.backend.backend(), lambda each: each)
+    wrap = {"tensorflow": _graph, "jax": _jitted}.get(
+        keras.backend.backend(), lambda unwrapped: unwrapped
+    )
     traced = wrap(function)
 
     @functools.wraps(function)
     def call(*arguments, **named):
-        tensors = [_tensors(function, at, each) for at, each in enumerate(arguments)]
-        named = {name: _tensors(function, name, each) for name, each in named.items()}
+        tensors = [_tensors(function, at, argument) for at, argument in enumerate(arguments)]
+        named = {name: _tensors(function, name, argument) for name, argument in named.items()}
         return traced(*tensors, **named)
 
     return call
@@ -47,16 +49,16 @@ def compiled(function):
 def _tensors(function, name, argument):
     """An argument, its arrays as tensors."""
 
-    def tensor(each):
-        if each is None:
+    def tensor(value):
+        if value is None:
             return None
-        if not hasattr(each, "shape") or not hasattr(each, "dtype"):
+        if not hasattr(value, "shape") or not hasattr(value, "dtype"):
             who = getattr(function, "__name__", "the function")
             raise TypeError(
                 f"compiled: argument {name!r} of {who} must be of arrays, tensors or None; "
-                f"received {type(each).__name__}."
+                f"received {type(value).__name__}."
             )
-        return ops.convert_to_tensor(each)
+        return ops.convert_to_tensor(value)
 
     return tree.map_structure(tensor, argument)
 
@@ -74,11 +76,11 @@ def _jitted(function):
 
     def call(*arguments, **named):
         tensors, structure = jax.tree.flatten((arguments, named))
-        signature = structure, *((each.shape, each.dtype) for each in tensors)
+        signature = structure, *((tensor.shape, tensor.dtype) for tensor in tensors)
         if signature not in known:
             known[signature] = _pure(function, arguments, named)
         pure, variables, assigned = known[signature]
-        results, values = pure([each.value for each in variables], arguments, named)
+        results, values = pure([variable.value for variable in variables], arguments, named)
         for variable, value in zip(assigned, values, strict=True):
             variable.assign(value)
         return results
@@ -93,14 +95,16 @@ def _pure(function, arguments, named):
 
     with _Recorder() as recorder:
         # A function that JAX has not seen before, or it would not run it.
-        jax.eval_shape(lambda *each: function(*each, **named), *arguments)
+        jax.eval_shape(lambda *values: function(*values, **named), *arguments)
     variables = list(recorder.variables.values())
-    assigned = [each for each in variables if recorder.get_current_value(each) is not None]
+    assigned = [
+        variable for variable in variables if recorder.get_current_value(variable) is not None
+    ]
 
     def pure(values, arguments, named):
         with keras.StatelessScope(zip(variables, values, strict=True)) as scope:
             results = function(*arguments, **named)
-        return results, [scope.get_current_value(each) for each in assigned]
+        return results, [scope.get_current_value(variable) for variable in assigned]
 
     return jax.jit(pure), variables, assigned
 

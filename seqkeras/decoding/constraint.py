@@ -1,4 +1,4 @@
-"""Only such results as a regular expression, or a set of texts, allows."""
+"""Restrict results to a regular expression, or to a set of texts."""
 
 import numpy as np
 from keras import ops
@@ -34,10 +34,10 @@ class Constraint:
                 "Repeat less in the regular expression, or have fewer choices."
             )
         table = automaton.next_states(np.arange(len(automaton.distances)))
-        # Most tokens lead nowhere alike: one column stands for all that are equal.
+        # Most tokens lead nowhere: equal columns are stored once.
         columns, classes = np.unique(table, axis=1, return_inverse=True)
         self.shortest = int(automaton.distances[automaton.first])
-        self.first, self.behind = automaton.first, automaton.behind
+        self.first, self.behind = automaton.first, automaton.continuing
         self.next_states = ops.convert_to_tensor(columns.astype("int32"))  # (states, C)
         self.classes = ops.convert_to_tensor(classes.ravel().astype("int32"))  # (V,)
         self.distances = ops.convert_to_tensor(automaton.distances)  # (states,)
@@ -47,13 +47,14 @@ class Constraint:
         """Results whose whole text a regular expression matches.
 
         Args:
-            regex: what it may hold says `serving.text.patterns`.
+            regex: the expression; see `serving.text.patterns` for its syntax.
             tokenizer: of `seqkeras.tokenizers`.
             end_id: the id of `<eos>`.
             vocab_size: of the model; None for the tokenizer's.
 
         Raises:
-            ValueError: if it is no such expression, or the tokenizer can write no text of it.
+            ValueError: if it is not such an expression, or the tokenizer can not write any matching
+                text.
         """
         return cls._of(Pattern.of_expression(regex), tokenizer, end_id, vocab_size)
 
@@ -76,12 +77,12 @@ class Constraint:
         return beams + ops.cast(first, "int32")[:, None]
 
     def allowed(self, states, room):
-        """(B, K, V) booleans: with so many tokens at most the result can still end."""
+        """(B, K, V) booleans: after the token the result can still end within the room."""
         distances = ops.take(self.distances, ops.take(self.next_states, states, axis=0), axis=0)
         return ops.take(distances < room, self.classes, axis=-1)
 
     def advance(self, states, token_ids):
-        """The (B, K) states behind tokens."""
+        """The (B, K) states after tokens."""
         columns = ops.take(self.classes, token_ids, axis=0)
         following = ops.take(self.next_states, states, axis=0)  # (B, K, C)
         return ops.take_along_axis(following, columns[..., None], axis=-1)[..., 0]

@@ -20,7 +20,7 @@ from seqkeras.decoding.checks import count, require
 from seqkeras.decoding.processors import Prefix, Prompt
 from seqkeras.values import known_numbers
 
-CONSTRAINED = "constrained"  # among what is found: where each beam is in a constraint
+CONSTRAINED = "constrained"  # entry of `found`: the state of each beam in a constraint
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,7 +43,7 @@ class StateEntry:
 
 
 class Search(abc.ABC):
-    """What varies from one way of decoding to another: how beams go on and when a row is done.
+    """The part that differs between ways of decoding: how beams continue, and when a row is done.
 
     `found` is the search's own state, a flat dictionary of tensors with the batch first.
     """
@@ -65,7 +65,7 @@ class Search(abc.ABC):
 
         Args:
             log_probs: (B, K, V) float32, of the token after the prefix.
-            others: what the step returned beside the logits.
+            others: the step's results after the logits.
             prefix: `Prefix`, the beams' tokens so far.
             found: as it was.
 
@@ -76,7 +76,7 @@ class Search(abc.ABC):
 
     @abc.abstractmethod
     def results(self, token_ids, found):
-        """What to return, from the (B, K, T) tokens of the beams and `found`."""
+        """The results, from the (B, K, T) tokens of the beams and `found`."""
 
 
 def decode(
@@ -91,7 +91,7 @@ def decode(
     prompt=None,
     constraint=None,
 ):
-    """The loop: step, process, extend, reorder, until no row is unfinished or T tokens are there.
+    """The loop: step, process, extend, reorder, until all rows are finished or have T tokens.
 
     Args:
         step: the decoder's step, as above.
@@ -104,9 +104,9 @@ def decode(
             every entry counts as per beam, and nothing is known of the room that a cache has.
         processors: functions of logits, see `seqkeras.decoding.processors`.
         prompt: None, or (token_ids (B, P), lengths (B,)): the tokens with which each row begins.
-            They cost nothing: their log-probability counts as 0.
-        constraint: a `Constraint`, what results may be, behind their prompts; None: anything. It
-            comes before the processors.
+            Their log-probability counts as 0.
+        constraint: a `Constraint` on results after their prompts; None: any result. It applies
+            before the processors.
 
     Returns:
         What `search.results` returns.
@@ -116,7 +116,7 @@ def decode(
             is longer than max_length, an id known already is not in the vocabulary of the model
             that `step` is a method of, state_entries are missing or are not those of the state, a
             per-beam entry does not have one beam, a constraint allows no result so short, or a
-            cache has no room for max_length tokens behind those that are there (while a graph is
+            cache has no room for max_length tokens after those that are there (while a graph is
             traced it is not known how many are, and counts as none).
     """
     loop = Loop(search, max_length, processors, prompt, constraint)
@@ -132,7 +132,7 @@ def decode(
 
 
 def begun(step, state, loop, start_id, state_entries=None, prompt=None):
-    """What stands before the first step of a `Loop`; all else as `decode` takes it.
+    """The variables before the first step of a `Loop`; the arguments are those of `decode`.
 
     Returns:
         What the loop carries into the first step, and what of the state is per source.
@@ -148,7 +148,7 @@ def begun(step, state, loop, start_id, state_entries=None, prompt=None):
 
 
 class Loop:
-    """What a loop does before its steps and behind each of them.
+    """The work of a loop before its steps and after each step.
 
     It carries the number of tokens so far; the (B, K) last tokens; the (B, K, T) tokens; the
     decoder's state, as far as it is per beam; and what the search has found.
@@ -176,7 +176,7 @@ class Loop:
         self.positions = ops.arange(max_length, dtype="int32")
 
     def begin(self, batch_size, start_id, state):
-        """What is carried into the first step."""
+        """The variables before the first step."""
         beams = ops.zeros((batch_size, self.search.num_beams), "int32")
         return (
             ops.convert_to_tensor(0, "int32"),
@@ -187,7 +187,7 @@ class Loop:
         )
 
     def begin_search(self, batch_size):
-        """What is found before the first step: the search's own, and the constraint's states."""
+        """`found` before the first step: the search's own entries, and the constraint's states."""
         found = self.search.begin(batch_size)
         if self.constraint is None:
             return found
@@ -200,7 +200,7 @@ class Loop:
         return ops.logical_and(length < self.max_length, ops.any(self.search.unfinished(found)))
 
     def advance(self, logits, others, length, token_ids, state, found):
-        """What is carried on, behind a step that returned logits (B, K, V), others and state."""
+        """The variables after a step that returned logits (B, K, V), others and state."""
         prefix = Prefix(token_ids, length, self._prompt_lengths(token_ids[:, :, 0]))
         states = found.get(CONSTRAINED)
         log_probs = self._log_probs(ops.cast(logits, "float32"), states, prefix)
@@ -298,14 +298,15 @@ def batch_size_of(state):
 
 
 def reorder(entry, beam_index):
-    """The (B, K, ...) entry of the beams (B, J) that go on: (B, J, ...)."""
+    """The (B, K, ...) entry of the beams (B, J) that continue: (B, J, ...)."""
     batch_size, num_beams, *rest = ops.shape(entry)
     rows = num_beams * ops.arange(batch_size, dtype="int32")[:, None] + beam_index
     return ops.take(ops.reshape(entry, (-1, *rest)), rows, axis=0)
 
 
 def _require_room(state, state_entries, max_length):
-    """Refuse what would fall out of a cache, which a decoder in a traced graph does not see."""
+    """Refuse tokens that would not fit in a cache, which a decoder in a traced graph can not
+    check."""
     position = known_numbers(state["position"]) if "position" in state else None
     taken = 0 if position is None else np.max(position, initial=0)
     for entry in state_entries:
@@ -347,7 +348,7 @@ def _require_batch(prompt, state):
 
 
 def _split(state, state_entries, num_beams):
-    """What beams carry along, as wide as there are beams, and what stays as it is."""
+    """The state per beam, repeated for all beams, and the state per source, unchanged."""
     state = {name: ops.convert_to_tensor(entry) for name, entry in state.items()}
     if state_entries is None:
         demand = "state_entries must say what is per beam, as a model's do, if there are more"
@@ -362,14 +363,14 @@ def _split(state, state_entries, num_beams):
         require("decode", (len(entry.shape) > 1 and entry.shape[1] in (None, 1), demand))
     fixed = {name: entry for name, entry in state.items() if name not in carried}
     if num_beams > 1:
-        carried = {name: ops.repeat(each, num_beams, axis=1) for name, each in carried.items()}
+        carried = {name: ops.repeat(tensor, num_beams, axis=1) for name, tensor in carried.items()}
     return carried, fixed
 
 
 def _checked(prompt, max_length):
-    """The prompt as the last processor, whom no other overrules."""
+    """The prompt as the last processor, which overrules all others."""
     known = known_numbers(prompt[1])
-    token_ids, lengths = (ops.cast(each, "int32") for each in prompt)
+    token_ids, lengths = (ops.cast(tensor, "int32") for tensor in prompt)
     shapes = tuple(token_ids.shape), tuple(lengths.shape)
     require(
         "decode",

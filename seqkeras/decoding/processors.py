@@ -1,4 +1,4 @@
-"""What may be done to the logits before a token is chosen; for greedy, beam and sampling alike.
+"""Processors of logits before a token is chosen, for greedy search, beam search and sampling.
 
     processor(logits, prefix) -> logits
 
@@ -21,7 +21,7 @@ from seqkeras.decoding.checks import require
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Prefix:
-    """What has been chosen so far.
+    """The tokens chosen so far.
 
     Args:
         token_ids: (B, K, T) int32, the first `length` of them chosen, zero after those.
@@ -67,7 +67,7 @@ class Temperature:
 
 @dataclasses.dataclass(frozen=True)
 class TopK:
-    """Only the k most probable tokens; those as probable as the k-th stay too.
+    """Keep the k most probable tokens, and those as probable as the k-th.
 
     Args:
         k: at least 1; a k above the vocabulary's size keeps all.
@@ -90,7 +90,7 @@ class TopK:
 
 @dataclasses.dataclass(frozen=True)
 class TopP:
-    """Only the nucleus: the fewest most probable tokens whose probabilities reach p together.
+    """Keep the nucleus: the fewest most probable tokens whose total probability reaches p.
 
         min |N|  such that  sum over N of p(y) >= p
 
@@ -123,12 +123,12 @@ class TopP:
 
 @dataclasses.dataclass(frozen=True)
 class RepetitionPenalty:
-    """Tokens that are there already become less probable.
+    """Make tokens less probable that the result already has.
 
         x_i / theta  if x_i > 0,  x_i theta  if not,  for every i in the prefix
 
-    Notation: the paper divides only, which rewards repetition where a logit is negative; like its
-    code and everybody after it, we multiply those.
+    Notation: the paper only divides, which rewards repetition where a logit is negative; like its
+        code and all later ones, we multiply negative logits.
 
     Args:
         theta: above 0; above 1 discourages, below 1 encourages repetition.
@@ -152,7 +152,7 @@ class RepetitionPenalty:
 
 @dataclasses.dataclass(frozen=True)
 class BannedTokens:
-    """Some tokens are never chosen.
+    """Ban tokens.
 
     Args:
         token_ids: which.
@@ -179,7 +179,7 @@ class BannedTokens:
 
 @dataclasses.dataclass(frozen=True)
 class MinLength:
-    """`<eos>` is not chosen before the result is so long with it.
+    """Ban `<eos>` until the result has the least length.
 
     Args:
         min_length: the shortest result, `<eos>` included.
@@ -206,7 +206,7 @@ class MinLength:
 
 @dataclasses.dataclass(frozen=True)
 class ForcedToken:
-    """One position holds this token: a language at the begin, `<eos>` at `max_length - 1`.
+    """Force a token at a position: a language code at the start, `<eos>` at `max_length - 1`.
 
     Args:
         token_id: the token.
@@ -232,7 +232,7 @@ class ForcedToken:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Prompt:
-    """Each row begins with tokens of its own.
+    """Force the tokens with which each row begins.
 
     Args:
         token_ids: (B, P) integers, padded on the right.

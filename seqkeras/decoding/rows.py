@@ -8,7 +8,7 @@ def in_batches(function, rows, pad, batch_size=256, advance=None):
 
     Args:
         function: (token_ids, lengths) -> tuple of arrays with the batch first, the same shape
-            behind it for every batch.
+            after it for every batch.
         rows: list of lists of token ids.
         pad: rows -> (token_ids, lengths).
         batch_size: the most rows in a batch.
@@ -27,8 +27,8 @@ def in_batches(function, rows, pad, batch_size=256, advance=None):
     for start in range(0, len(rows), batch_size):
         chosen = order[start : start + batch_size]
         result = function(*pad([rows[index] for index in chosen]))
-        results.append([np.asarray(each) for each in result])
+        results.append([np.asarray(part) for part in result])
         if advance:
             advance(len(chosen))
     place = np.argsort(order)
-    return tuple(np.concatenate(each)[place] for each in zip(*results, strict=True))
+    return tuple(np.concatenate(parts)[place] for parts in zip(*results, strict=True))

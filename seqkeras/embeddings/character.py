@@ -15,7 +15,7 @@ class CharacterCNN(keras.layers.Layer):
         f_k(i) = g(<C[i : i + w], H_k> + b_k)        y_k = max over i of f_k(i)
 
     Notation: C, H, w, i are the paper's; g is its tanh, and ReLU in ELMo and BiDAF. One window
-    begins at each real character and reads zeros behind the word's end, so that the vector does
+    begins at each real character and reads zeros after the word's end, so that the vector does
     not depend on the padding; the paper's windows lie within the padded word.
 
     Args:
@@ -74,7 +74,7 @@ class CharacterCNN(keras.layers.Layer):
         _require_characters(character_ids_shape)
         for layer, shape in [
             (self.embedding, (None, None)),
-            *((each, (None, None, self.embedding_dim)) for each in self.convolutions),
+            *((convolution, (None, None, self.embedding_dim)) for convolution in self.convolutions),
         ]:
             if not layer.built:  # as a layer from a file is
                 layer.build(shape)

@@ -1,4 +1,4 @@
-"""A layer that carries some of its input past itself."""
+"""Highway layers."""
 
 import keras
 

@@ -1,4 +1,4 @@
-"""Integers that index a table."""
+"""Checks of integers that index a table."""
 
 import keras
 from keras.src.backend.common.symbolic_scope import in_symbolic_scope

@@ -1,4 +1,4 @@
-"""Vectors that say where in a sequence a token stands."""
+"""Vectors of positions in a sequence."""
 
 import keras
 import numpy as np

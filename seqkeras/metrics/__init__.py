@@ -1,4 +1,4 @@
-"""Metrics of training that leave padding out; of answers beside targets; of their scores' ranks."""
+"""Metrics: of training, without padding; of answers against targets; of the ranking by scores."""
 
 from seqkeras.metrics.accuracy import SequenceAccuracy, TokenAccuracy
 from seqkeras.metrics.classes import class_f1, matthews_correlation

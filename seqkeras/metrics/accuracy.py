@@ -8,7 +8,7 @@ from seqkeras.metrics.tokens import OfTokens
 
 @keras.saving.register_keras_serializable("seqkeras")
 class TokenAccuracy(OfTokens):
-    """The share of real tokens whose likeliest class is the label.
+    """The share of real tokens whose most probable class is the label.
 
         accuracy = sum of w [argmax_v p(v) = y] / sum of w,    w = [y is no padding]
 

@@ -6,9 +6,9 @@ from seqkeras.metrics.pairs import pairs_of
 
 
 def relative_error(values, targets):
-    """The sum of what values are off, beside the sum of the targets' sizes.
+    """The sum of absolute errors over the sum of the targets' absolute values.
 
-        error = sum |value - target| / sum |target|;  the sum of what they are off if that is 0
+        error = sum |value - target| / sum |target|; the sum of errors if that is 0
 
     Args:
         values, targets: n numbers or arrays each, an array of its target's shape.

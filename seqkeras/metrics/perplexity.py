@@ -1,4 +1,4 @@
-"""Of how many tokens a model is in doubt."""
+"""Perplexity."""
 
 import keras
 from keras import ops

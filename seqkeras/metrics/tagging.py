@@ -1,4 +1,4 @@
-"""Tags of words, and the entities that they spell."""
+"""Scores of tags of words, and of the entities that they mark."""
 
 from seqkeras.metrics.pairs import exact_match, pairs_of
 from serving.entities import entities

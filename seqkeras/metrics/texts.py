@@ -9,7 +9,7 @@ def chrf(texts, targets):
         chrF = (1 + 2^2) P R / (2^2 P + R)
 
     P and R are the means of the precisions and of the recalls for n = 1..6, without white space. It
-    tells answers apart none of which is exact.
+    also ranks answers that are not exact.
 
     Args:
         texts, targets: n strings each.

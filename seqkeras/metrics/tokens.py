@@ -1,4 +1,4 @@
-"""The frame of the metrics over real tokens."""
+"""The base class of metrics over real tokens."""
 
 import keras
 from keras import ops

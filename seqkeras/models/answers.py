@@ -1,4 +1,4 @@
-"""From the logits of a span to an answer, or to none."""
+"""The answer, or none, from the logits of a span."""
 
 from keras import ops
 
@@ -31,7 +31,9 @@ def best_answers(start_logits, end_logits, context_mask, max_length, threshold=0
 
     Reference: Devlin et al. 2019, section 4.3, https://arxiv.org/abs/1810.04805
     """
-    start_logits, end_logits = (ops.cast(each, "float32") for each in (start_logits, end_logits))
+    start_logits, end_logits = (
+        ops.cast(logits, "float32") for logits in (start_logits, end_logits)
+    )
     null = start_logits[:, 0] + end_logits[:, 0]
     starts, ends, _ = best_spans(
         ops.where(context_mask, start_logits, BANNED_LOGIT),

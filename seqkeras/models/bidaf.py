@@ -50,7 +50,7 @@ class BiDAF(TokenModel):
 
     Returns:
         dictionary of "start_logits" and "end_logits", (B, T) each, in float32 at least;
-        `BANNED_LOGIT` behind the context's end.
+        `BANNED_LOGIT` after the context's end.
 
     Raises:
         ValueError: if a size is not positive, num_highways is negative, an input is missing or

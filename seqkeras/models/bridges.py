@@ -1,4 +1,4 @@
-"""Where a recurrent decoder starts: from the encoder's states, or from a state of its own."""
+"""The initial state of a recurrent decoder: from the encoder's states, or its own."""
 
 import keras
 from keras import ops
@@ -11,7 +11,7 @@ class FirstStates(keras.layers.Layer):
 
     Args:
         units: U, size of the decoder's state.
-        cell_states: whether it gives the states behind the first of each cell too, as the cell
+        cell_states: whether it gives the states after the first of each cell too, as the cell
             state of an LSTM; else they start as zeros.
 
     Call arguments:
@@ -43,7 +43,7 @@ class Bridge(FirstStates):
     Args:
         units: U, size of the decoder's state.
         num_layers: n; with 0 the states pass as they are.
-        cell_states: whether the states behind the first of each cell come from the encoder too, as
+        cell_states: whether the states after the first of each cell come from the encoder too, as
             the cell state of an LSTM; else they start as zeros.
 
     Call arguments:
@@ -104,7 +104,7 @@ class OwnState(FirstStates):
     Args:
         units: U, size of the decoder's state.
         learned: whether they are weights; else zeros.
-        cell_states: whether the states behind the first of each cell are learned too, as the cell
+        cell_states: whether the states after the first of each cell are learned too, as the cell
             state of an LSTM; else they are zeros.
 
     Call arguments:

@@ -1,4 +1,4 @@
-"""What models share that stand on an encoder."""
+"""The base class of models on top of an encoder."""
 
 from keras import ops
 
@@ -8,7 +8,7 @@ ENCODER_INPUTS = ("token_ids", "lengths", "segment_ids")
 
 
 class EncoderModel(TokenModel):
-    """Base of the models that stand on an `encoder` as `Bert`.
+    """Base of the models on top of an `encoder` such as `Bert`.
 
     The ids are the encoder's. Its pooler, unless the model `pools`, is no weight that is trained:
     no gradient reaches it.
@@ -56,11 +56,13 @@ def encoder_rows(inputs):
     """What an encoder takes of a dictionary of inputs; of choices (B, C, T) each becomes a row."""
     rows = {name: inputs[name] for name in ENCODER_INPUTS if inputs.get(name) is not None}
     if len(inputs["token_ids"].shape) == 3:
-        rows = {name: ops.reshape(each, (-1, *ops.shape(each)[2:])) for name, each in rows.items()}
+        rows = {
+            name: ops.reshape(tensor, (-1, *ops.shape(tensor)[2:])) for name, tensor in rows.items()
+        }
     return rows
 
 
 def _without(variables, others):
-    """The variables that are none of the others."""
-    left_out = {id(each) for each in others}
-    return [each for each in variables if id(each) not in left_out]
+    """The variables that are not among the others."""
+    left_out = {id(variable) for variable in others}
+    return [variable for variable in variables if id(variable) not in left_out]

@@ -114,7 +114,7 @@ class Forecaster(keras.Model):
             raise ValueError(
                 f"Forecaster: quantiles must increase between 0 and 1; received {quantiles}."
             )
-        self.cell_config = functools.partial(config_of, cell)  # a pattern is no layer of ours
+        self.cell_config = functools.partial(config_of, cell)  # hides it from Keras's tracking
         self.decoder_name = decoder
         self.num_known = num_known
         self.quantiles = list(quantiles)
@@ -167,7 +167,7 @@ class Forecaster(keras.Model):
 
     def call(self, inputs, training=False):
         self._require_inputs(inputs)
-        self._require_shapes({name: np.shape(each) for name, each in inputs.items()})
+        self._require_shapes({name: np.shape(array) for name, array in inputs.items()})
         window = ops.cast(inputs["window"], self.values_dtype)
         mask = None
         real = ops.ones_like(window[..., 0], dtype="bool")  # (B, S)
@@ -225,12 +225,12 @@ class Forecaster(keras.Model):
         return ops.reshape(outputs, (batch_size, horizon, -1))
 
     def _taught(self, states, known, previous):
-        """(B, horizon, C quantiles), each step behind the true values (B, horizon, C) before it."""
+        """(B, horizon, C quantiles), each step after the true values (B, horizon, C) before it."""
         hidden, _ = self.decoder(ops.concatenate([previous, known], axis=-1), initial_state=states)
         return self.output_layer(hidden)
 
     def _free(self, states, known, last):
-        """(B, horizon, C quantiles), each step behind the predictions before it."""
+        """(B, horizon, C quantiles), each step after the predictions before it."""
 
         def step(known, states):
             previous, *states = states

@@ -27,7 +27,7 @@ class GPT(TokenModel):
         h_0(t) = E y(t) + P(t)        h_l(1..T) = block_l(h_{l-1}(1..T))
         logits(t) = E h_L(t), for y(t + 1)
 
-    GPT-2's blocks are pre-norm, with one more normalisation behind the last; the last kernel of
+    GPT-2's blocks are pre-norm, with one more normalisation after the last; the last kernel of
     each of their 2 L sublayers starts as normal numbers of 0.02 / sqrt(2 L). GPT-1's are post-norm.
 
     A position attends to itself and to what is before it, unless `mask` says otherwise:
@@ -35,7 +35,7 @@ class GPT(TokenModel):
         prefix: everything in the prefix too, as in T5's prefix language model and UniLM
         permutation: itself and what is earlier in a given order z; logits(z(i)) are for y(z(i+1))
 
-    Neither adds a weight: what was trained with one mask goes on with another.
+    Neither adds a weight: what was trained with one mask continues with another.
 
     Notation: E and P are the paper's W_e and W_p.
 
@@ -69,14 +69,14 @@ class GPT(TokenModel):
     Raises:
         ValueError: if a size is not positive, num_heads does not divide hidden_dim, the activation
             is unknown, T is more than max_length, a token id known already is not under V, the mask
-            is unknown, or its input is missing or of no use.
+            is unknown, or its input is missing or unused.
 
-    Train it with the masked cross-entropy named in `seqkeras.losses`. `read` and `step` go on from
-    a state, which holds the key/value cache; `step` is the contract of `seqkeras.decoding`.
+    Train it with the masked cross-entropy named in `seqkeras.losses`. `read` and `step` continue a
+    state, which holds the key/value cache; `step` is the contract of `seqkeras.decoding`.
 
     Step by step, `read` takes prefix_lengths of the first piece, and `read_beams` reads a first
     piece as a prefix; what follows, and a permutation, goes from left to right. So a bundle reads
-    its prompt both ways where the mask is of a prefix, and goes on as a causal model.
+    its prompt both ways where the mask is of a prefix, and continues as a causal model.
 
     Reference: Radford et al. 2018, section 3.1 ("Improving Language Understanding by Generative
     Pre-Training"); Radford et al. 2019, section 2.3 ("Language Models are Unsupervised Multitask
@@ -180,7 +180,7 @@ class GPT(TokenModel):
         return self.config["mask"] == "prefix"
 
     def from_left_to_right(self, token_ids, prefix_lengths=None):
-        """The inputs of a text as generation reads it: behind its prefix, if it has one, in order.
+        """The inputs of a text as generation reads it: after its prefix, if it has one, in order.
 
         Args:
             token_ids: (B, T) integers.
@@ -234,14 +234,14 @@ class GPT(TokenModel):
         Args:
             token_ids: (B, T) integers, padded on the right; T may be 0.
             lengths: (B,) integers, or None if every token is real.
-            state: the state behind the piece before, of one beam; None at the beginning, with room
+            state: the state after the piece before, of one beam; None at the beginning, with room
                 for all max_length tokens. Every step attends to all of that room: `initial_state`
                 with as many tokens as are needed is cheaper.
             prefix_lengths: (B,) integers, of the first piece, with mask "prefix" alone: how many of
                 its tokens all attend to each other; None for none.
 
         Returns:
-            (B, T, V) logits, and the state behind each row's last real token.
+            (B, T, V) logits, and the state after each row's last real token.
 
         Raises:
             ValueError: if the lengths are not those of the token_ids, the state is another model's,
@@ -265,7 +265,7 @@ class GPT(TokenModel):
         return self.embedding.logits(hidden[:, 0]), state
 
     def _require_prefix(self, state):
-        """Raise a ValueError unless a prefix may be read behind this state."""
+        """Raise a ValueError unless a prefix may be read after this state."""
         read = None if state is None else known_numbers(state["position"])
         if self.config["mask"] != "prefix" or (read is not None and np.any(read)):
             before = 0 if read is None else int(np.max(read))
@@ -304,7 +304,7 @@ class GPT(TokenModel):
             state: entries (B, K, ...), or caches as `transformer.Decoder.read` takes them too.
 
         Returns:
-            (logits (B, K, V) behind the last one,), and the new state.
+            (logits (B, K, V) after the last one,), and the new state.
 
         With mask "prefix" the tokens of a beam that has read none are its prefix.
 

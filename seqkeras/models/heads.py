@@ -1,4 +1,4 @@
-"""What stands on an encoder for each task; `seqkeras.models.WithHeads` sets it there."""
+"""Heads of tasks, which `seqkeras.models.WithHeads` puts on an encoder."""
 
 import keras
 from keras import ops
@@ -34,7 +34,7 @@ class Head(keras.layers.Layer):
 
 
 class _LinearHead(Head):
-    """A linear map of one thing, behind dropout."""
+    """A linear map of one input, after dropout."""
 
     def __init__(self, num_outputs, dropout=0.0, **kwargs):
         super().__init__(**kwargs)
@@ -253,7 +253,7 @@ class SpanHead(Head):
 
 @keras.saving.register_keras_serializable("seqkeras")
 class MaskedLMHead(Head):
-    """The token that stood where a mask stands now.
+    """The original token of a masked position.
 
         logits(t) = E norm(g(W hidden(t) + b)) + c
 

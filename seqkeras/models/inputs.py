@@ -1,4 +1,4 @@
-"""What the dictionary must hold that a model is called with."""
+"""Checks of the dictionary of a model's inputs."""
 
 from collections.abc import Mapping
 

@@ -1,7 +1,7 @@
-"""Ids that no search may choose: padding, unknown, begin.
+"""Ids that no search may choose: padding, unknown, start.
 
-They are left out where a token is chosen, and stay in the logits that a loss sees: a text to learn
-from may hold an unknown word, whose cross-entropy must be that of any other token.
+They are banned when a token is chosen, but keep their logits in a loss: a training text may hold an
+unknown word, whose cross-entropy must be that of any other token.
 """
 
 import numpy as np
@@ -20,8 +20,8 @@ def without(logits, never_generated):
 
 
 def id_problems(never_generated, vocab_size):
-    """Why the ids can not be left out of a target's vocabulary, a sentence for each reason."""
-    if not all(each in range(vocab_size) for each in never_generated):
+    """Reasons, as sentences, why these ids can not be banned in a target's vocabulary."""
+    if not all(token_id in range(vocab_size) for token_id in never_generated):
         return [
             f"never_generated must be ids of the target, from 0 to {vocab_size - 1}; received "
             f"{never_generated}."

@@ -1,7 +1,7 @@
-"""Losses and metrics of a model of several outputs where a batch has labels for some of them.
+"""Losses and metrics of a model with several outputs if a batch has labels for only some.
 
-Keras wants labels for every output that `compile` names. Here an output without them counts
-nothing, neither in the loss nor in a metric, and what is said of the batch leaves it out.
+Keras demands labels for every output that `compile` names. Here an output without labels does not
+count in the loss, in metrics, or in the logs of the batch.
 """
 
 import contextlib
@@ -24,18 +24,18 @@ class PartialLabels:
             loss.build(y, y_pred)
         with _losses_left_out(loss, missing):
             found = super().compute_loss(x, y, y_pred, sample_weight, training)
-        # A gradient of zero, and not none, of which Keras warns.
-        return found + sum(0.0 * ops.sum(each) for each in missing.values())
+        # A gradient of zero, because Keras warns of a missing one.
+        return found + sum(0.0 * ops.sum(output) for output in missing.values())
 
     def compute_metrics(self, x, y, y_pred, sample_weight=None):
-        """What the metrics say, each told of the batches that have its labels."""
+        """The results of the metrics, each updated with the batches that have its labels."""
         metrics, missing = self._compile_metrics, self._missing(y, y_pred)
         if not missing:
             return super().compute_metrics(x, y, y_pred, sample_weight)
         absent = []
         if self._compile_loss is not None:
             flat = self._compile_loss._flat_losses or []
-            absent = [f"{each.name}_loss" for each in flat if _path(each.path) in missing]
+            absent = [f"{output.name}_loss" for output in flat if _path(output.path) in missing]
         if metrics is not None:
             y, sample_weight = _whole(y, y_pred), _whole_weights(sample_weight, y_pred)
             if not metrics.built:
@@ -43,11 +43,11 @@ class PartialLabels:
                 metrics.build(y, y_pred)
             with _metrics_left_out(metrics, missing, y_pred):
                 metrics.update_state(y, y_pred, sample_weight)
-                told = {id(each) for each in metrics.metrics}
+                told = {id(metric) for metric in metrics.metrics}
             names = zip(metrics.result(), metrics.metrics, strict=True)
-            absent += [name for name, each in names if id(each) not in told]
+            absent += [name for name, metric in names if id(metric) not in told]
         found = self.get_metrics_result()
-        return {name: each for name, each in found.items() if name not in absent}
+        return {name: value for name, value in found.items() if name not in absent}
 
     def _missing(self, y, y_pred):
         """The outputs without labels by path; a ValueError if labels are of something else."""
@@ -57,10 +57,10 @@ class PartialLabels:
         above = {path.rpartition("/")[0] for path in outputs}
         wrong = [
             path
-            for path, each in labels.items()
-            if path not in outputs and not (each is None and path in above)
+            for path, label in labels.items()
+            if path not in outputs and not (label is None and path in above)
         ]
-        missing = {path: each for path, each in outputs.items() if labels.get(path) is None}
+        missing = {path: output for path, output in outputs.items() if labels.get(path) is None}
         if wrong or len(missing) == len(outputs):
             raise ValueError(
                 f"{type(self).__name__}: labels must be of one of {list(outputs)} at least, and of "
@@ -97,31 +97,31 @@ def _path(names):
 
 
 def _leaves(outputs, names=()):
-    """What dictionaries in dictionaries hold, by path, as "span/start_logits"."""
+    """The leaves of nested dictionaries by path, such as "span/start_logits"."""
     if not isinstance(outputs, dict):
         return {_path(names): outputs}
-    parts = [_leaves(each, (*names, name)) for name, each in outputs.items()]
+    parts = [_leaves(output, (*names, name)) for name, output in outputs.items()]
     return {path: leaf for part in parts for path, leaf in part.items()}
 
 
 def _like(outputs, value, names=()):
-    """value(path) in the place of each output."""
+    """value(path) instead of each output."""
     if not isinstance(outputs, dict):
         return value(_path(names))
-    return {name: _like(each, value, (*names, name)) for name, each in outputs.items()}
+    return {name: _like(output, value, (*names, name)) for name, output in outputs.items()}
 
 
 def _part(given, path):
-    """What was given for one output, where one thing may be given for several."""
+    """The argument for one output, where one argument may be given for several."""
     for name in path.split("/"):
         given = given.get(name) if isinstance(given, dict) else given
     return given
 
 
 def _whole(y, y_pred):
-    """The labels, with the outputs themselves where there are none: nobody looks at these."""
+    """The labels, with the outputs themselves as unused placeholders for missing ones."""
     outputs = _leaves(y_pred)
-    labels = {path: each for path, each in _leaves(y).items() if each is not None}
+    labels = {path: label for path, label in _leaves(y).items() if label is not None}
     return _like(y_pred, lambda path: labels.get(path, outputs[path]))
 
 
@@ -146,9 +146,11 @@ def _replaced(owner, **fields):
 
 def _losses_left_out(loss, missing):
     """Keras's losses of `compile`, without those of the missing outputs."""
-    labelled = [_path(each.path) not in missing for each in loss._flat_losses]
+    labelled = [_path(part.path) not in missing for part in loss._flat_losses]
     fields = ("_flat_losses", "_metrics")  # a loss that is alone has no tracker
-    return _replaced(loss, **{each: [*compress(getattr(loss, each), labelled)] for each in fields})
+    return _replaced(
+        loss, **{field: [*compress(getattr(loss, field), labelled)] for field in fields}
+    )
 
 
 def _metrics_left_out(metrics, missing, y_pred):
@@ -159,8 +161,8 @@ def _metrics_left_out(metrics, missing, y_pred):
         metrics,
         **{
             field: [
-                None if path in missing else each
-                for path, each in zip(paths, getattr(metrics, field), strict=True)
+                None if path in missing else entry
+                for path, entry in zip(paths, getattr(metrics, field), strict=True)
             ]
             for field in fields
         },

@@ -1,4 +1,4 @@
-"""Recurrent layers on top of each other: what several models are made of."""
+"""Stacked recurrent layers, a part of several models."""
 
 import functools
 
@@ -20,13 +20,13 @@ from seqkeras.values import build_once
 
 
 def values_dtype(model):
-    """The dtype of what leaves a model: float64 where it computes in that, else float32."""
+    """The dtype of a model's outputs: float64 if it computes in float64, else float32."""
     return "float64" if model.compute_dtype == "float64" else "float32"
 
 
 @keras.saving.register_keras_serializable("seqkeras")
 class RecurrentStack(keras.layers.Layer):
-    """Layers of one kind, with dropout of what goes up from layer to layer and not of the states.
+    """Layers of one kind, with dropout between layers but not of the states.
 
         h_0 = x        h_l(1..T) = cell_l(dropout(h_{l-1}(1..T)))
 
@@ -58,7 +58,7 @@ class RecurrentStack(keras.layers.Layer):
         super().__init__(**kwargs)
         require_positive(self, units=units, num_layers=num_layers)
         require_cell(self, cell)
-        self.cell_config = functools.partial(config_of, cell)  # a pattern is no layer of ours
+        self.cell_config = functools.partial(config_of, cell)  # hides it from Keras's tracking
         self.options = {
             "units": units,
             "num_layers": num_layers,

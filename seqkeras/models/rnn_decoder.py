@@ -23,7 +23,7 @@ from seqkeras.values import build_once, without_padding
 
 
 class RNNDecoder(keras.layers.Layer):
-    """Base of the recurrent decoders; a subclass says what its cell and its logits see.
+    """Base of the recurrent decoders; a subclass defines the inputs of its cell and of its logits.
 
         s(t) = RNN(x(t), s(t-1))        logits(t) = V hidden(t)
 
@@ -87,7 +87,7 @@ class RNNDecoder(keras.layers.Layer):
         self._refuse(id_problems(never_generated, vocab_size))
         if is_qrnn(cell):
             self._refuse([f"cell must not be a QRNN, which reads sources only; received {cell!r}."])
-        self.cell_config = functools.partial(config_of, cell)  # a pattern is no layer of ours
+        self.cell_config = functools.partial(config_of, cell)  # hides it from Keras's tracking
         self.options = {
             **sizes,
             "embedding_dim": embedding_dim,
@@ -312,7 +312,7 @@ class RNNDecoder(keras.layers.Layer):
         return features
 
     def _unroll_sampling(self, target_ids, state):
-        """As `_unroll`; where the target is not given, y(t-1) is what the model finds likeliest."""
+        """As `_unroll`; without a given target token, y(t-1) is the model's most probable one."""
         given = ops.cast(self.teacher_forcing(target_ids), self.compute_dtype)[..., None]
         embedded = self.embedding(target_ids)
         noise = self.dropout(ops.ones_like(embedded), training=True)  # drawn outside of the loop

@@ -91,7 +91,7 @@ class RNNLanguageModel(TokenModel):
         }
         require_positive(self, **self.sizes)
         require_cell(self, cell)
-        self.cell_config = functools.partial(config_of, cell)  # a pattern is no layer of ours
+        self.cell_config = functools.partial(config_of, cell)  # hides it from Keras's tracking
         self.tie_weights = tie_weights
         policy = self.dtype_policy.name
         self.embedding = TokenEmbedding(vocab_size, embedding_dim, dtype=policy)
@@ -172,11 +172,11 @@ class RNNLanguageModel(TokenModel):
         Args:
             token_ids: (B, T) integers, padded on the right.
             lengths: (B,) integers, or None if every step is real.
-            state: the state behind the piece before, entries (B, 1, ...); None at the beginning.
+            state: the state after the piece before, entries (B, 1, ...); None at the beginning.
             training: whether dropout drops.
 
         Returns:
-            (B, T, V) logits, and the state behind each row's last real token.
+            (B, T, V) logits, and the state after each row's last real token.
 
         Raises:
             ValueError: if the lengths are not those of the token_ids.
@@ -186,7 +186,7 @@ class RNNLanguageModel(TokenModel):
         return self._logits(self.dropout(hidden, training=training)), state
 
     def _hidden(self, token_ids, lengths=None, state=None, training=False):
-        """What logits are made of (B, T, ·), and the state behind each row's last real token."""
+        """What logits are made of (B, T, ·), and the state after each row's last real token."""
         mask = None if lengths is None else padding_mask(lengths, ops.shape(token_ids)[1])
         names = self.stack.state_names
         hidden, states = self.stack(
@@ -202,7 +202,7 @@ class RNNLanguageModel(TokenModel):
                 past = {name: state[name][:, 0] for name in past}
             hidden, _, past = self.attention.read(hidden, past, mask)
             after |= past
-        return hidden, {name: each[:, None] for name, each in after.items()}
+        return hidden, {name: tensor[:, None] for name, tensor in after.items()}
 
     def attention_weights(self, inputs):
         if self.attention is None:
@@ -237,14 +237,16 @@ class RNNLanguageModel(TokenModel):
             state: entries (B, K, ...).
 
         Returns:
-            (logits (B, K, V) behind the last one,), and the new state.
+            (logits (B, K, V) after the last one,), and the new state.
         """
         *beams, length = ops.shape(token_ids)
         shapes = {entry.name: entry.shape for entry in self.state_entries}
-        rows = {name: ops.reshape(each, (-1, 1, *shapes[name])) for name, each in state.items()}
+        rows = {name: ops.reshape(tensor, (-1, 1, *shapes[name])) for name, tensor in state.items()}
         hidden, rows = self._hidden(ops.reshape(token_ids, (-1, length)), state=rows)  # (BK, T, U)
         logits = self._logits(hidden[:, -1])
-        state = {name: ops.reshape(each, (*beams, *shapes[name])) for name, each in rows.items()}
+        state = {
+            name: ops.reshape(tensor, (*beams, *shapes[name])) for name, tensor in rows.items()
+        }
         return (ops.reshape(logits, (*beams, logits.shape[-1])),), state
 
     def _logits(self, hidden):

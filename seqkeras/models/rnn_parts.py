@@ -74,7 +74,7 @@ def parts_from_sizes(
         first_state: "bridge", from the encoder's (`Bridge`); "zeros" or "learned", the decoder's
             own (`OwnState`).
         bridge_layers: how many layers map c to each of the decoder's first states.
-        cell_states: whether also those behind the first of each cell, as the cell state of an LSTM.
+        cell_states: whether also those after the first of each cell, as the cell state of an LSTM.
         reads_output: False feeds the decoder no y(t-1).
         source_features: of a source that is frames, how many numbers each has.
         dtype: of all parts.
@@ -156,7 +156,7 @@ def parts_of_options(config):
         "trainable": True,
         **with_objects(config, "cell", "decoder_cell", "attention", "teacher_forcing"),
     }
-    wiring, attention, readout = (options.pop(each) for each in ("wiring", "attention", "readout"))
+    wiring, attention, readout = (options.pop(name) for name in ("wiring", "attention", "readout"))
     own = {"attention": attention, "entropy_weight": options.pop("entropy_weight")}
     feeding = options.pop("input_feeding")
     if options.pop("attention_place") == "after":

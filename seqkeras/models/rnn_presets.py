@@ -18,7 +18,7 @@ OF_SIZES = {*SIZES, "vocab_size", "num_layers"}  # what the parts are given of t
 
 
 def _preset(decoder):
-    """Makes a constructor of `RNNSeq2Seq` of a function that gives its defaults.
+    """Makes a constructor of `RNNSeq2Seq` from a function that returns its defaults.
 
     Args:
         decoder: the class of the model's decoder.
@@ -47,14 +47,14 @@ def _preset(decoder):
 
 
 def _refuse(who, decoder, sizes, options):
-    """Raise a ValueError with every size that is none, and every option that is unknown."""
+    """Raise a ValueError with every invalid size and every unknown option."""
     optional = {"decoder_units", "source_vocab_size"}
     left_out = {name for name in optional if sizes[name] is None}
     problems = size_problems(**{name: sizes[name] for name in SIZES if name not in left_out})
     if sizes["source_vocab_size"] is None and options.get("source_features") is None:
         problems.append(
-            "source_vocab_size, of tokens, or source_features, of frames, must be given, and the "
-            "other be None; received None and None."
+            "source_vocab_size, of tokens, or source_features, of frames, must be given; received "
+            "None for both."
         )
     known = _options_of(decoder)
     unknown = [name for name in options if name not in known]
@@ -67,7 +67,7 @@ def _refuse(who, decoder, sizes, options):
 
 
 def _options_of(decoder):
-    """The names of the arguments behind the sizes."""
+    """The names of the arguments after the sizes."""
     classes = decoder.__mro__[: decoder.__mro__.index(RNNDecoder) + 1]
     made_by = (parts_from_sizes, *(kind.__init__ for kind in classes))
     parameters = [p for made in made_by for p in inspect.signature(made).parameters.values()]
@@ -78,7 +78,7 @@ def _options_of(decoder):
 
 @_preset(ClassicalDecoder)
 def sutskever():
-    """The state alone: four LSTM layers on both sides, whose states go over as they are.
+    """Only the state: four LSTM layers on both sides; the decoder starts from the encoder's states.
 
         s(0) = h(S)        s(t) = LSTM(y(t-1), s(t-1))        logits(t) = V s(t)
 
@@ -92,7 +92,7 @@ def sutskever():
 
 @_preset(ClassicalDecoder)
 def cho():
-    """The context at every step, beside the previous word; s(0) comes from it, too.
+    """The context at every step, with the previous word; s(0) comes from it, too.
 
         c = tanh(V h(S))    s(0) = tanh(V' c)    s(t) = GRU([y(t-1); c], s(t-1))
         logits(t) = V'' tanh(W_o [s(t); y(t-1); c])

@@ -1,4 +1,4 @@
-"""What hard attention adds to the loss of an encoder-decoder."""
+"""The gradient that hard attention adds to the loss of an encoder-decoder."""
 
 import keras
 from keras import ops
@@ -7,7 +7,7 @@ from keras import ops
 def reinforce_term(
     targets, logits, log_probabilities, entropies, baseline, sample_weight=None, parallel=False
 ):
-    """Zero, with the gradient that the choice of positions has.
+    """A zero whose gradient is that of the choice of positions.
 
         d = sum over t of (R(t) - b(t)) d log p(t) - d H(t), over the real steps, mean of the rows
         R(t) = l(t) + l(t+1) + ... + l(T), or l(t) where `parallel`
@@ -38,7 +38,7 @@ def reinforce_term(
     if not parallel:
         advantages = ops.flip(ops.cumsum(ops.flip(advantages, axis=1), axis=1), axis=1)
     log_probabilities, entropies = (
-        ops.cast(each, real.dtype) for each in (log_probabilities, entropies)
+        ops.cast(tensor, real.dtype) for tensor in (log_probabilities, entropies)
     )
     terms = real * (advantages * log_probabilities - entropies)
     term = ops.mean(ops.sum(terms, axis=1))

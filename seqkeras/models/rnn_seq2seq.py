@@ -1,6 +1,6 @@
 """Recurrent encoder-decoders, put together from their parts: with attention and without.
 
-It leaves out the maxout layers of the papers, and hard attention together with scheduled sampling.
+Does not support the maxout layers of the papers, nor hard attention with scheduled sampling.
 """
 
 import keras
@@ -202,7 +202,7 @@ class RNNSeq2Seq(SourceModel):
     def encode(self, token_ids, lengths, training=False):
         """The decoder's initial state: a dictionary of the entries in `state_entries`.
 
-        A source of frames stands in the place of `token_ids`.
+        A source of frames stands instead of `token_ids`.
 
         Per-beam entries have shape (B, 1, ...), one beam; per-source entries (B, ...).
         """
@@ -309,7 +309,7 @@ class RNNSeq2Seq(SourceModel):
 
 
 def _misfits(encoder, decoder, bridge):
-    """Why these parts can not be put together, a sentence for each reason."""
+    """Reasons, as sentences, why these parts do not fit each other."""
     if bridge.units != decoder.units:
         yield f"bridge must have the decoder's units; received {bridge.units} and {decoder.units}."
     score = getattr(decoder.attention, "score", None)

@@ -9,7 +9,7 @@ from seqkeras.models.with_heads import require_encoder, serialize
 from seqkeras.values import build_once
 
 POOLINGS = ("mean", "cls")
-SMALLEST = 1e-12  # norm that divides
+SMALLEST = 1e-12  # smallest norm to divide by
 
 
 @keras.saving.register_keras_serializable("seqkeras")

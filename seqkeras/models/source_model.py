@@ -1,4 +1,4 @@
-"""What encoder-decoders share: a source of token ids, or of frames."""
+"""The base class of encoder-decoders, with a source of token ids or of frames."""
 
 from keras import ops
 
@@ -41,21 +41,20 @@ class SourceModel(TokenModel):
 
     def embed_source(self, source, mask):
         """The vectors of a source's steps: embeddings of tokens, or frames, mapped if there is a
-        `source_embedding`. Of frames those that the (B, S) mask leaves out are zeros, since numbers
-        that are none would reach the gradient."""
+        `source_embedding`. Masked frames become zeros, because NaNs would reach the gradient."""
         if self.source_features is not None:
             source = ops.where(mask[..., None], ops.cast(source, self.compute_dtype), 0)
         return source if self.source_embedding is None else self.source_embedding(source)
 
 
 def source_size(model, vocab_size, features, name="source_vocab_size"):
-    """The size of what an encoder reads, by the name of the argument that says it.
+    """The size of the encoder's inputs, as {name of the argument: size}.
 
     Args:
         model: for its name.
         vocab_size: how many ids a source of tokens has, or None.
         features: how many numbers each frame of another source has, or None.
-        name: what gives vocab_size.
+        name: of the argument that gives vocab_size.
 
     Raises:
         ValueError: unless one of them is given.
@@ -63,7 +62,7 @@ def source_size(model, vocab_size, features, name="source_vocab_size"):
     if (vocab_size is None) == (features is None):
         raise ValueError(
             f"{type(model).__name__}: {name}, of tokens, or source_features, of frames, must be "
-            f"given, and the other be None; received {vocab_size!r} and {features!r}."
+            f"given, and the other one left None; received {vocab_size!r} and {features!r}."
         )
     if features is None:
         return {"source_vocab_size": vocab_size}

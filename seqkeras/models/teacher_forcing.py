@@ -1,4 +1,4 @@
-"""Teacher forcing and scheduled sampling: what the decoder reads while it is trained."""
+"""Teacher forcing and scheduled sampling: the decoder's inputs in training."""
 
 import numbers
 
@@ -11,11 +11,11 @@ DRAWS = ("token", "batch")
 
 
 class TeacherForcing(keras.layers.Layer):
-    """At which steps the decoder is given the target; at the others it reads its own prediction.
+    """The steps at which the decoder reads the target; at the others it reads its own prediction.
 
         given(b, t) ~ Bernoulli(ratio(i)),    given(b, 1) = True
 
-    where i counts the training steps. The counter is a weight, so training goes on where it was.
+    where i counts the training steps. The counter is a weight, so training continues where it was.
 
     Args:
         ratio: a number from 0 to 1, or a `seqkeras.schedules.Schedule`.
@@ -50,7 +50,7 @@ class TeacherForcing(keras.layers.Layer):
 
     @property
     def always(self):
-        """Whether every step is given, in which case nothing needs to be drawn or counted."""
+        """Whether every step reads the target, so that nothing needs to be drawn or counted."""
         return self.schedule == Constant(1)
 
     def build(self, target_shape=None):

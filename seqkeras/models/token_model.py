@@ -1,4 +1,4 @@
-"""What models of token ids share: wrong ids are refused before anything is computed."""
+"""The base class of models of token ids: wrong ids are refused before any computation."""
 
 import functools
 import re
@@ -15,14 +15,14 @@ BEYOND = re.compile(r"indices\[[\d,]+\] = (-?\d+) is not in \[0, (\d+)\)")  # Te
 
 
 def _checked(name):
-    """A method of `keras.Model` that looks at the ids first."""
+    """A method of `keras.Model` that checks the ids first."""
     theirs = getattr(keras.Model, name)
 
     @functools.wraps(theirs)
     def method(self, x=None, *arguments, **options):
         held_out = options.get("validation_data")
         for inputs in (x, held_out[0] if isinstance(held_out, tuple | list) else None):
-            if isinstance(inputs, Mapping) or hasattr(inputs, "dtype"):  # no pipeline
+            if isinstance(inputs, Mapping) or hasattr(inputs, "dtype"):  # not a pipeline
                 self.require_inputs(inputs)
                 self.check_ids(inputs)
         if name == "fit":
@@ -45,16 +45,15 @@ def _checked(name):
 class TokenModel(keras.Model):
     """Base of the models that read token ids.
 
-    Called by itself a model looks at the numbers; what Keras traces has none. There an id beyond
-    the vocabulary is an error of the graph with TensorFlow on a CPU, zeros on a GPU, and NaN with
-    JAX, where an error of whatever kind costs the model its weights. So arrays are looked at before
-    `fit`, `evaluate`, `predict` and their `..._on_batch` begin. Of a pipeline, as of `tf.data`,
-    they are not known then: TensorFlow's error gets our words. Labels are not looked at: what a
-    loss makes of one beyond the vocabulary differs from backend to backend.
+    An eager call checks the ids; a traced call can not. There an id beyond the vocabulary is an
+    error of the graph with TensorFlow on a CPU, zeros on a GPU, and NaN with JAX, where any error
+    loses the model's weights. So `fit`, `evaluate`, `predict` and their `..._on_batch` check arrays
+    first. The ids of a pipeline such as `tf.data` are not known then: TensorFlow's error is
+    reworded. Labels are not checked: the loss of one beyond the vocabulary differs between
+    backends.
 
-    A subclass says in `input_names` which inputs it must have and may have, in `takes_choices`
-    whether token_ids may be (B, C, T), and in `id_limits` how many ids an input has: {input: (name
-    of the limit, limit)}.
+    A subclass defines `input_names`, the required and the optional inputs; `takes_choices`, whether
+    token_ids may be (B, C, T); and `id_limits`, {input: (name of the limit, limit)}.
     """
 
     input_names: tuple
@@ -62,7 +61,7 @@ class TokenModel(keras.Model):
     takes_choices = False
 
     def __init__(self, **kwargs):
-        super().__init__(autocast=False, **kwargs)  # it would make floats integers silently
+        super().__init__(autocast=False, **kwargs)  # else floats become integers silently
 
     @property
     def input_dtype(self):
@@ -77,13 +76,13 @@ class TokenModel(keras.Model):
     predict_on_batch = _checked("predict_on_batch")
 
     def compute_output_spec(self, inputs, **options):
-        """What a functional model asks: its inputs have types already."""
+        """For functional models, whose inputs have types already."""
         self.require_inputs(inputs)
         self.check_ids(inputs)
         return super().compute_output_spec(inputs, **options)
 
     def _table_sizes(self):
-        """How many rows the tables have that ids and positions index."""
+        """The sizes of the tables that ids and positions index."""
         positions = getattr(self, "positions", None)
         sizes = [limit for _, limit in self.id_limits.values()]
         if isinstance(positions, LearnedPositions):
@@ -113,10 +112,10 @@ class TokenModel(keras.Model):
         raise ValueError(f"{type(self).__name__}: attention_weights: this model does not attend.")
 
     def check_ids(self, inputs):
-        """Raise a ValueError if there is no row for an id, or no position for a token.
+        """Raise a ValueError if an id or a position is out of range.
 
         Args:
-            inputs: a dictionary of arrays; one whose numbers are not known passes.
+            inputs: a dictionary of arrays; symbolic tensors are not checked.
         """
         positions = getattr(self, "positions", None)
         for name, (limit_name, limit) in self.id_limits.items():

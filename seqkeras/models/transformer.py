@@ -36,14 +36,14 @@ class Transformer(SourceModel):
         num_layers: L, of the encoder and of the decoder.
         num_heads: N, which divides D.
         feed_forward_dim: F.
-        max_length: how many tokens a target has room for, step by step, unless `encode` is told;
-            with learned positions also the most that a source or target may have.
+        max_length: the room for target tokens in decoding, unless `encode` sets another; with
+            learned positions also the most tokens of a source or target.
         positions: "paper", "tensor2tensor" or "marian", the forms of `SinusoidalPositions`; or
             "learned".
         shared_embeddings: "all", E_x = E_y = E_o; "target", E_y = E_o; or "none".
         scale_embeddings: False leaves out sqrt(D).
         activation: "relu", "gelu", "gelu_tanh" or "silu".
-        pre_norm: normalise what enters a sublayer, not the sum behind it.
+        pre_norm: normalise what enters a sublayer, not the sum after it.
         dropout: of the embeddings and of what each sublayer gives.
         attention_dropout: of the attention weights.
         activation_dropout: of what the activation gives.
@@ -197,7 +197,7 @@ class Transformer(SourceModel):
                 name="output_bias",
                 shape=(self.sizes["target_vocab_size"],),
                 initializer="zeros",
-                autocast=False,  # as logits
+                autocast=False,  # float32, like logits
             )
         build_once(self.encoder, sequence)
         build_once(self.decoder, sequence, sequence)
@@ -243,7 +243,7 @@ class Transformer(SourceModel):
         }
 
     def _encode(self, token_ids, lengths, training=False):
-        """What the encoder gives, (B, S, D), and the source's padding mask (B, S)."""
+        """The encoder's output (B, S, D), and the source's padding mask (B, S)."""
         mask = padding_mask(lengths, ops.shape(token_ids)[1])
         embedded = self._with_positions(self.embed_source(token_ids, mask))
         embedded = self.dropout(embedded, training=training)
@@ -284,7 +284,7 @@ class Transformer(SourceModel):
     def step_by_heads(self, token_ids, state):
         """As `step`, but with the weights (B, K, L, N, S) of each head of each block."""
         (logits, heads), state = self._step(token_ids, state)
-        heads = ops.stack([each[:, :, :, 0] for each in heads], axis=1)  # (B, L, N, K, S)
+        heads = ops.stack([weights[:, :, :, 0] for weights in heads], axis=1)  # (B, L, N, K, S)
         return (logits, ops.transpose(heads, (0, 3, 1, 2, 4))), state
 
     @property

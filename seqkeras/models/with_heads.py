@@ -11,12 +11,12 @@ from seqkeras.models.heads import MaskedLMHead, MultipleChoiceHead
 from seqkeras.models.partial_labels import PartialLabels
 from seqkeras.values import build_once
 
-ENCODED = ("hidden", "hidden_states", "pooled", "padding_mask")  # what heads take, no inputs
+ENCODED = ("hidden", "hidden_states", "pooled", "padding_mask")  # inputs of heads alone
 
 
 @keras.saving.register_keras_serializable("seqkeras")
 class WithHeads(PartialLabels, EncoderModel):
-    """An encoder and what stands on it: one head, or several that are trained at once.
+    """An encoder with one head, or with several that are trained together.
 
         outputs(name) = heads(name)(encoder(inputs))
 
@@ -26,9 +26,9 @@ class WithHeads(PartialLabels, EncoderModel):
             them. The pooler is trained if a head takes "pooled".
         heads: a dictionary of heads by name, as {"classes": ClassificationHead(3)}.
         frozen: True for feature extraction, where the heads alone learn and the encoder runs
-            without dropout; False for fine-tuning. The encoder's `trainable` goes by it: one that
-            is frozen as a whole, as by another model, learns again with False. It may be set
-            later; `compile` again then.
+            without dropout; False for fine-tuning. It sets the encoder's `trainable`: with False an
+            encoder that another model froze learns again. It may be changed later; then `compile`
+            again.
 
     Call arguments (one dictionary):
         token_ids, lengths, segment_ids: of the encoder; for multiple choice (B, C, T), (B, C),
@@ -36,9 +36,9 @@ class WithHeads(PartialLabels, EncoderModel):
         masked_positions: (B, M) integers, with a `MaskedLMHead`; without them every position.
 
     Returns:
-        A dictionary of what the heads return, by name; the losses of `compile` go by it. A head
-        without labels counts nothing; so does a row whose sample weight for the head is 0, in the
-        loss and in `weighted_metrics`.
+        A dictionary of the heads' outputs by name; `compile` takes losses by these names. A head
+        without labels does not count in the loss and in `weighted_metrics`, nor does a row whose
+        sample weight for the head is 0.
 
     Raises:
         ValueError: if there is no head, or one that takes what the encoder does not pool; if the
@@ -69,7 +69,7 @@ class WithHeads(PartialLabels, EncoderModel):
 
     @property
     def frozen(self):
-        """Whether the encoder learns nothing."""
+        """Whether the encoder is frozen."""
         return self._frozen
 
     @frozen.setter
@@ -79,9 +79,9 @@ class WithHeads(PartialLabels, EncoderModel):
             self._freeze()
 
     def _freeze(self):
-        """Freeze the encoder, or let one learn that is frozen as a whole."""
+        """Freeze or unfreeze the whole encoder."""
         if self.frozen or not self.encoder.trainable:
-            # Twice, as TensorFlow leaves out an assignment of the value that is there.
+            # Twice, because Keras ignores an assignment of the current value.
             self.encoder.trainable = self.frozen
             self.encoder.trainable = not self.frozen
 
@@ -104,7 +104,7 @@ class WithHeads(PartialLabels, EncoderModel):
 
     def build(self, inputs_shape=None):
         build_once(self.encoder, inputs_shape)
-        self._freeze()  # not earlier: layers that are built later would learn
+        self._freeze()  # not earlier, or layers that are built later would learn
         dim = self.encoder.hidden_dim
         choices = any(isinstance(head, MultipleChoiceHead) for head in self.heads.values())
         if isinstance(inputs_shape, dict) and "token_ids" in inputs_shape:
@@ -122,7 +122,10 @@ class WithHeads(PartialLabels, EncoderModel):
         self.require_inputs(inputs)
         known = {**inputs, **self._encode(inputs, training)}
         return {
-            name: head(**{each: known.get(each) for each in head.takes}, training=training)
+            name: head(
+                **{input_name: known.get(input_name) for input_name in head.takes},
+                training=training,
+            )
             for name, head in self.heads.items()
         }
 
@@ -138,7 +141,7 @@ class WithHeads(PartialLabels, EncoderModel):
         if choices:
             leading = ops.shape(inputs["token_ids"])[:2]
             outputs = tree.map_structure(
-                lambda each: ops.reshape(each, (*leading, *ops.shape(each)[1:])), outputs
+                lambda tensor: ops.reshape(tensor, (*leading, *ops.shape(tensor)[1:])), outputs
             )
         lengths = inputs.get("lengths")
         if lengths is not None and not choices:
@@ -168,7 +171,7 @@ def serialize(layer):
 
 
 def require_encoder(model, encoder):
-    """Raise a ValueError unless it is an encoder as `Bert`."""
+    """Raise a ValueError unless it is an encoder such as `Bert`."""
     needed = ("hidden_dim", "pooler")
     missing = [name for name in needed if not hasattr(encoder, name)]
     if missing:
@@ -189,7 +192,7 @@ def _require_heads(heads):
         )
     if not heads:
         raise ValueError(f"WithHeads: there must be a head at least; received {heads}.")
-    wrong = {name: type(each).__name__ for name, each in heads.items() if not _is_head(each)}
+    wrong = {name: type(head).__name__ for name, head in heads.items() if not _is_head(head)}
     if wrong:
         raise ValueError(
             "WithHeads: every head must be a layer that says in `takes` what it is called with, as "

@@ -1,7 +1,7 @@
-"""Weights that others trained, as models of ours, and back.
+"""Pretrained weights of other libraries as models of seqkeras, and back.
 
-Missing, extra and misshapen tensors are refused in one error that lists them all, and configs that
-no model of ours fits in another, before anything is read. docs/pretrained.md shows each import.
+One error lists all missing, extra and misshapen tensors, another one all unsupported fields of a
+config, before anything is read. docs/pretrained.md shows each import.
 """
 
 from pathlib import Path
@@ -35,14 +35,14 @@ def load_hugging_face(folder, dtype=None, heads=True):
     | gpt2 | `GPT` |
     | marian | `Transformer` |
 
-    Of two, the second is without heads. Weights of half precision become those of `dtype`.
+    Of two models, the second is without heads. Half-precision weights are converted to `dtype`.
 
     Args:
-        folder: a path, no name on the hub; large models may lie in several files, which an index
+        folder: a path, not a name on the hub; the weights may be in several files that an index
             names.
         dtype: of the model, a name or a policy; None for Keras's own.
-        heads: False leaves out what stands on an encoder, its heads or the pooling of sentences, so
-            that `WithHeads` takes it.
+        heads: False leaves out the heads, or the pooling of sentences, so that `WithHeads` can take
+            the encoder.
 
     Returns:
         The model, built.
@@ -59,14 +59,14 @@ def load_hugging_face(folder, dtype=None, heads=True):
 def save_hugging_face(model, folder, config=None, tokenizers=None):
     """A model as a folder that `transformers` reads: config.json, model.safetensors, tokenizers.
 
-    The folder is written aside, and takes its name when it is whole. A pooler that no head reads is
-    left out, as `transformers` has none there, and so is the dropout of a head that it has no field
-    for (DistilBERT's tags, RoBERTa's choice, spans but for DistilBERT's); a `ClassificationHead(1)`
-    is read as a `RegressionHead(1)`.
+    The folder appears only when it is complete. A pooler that no head reads is left out, as in
+    `transformers`, and so is the dropout of a head without a field for it (DistilBERT's tags,
+    RoBERTa's choice, all spans except DistilBERT's); a `ClassificationHead(1)` is read back as a
+    `RegressionHead(1)`.
 
     Args:
         model: `Bert`, `WithHeads` on one, `SentenceEncoder`, `GPT` or `Transformer`, built.
-        folder: a path; nothing is there, or an empty folder.
+        folder: a path to a new or an empty folder.
         config: more fields of config.json, as labels ("id2label", or "label2id": one follows from
             the other) and ids of tokens; a Marian model needs its "pad_token_id", "eos_token_id"
             and "decoder_start_token_id". Those that describe the model are its own.

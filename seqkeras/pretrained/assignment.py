@@ -1,4 +1,4 @@
-"""Checked assignment: tensors of a file to the variables of a model, and back.
+"""Checked assignment of a file's tensors to a model's variables, and back.
 
 A family's name map is a list of `Link`, written once and used in both directions.
 """
@@ -13,7 +13,7 @@ from collections.abc import Callable
 import keras
 import numpy as np
 from keras import ops
-from keras.src.backend.common import global_state  # no public way leads to what is pending
+from keras.src.backend.common import global_state  # pending initializations are not public
 
 PENDING = "uninitialized_variables"
 FLOATS = ("float16", "bfloat16", "float32", "float64")
@@ -22,7 +22,7 @@ COLUMNS = 64  # of a matrix of which a cache holds so many rows
 
 @dataclasses.dataclass(frozen=True)
 class Tensor:
-    """A tensor of a file, of which only shape and dtype are known until it is read.
+    """A tensor of a file; only shape and dtype are known until it is read.
 
     Args:
         shape: a tuple.
@@ -37,11 +37,11 @@ class Tensor:
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
-    """How a tensor of theirs lies beside the variables of ours that it holds.
+    """How a tensor of a file maps to the variables of a model.
 
     Args:
-        inputs: None where both have one shape; else theirs is a matrix, whose rows are so many
-            leading axes of ours. Several variables stand side by side in it.
+        inputs: None if both have the same shape; else the tensor is a matrix whose rows are that
+            many leading axes of the variables. It may hold several variables side by side.
         transposed: whether its rows are the outputs, as in torch's `nn.Linear`.
         vector: whether a matrix of one row is a vector.
     """
@@ -51,7 +51,7 @@ class Layout:
     vector: bool = False
 
     def shape_of_theirs(self, shapes):
-        """The shape of theirs, by the shapes of ours."""
+        """The shape of the tensor, from the shapes of the variables."""
         if self.inputs is None:
             return shapes[0]
         rows = math.prod(shapes[0][: self.inputs])
@@ -60,16 +60,16 @@ class Layout:
         return matrix[1:] if self.vector else matrix
 
     def to_theirs(self, arrays):
-        """One array of theirs of the arrays of ours."""
+        """The tensor's array, from the arrays of the variables."""
         if self.inputs is None:
             return arrays[0]
-        arrays = [each.reshape(math.prod(each.shape[: self.inputs]), -1) for each in arrays]
+        arrays = [array.reshape(math.prod(array.shape[: self.inputs]), -1) for array in arrays]
         joined = arrays[0] if len(arrays) == 1 else np.concatenate(arrays, axis=1)
         joined = joined.T if self.transposed else joined
         return joined[0] if self.vector else joined
 
     def to_ours(self, array, shapes):
-        """Arrays of ours, of these shapes, of the array of theirs."""
+        """The arrays of variables of these shapes, from the tensor's array."""
         if self.inputs is None:
             return [array]
         array = _transpose(array) if self.transposed else array
@@ -92,10 +92,10 @@ class Link:
     """One line of a name map.
 
     Args:
-        name: of their tensor.
+        name: of the tensor.
         variables: the Keras variables that it holds.
-        layout: how they lie in it.
-        aliases: names under which a file may hold it instead, or once more, as tied weights.
+        layout: how the tensor holds them.
+        aliases: other names of the tensor in files, also for tied weights.
     """
 
     name: str
@@ -105,25 +105,25 @@ class Link:
 
     @property
     def shape(self):
-        """Of their tensor, by the shapes of our variables."""
-        return self.layout.shape_of_theirs([tuple(each.shape) for each in self.variables])
+        """The shape of the tensor."""
+        return self.layout.shape_of_theirs([tuple(variable.shape) for variable in self.variables])
 
     @property
     def names(self):
-        """All under which a file may hold the tensor, the first one first."""
+        """All names of the tensor in files, the preferred one first."""
         return (self.name, *self.aliases)
 
 
 def load_model(make, links, tensors, source, harmless=()):
-    """Make a model whose variables start as the tensors of a file.
+    """Make a model whose variables are initialized with the tensors of a file.
 
-    No random numbers are drawn first, and one tensor after the other is read.
+    No random numbers are drawn, and tensors are read one by one.
 
     Args:
         make: () -> the model, not built.
         links: the built model -> its name map.
         tensors: `Tensor`s by name.
-        source: what they are of, for the error.
+        source: of the tensors, for errors.
         harmless: regular expressions of names that need not be used.
 
     Returns:
@@ -131,7 +131,7 @@ def load_model(make, links, tensors, source, harmless=()):
 
     Raises:
         ValueError: if tensors are missing, have another shape, are not floating-point numbers or
-            have no use. One error lists them all, and nothing has been read.
+            are not used. One error lists them all, before any tensor is read.
     """
     with _starting_later():
         model = make()
@@ -143,17 +143,17 @@ def load_model(make, links, tensors, source, harmless=()):
                 f"{type(model).__name__}: {source} must hold its tensors, and no others; "
                 f"received {len(problems)} that differ:\n  " + "\n  ".join(problems)
             )
-        for each in found:
-            _start_from(each, tensors)
+        for link in found:
+            _start_from(link, tensors)
     return model
 
 
 @contextlib.contextmanager
 def _starting_later():
-    """Variables made within take memory, and start as something, when the block has ended.
+    """Variables made in this block are allocated and initialized when the block has ended.
 
-    Keras keeps a list of them, and goes on with it at the end of any later scope: after a failure,
-    or an interrupt, those of the block are taken off it.
+    Keras keeps a list of them, and initializes it at the end of any later scope: after a failure,
+    or an interrupt, the variables of the block are removed from the list.
     """
     before = list(global_state.get_global_attribute(PENDING, []))
 
@@ -165,25 +165,25 @@ def _starting_later():
             try:
                 yield
             except BaseException:
-                forget()  # or the end of the scope would start them
+                forget()  # or the end of the scope would initialize them
                 raise
     except BaseException:
-        forget()  # or those that a file's end or an interrupt left would stay
+        forget()  # removes those left after an error or an interrupt
         raise
 
 
 def find_problems(model, links, tensors, harmless=()):
-    """Why tensors are not those of a model, a sentence for each; see `load_model`."""
-    linked = {id(variable) for each in links for variable in each.variables}
+    """Reasons, as sentences, why tensors do not fit a model; see `load_model`."""
+    linked = {id(variable) for link in links for variable in link.variables}
     problems = [
         f"{variable.path}: a weight that the name map leaves out"
         for variable in model.weights
         if id(variable) not in linked
     ]
-    for each in links:
-        name = next((name for name in each.names if name in tensors), None)
-        problems += [f"{each.name}: missing"] if name is None else _differs(each, name, tensors)
-    known = {name for each in links for name in each.names}
+    for link in links:
+        name = next((name for name in link.names if name in tensors), None)
+        problems += [f"{link.name}: missing"] if name is None else _differs(link, name, tensors)
+    known = {name for link in links for name in link.names}
     ignored = re.compile("|".join(harmless) if harmless else r"(?!)")
     problems += [
         f"{name}: has no use"
@@ -194,16 +194,16 @@ def find_problems(model, links, tensors, harmless=()):
 
 
 def tensors_of(links):
-    """The way back: arrays by the names of theirs."""
+    """The arrays of a model, by the names of tensors."""
     arrays = {}
-    for each in links:
-        ours = [ops.convert_to_numpy(variable.value) for variable in each.variables]
-        arrays[each.name] = np.ascontiguousarray(each.layout.to_theirs(ours))
+    for link in links:
+        ours = [ops.convert_to_numpy(variable.value) for variable in link.variables]
+        arrays[link.name] = np.ascontiguousarray(link.layout.to_theirs(ours))
     return arrays
 
 
 def _transpose(matrix):
-    """Its transpose, contiguous, some columns at a time: NumPy's own way is three times slower."""
+    """The contiguous transpose, by blocks of columns, three times as fast as NumPy's own."""
     transposed = np.empty(matrix.shape[::-1], matrix.dtype)
     for start in range(0, len(matrix), COLUMNS):
         transposed[:, start : start + COLUMNS] = matrix[start : start + COLUMNS].T
@@ -220,10 +220,10 @@ def _differs(link, name, tensors):
 
 
 def _start_from(link, tensors):
-    """Let the variables of a link start as their tensor."""
-    shapes = [tuple(each.shape) for each in link.variables]
+    """Initialize the variables of a link with their tensor."""
+    shapes = [tuple(variable.shape) for variable in link.variables]
 
-    @functools.cache  # read once for all of them, and dropped when the last one has its part
+    @functools.cache  # read once for all variables, and dropped after the last one
     def parts():
         name = next(name for name in link.names if name in tensors)
         return link.layout.to_ours(tensors[name].read(), shapes)
@@ -236,5 +236,5 @@ def _start_as(variable, read):
     def initializer(shape, dtype=None):
         return ops.convert_to_tensor(np.ascontiguousarray(read()), dtype)
 
-    # Keras draws it when the scope ends; it has no public way to set what is not drawn yet.
+    # Keras initializes it when the scope ends; there is no public way to set it before.
     variable._initializer = initializer

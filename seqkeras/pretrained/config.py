@@ -1,4 +1,4 @@
-"""A config.json, checked field by field; all that is wrong with it becomes one error."""
+"""A config.json, checked field by field; one error lists all problems."""
 
 import dataclasses
 
@@ -16,11 +16,11 @@ THEIR_ACTIVATIONS = {"gelu": "gelu", "gelu_tanh": "gelu_new", "relu": "relu", "s
 
 
 class Config:
-    """Fields of a config, each with the default of its architecture, as files leave those out.
+    """Fields of a config, with the defaults of its architecture for missing ones.
 
     Args:
         values: a dictionary, as config.json holds it.
-        source: where it is from, for the error.
+        source: of the config, for errors.
     """
 
     def __init__(self, values: dict, source):
@@ -30,7 +30,7 @@ class Config:
         self.num_tensors = None  # of the weights beside it, once they are known
 
     def get(self, name, default=None):
-        """A field; null is the default too."""
+        """A field; null means the default."""
         value = self.values.get(name)
         return default if value is None else value
 
@@ -115,12 +115,12 @@ class Config:
 
 @dataclasses.dataclass(frozen=True)
 class Field:
-    """A field of theirs that is an argument of ours.
+    """A field of config.json that is an argument of a model.
 
     Args:
-        theirs, ours: the names.
+        theirs, ours: the name of the field, and of the argument.
         kind: the method of `Config` that checks it.
-        default: where the file leaves it out.
+        default: the value of a missing field.
     """
 
     theirs: str
@@ -130,14 +130,16 @@ class Field:
 
 
 def read_fields(config, fields):
-    """Arguments of ours."""
-    return {each.ours: getattr(config, each.kind)(each.theirs, each.default) for each in fields}
+    """Arguments of the model, from the fields."""
+    return {
+        field.ours: getattr(config, field.kind)(field.theirs, field.default) for field in fields
+    }
 
 
 def write_fields(arguments, fields):
-    """Fields of theirs."""
-    written = {each.theirs: arguments[each.ours] for each in fields}
-    for each in fields:
-        if each.kind == "activation":
-            written[each.theirs] = THEIR_ACTIVATIONS[arguments[each.ours]]
+    """Fields of config.json, from the arguments."""
+    written = {field.theirs: arguments[field.ours] for field in fields}
+    for field in fields:
+        if field.kind == "activation":
+            written[field.theirs] = THEIR_ACTIVATIONS[arguments[field.ours]]
     return written

@@ -1,4 +1,4 @@
-"""What BERT, RoBERTa and DistilBERT share: an encoder, and the heads of each architecture.
+"""Common code of BERT, RoBERTa and DistilBERT: an encoder, and the heads of each architecture.
 
 `WithHeads` holds heads under their kinds: "masked", "next", "classes", "numbers", "tags", "span",
 "choice".
@@ -42,7 +42,7 @@ POOLED = {"next", "classes", "numbers", "choice"}  # kinds that take what the po
 
 @dataclasses.dataclass(frozen=True)
 class Form:
-    """In what the families differ; names of tensors are without .weight and .bias.
+    """The differences of the families; names of tensors are without .weight and .bias.
 
     Args:
         architectures: kinds of heads, by architecture.
@@ -80,11 +80,11 @@ def split(model):
     if not isinstance(encoder, Bert):
         return None
     heads = model.heads.values() if with_heads else ()
-    return encoder, {kind_of(each): each for each in heads}
+    return encoder, {kind_of(head): head for head in heads}
 
 
 def kind_of(head):
-    """The kind of a head, or its class's name if it is none of ours."""
+    """The kind of a head, or the name of its class if seqkeras does not define it."""
     return KINDS.get(type(head), type(head).__name__)
 
 
@@ -136,7 +136,7 @@ def plan(form, arguments, config, architecture, tensors, heads, head_activation=
     Args:
         form: of the family.
         arguments: of `Bert`, but the pooler.
-        config, architecture, tensors, heads: as `Family.plan` takes them.
+        config, architecture, tensors, heads: see `Family.plan`.
         head_activation: of a `MaskedLMHead`; None for the encoder's.
     """
     for name, value in FIXED.items():
@@ -180,7 +180,7 @@ def plan(form, arguments, config, architecture, tensors, heads, head_activation=
         return WithHeads(encoder, made, dtype=dtype)
 
     unused = [*([] if heads else form.outside), *([] if pooled else ["pooler."])]
-    return Plan(make, (r"embeddings\.position_ids", *(f"{re.escape(each)}.*" for each in unused)))
+    return Plan(make, (r"embeddings\.position_ids", *(f"{re.escape(name)}.*" for name in unused)))
 
 
 def _kinds(form, architecture, config, tensors, labels):
@@ -198,7 +198,7 @@ def _kinds(form, architecture, config, tensors, labels):
 
 
 def describe(form, model, fields, problems, head_activation=None):
-    """A model of one of the families in their words.
+    """The `Description` of a model in terms of a family.
 
     Args:
         form: of the family.
@@ -211,14 +211,14 @@ def describe(form, model, fields, problems, head_activation=None):
         ValueError: if the family has no such model.
     """
     encoder, heads = split(model)
-    names = [kind_of(each) for each in getattr(model, "heads", {}).values()]
+    names = [kind_of(head) for head in getattr(model, "heads", {}).values()]
     kinds = sorted("classes" if name == "numbers" else name for name in names)
     architecture = next(
         (name for name, its in form.architectures.items() if kinds == sorted(its)), None
     )
     if architecture is None:
         problems = [*problems, f"no architecture has the heads {sorted(names)}"]
-    used = not kinds or POOLED & set(kinds)  # else nobody reads what a pooler gives
+    used = not kinds or POOLED & set(kinds)  # otherwise no head reads the pooler's output
     poolers = (form.pooler, None) if form.pooler_name(heads) else (None,)
     if used and encoder.config["pooler"] not in poolers:
         received = encoder.config["pooler"]
@@ -261,7 +261,7 @@ def _head_fields(form, heads):
 
 
 def _labels(heads):
-    """How many labels there are, which config.json says by naming them."""
+    """The field `id2label`, which gives the number of labels by their names."""
     for head in heads.values():
         if hasattr(head, "num_outputs"):
             labels = [f"LABEL_{number}" for number in range(head.num_outputs)]

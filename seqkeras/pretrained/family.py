@@ -1,4 +1,4 @@
-"""What a family of architectures says of itself, so that one loader serves all of them."""
+"""The record of a family of architectures, which one loader reads for all families."""
 
 import dataclasses
 import re
@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """A model of ours that a config names.
+    """The model that a config describes.
 
     Args:
         make: dtype -> the model, not built.
-        harmless: regular expressions of tensors that it has no use for, and that need none.
+        harmless: regular expressions of tensors that may stay unused.
     """
 
     make: Callable
@@ -20,15 +20,15 @@ class Plan:
 
 @dataclasses.dataclass(frozen=True)
 class Description:
-    """A model of ours in their words.
+    """A model in terms of `transformers`.
 
     Args:
         architecture: its name.
         fields: of config.json.
-        defaults: more of them, which the caller of `save_hugging_face` may say better.
-        required: those that the caller must say, as the model does not know them.
+        defaults: more fields, which the caller of `save_hugging_face` may override.
+        required: fields that the caller must give, because the model does not know them.
         generation: the caller's fields -> those of generation_config.json; None for no such file.
-        left_out: what the names of tensors begin with that the architecture has not.
+        left_out: prefix of tensors that the architecture lacks.
     """
 
     architecture: str
@@ -41,13 +41,13 @@ class Description:
 
 @dataclasses.dataclass(frozen=True)
 class Family:
-    """A family: config and tensors to a model of ours, and back.
+    """A family: converts config and tensors to a model, and back.
 
     Args:
         model_type: in config.json.
         architectures: its names in config.json; the first one is the model without heads.
-        base: what stands before a tensor's name, but not in a file of the first architecture.
-        outside: what the names begin with that never have `base` before them.
+        base: the prefix of tensors' names, except in files of the first architecture.
+        outside: beginnings of the names that never have the prefix `base`.
         plan: (`Config`, architecture, names of the tensors, whether heads are wanted) -> `Plan`; it
             tells the config what is wrong.
         links: model -> its name map, of names without `base`.
@@ -65,7 +65,7 @@ class Family:
     renamed: tuple = ()
 
     def common_name(self, name):
-        """A tensor's name as name maps have it: without `base`, and as newer files say it."""
+        """A tensor's name in name maps: without `base`, in the form of newer files."""
         name = name.removeprefix(self.base)
         for old, new in self.renamed:
             name = re.sub(old, new, name)

@@ -1,6 +1,6 @@
-"""Folders of weights: JSON beside safetensors, read lazily, written whole or not at all.
+"""Folders of weights: JSON and safetensors, read lazily, written completely or not at all.
 
-PyTorch's pickled files are not read: a pickle may run any code.
+PyTorch's pickled files are not read, because a pickle can run any code.
 """
 
 import functools
@@ -69,7 +69,7 @@ def write_folder(folder, config, arrays, others=None):
         folder: a path; nothing is there, or an empty folder.
         config: of config.json.
         arrays: contiguous, by the names of the tensors.
-        others: contents of more files, by path in the folder: bytes, or what JSON holds.
+        others: contents of more files, by path in the folder: bytes, or JSON content.
 
     Raises:
         ValueError: if the folder holds something, or another process writes it.
@@ -90,9 +90,9 @@ def inside(folder, name):
     """The path of a file that another file of the folder names.
 
     Raises:
-        ValueError: if it lies elsewhere.
+        ValueError: if it is outside of the folder.
     """
-    parts = PureWindowsPath(name)  # which knows both kinds of slashes, and drives
+    parts = PureWindowsPath(name)  # handles both kinds of slashes, and drives
     if parts.anchor or ".." in parts.parts or "\0" in name:
         raise ValueError(f"{folder}: must name files of its own; received {name!r}.")
     return Path(folder) / name
@@ -116,11 +116,11 @@ def _tensors_of(path):
             slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
             return {
                 name: Tensor(
-                    tuple(each.get_shape()),
-                    DTYPES.get(each.get_dtype(), each.get_dtype()),
+                    tuple(entry.get_shape()),
+                    DTYPES.get(entry.get_dtype(), entry.get_dtype()),
                     functools.partial(_read, path, name),
                 )
-                for name, each in slices.items()
+                for name, entry in slices.items()
             }
     except FileNotFoundError:
         raise ValueError(f"{path}: must be there, as {INDEX} names it; found none.") from None

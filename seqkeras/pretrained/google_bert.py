@@ -141,12 +141,12 @@ def _arguments(folder, exact_gelu):
 
 def _block(name, block):
     links = []
-    for each, part in zip(ATTENTION, ("query", "key", "value", "output"), strict=True):
+    for their_part, part in zip(ATTENTION, ("query", "key", "value", "output"), strict=True):
         kernel, bias = (getattr(block.attention, f"{part}_{kind}") for kind in ("kernel", "bias"))
         layout = MATRIX_OF_HEADS if part == "output" else MATRIX
         links += [
-            Link(f"{name}/attention/{each}/kernel", (kernel,), layout),
-            Link(f"{name}/attention/{each}/bias", (bias,), VECTOR),
+            Link(f"{name}/attention/{their_part}/kernel", (kernel,), layout),
+            Link(f"{name}/attention/{their_part}/bias", (bias,), VECTOR),
         ]
     return [
         *links,

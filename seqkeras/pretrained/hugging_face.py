@@ -16,7 +16,7 @@ from seqkeras.pretrained.marian import MARIAN
 from seqkeras.pretrained.roberta import ROBERTA
 from seqkeras.pretrained.tokenizer_files import tokenizer_files
 
-FAMILIES = {each.model_type: each for each in (BERT, ROBERTA, DISTILBERT, GPT2, MARIAN)}
+FAMILIES = {family.model_type: family for family in (BERT, ROBERTA, DISTILBERT, GPT2, MARIAN)}
 GENERATION = "generation_config.json"
 
 
@@ -35,7 +35,7 @@ def load_transformer(folder, dtype=None, heads=True):
     config.check()
     architecture = _architecture(config, family)
     config.check()
-    tensors = {family.common_name(name): each for name, each in read_tensors(folder).items()}
+    tensors = {family.common_name(name): tensor for name, tensor in read_tensors(folder).items()}
     config.num_tensors = len(tensors)
     plan = family.plan(config, architecture, tensors.keys(), heads)
     config.check()
@@ -76,7 +76,7 @@ def save_transformer(model, folder, config=None, tokenizers=None, files=None):
         "architectures": [description.architecture],
     }
     arrays = tensors_of(
-        each for each in family.links(model) if not each.name.startswith(description.left_out)
+        link for link in family.links(model) if not link.name.startswith(description.left_out)
     )
     named = {
         family.full_name(name, description.architecture): array for name, array in arrays.items()

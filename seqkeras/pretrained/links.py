@@ -40,7 +40,7 @@ def block(prefix, names, layer):
         layer: an `EncoderBlock` or a `DecoderBlock`.
     """
     full = {
-        part: [prefix + each for each in name] if isinstance(name, tuple) else prefix + name
+        part: [prefix + item for item in name] if isinstance(name, tuple) else prefix + name
         for part, name in names.items()
     }
     links = [

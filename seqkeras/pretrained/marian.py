@@ -26,7 +26,7 @@ TOKENS = ("pad_token_id", "eos_token_id", "decoder_start_token_id")
 FIXED = {"positions": "marian", "pre_norm": False, "epsilon": 1e-5, "attention_window": None}
 ATTENTION = ("q_proj", "k_proj", "v_proj", "out_proj")
 ENCODER = {
-    "attention": tuple(f"self_attn.{each}" for each in ATTENTION),
+    "attention": tuple(f"self_attn.{part}" for part in ATTENTION),
     "attention_norm": "self_attn_layer_norm",
     "inner": "fc1",
     "outer": "fc2",
@@ -34,7 +34,7 @@ ENCODER = {
 }
 DECODER = {
     **ENCODER,
-    "cross_attention": tuple(f"encoder_attn.{each}" for each in ATTENTION),
+    "cross_attention": tuple(f"encoder_attn.{part}" for part in ATTENTION),
     "cross_norm": "encoder_attn_layer_norm",
 }
 # Made from a formula, which older files hold all the same.
@@ -69,10 +69,10 @@ def plan(config, architecture, tensors, heads):
 def _never_generated(config):
     """The bad words of one token; those of several are the caller's."""
     words = config.get("bad_words_ids", [])
-    if not isinstance(words, list) or not all(isinstance(each, list) for each in words):
+    if not isinstance(words, list) or not all(isinstance(word, list) for word in words):
         config.refuse(f"bad_words_ids must be a list of lists; received {words!r}")
         return []
-    return [each[0] for each in words if len(each) == 1]
+    return [word[0] for word in words if len(word) == 1]
 
 
 def links(model):
@@ -117,7 +117,7 @@ def describe(model):
         "MarianMTModel",
         {
             **write_fields(ours, FIELDS),
-            **{f"decoder_{name}": ours[each] for name, each in SIZES.items()},
+            **{f"decoder_{name}": ours[size] for name, size in SIZES.items()},
             "decoder_vocab_size": ours["target_vocab_size"],
             "share_encoder_decoder_embeddings": ours["shared_embeddings"] == "all",
             "scale_embedding": ours["scale_embeddings"],
@@ -130,10 +130,10 @@ def describe(model):
 
 def _generation(never_generated, config):
     """Ids of tokens, and what is never generated: words of several tokens are the caller's."""
-    words = [each for each in config.get("bad_words_ids") or () if len(each) > 1]
+    words = [word for word in config.get("bad_words_ids") or () if len(word) > 1]
     return {
         **{name: config[name] for name in TOKENS},
-        "bad_words_ids": [*([each] for each in never_generated), *words] or None,
+        "bad_words_ids": [*([token_id] for token_id in never_generated), *words] or None,
     }
 
 

@@ -1,6 +1,6 @@
 """Folders of `sentence-transformers`: an encoder, its pooling, and normalisation or not.
 
-Dense layers behind the pooling, and poolings other than the mean and the first token, are left out.
+Dense layers after the pooling, and poolings other than the mean and the first token, are left out.
 """
 
 from pathlib import Path
@@ -18,15 +18,15 @@ def load_sentence_encoder(folder, dtype=None, heads=True):
     """A `SentenceEncoder`, or its `Bert`; see `seqkeras.pretrained.load_hugging_face`."""
     folder = Path(folder)
     modules = read_json(folder / MODULES, list)
-    for each in modules:
-        if not isinstance(each, dict) or not all(
-            isinstance(each.get(name), str) for name in ("type", "path")
+    for module in modules:
+        if not isinstance(module, dict) or not all(
+            isinstance(module.get(name), str) for name in ("type", "path")
         ):
             raise ValueError(
                 f'{folder / MODULES}: each module must have a "type" and a "path"; '
-                f"received {each!r}."
+                f"received {module!r}."
             )
-    kinds = tuple(each["type"].rpartition(".")[2] for each in modules)
+    kinds = tuple(module["type"].rpartition(".")[2] for module in modules)
     if kinds not in (KINDS[:2], KINDS):
         raise ValueError(
             f"{folder / MODULES}: the modules must be {KINDS[:2]} or {KINDS}; received {kinds}."

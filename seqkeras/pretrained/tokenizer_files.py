@@ -45,9 +45,9 @@ def tokenizer_files(tokenizers, model_type, max_length=None):
         return _marian(_required(tokenizers, SentencePieces, "source", "target"), max_length)
     [tokenizer] = _required(tokenizers, Subwords, "text")
     content = json.loads(tokenizer.to_json())
-    held = {*content["model"]["vocab"], *(each["content"] for each in content["added_tokens"])}
+    held = {*content["model"]["vocab"], *(token["content"] for token in content["added_tokens"])}
     found = {
-        name: next((each for each in tokens if each in held), None)
+        name: next((token for token in tokens if token in held), None)
         for name, tokens in SPECIAL_TOKENS.items()
     }
     return {
@@ -64,14 +64,14 @@ def tokenizer_files(tokenizers, model_type, max_length=None):
 
 def _marian(tokenizers, max_length):
     source, target = tokenizers
-    for role, each in (("source", source), ("target", target)):
-        if each.vocabulary is None or (each.prefix, each.suffix) != ((), ("</s>",)):
+    for role, tokenizer in (("source", source), ("target", target)):
+        if tokenizer.vocabulary is None or (tokenizer.prefix, tokenizer.suffix) != ((), ("</s>",)):
             raise ValueError(
                 f"save_hugging_face: the {role} tokenizer must have a vocabulary, and </s> behind "
                 "a text and nothing before it, as Marian's have; received another."
             )
     own = source.vocabulary != target.vocabulary
-    apart = [each for each in MARIAN.values() if _id_of(source, each) != _id_of(target, each)]
+    apart = [token for token in MARIAN.values() if _id_of(source, token) != _id_of(target, token)]
     if apart:
         raise ValueError(
             f"save_hugging_face: {', '.join(apart)} must have one id in both languages, as in "
@@ -101,7 +101,7 @@ def _most(max_length):
 
 def _required(tokenizers, kind, *roles):
     """The tokenizers of the roles, which are of a kind."""
-    received = {role: type(each).__name__ for role, each in tokenizers.items()}
+    received = {role: type(tokenizer).__name__ for role, tokenizer in tokenizers.items()}
     if received != dict.fromkeys(roles, kind.__name__):
         expected = ", ".join(f"{role!r}: {kind.__name__}" for role in roles)
         raise ValueError(

@@ -39,7 +39,7 @@ class Bidirectional(keras.layers.Layer):
         (B, T, 2U) outputs in the order of the inputs, zero at masked steps; without the layer's
         `return_sequences` its (B, 2U) last outputs, [after the last real step; after the first].
         With `return_state` a tuple of that and the final states, the forward layer's first. U, not
-        2U, where they do not stand side by side; two outputs in the place of one where they do not
+        2U, where they do not stand side by side; two outputs instead of one where they do not
         merge.
 
     Raises:
@@ -197,7 +197,7 @@ class Bidirectional(keras.layers.Layer):
 
 
 def _side_by_side(*outputs):
-    """The outputs of both, or those that a composite has put so already."""
+    """The merged outputs of both layers; a composite returns them side by side already."""
     return outputs[0] if len(outputs) == 1 else ops.concatenate(outputs, axis=-1)
 
 

@@ -4,9 +4,9 @@
     o(t) = c + V h(t)                   ŷ(t) = softmax(o(t))
     L = sum over t of w(t) L(t)         L(t) = -log of ŷ(t) at the target y(t)
 
-To read beside the book; nothing trains with it: `SimpleRNN` and `Dense` do the same by autodiff.
-Pure functions of tensors. Steps are counted as in the book: `h[t]` is h(t), `h[0]` the initial
-state, `x[t]` the input of step t, from 1 to T. Rows of a batch are row vectors, so W h is h Wᵀ.
+To read with the book, not for training: `SimpleRNN` and `Dense` do the same by autodiff. Pure
+functions of tensors. Steps are counted as in the book: `h[t]` is h(t), `h[0]` the initial state,
+`x[t]` the input of step t, from 1 to T. Rows of a batch are row vectors, so W h is h Wᵀ.
 
 Left out: lengths that are unknown until a graph runs.
 
@@ -37,7 +37,7 @@ class Parameters(NamedTuple):
 
 
 class Activations(NamedTuple):
-    """What `forward` computes; `backward` needs it.
+    """The results of `forward`, which `backward` needs.
 
     h: (B, T + 1, units) states, the initial one first.
     o: (B, T, K) logits.
@@ -48,7 +48,8 @@ class Activations(NamedTuple):
 
 
 class Gradients(NamedTuple):
-    """Of the loss: by each parameter, by h(0) (B, units), and by the inputs x (B, T, D)."""
+    """Gradients of the loss by each parameter, by h(0) (B, units), and by the inputs x (B, T,
+    D)."""
 
     parameters: Parameters
     initial_state: Any
@@ -168,7 +169,7 @@ def backward(
     derivative = 1 - h * h  # of tanh: (B, T + 1, units)
 
     grad_a = []
-    grad_h = ops.zeros_like(h[:, 0])  # what the steps behind t say of h(t)
+    grad_h = ops.zeros_like(h[:, 0])  # the part of the gradient from the steps after t
     for t in reversed(range(1, h.shape[1])):
         grad_h = grad_h + grad_h_by_o[:, t - 1]
         grad_a.append(_where_real(mask, t, derivative[:, t] * grad_h, ops.zeros_like(grad_h)))
@@ -209,7 +210,9 @@ def _require_shapes(function, parameters, inputs, **others):
         "targets": (batch_size, length),
         "weights": (batch_size, length),
     }
-    given = parameters._asdict() | {name: each for name, each in others.items() if each is not None}
+    given = parameters._asdict() | {
+        name: array for name, array in others.items() if array is not None
+    }
     wrong = [
         f"{name} must have shape {shape}; received {tuple(given[name].shape)}"
         for name, shape in expected.items()

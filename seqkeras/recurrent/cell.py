@@ -1,4 +1,4 @@
-"""What every cell is: `cell(inputs, states) -> (output, states)`, Keras's own protocol."""
+"""The base classes of cells: `cell(inputs, states) -> (output, states)`, Keras's protocol."""
 
 import keras
 from keras import activations, constraints, initializers, ops, regularizers
@@ -177,7 +177,7 @@ class Cell(keras.layers.Layer):
 
         Args:
             inputs: (B, G U), W x(t) + b.
-            h: (B, U), h(t-1) as it enters the gates, behind dropout.
+            h: (B, U), h(t-1) as it enters the gates, after dropout.
             recurrent_kernel, bias: as `weights_of_step` gives them.
             states: (B, U) each, those before.
         """
@@ -212,7 +212,7 @@ class Cell(keras.layers.Layer):
 
     @property
     def options(self):
-        """The arguments of the constructor beside those that every layer of Keras has."""
+        """The arguments of the constructor that are not common to all Keras layers."""
         weights = {
             f"{role}_{kind}": value if isinstance(value, str) else KINDS[kind].serialize(value)
             for role in ("kernel", "recurrent", "bias")
@@ -233,7 +233,7 @@ class Cell(keras.layers.Layer):
 
 
 def _options(initializer, regularizer, constraint):
-    """What `add_weight` takes. A name makes its initializer there: each draws a seed."""
+    """The arguments of `add_weight`. Names of initializers are resolved there, with a new seed."""
     if not isinstance(initializer, str):
         initializer = initializers.get(initializer)
     return {
@@ -302,5 +302,5 @@ class GatedCell(Cell):
 
 
 def _never_by_cudnn():
-    """Whether no composite reaches cuDNN here; on PyTorch only its tensors would tell."""
+    """Whether composites can not use cuDNN here; on PyTorch this depends on the tensors."""
     return tracing_nodes() or (keras.backend.backend() != "torch" and not cudnn.on_gpu())

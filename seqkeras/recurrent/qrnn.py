@@ -43,11 +43,11 @@ class QRNN(keras.layers.Layer):
         pooling: "f", "fo" or "ifo".
         zoneout: share of the forget gates that training sets to one.
         return_sequences: return the output of every step, not only of the last real one.
-        return_state: return the final states behind the outputs.
+        return_state: return the final states after the outputs.
         go_backwards: read from the last step to the first; as in Keras, the outputs (and the mask
             that leaves) are then in the order in which they were read.
         stateful: begin where the last batch ended; `reset_state()` begins at zeros again. The batch
-            size must be fixed. The states are weights: a saved model goes on where it was.
+            size must be fixed. The states are weights: a saved model continues where it was.
         dropout: share of the inputs that training sets to zero, the same ones at every step.
         seed: of zoneout and dropout, an integer or None.
 
@@ -185,12 +185,12 @@ class QRNN(keras.layers.Layer):
                 f"{sequences.shape[0]} rows."
             )
         # A copy: PyTorch writes the new states over these, which its gradients need.
-        return [ops.copy(ops.cast(each, self.compute_dtype)) for each in self.states]
+        return [ops.copy(ops.cast(state, self.compute_dtype)) for state in self.states]
 
     def reset_state(self):
         """Begin the next batch at zeros, where the layer is stateful."""
-        for each in self.states or []:
-            each.assign(ops.zeros_like(each.value))
+        for state in self.states or []:
+            state.assign(ops.zeros_like(state.value))
 
     def _run(self, sequences, mask, states, training):
         """Outputs (B, T, U), and the list of final states."""
@@ -219,7 +219,7 @@ class QRNN(keras.layers.Layer):
         product = ops.matmul(windows, ops.reshape(self.kernel, (-1, width))) + self.bias
         product = ops.reshape(product, (*ops.shape(taps[0])[:2], width))
         z, *gates = ops.split(product, len(BANKS[self.pooling]), axis=-1)
-        f, o, i = (*(ops.sigmoid(each) for each in gates), None, None)[:3]
+        f, o, i = (*(ops.sigmoid(gate) for gate in gates), None, None)[:3]
         return ops.tanh(z), f, o, i
 
     def _last_inputs(self, seen, mask):

@@ -25,7 +25,7 @@ class RNN(keras.layers.RNN):
     Args:
         cell: a cell, ours or Keras's, or a list of them, which becomes `StackedCells`.
         return_sequences: return the output of every step, not only of the last one.
-        return_state: return the final states behind the outputs.
+        return_state: return the final states after the outputs.
         go_backwards: read from the last step to the first; the outputs are in the order in which
             they were computed, as Keras's are, so that padding then comes first.
         stateful: begin where the last batch ended; `reset_state()` begins at zeros again. The batch

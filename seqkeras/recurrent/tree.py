@@ -79,7 +79,7 @@ class Recursive(keras.layers.Layer):
         children = ops.where(children < 0, nobody, start + children)  # places in the whole batch
         levels = ops.where(levels < 0, nowhere, start + levels)
         projected = ops.matmul(features, self.kernel) + self.bias  # (B, N, G U)
-        states = [_rows(each) for each in self.compose(projected, None)]  # right for leaves
+        states = [_rows(tensor) for tensor in self.compose(projected, None)]  # right for leaves
         projected, children = _rows(projected), _rows(children)
 
         def level(height, states):
@@ -90,14 +90,14 @@ class Recursive(keras.layers.Layer):
                 [ops.take(state, of_children, axis=0) for state in states],  # (B W, C, U)
             )
             return [
-                ops.scatter_update(state, places[:, None], each)
-                for state, each in zip(states, new, strict=True)
+                ops.scatter_update(state, places[:, None], update)
+                for state, update in zip(states, new, strict=True)
             ]
 
         if levels.shape[1] != 0:  # JAX would trace a level where there is none
             states = ops.fori_loop(0, ops.shape(levels)[1], level, states)
-        states = [ops.reshape(each, (batch_size, length + 2, self.units)) for each in states]
-        states = [each[:, :length] for each in states]
+        states = [ops.reshape(state, (batch_size, length + 2, self.units)) for state in states]
+        states = [state[:, :length] for state in states]
         if node_mask is not None:
             states = without_padding(node_mask, *states)
         return tuple(states) if self.return_state else states[0]

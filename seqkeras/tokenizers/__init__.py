@@ -1,4 +1,4 @@
-"""The one tokenizer, that of `serving.text`, under the library's name; vocabularies are learned."""
+"""The tokenizers of `serving.text` under the library's name, and learning of vocabularies."""
 
 from seqkeras.tokenizers.keras_nlp_tokenizers import from_keras_nlp
 from seqkeras.tokenizers.learn import (

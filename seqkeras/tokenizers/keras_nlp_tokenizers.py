@@ -1,7 +1,7 @@
-"""Tokenizers of KerasNLP (KerasHub) as ours: WordPiece, byte-level BPE, SentencePiece.
+"""Convert tokenizers of KerasNLP (KerasHub): WordPiece, byte-level BPE, SentencePiece.
 
-A tokenizer says by its classes and attributes what it is: KerasNLP itself is not imported. It
-leaves out tokenizers that change texts or ids by code of their own (CLIP, XLM-RoBERTa, DeBERTa V3,
+A tokenizer is recognised by its classes and attributes: KerasNLP itself is not imported. Not
+supported are tokenizers that change texts or ids by their own code (CLIP, XLM-RoBERTa, DeBERTa V3,
 Whisper, Mistral's Tekken).
 """
 
@@ -14,7 +14,7 @@ from serving.text.subwords import Subwords, require_library
 
 BASES = ("WordPieceTokenizer", "BytePairTokenizer", "SentencePieceTokenizer")
 PACKAGES = ("keras_hub", "keras_nlp")
-# Methods by which a class may read texts otherwise than its base.
+# Methods with which a class may read texts differently from its base.
 OWN = (
     "tokenize",
     "call",
@@ -29,7 +29,7 @@ OWN = (
     "token_to_id",
 )
 LONGEST_WORD = 100
-SPACES = r"[ \t\n\r\f]|\p{Cc}|\p{Cf}"  # RE2's \s, and what can not be seen
+SPACES = r"[ \t\n\r\f]|\p{Cc}|\p{Cf}"  # RE2's \s, and invisible characters
 PUNCTUATION = r"[!-/:-@\[-`{-~]|\p{P}"
 CHINESE = (  # characters that stand alone, as in BERT
     "[\u4e00-\u9fff\u3400-\u4dbf\U00020000-\U0002a6df\U0002a700-\U0002b73f"
@@ -38,10 +38,10 @@ CHINESE = (  # characters that stand alone, as in BERT
 # What stands between words, and what is a word by itself: a regular expression of the library
 # tokenizers, and what becomes of its matches, as a tokenizer.json says them.
 SPLITS = ((SPACES, "Removed"), (PUNCTUATION, "Isolated"), (f"{PUNCTUATION}|{CHINESE}", "Isolated"))
-FIRST_UNCHANGED = 0x30000  # of the code points behind all that folding changes
+FIRST_UNCHANGED = 0x30000  # of the code points after all that folding changes
 OPEN, CLOSE, NO_TOKEN = "\x01", "\x02", "\x03"
 FOLDED_SPACES = f"[\n{OPEN}{CLOSE}]", "Removed"
-# What is not seen and is no control character (Unicode's Default_Ignorable_Code_Point).
+# Invisible characters that are not control characters (Default_Ignorable_Code_Point).
 IGNORED = (
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2065\u3164\ufe00-\ufe0f\uffa0"
     "\ufff0-\ufff8\U000e0000-\U000e0fff]"
@@ -49,7 +49,7 @@ IGNORED = (
 
 
 def from_keras_nlp(source, in_tf_data=None):
-    """The tokenizer of `serving.text` that reads texts as one of KerasNLP does.
+    """The tokenizer of `serving.text` that reads texts like one of KerasNLP.
 
     | theirs | ours |
     |---|---|
@@ -95,19 +95,20 @@ def from_keras_nlp(source, in_tf_data=None):
 
 
 def reads_in_tf_data():
-    """Whether `fit` of a KerasNLP model reads texts in `tf.data`, and not by the library grain."""
+    """Whether `fit` of a KerasNLP model reads texts in `tf.data`, rather than by the library
+    grain."""
     return importlib.util.find_spec("grain") is None
 
 
 def _base(tokenizer):
-    """Which of `BASES` it is, and reads texts as that does."""
+    """The name, of `BASES`, of the class whose reading of texts it has."""
     kind = type(tokenizer)
     own, base = set(), None
-    for each in kind.__mro__:
-        if each.__name__ in BASES and each.__module__.split(".")[0] in PACKAGES:
-            base = each.__name__
+    for parent in kind.__mro__:
+        if parent.__name__ in BASES and parent.__module__.split(".")[0] in PACKAGES:
+            base = parent.__name__
             break
-        own |= vars(each).keys() & set(OWN)
+        own |= vars(parent).keys() & set(OWN)
     if base is None:
         raise ValueError(
             f"from_keras_nlp: it must be one of KerasNLP's {', '.join(BASES)}, or a preprocessor "
@@ -127,18 +128,18 @@ def _base(tokenizer):
 
 
 def _packed(source, tokenizer):
-    """The ids before a text, between two and behind the last, as lists; None: none of them."""
+    """The ids before a text, between two and after the last, as lists; None: none of them."""
     if source is not tokenizer:
         if getattr(source, "packer", None) is None:
             source.build(None)
         packer = source.packer
         parts = (getattr(packer, f"{name}_value", None) for name in ("start", "sep", "end"))
-        return tuple([] if each is None else list(each) for each in map(_listed, parts))
+        return tuple([] if part is None else list(part) for part in map(_listed, parts))
     special = [getattr(tokenizer, f"{name}_token_id", None) for name in ("start", "end", "mask")]
     if None in special:
         return [], [], []
     start, end, _ = special
-    doubled = any(each.__name__ == "RobertaTokenizer" for each in type(tokenizer).__mro__)
+    doubled = any(parent.__name__ == "RobertaTokenizer" for parent in type(tokenizer).__mro__)
     return [start], [end] * (1 + doubled), [end]
 
 
@@ -189,7 +190,7 @@ def _word_piece(tokenizer, packed):
     if tokenizer.special_tokens_in_strings:
         own = getattr(tokenizer, "_init_special_tokens", None) or ()
         tokens = sorted({*tokenizer.special_tokens, *own})
-    return _finished(made, packed, [each for each in tokens if each in ids])
+    return _finished(made, packed, [token for token in tokens if token in ids])
 
 
 def _folding(library, alone, inner):
@@ -202,26 +203,26 @@ def _folding(library, alone, inner):
     Args:
         library: `tokenizers`.
         alone: regular expression of what is a word by itself.
-        inner: characters that tokens hold behind the first of a word.
+        inner: characters that tokens hold after the first of a word.
 
     Reference: https://www.unicode.org/reports/tr44/ (NFKC_Casefold)
     """
     normalizers, (signs, letters, folds) = library.normalizers, _changes(alone)
-    unknown = "".join(each for each, splits in letters if not set(splits) <= inner)
+    unknown = "".join(character for character, splits in letters if not set(splits) <= inner)
     return [
         normalizers.Replace(library.Regex(SPACES), "\n"),
         *([normalizers.Replace(library.Regex(f"[{unknown}]"), NO_TOKEN)] if unknown else []),
         *(normalizers.Replace(sign, f"{OPEN}{became}{CLOSE}") for sign, became in signs),
         normalizers.NFKC(),
         normalizers.Lowercase(),
-        *(normalizers.Replace(*each) for each in folds),
+        *(normalizers.Replace(*fold) for fold in folds),
         normalizers.NFKC(),
         normalizers.Replace(library.Regex(IGNORED), ""),
     ]
 
 
 def _inner_characters(tokenizer):
-    """The characters that tokens hold behind the first of a word."""
+    """The characters that tokens hold after the first of a word."""
     prefix, found = tokenizer.suffix_indicator, set()
     for token in tokenizer.vocabulary:
         found |= set(token.removeprefix(prefix) if token.startswith(prefix) else token[1:])
@@ -239,18 +240,26 @@ def _changes(alone):
         Signs that become several, as pairs of character and what it becomes; letters that become
         such as stand alone, and these; letters in lower case that case folding changes, as pairs.
     """
-    everything = (chr(each) for each in range(FIRST_UNCHANGED) if not 0xD800 <= each < 0xE000)
-    forms = {each: _normalized(_normalized(each).casefold()) for each in everything}
-    forms = {each: form for each, form in forms.items() if form != each}
+    everything = (
+        chr(code_point)
+        for code_point in range(FIRST_UNCHANGED)
+        if not 0xD800 <= code_point < 0xE000
+    )
+    forms = {character: _normalized(_normalized(character).casefold()) for character in everything}
+    forms = {character: form for character, form in forms.items() if form != character}
     stands_alone = _matches(alone, sorted({*forms, *"".join(forms.values())}))
     signs, letters = [], []
-    for each, form in forms.items():
-        if each in stands_alone:
-            signs += [(each, form)] * (len(form) > 1)
+    for character, form in forms.items():
+        if character in stands_alone:
+            signs += [(character, form)] * (len(form) > 1)
         elif splits := [part for part in form if part in stands_alone]:
-            letters.append((each, splits))
-    lower = {_normalized(part) for each in forms for part in _normalized(each).lower()}
-    folds = [(each, each.casefold()) for each in sorted(lower) if each.casefold() != each]
+            letters.append((character, splits))
+    lower = {_normalized(part) for character in forms for part in _normalized(character).lower()}
+    folds = [
+        (character, character.casefold())
+        for character in sorted(lower)
+        if character.casefold() != character
+    ]
     return signs, letters, folds
 
 
@@ -268,11 +277,11 @@ def _normalized(text):
 
 def _byte_pairs(tokenizer, packed, in_tf_data):
     library = require_library()
-    pairs = [each.split(" ") for each in tokenizer.merges if "#version:" not in each]
+    pairs = [merge.split(" ") for merge in tokenizer.merges if "#version:" not in merge]
     missing = [
-        each
-        for each in library.pre_tokenizers.ByteLevel.alphabet()
-        if each not in tokenizer.vocabulary
+        character
+        for character in library.pre_tokenizers.ByteLevel.alphabet()
+        if character not in tokenizer.vocabulary
     ]
     if missing:
         raise ValueError(
@@ -280,7 +289,7 @@ def _byte_pairs(tokenizer, packed, in_tf_data):
             f"{len(missing)}, whose id is -1 to KerasNLP. Add them, and train again."
         )
     try:
-        model = library.models.BPE(tokenizer.vocabulary, [tuple(each) for each in pairs])
+        model = library.models.BPE(tokenizer.vocabulary, [tuple(pair) for pair in pairs])
     except Exception as error:  # the library raises nothing narrower
         raise ValueError(
             f"from_keras_nlp: the merges must be of the vocabulary: {error}."
@@ -295,7 +304,7 @@ def _byte_pairs(tokenizer, packed, in_tf_data):
         made.pre_tokenizer = tokenizer._tokenizer.pre_tokenizer
     made.decoder = library.decoders.ByteLevel()
     whole = tokenizer.unsplittable_tokens or ()
-    if unknown := [each for each in whole if each not in tokenizer.vocabulary]:
+    if unknown := [token for token in whole if token not in tokenizer.vocabulary]:
         raise ValueError(
             f"from_keras_nlp: unsplittable_tokens must be in the vocabulary; {unknown} are not, so "
             "that their id is -1 to KerasNLP. Add them, and train again."
@@ -312,7 +321,7 @@ def _finished(made, packed, special):
         special: tokens that are found in texts.
     """
     library = require_library()
-    before, between, behind = [[made.id_to_token(each) for each in part] for part in packed]
+    before, between, behind = [[made.id_to_token(token_id) for token_id in part] for part in packed]
     around = {token for part in (before, between, behind) for token in part}
     if around:
         made.post_processor = library.processors.TemplateProcessing(
@@ -321,14 +330,14 @@ def _finished(made, packed, special):
             special_tokens=[(token, made.token_to_id(token)) for token in sorted(around)],
         )
     made.add_special_tokens(
-        [library.AddedToken(each, special=True, normalized=False) for each in special]
+        [library.AddedToken(token, special=True, normalized=False) for token in special]
     )
     return Subwords(made.to_str())
 
 
 def _sentence_pieces(tokenizer, packed):
     bare = SentencePieces(tokenizer.proto)
-    before, _, behind = [[bare.token_of(each) for each in part] for part in packed]
+    before, _, behind = [[bare.token_of(token) for token in part] for part in packed]
     prefix = [*before, *(["<s>"] if tokenizer.add_bos else [])]
     suffix = [*(["</s>"] if tokenizer.add_eos else []), *behind]
     return SentencePieces(tokenizer.proto, prefix=prefix, suffix=suffix)

@@ -19,7 +19,7 @@ from serving.text.word_piece import SPECIAL_TOKENS, word_piece
 from serving.text.words import WordTable
 
 MODELS = ("unigram", "bpe")
-SPECIAL_BYTE_PAIRS = {  # the first ids of a learned vocabulary; those that are set behind it
+SPECIAL_BYTE_PAIRS = {  # the first ids of a learned vocabulary; those that are set after it
     "gpt2": ((), ("<|endoftext|>",)),
     "roberta": (("<pad>", "<unk>", "<s>", "</s>", "<mask>"), ()),
 }
@@ -122,7 +122,7 @@ def learn_sentence_pieces(
         texts: an iterable of strings.
         vocab_size: the number of pieces, with <pad>, <unk>, <s> and </s>.
         model: "unigram" or "bpe".
-        suffix: tokens that `analyze` sets behind a text, as "</s>".
+        suffix: tokens that `analyze` sets after a text, as "</s>".
         lowercase: read capitals as small letters, and nothing else otherwise than it is written, in
             place of the library's normalization.
         options: more of the library's own, as `character_coverage`. Who gives one of `pad_id`,
@@ -192,7 +192,7 @@ def _lowercase_rules(path):
     with open(path, "w", encoding="ascii") as file:
         for character in map(chr, range(sys.maxunicode + 1)):
             if character.lower() != character:
-                small = " ".join(f"{ord(each):X}" for each in character.lower())
+                small = " ".join(f"{ord(letter):X}" for letter in character.lower())
                 file.write(f"{ord(character):X}\t{small}\n")
     return str(path)
 

@@ -1,11 +1,11 @@
-"""The ids of a tokenizer's special tokens: what pads, begins and ends a text, and the unknown.
+"""The ids of a tokenizer's special tokens: padding, start, end and unknown.
 
-One place knows their names; models, runs and searches take them from here.
+Only this file knows their names; models, runs and searches take the ids from here.
 """
 
 import dataclasses
 
-NAMES = {  # the first that the vocabulary holds
+NAMES = {  # the first one in the vocabulary counts
     "padding_id": ("<pad>", "[PAD]"),
     "unknown_id": ("<unk>", "[UNK]"),
     "start_id": ("<bos>", "<s>", "[CLS]", "<|endoftext|>"),
@@ -15,10 +15,10 @@ NAMES = {  # the first that the vocabulary holds
 
 @dataclasses.dataclass(frozen=True)
 class SpecialIds:
-    """What `special_ids` finds; None for a token that the vocabulary does not hold.
+    """The result of `special_ids`; None for a token that is not in the vocabulary.
 
     Args:
-        padding_id: of the token behind a text's end.
+        padding_id: of the token after a text's end.
         unknown_id: of what is not in the vocabulary.
         start_id: of the token that begins a text.
         end_id: of the token that ends it.
@@ -31,7 +31,7 @@ class SpecialIds:
 
     @property
     def never_generated(self):
-        """Ids that no answer holds: padding, unknown, begin; never the id that ends a text."""
+        """Ids that no answer holds: padding, unknown, start; never the end id."""
         ids = {self.padding_id, self.unknown_id, self.start_id} - {None, self.end_id}
         return tuple(sorted(ids))
 
@@ -46,7 +46,7 @@ def special_ids(tokenizer):
 
 
 def end_problem(model, end_id):
-    """Why no text of the model would end, in words, or None.
+    """The reason why no text of the model would end, or None.
 
     Args:
         model: an encoder-decoder, or a language model.

@@ -1,4 +1,4 @@
-"""What encoder and decoder blocks share: sublayers with a residual around each."""
+"""The base class of encoder and decoder blocks: sublayers with residual connections."""
 
 import keras
 
@@ -10,7 +10,7 @@ from seqkeras.values import build_once
 
 
 def require_heads(layer, hidden_dim, num_heads):
-    """Raise a ValueError unless so many heads divide the width."""
+    """Raise a ValueError unless num_heads divides hidden_dim."""
     require_positive(layer, hidden_dim=hidden_dim, num_heads=num_heads)
     if hidden_dim % num_heads:
         raise ValueError(
@@ -30,7 +30,7 @@ class Block(keras.layers.Layer):
         num_heads: N, which divides D.
         feed_forward_dim: F.
         activation: "relu", "gelu", "gelu_tanh" or "silu".
-        pre_norm: normalise what enters a sublayer, not the sum behind it.
+        pre_norm: normalise what enters a sublayer, not the sum after it.
         dropout: of what each sublayer gives.
         attention_dropout: of the attention weights.
         activation_dropout: of what the activation gives.
@@ -138,7 +138,7 @@ class Block(keras.layers.Layer):
         return self._leave(self.attention_norm, x, y, training)
 
     def self_attention_weights(self, sequence, attention_mask=None, causal=None):
-        """(B, N, T, T): how much each head of each position attends to each, as a plot shows it.
+        """(B, N, T, T): attention weights of each head, for plots.
 
         Args:
             sequence: (B, T, D), what enters the block.
@@ -152,11 +152,11 @@ class Block(keras.layers.Layer):
         )
 
     def _enter(self, norm, x):
-        """What a sublayer reads."""
+        """The input of a sublayer."""
         return norm(x) if self.pre_norm else x
 
     def _leave(self, norm, x, y, training=False):
-        """What goes on behind a sublayer that read x and gave y."""
+        """The result of a sublayer's residual connection, from its input x and its output y."""
         x = x + self.dropout(y, training=training)
         return x if self.pre_norm else norm(x)
 

@@ -18,7 +18,7 @@ class DecoderBlock(Block):
         c = norm(a + dropout(cross_attention(a, encoded, encoded)))
         y = norm(c + dropout(feed_forward(c)))
 
-        pre-norm: x + dropout(sublayer(norm(x))) in the place of each norm(x + dropout(sublayer(x)))
+        pre-norm: x + dropout(sublayer(norm(x))) instead of each norm(x + dropout(sublayer(x)))
 
     Args:
         hidden_dim, num_heads, feed_forward_dim, activation, pre_norm: as of `EncoderBlock`.
@@ -35,7 +35,7 @@ class DecoderBlock(Block):
         causal: False lets the attention_mask alone say what a position may attend to, as that of a
             prefix or a permutation does.
 
-    A mask that Keras carries along, as behind `Embedding(mask_zero=True)`, is padding too, and is
+    A mask that Keras carries along, as after `Embedding(mask_zero=True)`, is padding too, and is
     passed on.
 
     Returns:
@@ -145,11 +145,11 @@ class DecoderBlock(Block):
 
     def _read_self(self, x, positions, cache, prefix_lengths):
         h = self._enter(self.attention_norm, x)
-        rows = [_rows(each) for each in cache]  # (BK, N, C, H)
+        rows = [_rows(tensor) for tensor in cache]  # (BK, N, C, H)
         y, rows = self.attention.extend(h, rows, positions, prefix_lengths)
         cache = [
-            each if len(old.shape) == 4 else ops.reshape(each, ops.shape(old))
-            for each, old in zip(rows, cache, strict=True)
+            tensor if len(old.shape) == 4 else ops.reshape(tensor, ops.shape(old))
+            for tensor, old in zip(rows, cache, strict=True)
         ]
         return self._leave(self.attention_norm, x, y), cache
 
@@ -224,7 +224,7 @@ class Decoder(BlockStack):
             if encoded is not None:
                 found["cross"].append(block.cross_attention_weights(sequence, encoded, **options))
             sequence = block(sequence, encoded=encoded, **options)
-        return {name: ops.stack(each, axis=1) for name, each in found.items() if each}
+        return {name: ops.stack(tensors, axis=1) for name, tensors in found.items() if tensors}
 
     @property
     def cache_entries(self):
@@ -265,12 +265,12 @@ class Decoder(BlockStack):
     def prepare(self, encoded):
         """The state of `source_entries`: the source's keys and values, projected once."""
         projected = [
-            each
+            tensor
             for block in self.blocks
-            for each in block.cross_attention.prepare(encoded, encoded)
+            for tensor in block.cross_attention.prepare(encoded, encoded)
         ]
         return {
-            entry.name: each for entry, each in zip(self.source_entries, projected, strict=True)
+            entry.name: tensor for entry, tensor in zip(self.source_entries, projected, strict=True)
         }
 
     def read(self, sequence, state, encoded_mask=None, lengths=None, prefix_lengths=None):

@@ -15,14 +15,14 @@ class EncoderBlock(Block):
         a = norm(x + dropout(attention(x, x, x)))
         y = norm(a + dropout(feed_forward(a)))
 
-        pre-norm: x + dropout(sublayer(norm(x))) in the place of each norm(x + dropout(sublayer(x)))
+        pre-norm: x + dropout(sublayer(norm(x))) instead of each norm(x + dropout(sublayer(x)))
 
     Args:
         hidden_dim: D, the paper's d_model.
         num_heads: N, which divides D.
         feed_forward_dim: F.
         activation: "relu", "gelu", "gelu_tanh" or "silu".
-        pre_norm: normalise what enters a sublayer, not the sum behind it.
+        pre_norm: normalise what enters a sublayer, not the sum after it.
         dropout: of what each sublayer gives.
         attention_dropout: of the attention weights.
         activation_dropout: of what the activation gives.
@@ -38,7 +38,7 @@ class EncoderBlock(Block):
         attention_mask: (B or 1, T or 1, T) booleans, True = may attend, or None. A padding mask
             (B, T) enters as `mask[:, None]`.
 
-    A mask that Keras carries along, as behind `Embedding(mask_zero=True)`, is padding too, and is
+    A mask that Keras carries along, as after `Embedding(mask_zero=True)`, is padding too, and is
     passed on.
 
     Returns:
@@ -76,7 +76,7 @@ class Encoder(BlockStack):
         sequence: (B, T, D).
         attention_mask: (B or 1, T or 1, T) booleans, True = may attend, or None.
 
-    A mask that Keras carries along, as behind `Embedding(mask_zero=True)`, is padding too, and is
+    A mask that Keras carries along, as after `Embedding(mask_zero=True)`, is padding too, and is
     passed on.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Blocks on top of each other, as encoder and decoder have them."""
+"""Stacked blocks, the base class of encoder and decoder."""
 
 import keras
 
@@ -7,7 +7,7 @@ from seqkeras.transformer.block import Block
 from seqkeras.transformer.layer_norm import LayerNorm
 from seqkeras.values import build_once, config_of_part
 
-OWN = ("num_layers", "name", "trainable", "dtype")  # arguments of a stack that its block has not
+OWN = ("num_layers", "name", "trainable", "dtype")  # arguments of a stack that are not its block's
 
 
 class BlockStack(keras.layers.Layer):
@@ -32,7 +32,7 @@ class BlockStack(keras.layers.Layer):
         require_positive(self, num_layers=num_layers)
         config = block.get_config()
         others = [{**config, "name": f"block_{level}"} for level in range(1, num_layers)]
-        self.blocks = [block, *(type(block).from_config(each) for each in others)]
+        self.blocks = [block, *(type(block).from_config(config) for config in others)]
         self.final_norm = None
         if block.pre_norm:
             self.final_norm = LayerNorm(block.epsilon, dtype=self.dtype_policy)

@@ -6,21 +6,21 @@ A model comes as a function of one step,
 
     token_ids: (B, K) int64, the last token of each beam of each source; at first the search's
         `start`, which for a language model is (B, 1, T): several tokens.
-    beam_index: (B, K) int64, the row of the previous state that each beam continues, its rows
-        being counted through, source by source: row = source * previous K + beam. Reordering
-        beams, widening one beam to K and dropping finished sources are all this one gather.
+    beam_index: (B, K) int64, the row of the previous state that each beam continues: row = source *
+        previous K + beam. This one gather reorders beams, widens one beam to K, and drops finished
+        sources.
     k: how many candidates to return for each beam; a step may return fewer.
     state: whatever the previous step returned; at first, one beam for each source.
     candidates: `Candidates`, the best continuations of each beam, the best first.
 
-Where logits are changed before a token is chosen, it is drawn, or not all may be, `Chosen` is such
-a step around one that gives logits. Shape letters here: B sources still in the batch, K beams, C
-candidates, T target, S source length, V vocabulary.
+For processors of logits, sampling and constraints, `ChoosingStep` is such a step around one that
+returns logits. Shape letters here: B sources still in the batch, K beams, C candidates, T target, S
+source length, V vocabulary.
 """
 
 from .allowed import MostProbableAllowed
 from .beam import Beams
-from .choosing import Chosen, Prefix, Sample, most_probable
+from .choosing import ChoosingStep, Prefix, Sample, most_probable
 from .constraint import Constraint
 from .greedy import Greedy
 from .loop import search, steps
@@ -39,7 +39,7 @@ __all__ = [
     "BannedTokens",
     "Beams",
     "Candidates",
-    "Chosen",
+    "ChoosingStep",
     "Constraint",
     "ForcedToken",
     "Greedy",

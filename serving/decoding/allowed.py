@@ -15,9 +15,9 @@ class MostProbableAllowed:
 
         y_n = argmax over the allowed y of p(y | y_<n),  score log p(y_n | y_<n)
 
-    It gives what `Chosen` with `most_probable` gives. All logits are looked at only where the best
-    candidate of the graph may not follow: each step of a small model took three times as long when
-    they always were. The search must go on by the candidate, and within a prompt by the prompt.
+    Its results are those of `ChoosingStep` with `most_probable`. It reads all logits only if the
+    graph's best candidate is not allowed: reading them in every step takes three times as long for
+    a small model. The search must continue by the candidate, and within a prompt by the prompt.
 
     Args:
         step: (token_ids, beam_index, state) -> (the best `Candidates` (B, 1, 1), logits (B, 1, V),

@@ -8,11 +8,11 @@ from .results import Candidates, Hypothesis, Prompts, length_divisor
 class Beams:
     """K beams a source, extended by the best continuations of all of them.
 
-    A beam's total only falls, and lp is monotone, so a beam of t tokens stays under
+    A beam's total never rises, and lp is monotone, so the score of a beam of t tokens is at most
 
         total / max(lp(t + 1), lp(limit))
 
-    which is how "never" stopping early knows that no beam can still enter the n best.
+    With early_stopping "never" a source is done when this bound excludes all beams from the n best.
 
     Args:
         end_id, max_lengths, length_penalty, num_beams, n_best, early_stopping: as for
@@ -20,7 +20,7 @@ class Beams:
         prompts: `Prompts`.
 
     Attributes:
-        sources: (B,) who is still in the batch.
+        sources: (B,) indices of the sources still in the batch.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class Beams:
         self.end_id, self.max_lengths, self.prompts = end_id, max_lengths, prompts
         self.alpha = length_penalty
         self.num_beams, self.n_best, self.early_stopping = num_beams, n_best, early_stopping
-        self.num_candidates = num_beams + 1  # so that K go on when one ends
+        self.num_candidates = num_beams + 1  # so that K continue when one ends
         kept = n_best if early_stopping == "never" else num_beams
         self.ends = _Finished(len(max_lengths), kept, end_id)
         self.history = []
@@ -44,7 +44,7 @@ class Beams:
         self.totals = np.zeros((len(max_lengths), 1))  # (B, K) log-probability so far
 
     def extend(self, candidates: Candidates, length: int) -> tuple[np.ndarray, np.ndarray]:
-        """Extend the beams by a token; return the (B, K) tokens and rows of those that go on."""
+        """Extend the beams by a token; return the (B, K) tokens and rows of those that continue."""
         candidates = self.prompts.force(candidates, self.sources, length)
         totals, token_ids, beam_index = _best_continuations(
             self.totals, candidates, 2 * self.num_beams
@@ -68,7 +68,8 @@ class Beams:
         return token_ids, beam_index
 
     def _bound(self, totals, generated):
-        """Return (B,) what a source's worst finished hypothesis must reach for it to be done."""
+        """Return (B,) the score that the worst finished hypothesis of a source must reach to end
+        it."""
         generated = np.maximum(generated, 0)
         if self.early_stopping == "never":
             longest = self.max_lengths[self.sources] - self.prompts.lengths[self.sources]
@@ -96,7 +97,7 @@ def _best_continuations(totals, candidates, count):
 
 
 def _each(rows):
-    """Return (B, 1): the number of each row, to index with beside a (B, n) array of columns."""
+    """Return (B, 1) row indices, to index together with (B, n) columns."""
     return np.arange(len(rows))[:, np.newaxis]
 
 
@@ -108,10 +109,10 @@ def _rows(attention_weights):
 
 
 class _Finished:
-    """The n best finished hypotheses of each source, as they end.
+    """The n best finished hypotheses of each source so far.
 
-    A hypothesis is kept as its score, its length, its last token and the row of the beam that it
-    ended: (sources, n) arrays, the best first, -inf where there is none yet.
+    A hypothesis is its score, its length, its last token and the row of its beam: (sources, n)
+    arrays, the best first; a score of -inf marks a free place.
     """
 
     def __init__(self, batch_size, n_best, end_id):
@@ -120,7 +121,7 @@ class _Finished:
         self.lengths, self.last, self.rows = np.zeros((3, batch_size, n_best), dtype=np.int64)
 
     def add(self, sources, length, scores, token_ids, beam_index):
-        """Add the hypotheses of `length` tokens that end now; a score of -inf: it does not."""
+        """Add the hypotheses that end with `length` tokens; a score of -inf adds none."""
         scores = np.concatenate([self.scores[sources], scores], axis=1)
         best = np.argsort(-scores, axis=1, kind="stable")[:, : self.scores.shape[1]]
         self.scores[sources] = scores[_each(best), best]
@@ -148,7 +149,7 @@ class _Finished:
         return found
 
     def _trace(self, history):
-        """Follow all H hypotheses back to their first token, side by side.
+        """Follow all H hypotheses back to their first token in parallel.
 
         Args:
             history: for each step the (B, K) tokens chosen, the (B, K) rows of the beams that they

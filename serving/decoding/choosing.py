@@ -1,4 +1,4 @@
-"""Tokens chosen from all logits, where the candidates of the graph will not do."""
+"""Choose tokens from all logits: for processors, sampling and constraints."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,12 +12,12 @@ from .results import Candidates
 
 @dataclass(frozen=True, eq=False)
 class Prefix:
-    """What has been chosen so far.
+    """The tokens chosen so far.
 
     Attributes:
-        token_ids: (B, K, T), a prompt's too.
-        sources: (B,) which source each row is.
-        generated: (B,) how many of them are no prompt's; below 0 within a prompt.
+        token_ids: (B, K, T), with those of a prompt.
+        sources: (B,) the index of each row's source.
+        generated: (B,) the number of tokens after the prompt; negative within a prompt.
     """
 
     token_ids: np.ndarray
@@ -25,22 +25,23 @@ class Prefix:
     generated: np.ndarray
 
     def extended(self, token_ids: np.ndarray, beam_index: np.ndarray) -> "Prefix":
-        """Return the prefix of the (B', K') beams that go on by these tokens."""
+        """Return the prefix of the (B', K') beams that continue by these tokens."""
         sources, beams = np.divmod(beam_index, self.token_ids.shape[1])
         longer = [self.token_ids[sources, beams], token_ids.reshape(*beam_index.shape, -1)]
         rows = sources[:, 0]
         return Prefix(np.concatenate(longer, axis=-1), self.sources[rows], self.generated[rows] + 1)
 
 
-class Chosen:
+class ChoosingStep:
     """A step of `serving.decoding` around one that gives logits.
 
         step(token_ids, beam_index, state) -> (logits (B, K, V), attention weights or None, state)
 
-    Its state holds the prefix of each beam: begin with `initial(state)`.
+    Its state holds the prefix of each beam; `initial(state)` returns the first one.
 
-    A constraint comes before the processors, and what it takes away counts in the scores, so that
-    they tell how well an answer fits the model, and a beam search finds the best that is allowed:
+    A constraint applies before the processors. The probability that it removes counts in the
+    scores, so they say how well an answer fits the model, and a beam search finds the best allowed
+    answer:
 
         log p(y) = log P(allowed) + log p(y | allowed),   P the model's, p(y | allowed) as processed
 
@@ -108,12 +109,12 @@ def most_probable(log_probs: np.ndarray, k: int, prefix: Prefix | None = None) -
 
 
 class Sample:
-    """Tokens drawn, each as probable as the model says.
+    """Draw tokens from the model's distribution.
 
         u(t) ~ uniform on [0, 1),   y(t) = the first i with  p(1) + ... + p(i) > u(t)
 
-    All u are drawn before the first step, for each source its own, so neither the other sources of
-    its batch nor their number change what is drawn.
+    All u are drawn before the first step, separately for each source, so the other sources of the
+    batch do not change the result.
 
     Args:
         uniform: (sources, T) numbers in [0, 1).
@@ -155,12 +156,12 @@ def _log_sum(log_probs):
 
 
 def _top(values, k):
-    """Return (..., k) places of the k largest values, the largest first, then the lower place."""
+    """Return (..., k) indices of the k largest values, the largest first; ties by lower index."""
     least = np.partition(values, -k, axis=-1)[..., -k, np.newaxis]
     among = values >= least
     if np.count_nonzero(among) == values.size // values.shape[-1] * k:
         places = np.nonzero(among)[-1].reshape(*values.shape[:-1], k)
-    else:  # some are as large as the k-th: the first of those
+    else:  # of values equal to the k-th, the first ones
         rank = np.where(values > least, 2, among).astype(np.int8)
         places = np.sort(np.argsort(-rank, axis=-1, kind="stable")[..., :k], axis=-1)
     best = np.take_along_axis(values, places, axis=-1)

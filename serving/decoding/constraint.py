@@ -1,4 +1,4 @@
-"""Only such targets as an automaton allows."""
+"""Restrict targets to those that an automaton allows."""
 
 from typing import Any
 
@@ -9,11 +9,10 @@ class Constraint:
     """Which tokens may follow each beam.
 
     Args:
-        automaton: its states are integers: `allowed(states, room)` says which tokens may follow,
-            and `advance(states, token_ids)` where they lead, as of
-            `serving.text.TokenAutomaton`.
-        first: (sources,) the state in which each source's target begins, behind its prompt.
-        room: (sources,) the most tokens of a target, those of its prompt not counted.
+        automaton: has integer states: `allowed(states, room)` returns which tokens may follow,
+            `advance(states, token_ids)` the next states; see `serving.text.TokenAutomaton`.
+        first: (sources,) the first state of each source's target, after its prompt.
+        room: (sources,) the most tokens of a target, not counting its prompt.
     """
 
     def __init__(self, automaton: Any, first: np.ndarray, room: np.ndarray):
@@ -26,7 +25,7 @@ class Constraint:
     def follow(
         self, states: np.ndarray, prefix: Any, token_ids: np.ndarray, beam_index: np.ndarray
     ) -> np.ndarray:
-        """Return the states of the beams that go on by these tokens; see `Prefix.extended`."""
+        """Return the states of the beams that continue by these tokens; see `Prefix.extended`."""
         sources, beams = np.divmod(beam_index, states.shape[1])
         states = states[sources, beams]
         is_prompt = prefix.generated[sources[:, 0]] < 0

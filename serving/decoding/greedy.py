@@ -1,4 +1,4 @@
-"""One sequence for each source: each token the first candidate."""
+"""Greedy search: one sequence for each source, extended by its best candidate."""
 
 from collections.abc import Callable
 
@@ -13,10 +13,10 @@ class Greedy:
     Args:
         end_id, max_lengths, length_penalty: as for `serving.decoding.search`.
         prompts: `Prompts`.
-        stops: (source, ids generated) -> whether it ends there all the same; None: never.
+        stops: (source, generated ids) -> whether the text ends there without <eos>; None: never.
 
     Attributes:
-        sources: (B,) who is still in the batch.
+        sources: (B,) indices of the sources still in the batch.
     """
 
     num_candidates = 1
@@ -32,7 +32,7 @@ class Greedy:
         self.end_id, self.max_lengths, self.prompts = end_id, max_lengths, prompts
         self.alpha, self.stops = length_penalty, stops
         self.token_ids = np.zeros((len(max_lengths), max_lengths.max(initial=0)), dtype=np.int64)
-        self.lengths = np.zeros(len(max_lengths), dtype=np.int64)  # of those out of the batch
+        self.lengths = np.zeros(len(max_lengths), dtype=np.int64)  # of the finished sources
         self.totals = np.zeros(len(max_lengths))  # log-probability so far
         self.ended = np.zeros(len(max_lengths), dtype=bool)  # by <eos>
         self.attention_weights = []  # for each step the sources and their weights, or None
@@ -45,7 +45,7 @@ class Greedy:
         self._rows = np.arange(len(sources))[:, np.newaxis]
 
     def extend(self, candidates: Candidates, length: int) -> tuple[np.ndarray, np.ndarray]:
-        """Add a token to every source; return the (B, 1) tokens and rows of those that go on."""
+        """Add a token to every source; return the (B, 1) tokens and rows of those that continue."""
         sources, self.length = self.sources, length
         candidates = self.prompts.force(candidates, sources, length)
         token_ids = candidates.token_ids[:, :, 0]
@@ -71,7 +71,7 @@ class Greedy:
         return behind and self.stops(source, self.generated(source))
 
     def generated(self, source: int) -> list[int]:
-        """Return the ids that a source has behind its prompt so far, without <eos>."""
+        """Return the ids of a source after its prompt so far, without <eos>."""
         end = self.lengths[source] or self.length
         begin = self.prompts.lengths[source]
         token_ids = self.token_ids[source, begin:end].tolist()

@@ -29,25 +29,25 @@ def search(
         score(Y) = sum_t log p(y_t | y_<t) / lp(Y)
 
     Of all continuations of a source's beams, those among the best K that end with <eos> are
-    finished, and the best K others go on. A hypothesis also ends at its source's limit. A source
-    leaves the batch when it is done, which `early_stopping` says.
+    finished, and the best K others continue. A hypothesis also ends at its source's limit. A source
+    leaves the batch when it is done; see `early_stopping`.
 
-    With num_beams 1 a source ends with its first <eos>: greedy search, which needs none of this.
+    With num_beams 1 a source ends with its first <eos>: greedy search.
 
     Args:
         step: see `serving.decoding`.
         state: of the first step.
-        start: (B, 1) what the first step reads, such as <bos>; or (B, 1, T).
+        start: (B, 1) the first step's tokens, such as <bos>; or (B, 1, T).
         end_id: the id of <eos>.
-        max_lengths: (B,) the most tokens behind the start that a target may have, <eos> among
-            them; more than its prompt has.
-        num_beams: K, how many unfinished hypotheses of a source are followed.
+        max_lengths: (B,) the most tokens of a target after the start, with <eos>; more than its
+            prompt has.
+        num_beams: K, the number of unfinished hypotheses of a source.
         n_best: how many hypotheses of a source to return.
-        length_penalty: alpha of GNMT's; 0: none.
+        length_penalty: alpha of GNMT's length penalty; 0: none.
         early_stopping: when a source is done. "never": as soon as no beam can still enter its n
             best; False: as soon as K are finished and the best beam, if it ended now, would not be
             among them; True: as soon as K are finished.
-        prompts: `Prompts`, what the targets begin with; None for nothing.
+        prompts: `Prompts` with which the targets begin; None for none.
 
     Returns:
         A list for each source: up to n_best `Hypothesis`, the best first; fewer if fewer were
@@ -80,7 +80,7 @@ def steps(
     Args:
         step, state, start: as for `search`.
         found: a `Greedy` or `Beams`.
-        beam_index: (B, 1) which row of the state each source begins with; None: its own.
+        beam_index: (B, 1) the row of the state with which each source begins; None: its own.
     """
     token_ids = start
     if beam_index is None:

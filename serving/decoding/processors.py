@@ -1,11 +1,11 @@
-"""What may be done to the logits before a token is chosen, as in `seqkeras.decoding.processors`.
+"""Processors of logits before a token is chosen, as in `seqkeras.decoding.processors`.
 
     processor(logits, prefix) -> logits
 
-`logits` are (B, K, V), `prefix` is a `Prefix`. A token that may not be chosen gets -inf. They work
-in the order in which they are given; Hugging Face's is RepetitionPenalty, BannedTokens, MinLength,
-ForcedToken, Temperature, TopK, TopP. One difference: lengths and positions count what was
-generated, and no prompt, since the prompts of a batch have different lengths.
+`logits` are (B, K, V), `prefix` is a `Prefix`. A token that may not be chosen gets -inf. Processors
+apply in the given order; Hugging Face's is RepetitionPenalty, BannedTokens, MinLength, ForcedToken,
+Temperature, TopK, TopP. Unlike Hugging Face's, lengths and positions count generated tokens only,
+because the prompts of a batch have different lengths.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ import numpy as np
 
 from .choosing import Prefix
 
-MOST_OF_A_NUCLEUS = 512  # tokens: where it has more, all are sorted
+MOST_OF_A_NUCLEUS = 512  # tokens; for a larger nucleus, all tokens are sorted
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Temperature:
 
 @dataclass(frozen=True)
 class TopK:
-    """Only the k most probable tokens; those as probable as the k-th stay too.
+    """Keep the k most probable tokens, and those as probable as the k-th.
 
     Reference: Fan et al. 2018, section 5.4, https://arxiv.org/abs/1805.04833
     """
@@ -50,11 +50,11 @@ class TopK:
 
 @dataclass(frozen=True)
 class TopP:
-    """Only the nucleus: the fewest most probable tokens whose probabilities reach p together.
+    """Keep the nucleus: the fewest most probable tokens whose total probability reaches p.
 
         min |N|  such that  sum over N of p(y) >= p
 
-    Tokens as probable as the last one in N stay too; p = 1 keeps all.
+    Tokens as probable as the last one in N are kept too; p = 1 keeps all.
 
     Reference: Holtzman et al. 2020, section 3.1, https://arxiv.org/abs/1904.09751
     """
@@ -77,7 +77,7 @@ class TopP:
 
 @dataclass(frozen=True)
 class RepetitionPenalty:
-    """Tokens that are there already, in the prompt too, become less probable.
+    """Make tokens less probable that the text or its prompt already has.
 
         x_i / theta  if x_i > 0,  x_i theta  if not,  for every i in the prefix
 
@@ -97,7 +97,7 @@ class RepetitionPenalty:
 
 @dataclass(frozen=True)
 class BannedTokens:
-    """Some tokens are never chosen."""
+    """Ban tokens."""
 
     token_ids: tuple
 
@@ -109,7 +109,7 @@ class BannedTokens:
 
 @dataclass(frozen=True)
 class MinLength:
-    """<eos> is not chosen before so many tokens are generated with it."""
+    """Ban <eos> until the text has the least number of tokens, with <eos>."""
 
     min_length: int
     end_id: int
@@ -122,7 +122,7 @@ class MinLength:
 
 @dataclass(frozen=True)
 class ForcedToken:
-    """One position of what is generated, from 0, holds this token."""
+    """Force a token at a position of the generated text, from 0."""
 
     token_id: int
     position: int

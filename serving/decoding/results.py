@@ -1,4 +1,4 @@
-"""What goes from a step to the search, and from the search to its caller."""
+"""The results of a step and of a search."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,8 +14,7 @@ class Candidates:
     Attributes:
         log_probs: (B, K, C), descending.
         token_ids: (B, K, C).
-        attention_weights: (B, K, S), of each head (B, K, L, N, S), or None if they were not asked
-            for.
+        attention_weights: (B, K, S), of each head (B, K, L, N, S), or None if not requested.
     """
 
     log_probs: np.ndarray
@@ -28,10 +27,10 @@ class Hypothesis:
     """A finished target.
 
     Attributes:
-        token_ids: its ids behind the start, those of a prompt too, without <eos>.
-        score: the log-probability of what was chosen, divided by the length penalty.
+        token_ids: its ids after the start, with those of a prompt, without <eos>.
+        score: the log-probability of the chosen tokens, divided by the length penalty.
         attention_weights: None, (T, S), or of each head (T, L, N, S).
-        ended: whether <eos> ended it, and not its limit.
+        ended: whether <eos> ended it, rather than its limit.
     """
 
     token_ids: list[int]
@@ -41,7 +40,7 @@ class Hypothesis:
 
 
 def length_divisor(length: np.ndarray | int, alpha: float) -> Any:
-    """GNMT's divisor of a log-probability, which makes up for the length of the target.
+    """GNMT's length penalty, the divisor of a log-probability.
 
         lp(Y) = ((5 + |Y|) / 6)^alpha
 
@@ -55,7 +54,7 @@ def length_divisor(length: np.ndarray | int, alpha: float) -> Any:
 class Prompts:
     """Tokens with which each source's targets must begin.
 
-    They cost nothing: their log-probability counts as 0. An <eos> among them ends nothing.
+    Their log-probability counts as 0. An <eos> among them does not end the target.
 
     Args:
         token_ids: for each source the list of its tokens.
@@ -69,12 +68,12 @@ class Prompts:
             padded[: len(row)] = row
 
     def force(self, candidates: Candidates, sources: np.ndarray, length: int) -> Candidates:
-        """Return candidates that go on with the prompt, where there is still one.
+        """Return candidates that follow the prompt, for sources still within theirs.
 
         Args:
             candidates: of the step.
-            sources: (B,) which source each row of them is.
-            length: of the targets, with the token that the candidates are.
+            sources: (B,) the index of each row's source.
+            length: of the targets, with the candidates' token.
         """
         if length > self.longest:
             return candidates

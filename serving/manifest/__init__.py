@@ -1,8 +1,8 @@
-"""manifest.json: the one description of what is in a bundle.
+"""manifest.json: the description of a bundle's content.
 
-The dataclasses of `format` are the format: reading checks JSON against their fields and their types
-(`fields`), and every reason to refuse a manifest comes in one error. Export writes manifests,
-serving reads them. The files themselves are held against the manifest by size and sha256 (`files`).
+The dataclasses of `format` define the format: reading checks JSON against their fields and types
+(`fields`), and one error lists every reason to refuse a manifest. Export writes manifests, serving
+reads them. `files` verifies a bundle's files by size and sha256.
 """
 
 from .files import describe_files, read_bundle, read_manifest, verify_files, write_manifest

@@ -1,4 +1,4 @@
-"""JSON as the fields of dataclasses, held against their types."""
+"""JSON parsed as the fields of dataclasses and checked against their types."""
 
 import dataclasses
 import json
@@ -10,19 +10,19 @@ def parse_fields(kind, value, where, problems, former_names=False):
     """Return the fields of dataclass `kind` found in the JSON object `value`, as a dictionary.
 
     Args:
-        kind: a dataclass whose fields are strings, numbers, booleans, dataclasses, or tuples and
-            dictionaries of these; or None where it may be.
-        value: what JSON held.
-        where: the name of the value in what it is a part of; "" for the whole.
-        problems: a list, to which every reason is appended why the value is no `kind`.
-        former_names: whether a field may have the name that it had in an older schema, its
-            metadata's "formerly".
+        kind: a dataclass whose fields are strings, numbers, booleans, dataclasses, tuples or
+            dictionaries of these; or optional ones.
+        value: the parsed JSON.
+        where: the path of the value, for errors; "" for the whole.
+        problems: a list, to which every reason against the value is appended.
+        former_names: whether a field may have its name of an older schema, "formerly" in its
+            metadata.
     """
     if not isinstance(value, dict):
         problems.append(f"{where or 'it'} must be an object; received {_short(value)}")
         return {}
     inside = f"{where}." if where else ""
-    declared = {each.name: each for each in dataclasses.fields(kind)}
+    declared = {field.name: field for field in dataclasses.fields(kind)}
     former = {
         field.metadata["formerly"]: name
         for name, field in declared.items()
@@ -31,26 +31,26 @@ def parse_fields(kind, value, where, problems, former_names=False):
     if former_names:
         new = {key: former[key] for key in value if key in former and former[key] not in value}
         value = {new.get(key, key): inner for key, inner in value.items()}
-    for name, each in declared.items():
-        if name not in value and _is_required(each):
+    for name, field in declared.items():
+        if name not in value and _is_required(field):
             problems.append(f"{inside}{name} is missing")
     for name in value:
         if name not in declared:
             now = f"; it is called {former[name]} now" if name in former else ""
             problems.append(f"{inside}{name} is unknown{now}")
     return {
-        name: _parse(each.type, value[name], f"{inside}{name}", problems, former_names)
-        for name, each in declared.items()
+        name: _parse(field.type, value[name], f"{inside}{name}", problems, former_names)
+        for name, field in declared.items()
         if name in value
     }
 
 
-def _is_required(each):
-    return each.default is each.default_factory is dataclasses.MISSING
+def _is_required(field):
+    return field.default is field.default_factory is dataclasses.MISSING
 
 
 def _parse(kind, value, where, problems, former_names):
-    """Return the JSON `value` as a `kind`; append to `problems` where it is none."""
+    """Return the JSON `value` as a `kind`; append to `problems` if it is not one."""
     kinds = kind.__args__ if isinstance(kind, types.UnionType) else (kind,)
     if value is None and types.NoneType in kinds:
         return None

@@ -11,7 +11,7 @@ from typing import BinaryIO, TypeVar
 
 from .format import COPY_AGAIN, MANIFEST, MOST_BYTES, BundleError, FileEntry, Manifest
 
-MOST_SHOWN = 300  # characters of a folder that is not there
+MOST_SHOWN = 300  # characters of a missing folder's name
 Result = TypeVar("Result")
 PAUSES = 20 * (0.05,)  # seconds between the attempts to read a bundle that is being replaced
 
@@ -20,12 +20,12 @@ def read_manifest(folder: str | os.PathLike[str]) -> Manifest:
     """Return the manifest of the bundle in `folder`.
 
     Raises:
-        BundleError: if there is none, or it can not be read.
+        BundleError: if the manifest is missing, or can not be read.
     """
     folder = Path(folder)
     try:
         with open_file(folder / MANIFEST) as stream:
-            text = stream.read(MOST_BYTES + 1)  # of a longer one no more, and it is refused
+            text = stream.read(MOST_BYTES + 1)  # a longer one is refused
     except (OSError, ValueError) as error:
         raise BundleError(_missing(folder, error), advice="") from error
     try:
@@ -39,10 +39,10 @@ def open_file(path: str | os.PathLike[str]) -> BinaryIO:
     """Open a file to read its bytes.
 
     Raises:
-        OSError: if there is none, or it is a folder, a pipe or a device, which may have no end.
+        OSError: if the file is missing, or is a folder, a pipe or a device, which may be endless.
     """
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-    stream = os.fdopen(os.open(path, flags), "rb")  # a pipe's writer is not waited for
+    stream = os.fdopen(os.open(path, flags), "rb")  # does not wait for the writer of a pipe
     if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
         stream.close()
         raise OSError(errno.EINVAL, "it is a pipe or a device; expected a file", str(path))
@@ -50,10 +50,10 @@ def open_file(path: str | os.PathLike[str]) -> BinaryIO:
 
 
 def write_manifest(folder: str | os.PathLike[str], manifest: Manifest) -> None:
-    """Write `manifest` into `folder`, after reading it back as serving will.
+    """Write `manifest` into `folder`, after checking that serving can read it.
 
     Raises:
-        BundleError: if it would not be read.
+        BundleError: if serving would refuse it.
     """
     text = manifest.to_json()
     Manifest.from_json(text)
@@ -74,7 +74,7 @@ def describe_files(folder: str | os.PathLike[str]) -> dict[str, FileEntry]:
 def verify_files(
     folder: str | os.PathLike[str], manifest: Manifest, names: Iterable[str] | None = None
 ) -> None:
-    """Hold files against the manifest by size and sha256.
+    """Verify files against the manifest by size and sha256.
 
     Args:
         folder: the bundle.
@@ -94,11 +94,11 @@ def verify_files(
 def read_bundle(folder: str | os.PathLike[str], read: Callable[[Manifest], Result]) -> Result:
     """Return `read(manifest)` of a bundle that did not change meanwhile.
 
-    An exporter that replaces a bundle exchanges the two folders' names in a single step. Where the
-    file system can not, it renames the old folder aside, as its sibling `.NAME.replaced-…`, then
-    the new one in. A reader that meets the gap between the two, or files of both, or one that was
-    written meanwhile, tries again, for up to a second. A bundle that is plainly missing or damaged
-    is refused at once.
+    An exporter that replaces a bundle exchanges the two folders' names in a single step. If the
+    file system can not do that, it renames the old folder to its sibling `.NAME.replaced-…`, then
+    the new one to its place. A reader that finds no bundle between the two renames, or files of
+    both, or a file that was just written, tries again for up to a second. A bundle that is missing
+    or damaged for another reason is refused at once.
 
     Raises:
         BundleError: if the bundle can not be read, or still changes after a second.
@@ -124,7 +124,7 @@ def read_bundle(folder: str | os.PathLike[str], read: Callable[[Manifest], Resul
 
 
 def _is_being_replaced(folder, before):
-    # Old folders first, manifest second: a replacement that ends in between still shows.
+    # Old folders first, manifest second: this detects a replacement that ends in between.
     try:
         folder_itself = folder.resolve()
         siblings = os.listdir(folder_itself.parent)
@@ -135,8 +135,8 @@ def _is_being_replaced(folder, before):
 
 
 def _seen(folder):
-    """Return the manifest's bytes and which file they are, or None if it can not be read."""
-    try:  # a bundle that was replaced twice may have an equal manifest again
+    """Return the manifest's bytes and its file's identity, or None if it can not be read."""
+    try:  # after two replacements the manifest may be equal again
         with open_file(folder / MANIFEST) as stream:
             status = os.fstat(stream.fileno())
             return stream.read(MOST_BYTES + 1), status.st_ino, status.st_mtime_ns
@@ -145,7 +145,7 @@ def _seen(folder):
 
 
 def _states(folder, manifest):
-    """Return of each file how large it is, which one and how old; None where it is not there."""
+    """Return the size, identity and age of each file; None for a missing one."""
     states = []
     for name in manifest.files:
         try:
@@ -157,7 +157,7 @@ def _states(folder, manifest):
 
 
 def _missing(folder, error):
-    if not os.path.exists(folder):  # which takes any path, and Path.exists does not
+    if not os.path.exists(folder):  # Path.exists raises for some paths
         return (
             f"{_shown(folder)}: there is no such folder; expected a bundle, as python -m export "
             "makes it."

@@ -1,4 +1,4 @@
-"""What a manifest holds, as dataclasses that refuse what contradicts itself."""
+"""The fields of a manifest, as dataclasses that refuse contradictions."""
 
 import dataclasses
 import os
@@ -10,24 +10,24 @@ from .fields import parse_fields
 from .refusal import Refusal
 
 SCHEMA_VERSION = 3
-FIRST_WITH_NUM_BEAMS = 3  # schemas before it say beam_size
+FIRST_WITH_NUM_BEAMS = 3  # earlier schemas have beam_size
 MANIFEST = "manifest.json"
 STATE_IS_PER = ("beam", "source")
 MOST_BYTES = 2**24  # of a manifest
-LARGEST_ID = 2**31 - 1  # what every index of onnxruntime and NumPy can hold
-LONGEST = 2**24  # tokens: a target's are given room at once
+LARGEST_ID = 2**31 - 1  # fits every index of onnxruntime and NumPy
+LONGEST = 2**24  # tokens; the memory of a target is allocated at once
 EXPORT_AGAIN = "Export the bundle again."
 UPGRADE = "Upgrade seqkeras-serving."
 COPY_AGAIN = "Copy or export the bundle again."
 HEX_DIGITS = "0123456789abcdef"
-MOST_PENALTY = 10  # of GNMT's length penalty, either way
+MOST_PENALTY = 10  # of GNMT's length penalty, positive or negative
 
 
 Settings = TypeVar("Settings")
 
 
 class BundleError(Refusal):
-    """A bundle that can not be used as it is; the message is one line and names a way out."""
+    """A bundle that can not be used; the message is one line and names a way out."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class TensorSpec:
 
 @dataclass(frozen=True)
 class SignatureSpec:
-    """What a SavedModel's signature takes and gives."""
+    """The inputs and outputs of a SavedModel's signature."""
 
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]
@@ -58,7 +58,7 @@ class SignatureSpec:
 
 @dataclass(frozen=True)
 class GraphFile:
-    """An ONNX file, with what it takes and gives, and the files of weights that it reads."""
+    """An ONNX file, its inputs and outputs, and the files of weights that it reads."""
 
     file: str
     inputs: tuple[TensorSpec, ...]
@@ -67,13 +67,13 @@ class GraphFile:
 
     @property
     def files(self) -> tuple[str, ...]:
-        """All that must be there to open it."""
+        """All files that are needed to open the graph."""
         return (self.file, *self.weights)
 
 
 @dataclass(frozen=True)
 class StateEntry:
-    """A tensor passed from step to step: one per "beam", or one per "source" for all its beams."""
+    """A tensor that is passed from step to step: one for each "beam", or one for each "source"."""
 
     name: str
     per: str
@@ -81,7 +81,7 @@ class StateEntry:
 
 @dataclass(frozen=True)
 class TextPrefix:
-    """Texts must begin with one of `values` and the separator; `name` says what the values are."""
+    """Texts must begin with one of `values` and the separator; `name` describes the values."""
 
     name: str
     separator: str
@@ -92,7 +92,8 @@ class TextPrefix:
 class Limits:
     """The longest source and target, in tokens: <eos> counts in the target.
 
-    What answers in a single pass has no target; a language model's holds its prompt too.
+    Models that answer in a single pass have no target; a language model's target includes its
+    prompt.
     """
 
     source_length: int
@@ -101,7 +102,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class DecodingDefaults:
-    """What a pipeline does unless told otherwise, and the ids that begin and end a text.
+    """The default options of a pipeline, and the ids that begin and end a text.
 
     `regex` is a regular expression that the whole of a generated text matches; None: any text.
     """
@@ -115,11 +116,11 @@ class DecodingDefaults:
 
 @dataclass(frozen=True)
 class Precision:
-    """The graphs in another precision than float32, and what was measured of them.
+    """The graphs in a precision other than float32, and their measurements.
 
     Attributes:
         graphs: role -> `GraphFile`.
-        figures: size, speed and score beside float32's.
+        figures: size, speed and score compared with float32's.
     """
 
     graphs: dict[str, GraphFile]
@@ -128,7 +129,7 @@ class Precision:
 
 @dataclass(frozen=True)
 class FileEntry:
-    """What a file must be to be the one that was exported."""
+    """The size and the sha256 of an exported file."""
 
     bytes: int
     sha256: str
@@ -141,15 +142,15 @@ class Manifest:
     Attributes:
         pipeline: the class of `serving.pipelines` that runs this bundle.
         created: ISO 8601 time of the export.
-        versions: library -> version that exported it.
+        versions: library -> the version that exported the bundle.
         tokenizers, graphs: role -> file of a tokenizer, role -> `GraphFile`.
-        state: what the decoder passes from step to step.
+        state: the tensors that a decoder passes from step to step.
         saved_models: folder -> signature name -> `SignatureSpec`.
-        settings: what the pipeline asks beside the rest, such as labels, in its own words.
-        precisions: name -> `Precision`, of those beside float32.
-        examples: a few inputs, as the pipeline takes them.
-        scores, parity: what training and export measured, in their own words.
-        files: path -> `FileEntry`, of every file but the manifest.
+        settings: further settings of the pipeline, such as labels; see `serving.pipelines`.
+        precisions: name -> `Precision`, of those other than float32.
+        examples: a few inputs, in the pipeline's form.
+        scores, parity: figures of training and of export.
+        files: path -> `FileEntry`, of every file except the manifest.
 
     Raises:
         BundleError: with every reason, if the fields contradict each other or the format.
@@ -192,7 +193,7 @@ class Manifest:
         graphs = [*self.graphs.values()]
         for precision in self.precisions.values():
             graphs += precision.graphs.values()
-        return tuple(dict.fromkeys(file for each in graphs for file in each.files))
+        return tuple(dict.fromkeys(file for graph in graphs for file in graph.files))
 
     @property
     def beam_state(self) -> tuple[str, ...]:
@@ -205,7 +206,7 @@ class Manifest:
         return tuple(entry.name for entry in self.state if entry.per == "source")
 
     def parse_settings(self, kind: type[Settings]) -> tuple[Settings | None, list[str]]:
-        """Return the settings as a `kind`, a dataclass, and every reason why they are none."""
+        """Return the settings as a `kind`, a dataclass, and every reason against them."""
         problems = []
         arguments = parse_fields(kind, self.settings, "settings", problems)
         return None if problems else kind(**arguments), problems

@@ -1,6 +1,6 @@
-"""The pipelines, by name: the one list of them.
+"""The names of all pipelines.
 
-`serving.pipelines` has a class of each name, `export.pipelines` a record in a file of each name.
+For each name, `serving.pipelines` has a class, and `export.pipelines` a file with a record.
 """
 
 from dataclasses import dataclass
@@ -8,13 +8,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Texts:
-    """What a pipeline reads and writes that is text.
+    """The texts that a pipeline reads and writes.
 
     Attributes:
-        generated: role of the tokenizer of the text that the pipeline generates; None where it
-            generates none.
-        only: whether a text is all that an input holds.
-        pairs: whether an input may be a pair of texts too.
+        generated: role of the tokenizer of generated texts; None if the pipeline generates none.
+        only: whether an input is a text and nothing else.
+        pairs: whether an input may also be a pair of texts.
     """
 
     generated: str | None = None

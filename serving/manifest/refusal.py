@@ -1,18 +1,18 @@
-"""Why something can not be used as it is: data for who handles it, one line for who reads it."""
+"""Reasons for a refusal: data for the code that handles them, one line for the reader."""
 
 import os
 
 
 class Refusal(ValueError):
-    """Something that can not be used as it is.
+    """Something can not be used.
 
         where: subject: reason; reason. Advice.
 
     Args:
-        reasons: parts of a sentence, one at least.
-        where: what is refused, such as a folder; None where the reasons say it.
-        subject: which part of that, such as a file in it; None for the whole.
-        advice: a sentence that names a way out; "" where the reasons do.
+        reasons: parts of a sentence; at least one.
+        where: what is refused, such as a folder; None if the reasons name it.
+        subject: the part that is wrong, such as a file in the folder; None for the whole.
+        advice: a sentence that names a way out; "" if the reasons do.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """Pipelines: inputs in, answers out.
 
 A list is several inputs, anything else is one; a tuple, or a dictionary of the names below, is one
-input of several parts. A pipeline keeps nothing between calls, so several threads may share one.
+input of several parts. A pipeline has no state between calls, so several threads may share one.
 
     pipeline    an input                              its answer (`serving.results`)
     Translate   text                                  Translation
@@ -38,12 +38,12 @@ What a manifest's `settings` may hold for them; those without a default must be 
                 scheme: "IOB2", "IOBES" or "BILOU"; null for tags that spell no entities ("IOB2")
                 words: "tokenizer" for its own, or "spaces" for what stands between them
                     ("tokenizer")
-                stride: how many tokens a window begins behind the one before, for texts of any
+                stride: how many tokens a window begins after the one before, for texts of any
                     length; null refuses or cuts what is over the limit (null). Hugging Face's
                     default is none too; its number is that of the tokens that windows share
     Answer      start, end: outputs of the graph
                 window: tokens that are read at once, special ones too (384)
-                stride: how many tokens of a context a window begins behind the one before (128)
+                stride: how many tokens of a context a window begins after the one before (128)
                 question_length, answer_length: the most tokens, or words (64, 30)
                 word_length: of words, the most characters that are read (16)
                 no_answer: whether the model knows questions that have none (false)
@@ -76,8 +76,8 @@ from .tag import Tag
 from .translate import Translate
 
 PIPELINES = {
-    each.__name__: each
-    for each in (Translate, Generate, Classify, Tag, Answer, Choose, Embed, FillMask, Forecast)
+    pipeline.__name__: pipeline
+    for pipeline in (Translate, Generate, Classify, Tag, Answer, Choose, Embed, FillMask, Forecast)
 }
 
 

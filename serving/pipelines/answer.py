@@ -1,4 +1,4 @@
-"""Questions about a context, answered by a part of it."""
+"""Answer questions about a context by a span of the context."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from ..manifest import Manifest
 from ..opening import Runtime
 from ..results import Span
 from ..text import whole_characters
-from .attention import Attention
+from .attention import AttentionGraph
 from .batching import TOKEN_BUDGET
 from .inputs import encoded, one_or_all, parts_of, require_words
 from .model import Model
@@ -46,18 +46,18 @@ class Settings:
 
 
 class Answer(Pipeline):
-    """The part of a context that answers a question.
+    """The span of a context that answers a question.
 
-    A model of subwords reads a context that is too long in windows, each behind the whole question;
-    the best span of all windows is the answer. If it knows questions without one, it gives none
-    where
+    A model of subwords reads a long context in windows, each after the whole question; the best
+    span of all windows is the answer. If the model allows questions without an answer, there is
+    none if
 
         best span <= null + no_answer_threshold,  null = start(0) + end(0)
 
     A model of words and characters (BiDAF) reads a context at once, up to its limit.
 
-    A span has no white space around it, and is more than that. Tokens may share a character, or
-    differ in white space alone: then the better one of the spans that read alike stands for them.
+    A span is not blank, and has no white space around it. Tokens may share a character, or differ
+    only in white space: of spans with equal text, only the best counts.
 
     Args:
         folder: the bundle.
@@ -79,7 +79,7 @@ class Answer(Pipeline):
         self._questions = reader(folder, manifest, self._settings)
         outputs = [self._settings.start, self._settings.end]
         self._model = Model(folder, manifest, runtime, outputs, reader.packing)
-        self._attention = Attention(folder, manifest, runtime, reader.packing)
+        self._attention = AttentionGraph(folder, manifest, runtime, reader.packing)
 
     @overload
     def __call__(
@@ -103,11 +103,11 @@ class Answer(Pipeline):
         Args:
             inputs: a question with its context, as a tuple or as a dictionary of "question" and
                 "context"; or a list of such.
-            n_best: how many spans to give.
-            no_answer_threshold: how much better than none an answer must be, in logits; None for
-                the manifest's, and for a model that always has an answer.
-            truncate: cut a question that is over the limit, and of a model of words a context; with
-                windows contexts may have any length.
+            n_best: how many spans to return.
+            no_answer_threshold: least margin of an answer over none, in logits; None for the
+                manifest's, and for a model that always has an answer.
+            truncate: cut a question over the limit, and for a model of words also a context; with
+                windows, contexts may have any length.
             token_budget: the most tokens of a batch, padding among them.
             attention: how much each token attends to each other, of a bundle that was exported with
                 --attention-heads: True for the mean of the last layer's heads, "heads" for each
@@ -127,13 +127,13 @@ class Answer(Pipeline):
         self._attention.require("Answer", attention)
         rows = encoded(inputs, "Answer: input", self.encode, truncate, token_budget)
         windows = [window for row in rows for window in row.windows.rows]
-        logits = iter(self._model.answer(windows, lambda _, *each: each, token_budget))
+        logits = iter(self._model.answer(windows, lambda _, *outputs: outputs, token_budget))
         answers = [
             self._answer(row, [next(logits) for _ in row.windows.rows], n_best, threshold)
             for row in rows
         ]
         read = (_window(row, answer) for row, answer in zip(rows, answers))
-        answers = self._attention.beside(answers, read, attention, token_budget)
+        answers = self._attention.attach(answers, read, attention, token_budget)
         return one_or_all(inputs, answers)
 
     def encode(self, value: Any, name: str = "Answer: input", truncate: bool = False) -> Question:
@@ -176,9 +176,9 @@ class Answer(Pipeline):
         return Span(best.text, best.start, best.end, best.score, margin, tuple(others))
 
     def _best_places(self, row, windows, n_best):
-        """Return {(start, end): score} of n_best places if there are so many, the best first.
+        """Return {(start, end): score} of up to n_best spans, the best first.
 
-        Beside it what `best_spans` returns: the score of no answer, and the total.
+        Also returns the score of no answer and the total of `best_spans`.
         """
         visible = np.array([bool(row.context[start:end].strip()) for start, end in row.offsets])
         count = n_best
@@ -194,7 +194,7 @@ class Answer(Pipeline):
 
 
 def _window(row, answer):
-    """Return what the model read of a `Question` where an answer begins."""
+    """Return the row of the `Question`'s window in which an answer begins."""
     if answer.start is None:
         return row.windows.rows[0]
     first = next(place for place, (_, end) in enumerate(row.offsets) if end > answer.start)

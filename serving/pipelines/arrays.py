@@ -8,37 +8,37 @@ from ..session import FRAMES
 from .inputs import too_long
 from .model import Packing
 
-PADDING = frozenset({"lengths", "padding_mask"})  # either says what is padding
+PADDING = frozenset({"lengths", "padding_mask"})  # either input marks the padding
 
 
 def takes_frames(manifest, role):
-    """Whether a bundle's graph reads frames, and no text."""
+    """Whether a bundle's graph reads frames rather than text."""
     graph = manifest.graphs.get(role)
     return graph is not None and any(spec.name == FRAMES for spec in graph.inputs)
 
 
 class ArrayReader:
-    """Arrays as a graph's input has them, in float32.
+    """Converts values to arrays for a graph's input, in float32.
 
     Args:
         folder: the bundle.
         manifest: its `Manifest`.
         role: of the graph.
-        name: of its input: (batch, length, ...) with sizes behind the length; or sizes alone, of
-            which the first is the length of every array.
-        unit: what an array is a sequence of.
+        name: of its input: (batch, length, ...) with fixed sizes after the length; or fixed sizes
+            only, of which the first is the length of every array.
+        unit: the name of an array's elements, for errors.
 
     Raises:
         BundleError: if the input has no such shape.
     """
 
     def __init__(self, folder, manifest, role, name, unit):
-        [spec] = [each for each in manifest.graphs[role].inputs if each.name == name]
+        [spec] = [tensor for tensor in manifest.graphs[role].inputs if tensor.name == name]
         first, *self._sizes = (None, None) if len(spec.shape) < 2 else spec.shape[1:]
         if first is None or not all(isinstance(size, int) for size in self._sizes):
             raise BundleError(
-                f"{name} must have an axis for the batch, one for the length, and numbers for all "
-                "behind",
+                f"{name} must have an axis for the batch, one for the length, and fixed sizes for "
+                "all others",
                 where=folder,
                 subject=MANIFEST,
             )
@@ -48,17 +48,17 @@ class ArrayReader:
 
     @property
     def shape(self):
-        """The shape of an array; a length that may be any has its name."""
+        """The shape of an array; an open length is a name."""
         return (self._fixed or "length", *self._sizes)
 
     def read(self, value, name, truncate=False, keep_last=False):
-        """Return a value as an array of this shape; a last axis of size 1 may be there or not.
+        """Return a value as an array of this shape; a last axis of size 1 is optional.
 
         Args:
-            value: an array, or what is nested as one.
+            value: an array, or nested sequences.
             name: of it, for errors.
-            truncate: cut what is longer than may be.
-            keep_last: cut what stands first.
+            truncate: cut an array over the limit.
+            keep_last: cut at the beginning.
 
         Raises:
             ValueError: beginning with `name`, if it can not be answered.
@@ -83,7 +83,7 @@ class ArrayReader:
 
 
 def padded(name, rows):
-    """Return arrays as a batch by that name, with zeros behind what is shorter, and its padding."""
+    """Return arrays as a batch under a name, padded with zeros, with lengths and padding mask."""
     lengths = np.array([len(row) for row in rows], dtype=np.int64)
     batch = np.zeros((len(rows), lengths.max(), *rows[0].shape[1:]), "float32")
     for place, row in zip(batch, rows):
@@ -97,7 +97,7 @@ def frame_arrays(rows):
     return padded(FRAMES, rows)
 
 
-# Without lengths or padding_mask a model can not tell frames from padding, and gets none.
+# A model without lengths and padding_mask can not recognise padding, so it gets none.
 PACKED_FRAMES = Packing(
     frame_arrays,
     frozenset({FRAMES}),
@@ -132,7 +132,7 @@ def numbers(value, name):
     """Return numbers as a float32 array.
 
     Raises:
-        ValueError: if they are none, or not finite.
+        ValueError: if the value is not numeric, or not finite.
     """
     try:
         given = np.asarray(value)

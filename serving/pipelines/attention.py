@@ -1,7 +1,7 @@
-"""How much a model attends to each token that it reads, beside what it answers.
+"""The attention of a model over its input tokens, in addition to its answers.
 
-A bundle that was exported with --attention-heads has a graph for it. It is opened when attention is
-first asked for: the graph of answers, and the time that they take, stay as they are.
+A bundle exported with --attention-heads has a separate graph for it, opened when attention is first
+requested: answers without attention take no longer.
 """
 
 import dataclasses
@@ -21,7 +21,7 @@ ROLE = "attention"  # of the graph
 MEAN, HEADS, WORDS = True, "heads", "words"
 
 
-class Attention:
+class AttentionGraph:
     """The attention of each head of each layer.
 
         attention(what the model reads) -> weights (B, L, N, T, S), of one name or several
@@ -30,7 +30,7 @@ class Attention:
         folder: the bundle.
         manifest: its `Manifest`.
         runtime: a `Runtime`; None for the default one.
-        packing: a `Packing`, as of the pipeline's `Model`.
+        packing: the `Packing` of the pipeline's `Model`.
     """
 
     def __init__(
@@ -46,17 +46,17 @@ class Attention:
         self._names = [spec.name for spec in self._graph.outputs] if self._graph else []
 
     def require(self, who: str, attention: bool | str, words: bool = True) -> None:
-        """Raise a ValueError unless that attention can be given.
+        """Raise a ValueError unless the bundle has the requested attention.
 
         Args:
             who: the pipeline's name.
             attention: False; True for the mean of the last layer's heads; "heads" for each head of
-                each layer; "words" for the same of words; or the name of an output, where the graph
+                each layer; "words" for the same of words; or the name of an output, if the graph
                 has several.
-            words: whether "words" is one of them.
+            words: whether "words" is allowed.
 
         Raises:
-            ValueError: if it is nothing of these, or the bundle does not have it.
+            ValueError: if it is none of these values, or the bundle does not have it.
         """
         if attention is False:
             return
@@ -73,14 +73,14 @@ class Attention:
                 "--attention-heads: export its run again with it."
             )
 
-    def beside(
+    def attach(
         self,
         answers: Iterable,
         rows: Iterable,
         attention: bool | str,
         token_budget: int = TOKEN_BUDGET,
     ) -> list:
-        """Return the answers to the rows, each with its attention if that is asked for."""
+        """Return the answers to the rows, with their attention if requested."""
         if attention is False:
             return list(answers)
         found = self.of(list(rows), attention, token_budget)
@@ -92,11 +92,11 @@ class Attention:
     def of(
         self, rows: Sequence, attention: bool | str, token_budget: int = TOKEN_BUDGET
     ) -> list[dict[str, Any]]:
-        """Return for each row the fields of its answer: `attention` and the tokens that it joins.
+        """Return for each row the fields of its answer: `attention`, and the tokens of its axes.
 
         Args:
-            rows: what the model reads, as the packing takes it.
-            attention: as `require` takes it.
+            rows: rows of the packing.
+            attention: see `require`.
             token_budget: the most tokens of a batch, padding among them.
         """
         name = attention if attention in self._names else self._names[0]
@@ -115,7 +115,7 @@ class Attention:
         )
 
     def _fields(self, row, weights, name, attention):
-        """Return the fields of a row; weights (L, N, T, S), with what is padding behind it."""
+        """Return the fields of a row; weights (L, N, T, S), padded."""
         labels = self._packing.labels(row)
         of_axis = {
             spec.shape[1]: labels[spec.name] for spec in self._graph.inputs if spec.name in labels
@@ -134,12 +134,12 @@ class Attention:
 
 
 def _runs(labels, size, attention):
-    """Return what stands for the positions of an axis, and for how many positions each stands.
+    """Return the labels of an axis, and how many positions each label covers.
 
     Args:
-        labels: an `Encoding`, a list of strings, or None for queries that are no tokens.
-        size: of the axis, padding among it.
-        attention: as `Attention.require` takes it.
+        labels: an `Encoding`, a list of strings, or None for queries that are not tokens.
+        size: of the axis, with padding.
+        attention: as `AttentionGraph.require` takes it.
     """
     if isinstance(labels, Encoding):
         if attention == WORDS:

@@ -1,16 +1,16 @@
-"""Rows of different lengths in batches of which little is padding, and their answers in order."""
+"""Batches of rows of different lengths with little padding, and their answers in order."""
 
-TOKEN_BUDGET = 4096  # tokens of a batch, padding among them
-MOST_PADDING = 64  # tokens: where more would be padding, one more call of a graph costs less
+TOKEN_BUDGET = 4096  # tokens of a batch, with padding
+MOST_PADDING = 64  # tokens; with more padding, an additional call of the graph is cheaper
 
 
 def batches(lengths, token_budget=TOKEN_BUDGET, most_padding=None):
-    """Yield the places of the rows of each batch, the shortest rows first.
+    """Yield the indices of the rows of each batch, the shortest rows first.
 
     A batch of n rows, the longest of m tokens, is n m tokens of work.
 
     Args:
-        lengths: how many tokens each row has.
+        lengths: the number of tokens of each row.
         token_budget: the most tokens of a batch; a longer row is a batch of its own.
         most_padding: the most tokens of a batch that are padding; None for any number.
     """
@@ -35,11 +35,11 @@ def answer_in_batches(rows, lengths, answer, token_budget=TOKEN_BUDGET, most_pad
 
     Args:
         rows: what to answer.
-        lengths, token_budget, most_padding: as `batches` takes them.
+        lengths, token_budget, most_padding: see `batches`.
         answer: takes a list of rows, returns an answer to each.
     """
     answers = [None] * len(rows)
     for batch in batches(lengths, token_budget, most_padding):
-        for place, each in zip(batch, answer([rows[place] for place in batch]), strict=True):
-            answers[place] = each
+        for place, result in zip(batch, answer([rows[place] for place in batch]), strict=True):
+            answers[place] = result
     return answers

@@ -1,4 +1,4 @@
-"""Which of several texts goes on a text best."""
+"""Choose the best of several continuations of a text."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from ..manifest import Manifest
 from ..opening import Runtime
 from ..results import Choice
 from ..text.encoding import Encoding
-from .attention import Attention
+from .attention import AttentionGraph
 from .batching import TOKEN_BUDGET
 from .inputs import TextReader, encoded, one_or_all, parts_of
 from .model import Model, softmax
@@ -31,7 +31,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class _Row:
-    """The choices, and each behind the text as the model reads it."""
+    """The choices, and the `Encoding` of the text with each choice."""
 
     choices: tuple
     encodings: list[Encoding]
@@ -60,7 +60,7 @@ class Choose(Pipeline):
         settings = read_settings(folder, manifest, Settings)
         self._reader = TextReader(folder, manifest)
         self._model = Model(folder, manifest, runtime, [settings.output])
-        self._attention = Attention(folder, manifest, runtime)
+        self._attention = AttentionGraph(folder, manifest, runtime)
 
     @overload
     def __call__(
@@ -82,10 +82,9 @@ class Choose(Pipeline):
         Args:
             inputs: a text with a list of choices, as a tuple or as a dictionary of "text" and
                 "choices"; or a list of such.
-            truncate: cut what is over the limit, the text or the choice, whichever is longer.
+            truncate: cut inputs over the limit, the longer one of text and choice.
             token_budget: the most tokens of a batch, padding among them. All choices of an input
-                are of one batch, since a model may weigh them against each other: so many choices
-                with a long text may be over any budget.
+                share a batch, since a model may compare them, even if they exceed the budget.
             attention: how much each token attends to each other in the text with the choice that
                 fits best, of a bundle that was exported with --attention-heads: True for the mean
                 of the last layer's heads, "heads" for each head of each layer, "words" for the same
@@ -105,7 +104,7 @@ class Choose(Pipeline):
             token_budget,
         )
         read = (row.encodings[answer.index] for row, answer in zip(rows, answers))
-        answers = self._attention.beside(answers, read, attention, token_budget)
+        answers = self._attention.attach(answers, read, attention, token_budget)
         return one_or_all(inputs, answers)
 
     def encode(self, value: Any, name: str = "Choose: input", truncate: bool = False) -> Any:

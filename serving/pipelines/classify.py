@@ -1,4 +1,4 @@
-"""The class of a text, of a pair of texts or of a tree, or a number of it."""
+"""Classify texts, pairs of texts, trees or frames, or predict a number."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from ..manifest import Manifest
 from ..opening import Runtime
 from ..results import Classification, Node
 from .arrays import FrameReader, takes_frames
-from .attention import Attention
+from .attention import AttentionGraph
 from .batching import TOKEN_BUDGET
 from .inputs import TextReader, encoded, one_or_all, parts_of
 from .model import ROLE, TOKENS, Model, sigmoid, softmax
@@ -50,12 +50,12 @@ class Settings:
 
 
 class TreeSettings(Settings):
-    """Those of a model that has logits for every node of a tree."""
+    """Settings of a model with logits for every node of a tree."""
 
     axes = ("batch", "nodes")
 
 
-class _Texts:
+class _TextsOrPairs:
     """Texts, or pairs of texts, to `Encoding`s."""
 
     unit, packing = "text", TOKENS
@@ -84,8 +84,8 @@ class Classify(Pipeline):
         scores = softmax(logits), or sigmoid(logits) of a model of several labels at once
         scores = 1 - sigmoid(logit), sigmoid(logit) of a model of one logit for two labels
 
-    Without labels the model is one of regression, and its number is the score. A tree has logits at
-    every node; its answer is the root's.
+    A model without labels is a regression: its number is the score. A tree has logits at every
+    node; its answer is that of the root.
 
     Args:
         folder: the bundle.
@@ -107,19 +107,19 @@ class Classify(Pipeline):
         self._reads_trees = "words" in manifest.tokenizers
         kind = TreeSettings if self._reads_trees else Settings
         self._settings = read_settings(folder, manifest, kind)
-        self._reader: FrameReader | TreeReader | _Texts
+        self._reader: FrameReader | TreeReader | _TextsOrPairs
         self.reads_json = takes_frames(manifest, ROLE)
         if self.reads_json:
             self._reader = FrameReader(folder, manifest, ROLE)
         elif self._reads_trees:
             self._reader = TreeReader(folder, manifest)
         else:
-            self._reader = _Texts(folder, manifest, self._settings.pairs)
+            self._reader = _TextsOrPairs(folder, manifest, self._settings.pairs)
         self.fields = self._reader.fields
         outputs = [self._settings.output]
         packing = self._reader.packing
         self._model = Model(folder, manifest, runtime, outputs, packing)
-        self._attention = Attention(folder, manifest, runtime, packing)
+        self._attention = AttentionGraph(folder, manifest, runtime, packing)
 
     @overload
     def __call__(
@@ -144,9 +144,9 @@ class Classify(Pipeline):
                 of trees a tree in brackets, as "(3 (2 A) (2 film))", where labels may be left out;
                 to a model of frames an array (length, features), or a tuple of its rows; or a list
                 of such.
-            truncate: cut what is over the limit; of a pair, the longer text. A tree is never cut.
+            truncate: cut inputs over the limit; of a pair, the longer text. A tree is never cut.
             token_budget: the most tokens of a batch, padding among them.
-            nodes: give the classes of every node of a tree too.
+            nodes: also return the classes of every node of a tree.
             attention: how much each token attends to each other, of a bundle that was exported with
                 --attention-heads: True for the mean of the last layer's heads, "heads" for each
                 head of each layer, "words" for the same of whole words.
@@ -165,7 +165,7 @@ class Classify(Pipeline):
         answers = self._model.answer(
             rows, lambda place, logits: self._answer(rows[place], logits, nodes), token_budget
         )
-        answers = self._attention.beside(answers, rows, attention, token_budget)
+        answers = self._attention.attach(answers, rows, attention, token_budget)
         return one_or_all(texts, answers)
 
     def encode(self, text: Any, name: str = "Classify: text", truncate: bool = False) -> Any:
@@ -190,7 +190,7 @@ class Classify(Pipeline):
         settings = self._settings
         if not settings.labels:
             return (), float(logits[0]), {}
-        if len(logits) < len(settings.labels):  # one for two: that of the first is 0
+        if len(logits) < len(settings.labels):  # one logit for two: the first is 0
             logits = np.append(np.zeros_like(logits), logits)
         scores = (sigmoid if settings.multi_label else softmax)(logits).tolist()
         ranked = dict(sorted(zip(settings.labels, scores), key=lambda item: -item[1]))

@@ -1,4 +1,4 @@
-"""What generated texts must be: one of some texts, or what a regular expression matches."""
+"""Constraints on generated texts: a list of choices, or a regular expression."""
 
 import functools
 
@@ -9,11 +9,11 @@ from ..decoding import Constraint
 from ..manifest import MANIFEST, BundleError
 from ..text import UNREACHABLE, Pattern, TokenAutomaton, token_texts
 
-AT_ONCE = 8  # automata that are kept: each takes milliseconds to seconds to make
+AT_ONCE = 8  # cached automata, each of which takes milliseconds to seconds to build
 
 
 class Constraints:
-    """Regular expressions and choices as constraints of a search.
+    """Makes constraints of a search from regular expressions and choices.
 
     Args:
         tokenizer: of the texts.
@@ -27,11 +27,11 @@ class Constraints:
         self._of_choices = functools.lru_cache(AT_ONCE)(self._of_choices)
 
     def automaton(self, who, regex, choices):
-        """Return the `TokenAutomaton` of one of the two; None for None and None.
+        """Return the `TokenAutomaton` of `regex` or `choices`; None without both.
 
         Raises:
-            ValueError: beginning with `who`, if there are both, they are wrong, or the tokenizer
-                can write none of the texts, or not each of the choices.
+            ValueError: beginning with `who`, if both are given, one is invalid, or the tokenizer
+                can not write any of the texts, or one of the choices.
         """
         if regex is not None and choices is not None:
             raise ValueError(f"{who}: regex and choices exclude each other; give one of them.")
@@ -89,15 +89,15 @@ def constraint_of(who, automaton, first, room):
     Args:
         who: for errors.
         automaton: a `TokenAutomaton`, or None.
-        first: for each source whether its text is the first, and follows no other one.
-        room: for each source the most tokens of its text, <eos> among them.
+        first: for each source, whether its text follows no other text.
+        room: for each source, the most tokens of its text, with <eos>.
 
     Raises:
         ValueError: if there is no room for any text.
     """
     if automaton is None:
         return None
-    states = np.where(first, automaton.first, automaton.behind)
+    states = np.where(first, automaton.first, automaton.continuing)
     for needed, most in zip(automaton.distances[states].tolist(), room):
         if needed > most:
             text = (
@@ -110,6 +110,8 @@ def constraint_of(who, automaton, first, room):
 
 
 def _texts(choices):
-    if not isinstance(choices, (list, tuple)) or not all(isinstance(each, str) for each in choices):
+    if not isinstance(choices, (list, tuple)) or not all(
+        isinstance(choice, str) for choice in choices
+    ):
         raise ValueError(f"choices must be a list of strings; received {shown(choices)}.")
     return tuple(choices)

@@ -1,4 +1,4 @@
-"""Vectors of texts, and the features of their words."""
+"""Embeddings of texts, and features of their words."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from ..manifest import Manifest
 from ..opening import Runtime
 from ..results import Embedding, WordFeatures
 from .arrays import FRAMES, FrameReader, takes_frames
-from .attention import Attention
+from .attention import AttentionGraph
 from .batching import TOKEN_BUDGET
 from .inputs import TextReader, encoded, one_or_all, text_of
 from .model import ROLE, TOKENS, Model
@@ -20,7 +20,7 @@ from .pipeline import Pipeline
 from .settings import read_settings, wrong_output
 from .spelled_words import SpelledWords
 
-SMALLEST = 1e-12  # norm that divides
+SMALLEST = 1e-12  # smallest norm to divide by
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class WordSettings(Settings):
-    """Those of a model of words; see `serving.pipelines`."""
+    """Settings of a model of words; see `serving.pipelines`."""
 
     word_length: int = 50
 
@@ -53,8 +53,8 @@ class Embed(Pipeline):
 
         similarity(a, b) = a . b / (‖a‖ ‖b‖)
 
-    A bidirectional language model gives the layers of every word; the vector of a text is then
-    their mean, over the layers and over the words.
+    For a bidirectional language model, which has layers for every word, the vector of a text is
+    their mean over layers and words.
 
     Args:
         folder: the bundle.
@@ -85,7 +85,7 @@ class Embed(Pipeline):
         else:
             self._reader = TextReader(folder, manifest)
         self._model = Model(folder, manifest, runtime, [self._settings.output], packing)
-        self._attention = Attention(folder, manifest, runtime, packing)
+        self._attention = AttentionGraph(folder, manifest, runtime, packing)
 
     @overload
     def __call__(self, texts: str | Mapping[str, str], *args: Any, **options: Any) -> Embedding: ...
@@ -108,9 +108,9 @@ class Embed(Pipeline):
             texts: a string, or a dictionary of "text"; to a model of frames an array (length,
                 features), or a tuple of its rows; or a list of such.
             normalize: whether vectors have length 1; None: as the manifest says.
-            truncate: cut what is over the limit.
+            truncate: cut texts over the limit.
             token_budget: the most tokens of a batch, padding among them.
-            words: the layers of every word too, of a model that has them.
+            words: also return the layers of every word, if the model has them.
             attention: how much each token attends to each other, of a bundle that was exported with
                 --attention-heads: True for the mean of the last layer's heads, "heads" for each
                 head of each layer, "words" for the same of whole words.
@@ -139,11 +139,11 @@ class Embed(Pipeline):
             return Embedding(vector, _features(rows[place], layers) if words else ())
 
         answers = self._model.answer(rows, read, token_budget)
-        answers = self._attention.beside(answers, rows, attention, token_budget)
+        answers = self._attention.attach(answers, rows, attention, token_budget)
         return one_or_all(texts, answers)
 
     def encode(self, text: Any, name: str = "Embed: text", truncate: bool = False) -> Any:
-        """Return what the model reads of a text, an `Encoding` or a `SpelledText`, or frames.
+        """Return the model's input for a text, an `Encoding` or a `SpelledText`, or frames.
 
         Raises:
             ValueError: beginning with `name`, if it can not be answered.
@@ -174,7 +174,7 @@ class Embed(Pipeline):
         cosines = np.array(
             [[row.vector @ column.vector for column in columns] for row in rows], "float32"
         )
-        return cosines.reshape(len(rows), len(columns)).clip(-1, 1)  # rounding may go beyond
+        return cosines.reshape(len(rows), len(columns)).clip(-1, 1)  # rounding may exceed 1
 
 
 def _normalized(vector, normalize):

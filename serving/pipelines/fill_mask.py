@@ -1,4 +1,4 @@
-"""What may stand where a text has masks."""
+"""Fill the masks of a text."""
 
 import re
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from ..opening import Runtime
 from ..results import Filler, Filling
 from ..text import Subwords, pad
 from ..text.encoding import Encoding
-from .attention import Attention
+from .attention import AttentionGraph
 from .inputs import TextReader, encoded, one_or_all, text_of
 from .model import MASKED, TOKENS, Model, Packing, softmax, token_arrays
 from .pipeline import Pipeline
@@ -22,8 +22,8 @@ from .settings import read_settings, wrong_output
 
 TOP_K = 5
 TOKEN_BUDGET = 512  # the logits of one token may be as many as the vocabulary has tokens
-CONTINUES = "##"  # begins a WordPiece token that goes on a word
-SPACES = ("\u0120", "\u2581")  # what byte-level BPE and SentencePiece write for a space
+CONTINUES = "##"  # begins a WordPiece token that continues a word
+SPACES = ("\u0120", "\u2581")  # how byte-level BPE and SentencePiece write a space
 LINE_ENDS = "\n\v\f\r\x1c-\x1e\u0085\u2028\u2029"  # as str.splitlines has them
 
 
@@ -41,7 +41,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class _Row:
-    """A text as the model reads it, and which of its tokens are masks."""
+    """The model's input for a text, and the positions of its masks."""
 
     text: str
     encoding: Encoding
@@ -67,13 +67,13 @@ class FillMask(Pipeline):
 
         scores = softmax(logits at the mask), over the whole vocabulary
 
-    A filler stands where its mask stood. It stands right behind the word before it if it goes on
-    that word: of WordPiece a token that begins with ##; where the mask takes the white space before
-    it, as RoBERTa's does, a token that begins with no space. Where a line or the text begins there
-    is no such word, and white space stays as it is.
+    A filler replaces its mask. It is joined to the word before it if it continues that word: in
+    WordPiece, a token that begins with ##; with a mask that absorbs the white space before it, like
+    RoBERTa's, a token that does not begin with a space. At the start of a line or of the text there
+    is no such word, and white space is kept.
 
-    A graph that takes `masked_positions` computes the logits there alone; one that does not, at
-    every token.
+    A graph with an input `masked_positions` computes logits at the masks only; others, at every
+    token.
 
     Args:
         folder: the bundle.
@@ -99,7 +99,7 @@ class FillMask(Pipeline):
             reason = f"settings.mask_token: {error}"
             raise BundleError(reason, where=folder, subject=MANIFEST) from error
         self._model = Model(folder, manifest, runtime, [self._settings.output], MASKS)
-        self._attention = Attention(folder, manifest, runtime, MASKS)
+        self._attention = AttentionGraph(folder, manifest, runtime, MASKS)
 
     @overload
     def __call__(self, texts: str | Mapping[str, str], *args: Any, **options: Any) -> Filling: ...
@@ -119,8 +119,8 @@ class FillMask(Pipeline):
 
         Args:
             texts: a string with at least one mask, or a dictionary of "text"; or a list of such.
-            top_k: how many tokens to give for each mask.
-            truncate: cut what is over the limit, masks too.
+            top_k: how many tokens to return for each mask.
+            truncate: cut texts over the limit, also their masks.
             token_budget: the most tokens of a batch, padding among them.
             attention: how much each token attends to each other, of a bundle that was exported with
                 --attention-heads: True for the mean of the last layer's heads, "heads" for each
@@ -142,7 +142,7 @@ class FillMask(Pipeline):
             return self._answer(rows[place], own, top_k)
 
         answers = self._model.answer(rows, answer, token_budget)
-        answers = self._attention.beside(answers, rows, attention, token_budget)
+        answers = self._attention.attach(answers, rows, attention, token_budget)
         return one_or_all(texts, answers)
 
     def encode(self, text: Any, name: str = "FillMask: text", truncate: bool = False) -> Any:
@@ -156,8 +156,8 @@ class FillMask(Pipeline):
         masks = [at for at, index in enumerate(encoding.token_ids) if index == self._mask_id]
         if not masks and self._mask_id in self._tokenizer.encode(text):
             raise ValueError(
-                f"{name} has its masks behind the limit of {self._reader.limit} tokens, to which "
-                "it was cut; shorten what is before them."
+                f"{name} has no mask within the limit of {self._reader.limit} tokens, to which "
+                "it was cut; shorten the text before its masks."
             )
         if not masks:
             raise ValueError(
@@ -175,9 +175,9 @@ class FillMask(Pipeline):
                 tuple(Filler(token.strip(), float(scores[i])) for token, i in zip(tokens, best))
             )
             start, end = row.encoding.offsets[at]
-            mask = row.text[start:end]  # with the white space that it takes, or trimmed
+            mask = row.text[start:end]  # with the white space that it absorbs, or trimmed
             before = row.text[done : end - len(mask.lstrip())]
-            joins, spaced = how_it_stands(self._tokenizer, int(best[0]), takes_spaces)
+            joins, spaced = filler_spacing(self._tokenizer, int(best[0]), takes_spaces)
             filler = masks[-1][0].token
             if self._tokenizer.is_word_piece:
                 filler = filler.removeprefix(CONTINUES)
@@ -186,13 +186,13 @@ class FillMask(Pipeline):
         return Filling("".join([*pieces, row.text[done:]]), tuple(masks))
 
 
-def how_it_stands(tokenizer, index, takes_spaces):
-    """Return whether a filler goes on the word before it, and whether it begins with a space.
+def filler_spacing(tokenizer, index, takes_spaces):
+    """Return whether a filler continues the word before it, and whether it begins with a space.
 
     Args:
         tokenizer: a `Subwords`.
         index: the filler's id.
-        takes_spaces: whether the mask takes the white space before it.
+        takes_spaces: whether the mask absorbs the white space before it.
     """
     token = tokenizer.token_of(index)
     if tokenizer.is_word_piece:
@@ -202,12 +202,12 @@ def how_it_stands(tokenizer, index, takes_spaces):
 
 
 def _before_filler(before, joins, spaced, is_first):
-    """Return what stands before a filler.
+    """Return the text before a filler.
 
     Args:
-        before: the text before its mask, from the mask before on.
-        joins, spaced: as `how_it_stands` gives them.
-        is_first: whether its mask is the text's first.
+        before: the text between the previous mask and this one.
+        joins, spaced: see `filler_spacing`.
+        is_first: whether it is the text's first mask.
     """
     bare = before.rstrip()
     space = before[len(bare) :]

@@ -1,4 +1,4 @@
-"""The values that follow a series."""
+"""Forecast the values that follow a series."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -52,7 +52,7 @@ class Settings:
 
 @dataclass(frozen=True, eq=False)
 class _Row:
-    """A window (length, features), and what is known, (horizon, covariates), or None."""
+    """A window (length, features), and known covariates (horizon, covariates) or None."""
 
     window: np.ndarray
     known: np.ndarray | None
@@ -81,8 +81,8 @@ PACKED = Packing(
 class Forecast(Pipeline):
     """The values that follow a series, one for each step and target, or quantiles of them.
 
-    A model that takes neither lengths nor a padding mask reads series of one length together, so
-    that none is padded. One that has a single target may leave out its axis.
+    A model without lengths and padding mask gets batches of series of one length, without padding.
+    A model of a single target may have no axis for it.
 
     Args:
         folder: the bundle.
@@ -108,7 +108,7 @@ class Forecast(Pipeline):
         self._known_shape = shapes.get(KNOWN, (None,))[1:]
         self.fields = ("series", KNOWN) if self._known_shape else ("series",)
         if not all(isinstance(size, int) for size in self._known_shape):
-            reason = "what is known must be of so many steps, and so many numbers each"
+            reason = "known must have fixed sizes of steps and covariates"
             raise BundleError(reason, where=folder, subject=MANIFEST)
 
     @overload
@@ -128,10 +128,10 @@ class Forecast(Pipeline):
         """Answer a series, or each series of a list.
 
         Args:
-            series: an array (length,) or (length, features), or a tuple of its rows; where the
-                model asks for what is known of the future, a dictionary of "series" and "known",
-                (horizon, covariates); or a list of such.
-            truncate: forget the oldest values of a series that is over the limit.
+            series: an array (length,) or (length, features), or a tuple of its rows; for a model
+                with known covariates, a dictionary of "series" and "known", (horizon, covariates);
+                or a list of such.
+            truncate: drop the oldest values of a series over the limit.
             token_budget: the most steps of a batch, padding among them.
 
         Returns:
@@ -146,7 +146,7 @@ class Forecast(Pipeline):
         return one_or_all(series, answers)
 
     def encode(self, series: Any, name: str = "Forecast: series", truncate: bool = False) -> Any:
-        """Return the window of a series, and what is known, as the model reads them.
+        """Return the model's input: the window of a series, and known covariates.
 
         Raises:
             ValueError: beginning with `name`, if it can not be answered.
@@ -176,5 +176,5 @@ class Forecast(Pipeline):
         if not quantiles:
             return Forecasting(values, {})
         middle = min(range(len(quantiles)), key=lambda place: abs(quantiles[place] - 0.5))
-        by_quantile = {each: values[..., place] for place, each in enumerate(quantiles)}
+        by_quantile = {quantile: values[..., place] for place, quantile in enumerate(quantiles)}
         return Forecasting(values[..., middle], by_quantile)

@@ -1,4 +1,4 @@
-"""What follows a text, by a language model."""
+"""Generate the continuation of a text by a language model."""
 
 import dataclasses
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ import numpy as np
 from ..checks import require_count
 from ..decoding import (
     Beams,
-    Chosen,
+    ChoosingStep,
     Greedy,
     MostProbableAllowed,
     Prefix,
@@ -25,10 +25,10 @@ from ..opening import Runtime
 from ..results import Generation
 from ..session import LanguageModel
 from ..text import CharacterTable, pad
-from .attention import Attention
+from .attention import AttentionGraph
 from .batching import TOKEN_BUDGET, batches
 from .constraints import Constraints, constraint_of, require_constraint
-from .inputs import each_of, one_or_all, open_tokenizer, require_length, require_text
+from .inputs import named_inputs, one_or_all, open_tokenizer, require_length, require_text
 from .model import Packing
 from .options import Options, complete, processors_of
 from .pieces import Detokenizer, Growing, cut, finite, no_answer, pieces
@@ -46,14 +46,14 @@ class Settings:
 
 @dataclass(frozen=True)
 class _Row:
-    """A prompt as it is generated from.
+    """A prompt, encoded for generation.
 
     Attributes:
-        text: as it was given.
+        text: the given text.
         token_ids: its ids.
         room: how many tokens may follow.
-        is_first: whether the text that follows is the first, since the prompt has none.
-        samples: which of its samples are drawn; a single one where nothing is.
+        is_first: whether the prompt has no text, so that the generated text is the first.
+        samples: indices of the samples to draw; one index without sampling.
     """
 
     text: str
@@ -64,8 +64,8 @@ class _Row:
 
 
 @dataclass(frozen=True)
-class _Whole:
-    """A prompt and what was generated behind it."""
+class _FullText:
+    """A prompt and its continuation."""
 
     prompt_ids: list
     generated_ids: list
@@ -97,14 +97,14 @@ WHOLE_TEXTS = Packing(
 
 
 class Generate(Pipeline):
-    """What follows a text.
+    """The continuation of a text.
 
         prompt -> tokens -> decoder steps, each token chosen or drawn -> tokens -> text
 
-    Prompts of a batch are read together as far as the shortest goes; then those that are longer go
-    on with their own tokens, while the others are generating. So a cache holds no padding, and an
-    answer does not depend on the other prompts. A model that reads a prompt both ways, as a prefix,
-    reads each whole: then prompts of one length alone share a batch.
+    Prompts of a batch are read together up to the length of the shortest; then the longer ones read
+    their other tokens while the others generate. So a cache holds no padding, and an answer does
+    not depend on other prompts. A model that reads a prompt in both directions, as a prefix, reads
+    it whole: then only prompts of one length share a batch.
 
     Args:
         folder: the bundle.
@@ -125,7 +125,7 @@ class Generate(Pipeline):
         self._settings, problems = manifest.parse_settings(Settings)
         if problems:
             raise BundleError(*problems, where=folder, subject=MANIFEST)
-        self._attention = Attention(folder, manifest, runtime, WHOLE_TEXTS)
+        self._attention = AttentionGraph(folder, manifest, runtime, WHOLE_TEXTS)
         size = self._graphs.vocab_size
         self._constraints = Constraints(self._tokenizer, manifest.decoding.end_id, size)
         require_constraint(folder, manifest, self._constraints)
@@ -143,8 +143,8 @@ class Generate(Pipeline):
 
         Args:
             prompts: a string, which may be empty, or a list of strings.
-            token_budget: the most tokens of a batch, each once for every beam or sample. Samples of
-                a prompt may be of several batches.
+            token_budget: the most tokens of a batch, counted for every beam or sample. Samples of a
+                prompt may be in several batches.
             options: those of `serving.pipelines.options.Options`, by name: max_new_tokens,
                 min_new_tokens, num_beams, n_best, length_penalty, early_stopping, sample,
                 temperature, top_k, top_p, seed, repetition_penalty, banned_tokens, forced_tokens,
@@ -159,25 +159,26 @@ class Generate(Pipeline):
         """
         options = self._options(options)
         require_count("Generate: token_budget", token_budget)
-        texts, names = each_of(prompts, "Generate: prompt")
+        texts, names = named_inputs(prompts, "Generate: prompt")
         rows = [self._row(text, name, options) for text, name in zip(texts, names)]
         shares = [_shares(row, options, token_budget) for row in rows]
         rows = [row for share in shares for row in share]
         found: list = [None] * len(rows)
         for batch in _batches(rows, options, token_budget, self._settings):
-            for place, each in zip(batch, self._generate([rows[i] for i in batch], options)):
-                found[place] = each
+            for place, generation in zip(batch, self._generate([rows[i] for i in batch], options)):
+                found[place] = generation
         ahead = iter(found)
         return one_or_all(prompts, [_joined([next(ahead) for _ in share]) for share in shares])
 
     def stream(self, prompt: str, **options: Any) -> Iterator[str]:
-        """Return an iterator over the pieces of the answer, each as soon as it is sure.
+        """Return an iterator over the pieces of the answer, each as soon as it is final.
 
-        Joined they are the text that `__call__` gives; one beam is followed unless told otherwise.
+        Joined, they are the text of `__call__` with one beam.
 
         Raises:
-            ValueError: if the prompt or an option is refused, or several answers would be followed.
-            BundleError: on the way, if the graph gives no finite log-probability.
+            ValueError: if the prompt or an option is refused, or an option asks for several
+                answers.
+            BundleError: during iteration, if the graph gives no finite log-probability.
         """
         if options.get("num_beams") is None:
             options["num_beams"] = 1
@@ -201,7 +202,7 @@ class Generate(Pipeline):
         """Return the ids of a prompt.
 
         Raises:
-            ValueError: beginning with `name`, if it can not be answered with so many new tokens.
+            ValueError: beginning with `name`, if the prompt leaves no room for `max_new_tokens`.
         """
         require_text(text, name, surrogates=isinstance(self._tokenizer, CharacterTable))
         limits = self.manifest.limits
@@ -229,7 +230,7 @@ class Generate(Pipeline):
         )
 
     def _token_ids(self, text):
-        """Return the ids of a text that is to go on: without the <eos> of its template."""
+        """Return the ids of a text to continue: without the <eos> of its template."""
         start_id, end_id = self.manifest.decoding.start_id, self.manifest.decoding.end_id
         if isinstance(self._tokenizer, CharacterTable):
             token_ids = self._tokenizer.encode(text)
@@ -244,7 +245,7 @@ class Generate(Pipeline):
 
     def _options(self, options):
         """Return `Options`, complete and checked."""
-        known = [each.name for each in dataclasses.fields(Options)]
+        known = [field.name for field in dataclasses.fields(Options)]
         for name in options:
             if name not in known:
                 raise TypeError(f"Generate: unknown option {name}; known: {', '.join(known)}.")
@@ -256,7 +257,7 @@ class Generate(Pipeline):
         return options
 
     def _automaton(self, options):
-        """Return the automaton of what follows, None where it may be anything."""
+        """Return the automaton of the continuation, None if any text is allowed."""
         regex, choices = options.regex, options.choices
         if regex is None and choices is None:
             regex = self.manifest.decoding.regex
@@ -274,7 +275,7 @@ class Generate(Pipeline):
         is_first, automaton = False, self._automaton(options)
         if automaton is not None:
             is_first = not Detokenizer(self._tokenizer).decode(token_ids)
-            constraint_of(name, automaton, [is_first], [room])  # refuses what has no room
+            constraint_of(name, automaton, [is_first], [room])  # refuses texts that do not fit
         return _Row(text, token_ids, room, is_first)
 
     def _generate(self, rows, options):
@@ -285,7 +286,7 @@ class Generate(Pipeline):
         hypotheses = iter(found.finished())
         return [
             self._answers(
-                [each for _ in row.samples for each in next(hypotheses)],
+                [hypothesis for _ in row.samples for hypothesis in next(hypotheses)],
                 row,
                 len(row.token_ids) - common,
                 options,
@@ -302,7 +303,7 @@ class Generate(Pipeline):
         yield from pieces(followed, detokenizer, options.stop)
 
     def _found(self, rows, options):
-        """Return what the steps extend, and how many tokens of the prompts are read at once."""
+        """Return the search, and how many tokens of the prompts are read in the first step."""
         common = min(len(row.token_ids) for row in rows)
         rows = [row for row in rows for _ in row.samples]
         prompts = Prompts([row.token_ids[common:] for row in rows])
@@ -315,7 +316,7 @@ class Generate(Pipeline):
         return Greedy(end_id, max_lengths, prompts, alpha, stops), common
 
     def _stops(self, rows, stop):
-        """Return the function that says whether what a source has generated holds a `stop`."""
+        """Return a function that tells whether a source's generated text contains a `stop`."""
         texts = [Growing(Detokenizer(self._tokenizer, row.token_ids)) for row in rows]
         return lambda source, token_ids: cut(texts[source].read(token_ids), stop)[1]
 
@@ -340,31 +341,33 @@ class Generate(Pipeline):
                 generated=-found.prompts.lengths,
             )
             choose = _sample(rows, options) if options.sample else most_probable
-            step = Chosen(self._graphs.step_to_logits, prefix, processors, choose, constraint)
+            step = ChoosingStep(self._graphs.step_to_logits, prefix, processors, choose, constraint)
         several = len(of_row) > len(rows) and not self._settings.prefix
-        if several and common > 1:  # all samples go on from the same state
+        if several and common > 1:  # all samples continue from the same state
             state = self._graphs.read(start[:, :-1], state)
             start = start[:, -1:]
-        if isinstance(step, Chosen | MostProbableAllowed):
+        if isinstance(step, ChoosingStep | MostProbableAllowed):
             state = step.initial(state)
         return steps(step, state, start[of_row, np.newaxis], found, of_row[:, np.newaxis])
 
     def _answers(self, hypotheses, row, forced, options):
-        """Return the `Generation`s of hypotheses, the first tokens of which are the prompt's."""
+        """Return the `Generation`s of hypotheses, which begin with `forced` tokens of the
+        prompt."""
         detokenizer = Detokenizer(self._tokenizer, row.token_ids)
         answers = []
-        for each in hypotheses:
-            text, stopped = cut(detokenizer.text(each.token_ids[forced:]), options.stop)
-            finish = "stop" if stopped else "end" if each.ended else "length"
-            answers.append(Generation(row.text * options.echo + text, each.score, finish))
+        for hypothesis in hypotheses:
+            text, stopped = cut(detokenizer.text(hypothesis.token_ids[forced:]), options.stop)
+            finish = "stop" if stopped else "end" if hypothesis.ended else "length"
+            answers.append(Generation(row.text * options.echo + text, hypothesis.score, finish))
         whole = (
-            _Whole(row.token_ids, each.token_ids[forced:], self._tokenizer) for each in hypotheses
+            _FullText(row.token_ids, hypothesis.token_ids[forced:], self._tokenizer)
+            for hypothesis in hypotheses
         )
-        return self._attention.beside(answers, whole, options.attention)
+        return self._attention.attach(answers, whole, options.attention)
 
 
 def _shares(row, options, token_budget):
-    """Return a prompt's rows: each of as many of its samples as one batch may have."""
+    """Return a prompt's rows, each with as many of its samples as fit in one batch."""
     if not options.sample:
         return [row]
     most = max(token_budget // (len(row.token_ids) + row.room), 1)
@@ -375,10 +378,10 @@ def _shares(row, options, token_budget):
 
 
 def _joined(shares):
-    """Return the `Generation` of a prompt, of lists of those of its rows.
+    """Return the `Generation` of a prompt from those of its rows.
 
     Raises:
-        BundleError: if there is none.
+        BundleError: if no row has an answer.
     """
     answers = [answer for share in shares for answer in share]
     if not answers:
@@ -388,11 +391,11 @@ def _joined(shares):
 
 
 def _batches(rows, options, token_budget, settings):
-    """Yield the places of the rows of each batch.
+    """Yield the indices of the rows of each batch.
 
-    The prompts of a batch differ by fewer tokens than are generated: else the steps that read what
-    is longer, one for each token, would cost more than a batch of their own. Where a
-    model reads a prefix they have one length.
+    The prompts of a batch differ in length by fewer tokens than are generated: otherwise the steps
+    that read the longer prompts, one for each token, cost more than a separate batch. For a model
+    that reads a prefix, they have one length.
     """
     lengths = [
         options.num_beams * len(row.samples) * (len(row.token_ids) + row.room) for row in rows
@@ -410,12 +413,12 @@ def _batches(rows, options, token_budget, settings):
 
 
 def _sample(rows, options):
-    """Return the `Sample` of all samples of the rows, each from a generator of its own."""
+    """Return the `Sample` of all samples of the rows, each with its own random generator."""
     sources = [(row, number) for row in rows for number in row.samples]
     uniform = np.zeros((len(sources), max(row.room for row in rows)))
     for (row, number), drawn in zip(sources, uniform):
         seed = None
-        if options.seed is not None:  # of the prompt, so that no other one changes the answer
+        if options.seed is not None:  # depends on the prompt, not on other prompts
             seed = [options.seed, number, len(row.token_ids), *row.token_ids]
         drawn[: row.room] = np.random.default_rng(seed).random(row.room)
     return Sample(uniform)

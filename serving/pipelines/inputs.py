@@ -1,4 +1,4 @@
-"""What pipelines are given: inputs of one text or of several that belong together."""
+"""Checks and encoding of pipelines' inputs: one text, or several parts."""
 
 import itertools
 from collections.abc import Mapping
@@ -7,16 +7,16 @@ from ..checks import require_count, require_flag, shown
 from ..manifest import MANIFEST, BundleError, Refusal
 from ..text import SentencePieces, Subwords, WordTable, read_tokenizer
 
-MOST_CHARACTERS = 2**22  # of a text, or 1,000 for each token of its limit if these are more
+MOST_CHARACTERS = 2**22  # of a text, or 1,000 for each token of its limit if that is more
 
 
-def each_of(inputs, name, plural=None):
-    """Return the inputs as a list, and a name of each for errors.
+def named_inputs(inputs, name, plural=None):
+    """Return the inputs as a list, and their names for errors.
 
     Args:
         inputs: a list of inputs; anything else is one.
-        name: what an input is, as "Tag: text".
-        plural: of it; None: with an s if it has none.
+        name: of an input, such as "Tag: text".
+        plural: of the name; None: the name with an s.
     """
     if isinstance(inputs, list):
         plural = plural or f"{name.removesuffix('s')}s"
@@ -25,12 +25,12 @@ def each_of(inputs, name, plural=None):
 
 
 def encoded(inputs, name, encode, truncate, token_budget, plural=None):
-    """Return what the model reads of each input, as a list.
+    """Return the model's input for each input, as a list.
 
     Args:
-        inputs, name, plural: as `each_of` takes them.
+        inputs, name, plural: see `named_inputs`.
         encode: takes an input, its name and `truncate`.
-        truncate, token_budget: options of every pipeline, which are checked here.
+        truncate, token_budget: options of all pipelines, which are checked here.
 
     Raises:
         ValueError: if an option is wrong, or as `encode` does.
@@ -38,7 +38,7 @@ def encoded(inputs, name, encode, truncate, token_budget, plural=None):
     who = name.partition(":")[0]
     require_flag(f"{who}: truncate", truncate)
     require_count(f"{who}: token_budget", token_budget)
-    return [encode(value, own, truncate) for value, own in zip(*each_of(inputs, name, plural))]
+    return [encode(value, own, truncate) for value, own in zip(*named_inputs(inputs, name, plural))]
 
 
 def one_or_all(inputs, answers):
@@ -47,7 +47,7 @@ def one_or_all(inputs, answers):
 
 
 def parts_of(value, fields, name):
-    """Return the values that an input holds: a dictionary of `fields`, or a tuple in their order.
+    """Return the parts of an input: a dictionary of `fields`, or a tuple in their order.
 
     Raises:
         ValueError: if it is neither.
@@ -63,7 +63,7 @@ def parts_of(value, fields, name):
 
 
 def text_of(value, name):
-    """Return the text that an input is, or that it holds, a dictionary of "text".
+    """Return the text of an input: a string, or a dictionary of "text".
 
     Raises:
         ValueError: if it is another dictionary.
@@ -74,19 +74,19 @@ def text_of(value, name):
 
 
 def require_words(text, name, surrogates=False):
-    """Raise a ValueError unless `text` is a string that says something; see `require_text`."""
+    """Raise a ValueError unless `text` is a string that is not blank; see `require_text`."""
     require_text(text, name, surrogates)
     if not text.strip():
         raise ValueError(f"{name} is {'blank' if text else 'empty'}; write something to answer.")
 
 
 def require_text(text, name, surrogates=False):
-    """Raise a ValueError unless `text` is a string that UTF-8 can hold.
+    """Raise a ValueError unless `text` is a string that UTF-8 can encode.
 
     Args:
-        text: what is given.
+        text: the value.
         name: of it, for errors.
-        surrogates: allow lone surrogates, which a table of characters takes as unknown.
+        surrogates: allow lone surrogates, which a table of characters reads as unknown.
     """
     if not isinstance(text, str):
         raise ValueError(f"{name} must be a string; received {shown(text)}.")
@@ -113,12 +113,12 @@ def require_length(text, limit, name):
 
 
 def require_token(found, name):
-    """Raise a ValueError if a tokenizer found no token in a text that is no blank.
+    """Raise a ValueError if a tokenizer found no token in a text that is not blank.
 
-    WordPiece leaves out what can not be seen, as NUL and U+200B; SentencePiece some of it.
+    WordPiece drops invisible characters such as NUL and U+200B; SentencePiece, some of them.
 
     Args:
-        found: the tokens, or anything that tells whether there are some.
+        found: the tokens, or any value that is true if there are some.
         name: of the text, for errors.
     """
     if not found:
@@ -126,11 +126,11 @@ def require_token(found, name):
 
 
 def open_tokenizer(folder, manifest, role, kind=None):
-    """Return the tokenizer of `role`, which is a `kind` if one is asked for.
+    """Return the tokenizer of `role`, checked to be a `kind` if that is given.
 
     Raises:
-        BundleError: if there is none, it can not be read, it is of another kind, or the library
-            that it needs is missing.
+        BundleError: if it is missing, can not be read, is of another kind, or its library is
+            missing.
     """
     if role not in manifest.tokenizers:
         raise BundleError(f"no {role} tokenizer is named", where=folder, subject=MANIFEST)
@@ -159,8 +159,8 @@ class TextReader:
 
     Attributes:
         tokenizer, limit: the tokenizer "text", and the most tokens of a text or a pair.
-        takes_pairs: whether the tokenizer does.
-        reads_words: whether it is a table of words.
+        takes_pairs: whether the tokenizer takes pairs of texts.
+        reads_words: whether the tokenizer is a table of words.
 
     Raises:
         BundleError: if the bundle has no tokenizer of subwords, and no table of words.
@@ -185,7 +185,7 @@ class TextReader:
             text: the text.
             name: of it, for errors.
             truncate: cut what is over the limit.
-            places: where the words lie that a table of words is asked for; None: as it splits them.
+            places: (start, end) of words, for a table of words; None: it splits the text itself.
 
         Raises:
             ValueError: beginning with `name`, if the text can not be answered.
@@ -205,8 +205,8 @@ class TextReader:
         Raises:
             ValueError: beginning with a name, if they can not be answered.
         """
-        for each, name in zip((text, pair), names, strict=True):
-            require_words(each, name)
+        for part, name in zip((text, pair), names, strict=True):
+            require_words(part, name)
         if not self.takes_pairs:
             raise ValueError(f"{names[1]} is one too many: the bundle's tokenizer takes no pairs.")
         return self._fitted(names, truncate, text, pair)
@@ -217,7 +217,7 @@ class TextReader:
         Args:
             text: the text.
             name: of it, for errors.
-            stride: how many tokens a window begins behind the one before.
+            stride: the distance in tokens between the starts of two windows.
 
         Raises:
             ValueError: beginning with `name`, if the text can not be answered.
@@ -232,7 +232,7 @@ class TextReader:
             for text, name in zip(texts, names):
                 require_length(text, self.limit, name)
         encoding = self.tokenizer.analyze(*texts, **options)
-        if _runs(encoding.offsets) < len(texts):  # only then is it worth to read them again
+        if _runs(encoding.offsets) < len(texts):  # only then, reading them again is worthwhile
             for text, name in zip(texts, names):
                 require_token(self.tokenizer.encode(text), name)
         if len(encoding) <= self.limit:
@@ -244,12 +244,12 @@ class TextReader:
 
 
 def _runs(offsets):
-    """Return how many runs of tokens of texts special ones stand around."""
-    return sum(key for key, _ in itertools.groupby(each is not None for each in offsets))
+    """Return the number of runs of text tokens between special tokens."""
+    return sum(key for key, _ in itertools.groupby(offset is not None for offset in offsets))
 
 
 def too_long(name, length, limit, unit="tokens"):
-    """Return the error of an input that is over the limit."""
+    """Return the error for an input over the limit."""
     return Refusal(
         f"{name} has {length} {unit}; the limit is {limit}",
         advice="Nothing was truncated: shorten it, or ask for truncate=True.",

@@ -17,16 +17,17 @@ MASKED = "masked_positions"
 
 @dataclass(frozen=True)
 class Packing:
-    """Rows to the inputs of a graph.
+    """How rows become the inputs of a graph.
 
     Attributes:
-        arrays: takes a list of rows, returns name -> array; what the graph does not take is left
-            out.
-        required, optional: names of the inputs that it must and may take.
-        padded_by: of which it must take one, or only rows of one length share a batch.
-        most_padding: as `batches` takes it.
-        labels: takes a row, returns input -> what stands at its positions, an `Encoding` or a list
-            of strings.
+        arrays: takes a list of rows, returns name -> array; arrays that the graph does not take are
+            dropped.
+        required, optional: names of the inputs that the graph must take and may take.
+        padded_by: names of inputs that mark padding; a graph without one gets batches of rows of
+            one length.
+        most_padding: see `batches`.
+        labels: takes a row, returns input -> labels of its positions, an `Encoding` or a list of
+            strings.
     """
 
     arrays: Callable
@@ -40,11 +41,11 @@ class Packing:
 def token_arrays(encodings):
     """Return a batch of `Encoding`s as arrays by name.
 
-    A graph of several heads may ask which tokens are masked: here the first of each is said to be.
-    `lengths` and `padding_mask` say the same.
+    A graph of several heads may have an input for masked positions; here it is the first token of
+        each row. `lengths` and `padding_mask` are two forms of the same information.
     """
-    token_ids, lengths = pad([each.token_ids for each in encodings])
-    segment_ids, _ = pad([each.segment_ids for each in encodings], pad_id=0)
+    token_ids, lengths = pad([encoding.token_ids for encoding in encodings])
+    segment_ids, _ = pad([encoding.segment_ids for encoding in encodings], pad_id=0)
     return {
         "token_ids": token_ids,
         "lengths": lengths,
@@ -54,8 +55,8 @@ def token_arrays(encodings):
     }
 
 
-# A model that takes neither lengths nor padding_mask must leave out padding, token 0, by itself:
-# export proves that it does.
+# A model without lengths and padding_mask must ignore padding, token 0, by itself: export verifies
+# that it does.
 TOKENS = Packing(
     token_arrays,
     frozenset({"token_ids"}),
@@ -64,7 +65,7 @@ TOKENS = Packing(
 
 
 class Model:
-    """From rows, `Encoding`s if nothing else is said, to what a model gives for them.
+    """Computes a model's outputs for rows, which are `Encoding`s by default.
 
         model(token_ids, lengths, segment_ids) -> outputs
 
@@ -72,7 +73,7 @@ class Model:
         folder: the bundle.
         manifest: its `Manifest`.
         runtime: a `Runtime`; None for the default one.
-        outputs: names of the outputs that are asked for.
+        outputs: names of the outputs to compute.
         packing: a `Packing`.
         role: of the graph.
 
@@ -118,17 +119,17 @@ class Model:
         """Return what `read` makes of the outputs for each row, in their order.
 
         Args:
-            rows: list of what the packing takes; the length of each is its number of tokens.
-            read: takes the place of one in the list, and its outputs, padding behind them; it is
-                called as soon as a batch is done, so that the outputs of all never lie in memory.
+            rows: list of rows of the packing; the length of a row is its number of tokens.
+            read: takes the index of a row and its padded outputs; it is called after each batch, so
+                that the outputs of all rows are never in memory at once.
             token_budget: the most tokens of a batch, padding among them.
         """
 
         def run(places):
             outputs = self._run(self._arrays([rows[place] for place in places]))
-            return [read(place, *each) for place, *each in zip(places, *outputs)]
+            return [read(place, *arrays) for place, *arrays in zip(places, *outputs)]
 
-        lengths = [len(each) for each in rows]
+        lengths = [len(row) for row in rows]
         places = range(len(rows))
         return answer_in_batches(places, lengths, run, token_budget, self._most_padding)
 
@@ -137,18 +138,19 @@ class Model:
     ) -> list:
         """Return what `read` makes of the outputs for each group of rows, in their order.
 
-        A group of C is a row (C, length) of the graph's inputs. Only groups of one size are rows of
-        one batch. A group is never split, whatever the budget: its rows may answer for each other.
+        A group of C rows is a row (C, length) of the graph's inputs. Only groups of one size share
+        a batch. A group is never split, even over the budget, because the model may compare its
+        rows.
         """
 
         def run(places):
             size = len(groups[places[0]])
-            inputs = self._arrays([each for place in places for each in groups[place]])
+            inputs = self._arrays([row for place in places for row in groups[place]])
             inputs = {
                 name: value.reshape(len(places), size, *value.shape[1:])
                 for name, value in inputs.items()
             }
-            return [read(place, *each) for place, *each in zip(places, *self._run(inputs))]
+            return [read(place, *arrays) for place, *arrays in zip(places, *self._run(inputs))]
 
         answers = {}
         for size in {len(group) for group in groups}:

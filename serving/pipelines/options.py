@@ -1,4 +1,4 @@
-"""What may be asked of a pipeline that generates."""
+"""The options of pipelines that generate."""
 
 import numbers
 import operator
@@ -16,12 +16,12 @@ from ..decoding import (
 )
 from ..manifest.format import MOST_PENALTY
 
-SMALLEST, LARGEST = 1e-15, 1e15  # of a divisor of logits: by two of them float32 can hold these
-MOST_SAMPLES = 10_000  # of a prompt in one call: all their answers lie in memory at its end
+SMALLEST, LARGEST = 1e-15, 1e15  # of a divisor; logits divided by two of these fit float32
+MOST_SAMPLES = 10_000  # of a prompt in one call, whose answers are all kept in memory
 
 
 def require_beams(who, num_beams, n_best, vocab_size):
-    """Return the two counts.
+    """Return the two numbers, checked.
 
     Raises:
         ValueError: unless they are from 1 to the vocabulary's size, and n_best at most num_beams.
@@ -54,33 +54,33 @@ def require_early_stopping(who, value):
 
 @dataclass(frozen=True)
 class Options:
-    """What is generated, and how.
+    """Options of generation.
 
     Attributes:
-        max_new_tokens: the most tokens generated, <eos> among them; None: as many as there is room
-            for in the bundle's limit.
-        min_new_tokens: the fewest, <eos> among them.
-        num_beams: how many hypotheses to follow; 1: one; None: the manifest's default.
-        n_best: how many answers to give; with `sample`, how many are drawn: 10,000 at most.
+        max_new_tokens: the most generated tokens, with <eos>; None: as many as the bundle's limit
+            allows.
+        min_new_tokens: the fewest generated tokens, with <eos>.
+        num_beams: the number of beams; 1: no beam search; None: the manifest's default.
+        n_best: how many answers to return; with `sample`, how many to draw, at most 10,000.
         length_penalty: alpha of GNMT's length penalty; None: the manifest's default.
         early_stopping: of beam search: "never", False or True, see `serving.decoding.search`.
         sample: draw each token, instead of taking the most probable one.
-        temperature, top_k, top_p: of what is drawn, see `serving.decoding`; a top_k of None and a
-            top_p of 1 keep all.
-        seed: a whole number: a prompt has the same answers at each call, alone or among others,
-            and equal prompts have equal ones; None: others at each call.
-        repetition_penalty: above 1: what is there already becomes less probable.
+        temperature, top_k, top_p: of the sampled distribution, see `serving.decoding`; a top_k of
+            None and a top_p of 1 keep all tokens.
+        seed: a whole number: a prompt then has the same answers in each call, alone or among
+            others, and equal prompts have equal answers; None: each call draws anew.
+        repetition_penalty: above 1: tokens that the text already has become less probable.
         banned_tokens: ids or tokens that are never chosen.
-        forced_tokens: place behind the prompt, from 0 -> the id or token that stands there, which
-            is none of those banned.
-        stop: a string, or strings, that end a text and are no part of it.
-        regex: a regular expression, which the whole of what follows the prompt matches, with the
-            space that it may begin with (what it may hold: `serving.text.patterns`); None: the
-            manifest's default. "(?s:.*)" is any text.
-        choices: a list of texts, of which what follows is one; not beside `regex`.
+        forced_tokens: position after the prompt, from 0 -> its id or token, which may not be
+            banned.
+        stop: a string, or strings, that end a text and are not part of it.
+        regex: a regular expression that the whole continuation matches, with a space at its start
+            if there is one (syntax: `serving.text.patterns`); None: the manifest's default.
+            "(?s:.*)" is any text.
+        choices: a list of allowed continuations; not together with `regex`.
         echo: answer with the prompt before its continuation.
-        truncate: leave out the begin of a prompt that is too long; needs `max_new_tokens`, which
-            says how much room an answer must have.
+        truncate: drop the start of a prompt that is too long; needs `max_new_tokens`, the room to
+            leave for the answer.
         attention: how much each token, of the prompt and of what follows, attends to each, of a
             bundle that was exported with --attention-heads: True for the mean of the last layer's
             heads, "heads" for each head of each layer.
@@ -132,7 +132,7 @@ class Options:
         self._set("top_p", require_number("Generate: top_p", self.top_p, SMALLEST, 1))
         for name in ("sample", "echo", "truncate"):
             require_flag(f"Generate: {name}", getattr(self, name))
-        if not all(isinstance(each, str) and each for each in self.stop):
+        if not all(isinstance(string, str) and string for string in self.stop):
             raise ValueError(
                 f"Generate: stop must be strings, none of them empty; received {shown(self.stop)}."
             )
@@ -140,7 +140,7 @@ class Options:
         self._require_sense()
 
     def _require_sense(self):
-        """Refuse what contradicts another option."""
+        """Refuse contradictions between options."""
         drawn = {"temperature": 1.0, "top_k": None, "top_p": 1.0, "seed": None}
         for name, default in drawn.items():
             if not self.sample and getattr(self, name) != default:
@@ -156,7 +156,7 @@ class Options:
             )
 
     def require_no_other_rule(self):
-        """Refuse what may leave no token where texts are constrained.
+        """Refuse options that can ban all tokens that a constraint allows.
 
         Raises:
             ValueError: if one of these options is given.
@@ -164,8 +164,8 @@ class Options:
         for name in ("banned_tokens", "forced_tokens", "min_new_tokens", "stop"):
             if getattr(self, name):
                 raise ValueError(
-                    f"Generate: {name} must not stand beside regex or choices, or the manifest's "
-                    "default of it; say it in the regular expression."
+                    f"Generate: {name} can not be combined with regex, choices or the manifest's "
+                    "regex; express it in the regular expression."
                 )
 
     def _set(self, name, value):
@@ -201,13 +201,13 @@ def complete(options, decoding, vocab_size, tokenizer):
         if getattr(options, name) and num_beams > 1:
             raise ValueError(f"Generate: {name} needs num_beams=1; received {num_beams}.")
     banned = tuple(
-        _id("banned_tokens", each, vocab_size, tokenizer) for each in options.banned_tokens
+        _id("banned_tokens", token, vocab_size, tokenizer) for token in options.banned_tokens
     )
     if len(set(banned)) == vocab_size:
         raise ValueError("Generate: banned_tokens must leave one token; received all of them.")
     forced = {
-        place: _id("forced_tokens", each, vocab_size, tokenizer)
-        for place, each in options.forced_tokens.items()
+        place: _id("forced_tokens", token, vocab_size, tokenizer)
+        for place, token in options.forced_tokens.items()
     }
     for place, token in forced.items():
         if token in banned:
@@ -228,7 +228,7 @@ def complete(options, decoding, vocab_size, tokenizer):
 
 
 def processors_of(options, end_id):
-    """Return what is done to logits, in Hugging Face's order."""
+    """Return the processors of logits, in Hugging Face's order."""
     found = []
     if options.repetition_penalty != 1:
         found.append(RepetitionPenalty(options.repetition_penalty))
@@ -247,7 +247,7 @@ def processors_of(options, end_id):
 
 
 def _id(name, token, vocab_size, tokenizer):
-    """Return the id of a token, or an id as it is."""
+    """Return the id of a token; an id is returned unchanged."""
     if isinstance(token, str):
         try:
             return tokenizer.id_of(token)

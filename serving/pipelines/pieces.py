@@ -1,4 +1,4 @@
-"""The text of what is generated, whole or while it grows."""
+"""The text of generated tokens, at the end or while they are generated."""
 
 import os
 
@@ -7,16 +7,16 @@ import numpy as np
 from ..manifest import BundleError
 from ..text import Subwords
 
-INCOMPLETE = "\ufffd"  # what stands for bytes that are no whole character
-WINDOW = 32  # tokens behind which no token changes a text
+INCOMPLETE = "\ufffd"  # the replacement of bytes that are no complete character
+WINDOW = 32  # tokens; a new token does not change the text further back
 
 
 class Detokenizer:
-    """Ids to the text that they add to a prompt's.
+    """Decodes ids to the text that they add to a prompt.
 
     Args:
         tokenizer: of `serving.text`.
-        prompt_ids: of the prompt. Its text decides whether what follows begins with a space.
+        prompt_ids: of the prompt. Its text decides whether the continuation begins with a space.
     """
 
     def __init__(self, tokenizer, prompt_ids=()):
@@ -26,12 +26,12 @@ class Detokenizer:
         self._bytes = tokenizer.byte_ids if isinstance(tokenizer, Subwords) else frozenset()
 
     def text(self, token_ids):
-        """Return the text of the ids behind the prompt."""
+        """Return the text of the ids after the prompt."""
         whole = self.decode([*self._prompt_ids, *token_ids])
         return whole[len(os.path.commonprefix([whole, self._prompt])) :]
 
     def without_open_bytes(self, token_ids):
-        """Return the ids without the last ones if these are bytes, which others may follow."""
+        """Return the ids without bytes at the end, which may be part of an incomplete character."""
         size = len(token_ids)
         while size and token_ids[size - 1] in self._bytes:
             size -= 1
@@ -39,15 +39,15 @@ class Detokenizer:
 
     def decode(self, token_ids):
         """Return the text of the ids by themselves."""
-        known = len(self._tokenizer)  # a decoder's vocabulary may be padded
-        return self._tokenizer.decode([each for each in token_ids if each < known])
+        known = len(self._tokenizer)  # the decoder's vocabulary may be padded
+        return self._tokenizer.decode([token_id for token_id in token_ids if token_id < known])
 
 
 class Growing:
-    """The text of ids that grow at their end.
+    """The text of a growing list of ids.
 
-    Each step reads the last ids only, so that a long text takes no longer by the token than a short
-    one: what stands `WINDOW` tokens back is settled, and kept as it is.
+    Each step decodes the last ids only, so that the time for a token does not grow with the text:
+    text that is `WINDOW` tokens back is settled and not decoded again.
 
     Args:
         detokenizer: a `Detokenizer`.
@@ -55,13 +55,13 @@ class Growing:
 
     def __init__(self, detokenizer):
         self._detokenizer = detokenizer
-        self._num_settled, self._settled = 0, ""  # so many ids have this text
-        self._seam = ""  # the text of the last of them, which is read again
+        self._num_settled, self._settled = 0, ""  # the number of settled ids, and their text
+        self._seam = ""  # the text of the last settled ids, which are decoded again
 
     def read(self, token_ids):
-        """Return the text of the ids, of which those of the call before are the first.
+        """Return the text of the ids, which begin with those of the previous call.
 
-        Bytes at the end that are no whole character yet are left out.
+        Bytes at the end that are an incomplete character are left out.
         """
         token_ids = self._detokenizer.without_open_bytes(token_ids)
         text = self._joined(token_ids)
@@ -69,10 +69,11 @@ class Growing:
             self._settle(token_ids, text)
         return text.rstrip(INCOMPLETE)
 
-    def read_sure(self, token_ids):
-        """Return what no further ids can change: of WordPiece, whole words.
+    def read_final(self, token_ids):
+        """Return the text that further ids can not change: for WordPiece, whole words.
 
-        An apostrophe between spaces is still to be joined, and the word before with it: do n ' t.
+        An apostrophe between spaces may still be joined, together with the word before it: do n '
+        t.
         """
         text = self.read(token_ids)
         if not self._detokenizer.joins_words:
@@ -86,7 +87,7 @@ class Growing:
         return self._settled + last[len(self._seam) :]
 
     def _settle(self, token_ids, text):
-        """Keep the text of all ids but the last, unless it ends within a character."""
+        """Settle the text of all ids except the last ones, unless it ends within a character."""
         before = self._num_settled, self._settled, self._seam
         own = token_ids[: len(token_ids) - WINDOW]
         settled = self._joined(own)
@@ -98,13 +99,13 @@ class Growing:
 
 
 def cut(text, stop):
-    """Return a text up to the first of the strings that end it, and whether there is one."""
+    """Return a text up to the first stop string, and whether there is one."""
     places = [place for place in map(text.find, stop) if place >= 0]
     return (text[: min(places)], True) if places else (text, False)
 
 
 def pieces(found, detokenizer, stop=()):
-    """Yield the text of the one source that is followed, piece by piece, as it becomes sure.
+    """Yield the text of a search with one source, in pieces, as soon as they are final.
 
     Args:
         found: yields a `serving.decoding.Greedy` after each step.
@@ -112,9 +113,9 @@ def pieces(found, detokenizer, stop=()):
         stop: strings that end the text, and are not part of it.
     """
     given, token_ids, growing = "", [], Growing(detokenizer)
-    for each in found:
-        token_ids = each.generated(0)
-        text, stopped = cut(growing.read_sure(token_ids), stop)
+    for search in found:
+        token_ids = search.generated(0)
+        text, stopped = cut(growing.read_final(token_ids), stop)
         if not stopped:
             text = text[: len(text) - _begun(text, stop)]
         if len(text) > len(given):
@@ -126,30 +127,30 @@ def pieces(found, detokenizer, stop=()):
 
 
 def no_answer(pipeline):
-    """Return the error that a pipeline raises whose graphs give no number."""
+    """Return the error of a pipeline whose graphs give no finite number."""
     return BundleError("the graphs gave no finite log-probability", where=pipeline, advice="")
 
 
 def finite(found, pipeline):
-    """Yield what `found` yields, a `Greedy` of one source, while its log-probability is a number.
+    """Yield from `found`, a `Greedy` of one source, while its log-probability is finite.
 
     Raises:
-        BundleError: in the name of the pipeline, if it is none.
+        BundleError: naming the pipeline, if it is not finite.
     """
-    for each in found:
-        if not np.isfinite(each.totals[0]):
+    for search in found:
+        if not np.isfinite(search.totals[0]):
             raise no_answer(pipeline)
-        yield each
+        yield search
 
 
 def _begun(text, stop):
-    """Return how many characters at the end of a text may be the begin of what ends it."""
+    """Return how many characters at the end of a text may be the start of a stop string."""
     return max(
         (
             length
-            for each in stop
-            for length in range(1, min(len(each), len(text) + 1))
-            if text.endswith(each[:length])
+            for string in stop
+            for length in range(1, min(len(string), len(text) + 1))
+            if text.endswith(string[:length])
         ),
         default=0,
     )

@@ -1,4 +1,4 @@
-"""What all pipelines have in common; `serving.load` returns one."""
+"""The base class of pipelines; `serving.load` returns one."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +11,7 @@ class Pipeline:
 
     Attributes:
         manifest: the bundle's `Manifest`.
-        roles: of the graphs that are opened; a bundle may hold others, for hosts that are not
-            Python.
+        roles: of the graphs that it opens; a bundle may hold more, for hosts other than Python.
     """
 
     manifest: Manifest
@@ -23,7 +22,7 @@ class Pipeline:
         raise NotImplementedError
 
     def encode(self, *args: Any, **options: Any) -> Any:
-        """Return what the model reads of an input.
+        """Return the model's input for an input of the pipeline.
 
         Raises:
             ValueError: if it can not be answered.
@@ -34,6 +33,6 @@ class Pipeline:
         made = f"{self.manifest.task!r}, made {self.manifest.created}"
         return f"<{type(self).__name__} of {self.manifest.name!r}: {made}>"
 
-    if TYPE_CHECKING:  # `stream`, `similarity` and `fields` are of some pipelines
+    if TYPE_CHECKING:  # only some pipelines have `stream`, `similarity`, `fields`
 
         def __getattr__(self, name: str) -> Any: ...

@@ -1,4 +1,4 @@
-"""Questions about contexts as models read them: subwords, or words and their characters."""
+"""Encode questions about contexts: as subwords, or as words and their characters."""
 
 from dataclasses import dataclass
 
@@ -16,9 +16,9 @@ class Question:
     """A question about a context.
 
     Attributes:
-        context: as it was given.
+        context: the given text.
         windows: its `Windows`.
-        offsets: where each token of the context lies in it.
+        offsets: (start, end) of each token of the context.
     """
 
     context: str
@@ -27,7 +27,7 @@ class Question:
 
 
 class SubwordQuestions:
-    """Questions with their contexts in windows, as pairs of texts.
+    """Encodes questions with their contexts in windows, as pairs of texts.
 
     Args:
         folder: the bundle.
@@ -61,9 +61,9 @@ class SubwordQuestions:
         """Return the `Question`.
 
         Args:
-            question, context: texts that say something.
+            question, context: texts that are not blank.
             name: of both, for errors.
-            truncate: cut a question that is over the limit; contexts may have any length.
+            truncate: cut a question over the limit; contexts may have any length.
 
         Raises:
             ValueError: beginning with `name`, if it can not be answered.
@@ -83,7 +83,7 @@ class SubwordQuestions:
 
 @dataclass(frozen=True)
 class _Words:
-    """The ids of the words and of their characters, of a context and of a query, and the words."""
+    """The words of a context and of a query, with the ids of words and characters."""
 
     context_ids: list
     context_characters: list
@@ -108,7 +108,7 @@ def _arrays(rows):
 
 
 class WordQuestions:
-    """Questions and contexts as words, each with its characters; one window holds a context.
+    """Encodes questions and contexts as words with characters; a context is one window.
 
     Args:
         folder: the bundle.
@@ -116,8 +116,8 @@ class WordQuestions:
         settings: those of `Answer`.
 
     Raises:
-        BundleError: if there are no tables of words and of characters, or the settings are those of
-            a model that knows questions without an answer.
+        BundleError: if the tables of words and of characters are missing, or the settings are those
+            of a model that allows questions without an answer.
 
     Reference: Seo et al. 2017, section 2, https://arxiv.org/abs/1611.01603
     """
@@ -139,8 +139,7 @@ class WordQuestions:
         self._limit = manifest.limits.source_length
         if settings.no_answer:
             raise BundleError(
-                "settings.no_answer must be false for a model of words, which has no place for no "
-                "answer",
+                "settings.no_answer must be false for a model of words, which always has an answer",
                 where=folder,
                 subject=MANIFEST,
             )
@@ -149,9 +148,9 @@ class WordQuestions:
         """Return the `Question`.
 
         Args:
-            question, context: texts that say something.
+            question, context: texts that are not blank.
             name: of both, for errors.
-            truncate: cut what is over the limit, the question or the context.
+            truncate: cut a question or a context over the limit.
 
         Raises:
             ValueError: beginning with `name`, if it can not be answered.

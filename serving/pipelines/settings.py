@@ -1,4 +1,4 @@
-"""A manifest's settings as the dataclass that a pipeline declares."""
+"""Read a manifest's settings as the dataclass that a pipeline declares."""
 
 import dataclasses
 
@@ -12,12 +12,12 @@ def read_settings(folder, manifest, kind):
     Args:
         folder: the bundle.
         manifest: its `Manifest`.
-        kind: a dataclass. Where its `output` is None, it becomes the graph's only one. Its method
-            `problems(outputs)` takes name -> `TensorSpec` of what the graph gives, and yields what
-            is wrong.
+        kind: a dataclass. An `output` of None becomes the graph's only output. Its method
+            `problems(outputs)` takes name -> `TensorSpec` of the graph's outputs, and yields
+            problems.
 
     Raises:
-        BundleError: with every reason, if they are none.
+        BundleError: with every reason, if they are invalid.
     """
     if ROLE not in manifest.graphs:
         raise BundleError(f"no {ROLE} graph is named", where=folder, subject=MANIFEST)
@@ -33,12 +33,12 @@ def read_settings(folder, manifest, kind):
 
 
 def wrong_output(outputs, name, axes, field="output"):
-    """Yield what is wrong with an output that settings name.
+    """Yield problems of an output that the settings name.
 
     Args:
         outputs: name -> `TensorSpec`.
         name: of the output.
-        axes: sizes, or names for those of any size.
+        axes: sizes, or names of open axes.
         field: of the settings.
     """
     if name not in outputs:
@@ -51,17 +51,17 @@ def wrong_output(outputs, name, axes, field="output"):
         if isinstance(size, int) and isinstance(expected, int)
     )
     if not fits:
-        expected, received = (", ".join(map(str, each)) for each in (axes, shape))
-        yield f"{_said(name)} must be ({expected}) to these settings; it is ({received})"
+        expected, received = (", ".join(map(str, sizes)) for sizes in (axes, shape))
+        yield f"{_described(name)} must be ({expected}) to these settings; it is ({received})"
 
 
 def wrong_logits(outputs, name, axes, labels):
-    """Yield what is wrong with an output of logits: one of each label, or one without labels.
+    """Yield problems of an output of logits: one logit for each label, or one without labels.
 
     Args:
         outputs: name -> `TensorSpec`.
         name: of the output.
-        axes: those before the logits, as of `wrong_output`.
+        axes: those before the logits, see `wrong_output`.
         labels: of the settings.
     """
     shape = outputs[name].shape if name in outputs else ()
@@ -69,13 +69,13 @@ def wrong_logits(outputs, name, axes, labels):
     if not isinstance(found, int) or found == expected:
         yield from wrong_output(outputs, name, (*axes, expected))
     elif not labels:
-        yield f"settings.labels is missing, and {_said(name)} has {found} logits"
+        yield f"settings.labels is missing, and {_described(name)} has {found} logits"
     else:
         yield (
-            f"settings.labels names {len(labels)} label{'s' * (len(labels) != 1)}; {_said(name)} "
-            f"has {found} logit{'s' * (found != 1)}"
+            f"settings.labels names {len(labels)} label{'s' * (len(labels) != 1)}; "
+            f"{_described(name)} has {found} logit{'s' * (found != 1)}"
         )
 
 
-def _said(name):
+def _described(name):
     return "the model's output" if name == "output" else f"the model's output {name}"

@@ -1,4 +1,4 @@
-"""Logits of where an answer starts and ends, in every window of a context, to the best spans."""
+"""The best spans of a context, from logits of starts and ends in all its windows."""
 
 from dataclasses import dataclass
 
@@ -9,12 +9,12 @@ from .windows import owners
 
 @dataclass(frozen=True, eq=False)
 class Window:
-    """A part of a context, and what the model gives for it.
+    """A window of a context, with the model's logits.
 
     Attributes:
         start_logits, end_logits: (T,) arrays.
-        tokens: the places among T of the context's tokens, one behind the other.
-        first: which token of the whole context the first of them is.
+        tokens: the positions, among T, of the context's tokens.
+        first: the index of its first token in the whole context.
     """
 
     start_logits: np.ndarray
@@ -34,21 +34,23 @@ def best_spans(windows, visible, max_length, n_best):
 
     Args:
         windows: list of `Window`.
-        visible: (N,) booleans, which tokens of the whole context are more than white space; a span
-            of none of them is no answer.
+        visible: (N,) booleans, which tokens of the whole context are not white space; a span
+            without such a token is no answer.
         max_length: the most tokens of an answer.
         n_best: how many spans to return.
 
     Returns:
         spans: list of up to n_best (score, first token, last token) in the whole context, the best
-            first; of equals the first in the context.
+            first; ties by position in the context.
         null: the score of no answer.
         total: the logarithm of the sum of exp(score) over all spans.
 
     Reference: Devlin et al. 2019, section 4.3, https://arxiv.org/abs/1810.04805;
     https://github.com/google-research/bert (run_squad.py)
     """
-    own_windows = owners([len(each.tokens) for each in windows], [each.first for each in windows])
+    own_windows = owners(
+        [len(window.tokens) for window in windows], [window.first for window in windows]
+    )
     found, total = [], -np.inf
     for number, window in enumerate(windows):
         tokens = slice(window.first, window.first + len(window.tokens))
@@ -61,16 +63,16 @@ def best_spans(windows, visible, max_length, n_best):
             if flat[place] > -np.inf:
                 first = window.first + start
                 found.append((float(flat[place]), first, first + more))
-    null = min(float(each.start_logits[0]) + float(each.end_logits[0]) for each in windows)
+    null = min(float(window.start_logits[0]) + float(window.end_logits[0]) for window in windows)
     return sorted(found, key=lambda span: (-span[0], *span[1:]))[:n_best], null, float(total)
 
 
 def _scores(window, visible, max_length):
-    """Return (n, L) scores of spans by start and length - 1; -inf where there is none."""
-    seen = np.concatenate([[0], np.cumsum(visible)])  # of the tokens before each
+    """Return (n, L) scores of spans by start and length - 1; -inf for invalid ones."""
+    seen = np.concatenate([[0], np.cumsum(visible)])  # visible tokens before each token
     places = slice(window.tokens.start, window.tokens.stop)
     starts, ends = (
-        each[places].astype("float64") for each in (window.start_logits, window.end_logits)
+        logits[places].astype("float64") for logits in (window.start_logits, window.end_logits)
     )
     scores = np.full((len(starts), min(max_length, len(starts))), -np.inf)
     for more in range(scores.shape[1]):

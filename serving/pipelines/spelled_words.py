@@ -1,4 +1,4 @@
-"""Texts as words, each read by its characters."""
+"""Texts as words, which a model reads by their characters."""
 
 from dataclasses import dataclass
 
@@ -11,10 +11,11 @@ from .model import Packing
 
 
 def words_within(text, name, limit, truncate):
-    """Return where the words of a text lie, no more than `limit`.
+    """Return (start, end) of the words of a text, at most `limit`.
 
     Raises:
-        ValueError: beginning with `name`, if there is none, or one too many and not `truncate`.
+        ValueError: beginning with `name`, if there is no word, or there are too many without
+            `truncate`.
     """
     if not truncate:
         require_length(text, limit, name)
@@ -27,19 +28,19 @@ def words_within(text, name, limit, truncate):
 
 
 def spelled(characters, text, places, most):
-    """Return the ids of the characters of each word, of its first `most`."""
+    """Return the ids of the first `most` characters of each word."""
     words = (text[start:end] for start, end in places)
     return [characters.encode(word[:most]) for word in words]
 
 
 @dataclass(frozen=True)
 class SpelledText:
-    """A text as a model of characters reads it.
+    """The input of a model of characters for a text.
 
     Attributes:
-        text: as it was given.
+        text: the given text.
         places: (start, end) of each word.
-        character_ids: of each word.
+        character_ids: for each word, the ids of its characters.
     """
 
     text: str
@@ -58,7 +59,7 @@ def _arrays(rows):
 
 
 class SpelledWords:
-    """Texts to the characters of their words.
+    """Encodes texts as the characters of their words.
 
     Args:
         folder: the bundle.
@@ -66,7 +67,7 @@ class SpelledWords:
         word_length: the most characters of a word that are read.
 
     Raises:
-        BundleError: if there is no table of characters.
+        BundleError: if the table of characters is missing.
     """
 
     packing = Packing(_arrays, frozenset({"character_ids"}), frozenset({"lengths"}))

@@ -1,4 +1,4 @@
-"""A tag for each word of a text, and the entities that they spell."""
+"""Tag each word of a text, and find the entities that the tags mark."""
 
 import bisect
 import re
@@ -16,7 +16,7 @@ from ..opening import Runtime
 from ..results import Entity, Tagging, Word
 from ..text import Subwords, whole_characters
 from .arrays import FRAMES, FrameReader, takes_frames
-from .attention import Attention
+from .attention import AttentionGraph
 from .batching import TOKEN_BUDGET
 from .inputs import TextReader, encoded, one_or_all, require_token, require_words, text_of
 from .model import ROLE, TOKENS, Model, softmax
@@ -54,13 +54,13 @@ class Settings:
 
 @dataclass(frozen=True)
 class _Row:
-    """A text as the model reads it.
+    """The model's input for a text.
 
     Attributes:
-        text: as it was given.
+        text: the given text.
         windows: its `Windows`.
-        places: where each word that has tokens lies.
-        tokens: for each window, its words by number and the place of the first token of each.
+        places: (start, end) of each word that has tokens.
+        tokens: for each window, the indices of its words and the positions of their first tokens.
     """
 
     text: str
@@ -74,9 +74,9 @@ class Tag(Pipeline):
 
         tag(word) = argmax of softmax(logits at the word's first token)
 
-    A text over the limit is refused or cut; if the settings have a `stride` it is read in windows,
-    and a word's tag is that of the window in which its first token has most context. A model of
-    frames tags each of them, as a word without letters.
+    A text over the limit is refused or cut. If the settings have a `stride`, it is read in windows,
+    and a word's tag is that of the window in which its first token has the most context. A model of
+    frames tags each frame, as a word without letters.
 
     Args:
         folder: the bundle.
@@ -104,7 +104,7 @@ class Tag(Pipeline):
             raise BundleError("settings.stride needs WordPiece or byte-level BPE", where=folder)
         packing = self._reader.packing if self.reads_json else TOKENS
         self._model = Model(folder, manifest, runtime, [self._settings.output], packing)
-        self._attention = Attention(folder, manifest, runtime, packing)
+        self._attention = AttentionGraph(folder, manifest, runtime, packing)
 
     @overload
     def __call__(
@@ -128,8 +128,8 @@ class Tag(Pipeline):
                 places in that, and which a table of words looks up whole; or a dictionary of
                 "text", which is one of these; to a model of frames an array (length, features), or
                 a tuple of its rows; or a list of such.
-            truncate: cut what is over the limit; words that are cut have no tags. With a `stride`
-                nothing is.
+            truncate: cut a text over the limit; words that are cut have no tags. With a `stride`,
+                no text is cut.
             token_budget: the most tokens of a batch, padding among them.
             attention: how much each token attends to each other, of a bundle that was exported with
                 --attention-heads: True for the mean of the last layer's heads, "heads" for each
@@ -151,7 +151,7 @@ class Tag(Pipeline):
                 lambda place, logits: self._of_frames(softmax(logits[: len(rows[place])])),
                 token_budget,
             )
-            tags = self._attention.beside(tags, rows, attention, token_budget)
+            tags = self._attention.attach(tags, rows, attention, token_budget)
             return one_or_all(texts, tags)
         windows = [window for row in rows for window in row.windows.rows]
         firsts = [first_tokens for row in rows for _, first_tokens in row.tokens]
@@ -161,7 +161,7 @@ class Tag(Pipeline):
         ahead = iter(scores)
         answers = [self._answer(row, [next(ahead) for _ in row.windows.rows]) for row in rows]
         read = (row.windows.rows[0] for row in rows)
-        answers = self._attention.beside(answers, read, attention, token_budget)
+        answers = self._attention.attach(answers, read, attention, token_budget)
         return one_or_all(texts, answers)
 
     def encode(self, text: Any, name: str = "Tag: text", truncate: bool = False) -> Any:
@@ -190,7 +190,7 @@ class Tag(Pipeline):
             places, tokens = _words_of_tokenizer(text, windows, self._reader.tokenizer)
         else:
             places, tokens = _tokens_of_words(windows, places)
-        if len(places) < len(given):  # some were cut, or have no token
+        if len(places) < len(given):  # some words were cut, or have no token
             for number, word in enumerate(given):
                 require_token(self._reader.tokenizer.encode(word), f"{name}, word {number}")
         return _Row(text, windows, places, _by_window(windows, np.array(tokens, int)))
@@ -254,11 +254,11 @@ def _joined(words, name):
 
 
 def _by_window(windows, tokens):
-    """Return for each window its words by number, and the place of the first token of each.
+    """Return for each window the indices of its words, and the positions of their first tokens.
 
     Args:
         windows: the `Windows` of a text.
-        tokens: which token of the text the first one of each word is.
+        tokens: the index, in the text, of each word's first token.
     """
     owners, found = windows.owners()[tokens], []
     for number, (places, first) in enumerate(zip(windows.tokens, windows.firsts)):
@@ -268,7 +268,7 @@ def _by_window(windows, tokens):
 
 
 def _tokens_of_words(windows, places):
-    """Return the places of the words that have tokens, and which token of the text is their first.
+    """Return the places of the words that have tokens, and the indices of their first tokens.
 
     Args:
         windows: the `Windows` of a text.
@@ -285,15 +285,15 @@ def _tokens_of_words(windows, places):
 
 
 def _words_of_tokenizer(text, windows, tokenizer):
-    """Return the places of a tokenizer's words, and which token of the text is the first of each.
+    """Return the places of a tokenizer's words, and the indices of their first tokens.
 
-    They are no spaces. What belongs to the character before it, as a mark, is of that one's word,
-    and so is what stands behind it if it would be without: byte-level BPE splits off marks.
+    Words hold no spaces. A mark belongs to the word of the character before it, and so do letters
+    after the mark that would belong to that word without it: byte-level BPE splits at marks.
 
     Args:
         text: the text.
         windows: its `Windows`.
-        tokenizer: which made them.
+        tokenizer: the tokenizer that made the windows.
     """
     offsets = windows.of_text("offsets")
     first_tokens, ends = {}, {}
@@ -305,7 +305,7 @@ def _words_of_tokenizer(text, windows, tokenizer):
         start = offsets[token][0]
         start += len(text[start:end]) - len(text[start:end].lstrip())  # the space before the word
         end = whole_characters(text, start, end)[1]
-        if places and start < places[-1][1] < end:  # it begins with marks of the word before
+        if places and start < places[-1][1] < end:  # it begins with marks of the previous word
             start = places[-1][1]
             while offsets[token][1] <= start:
                 token += 1
@@ -318,7 +318,7 @@ def _words_of_tokenizer(text, windows, tokenizer):
 
 
 def _is_split_by_marks(text, place, tokenizer):
-    """Whether a word of byte-level BPE begins at a place because marks stand before it alone."""
+    """Whether a word of byte-level BPE begins at a position only because of marks before it."""
     base = whole_characters(text, place - 1, place)[0]
     if place - base < 2 or not isinstance(tokenizer, Subwords):
         return False

@@ -1,4 +1,4 @@
-"""One text into another, or frames into a text."""
+"""Translate a text, or frames, into a text."""
 
 import functools
 import unicodedata
@@ -10,7 +10,7 @@ import numpy as np
 
 from ..checks import require_flag, shown
 from ..decoding import (
-    Chosen,
+    ChoosingStep,
     Greedy,
     MostProbableAllowed,
     Prefix,
@@ -40,7 +40,7 @@ from .options import require_beams, require_early_stopping, require_penalty
 from .pieces import Detokenizer, finite, no_answer, pieces
 from .pipeline import Pipeline
 
-SHORTEST = 16  # tokens: a shorter source takes as much of the token budget, for its target's sake
+SHORTEST = 16  # tokens that a shorter source counts in the token budget, because of its target
 
 
 class Translate(Pipeline):
@@ -99,18 +99,18 @@ class Translate(Pipeline):
         Args:
             texts: a string; to a model of frames an array (length, features), or a tuple of its
                 rows; or a list of such.
-            num_beams: how many hypotheses to follow; 1: greedy; None: the manifest's default.
-            n_best: how many answers to give to each text, at most `num_beams`.
+            num_beams: the number of beams; 1: greedy; None: the manifest's default.
+            n_best: how many answers to return for each text, at most `num_beams`.
             length_penalty: alpha of GNMT's length penalty; None: the manifest's default.
-            attention: whether to return attention weights, and the tokens that they join, too;
+            attention: whether to also return attention weights and the tokens of their axes;
                 "heads": those of each head of each layer, if the bundle was exported with
                 --attention-heads.
             early_stopping: "never", False or True, see `serving.decoding.search`.
-            regex: a regular expression, which the whole of each answer matches (what it may hold:
+            regex: a regular expression that the whole answer matches (syntax:
                 `serving.text.patterns`); None: the manifest's default. "(?s:.*)" is any text.
-            choices: a list of texts, of which each answer is one.
-            truncate: cut what is over the limit.
-            token_budget: the most tokens of a batch, padding among them, each once for every beam.
+            choices: a list of allowed answers.
+            truncate: cut texts over the limit.
+            token_budget: the most tokens of a batch, with padding, counted for every beam.
 
         Returns:
             A `Translation` for a string; for a list, the list of theirs, in its order.
@@ -129,13 +129,13 @@ class Translate(Pipeline):
         return one_or_all(texts, answers)
 
     def stream(self, text: str, truncate: bool = False) -> Iterator[str]:
-        """Return an iterator over the pieces of the greedy answer, each as soon as it is sure.
+        """Return an iterator over the pieces of the greedy answer, each as soon as it is final.
 
-        Joined they are the text of the answer with `num_beams=1`.
+        Joined, they are the text of the answer with `num_beams=1`.
 
         Raises:
             ValueError: if the text is refused.
-            BundleError: on the way, if the graphs give no finite log-probability.
+            BundleError: during iteration, if the graphs give no finite log-probability.
         """
         require_flag("Translate: truncate", truncate)
         step = self._step(False, self._automaton(None, None), num_beams=1)
@@ -206,21 +206,19 @@ class Translate(Pipeline):
         )
 
     def _automaton(self, regex, choices):
-        """Return the automaton of what answers must be, None where they may be anything."""
+        """Return the automaton of allowed answers, None if any text is allowed."""
         if regex is None and choices is None:
             regex = self.manifest.decoding.regex
         return self._constraints.automaton("Translate", regex, choices)
 
     def _step(self, attention, automaton, num_beams):
-        """Return the function of the number of sources that returns their `search`'s step."""
+        """Return a function: number of sources -> step of their `search`."""
         self._require_attention(attention)
         if automaton is None:
             step = functools.partial(self._graphs.step, attention=attention)
             return lambda num_sources: step
         limit = self.manifest.limits.target_length
-        constraint_of(
-            "Translate", automaton, [True], [limit]
-        )  # refuses before anything is answered
+        constraint_of("Translate", automaton, [True], [limit])  # refuses before any answer
 
         def constrained(num_sources):
             rooms = num_sources * [limit]
@@ -232,12 +230,12 @@ class Translate(Pipeline):
             start = np.full((num_sources, 1, 1), self.manifest.decoding.start_id)
             sources, generated = np.arange(num_sources), np.zeros(num_sources, np.int64)
             prefix = Prefix(start, sources, generated)
-            return Chosen(step, prefix, (), most_probable, constraint)
+            return ChoosingStep(step, prefix, (), most_probable, constraint)
 
         return constrained
 
     def _require_attention(self, attention: bool | str) -> None:
-        """Raise a ValueError unless the graphs give what is asked for."""
+        """Raise a ValueError unless the graphs give the requested attention."""
         if attention == "heads":
             if not self._graphs.attends_by_heads:
                 raise ValueError(
@@ -256,7 +254,7 @@ class Translate(Pipeline):
             source, lengths = pad([row.token_ids for row in rows])
         state = self._graphs.encode(source, lengths)
         step = step(len(rows))
-        if isinstance(step, Chosen | MostProbableAllowed):
+        if isinstance(step, ChoosingStep | MostProbableAllowed):
             state = step.initial(state)
         return step, state, np.full((len(rows), 1), self.manifest.decoding.start_id)
 
@@ -292,10 +290,10 @@ class Translate(Pipeline):
 
 
 def require_vocabulary(folder, manifest, tokenizer, role, vocab_size):
-    """Raise a BundleError unless a decoder's vocabulary is that of a tokenizer.
+    """Raise a BundleError unless a decoder's vocabulary matches a tokenizer's.
 
-    Behind subwords there may be more ids, which no text has; the ids that begin and end a text are
-    among all of them, and as many beams may be followed.
+    A decoder may have more ids than a tokenizer of subwords; the start and end ids, and the number
+    of beams, must fit the decoder's vocabulary.
     """
     characters = isinstance(tokenizer, CharacterTable)
     if len(tokenizer) > vocab_size or (characters and len(tokenizer) < vocab_size):
@@ -318,7 +316,7 @@ def require_vocabulary(folder, manifest, tokenizer, role, vocab_size):
 
 
 def _characters(table, text):
-    """Return the `Encoding` of a text as characters, which have no places in it."""
+    """Return the `Encoding` of a text as characters, without offsets."""
     composed = unicodedata.normalize("NFC", text)
     nothing = [None] * len(composed)
     return Encoding(

@@ -1,4 +1,4 @@
-"""Trees in brackets as the arrays of a recursive network."""
+"""Convert bracketed trees to the arrays of a recursive network."""
 
 from dataclasses import dataclass
 
@@ -23,21 +23,21 @@ class TreeRow:
         return len(self.nodes)
 
     def written(self):
-        """Yield the place and the words of each node, in the order in which they are written."""
+        """Yield the index and the words of each node, in the order of the text."""
         for place in self.nodes.written:
-            words = (self.nodes.trees[each].word for each in self.nodes.under(place))
+            words = (self.nodes.trees[node].word for node in self.nodes.under(place))
             yield place, " ".join(word for word in words if word is not None)
 
 
 class TreeReader:
-    """Trees as they are written, to a model's inputs. Labels are read and left out.
+    """Converts bracketed trees to a model's inputs. Labels are parsed and ignored.
 
     Args:
         folder: the bundle.
         manifest: its `Manifest`.
 
     Raises:
-        BundleError: if there is no table of words.
+        BundleError: if the table of words is missing.
     """
 
     unit, fields = "text", ("text",)
@@ -50,7 +50,7 @@ class TreeReader:
         self.packing = Packing(self._arrays, INPUTS)
 
     def read(self, text, name, truncate=False):
-        """Return the `TreeRow` of a tree; `truncate` does not cut one.
+        """Return the `TreeRow` of a tree; trees are never cut, `truncate` is ignored.
 
         Raises:
             ValueError: beginning with `name`, if it can not be answered.

@@ -1,4 +1,4 @@
-"""A text in windows, each of which shares tokens with the one before."""
+"""A text in overlapping windows."""
 
 from dataclasses import dataclass
 
@@ -7,12 +7,12 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Windows:
-    """A text in windows; one that is short enough is in one.
+    """A text in windows; a short text is one window.
 
     Attributes:
-        rows: what the model reads of each: an `Encoding` if nothing else is said.
-        tokens: for each, the range of those of its tokens that are the text's.
-        firsts: for each, which token of the whole text the first of them is.
+        rows: the model's input for each window, by default an `Encoding`.
+        tokens: for each window, the range of the text's tokens in it.
+        firsts: for each window, the index of its first token in the whole text.
     """
 
     rows: list
@@ -25,12 +25,12 @@ class Windows:
 
         Args:
             encodings: list of `Encoding`.
-            stride: how many tokens of the text a window begins behind the one before, at most.
-            before: how many tokens of another text stand before the text's in each.
+            stride: the largest distance in tokens between the starts of two windows.
+            before: the number of tokens of another text before the text in each window.
         """
         tokens = []
-        for each in encodings:
-            own = [place for place, offset in enumerate(each.offsets) if offset is not None]
+        for encoding in encodings:
+            own = [place for place, offset in enumerate(encoding.offsets) if offset is not None]
             own = own[before:]
             tokens.append(range(own[0], own[-1] + 1) if own else range(0))
         step = min(stride, len(tokens[0]))
@@ -44,18 +44,19 @@ class Windows:
         return values
 
     def owners(self):
-        """Return for each token of the text the number of the window where it has most context."""
-        return owners([len(each) for each in self.tokens], self.firsts)
+        """Return for each token of the text the index of the window where it has the most
+        context."""
+        return owners([len(tokens) for tokens in self.tokens], self.firsts)
 
 
 def owners(counts, firsts):
-    """Return for each token of a text the number of the window where it has most context.
+    """Return for each token of a text the index of the window where it has the most context.
 
-    That is the greatest min(tokens to its left, tokens to its right) + 0.01 * tokens of the window.
+    It maximizes min(tokens to its left, tokens to its right) + 0.01 * tokens of the window.
 
     Args:
-        counts: how many tokens of the text each window has.
-        firsts: which token of the text the first of each window is.
+        counts: the number of the text's tokens in each window.
+        firsts: the index of each window's first token in the text.
 
     Reference: https://github.com/google-research/bert (run_squad.py, _check_is_max_context)
     """

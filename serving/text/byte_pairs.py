@@ -1,4 +1,4 @@
-"""Byte-level byte-pair encoding, GPT-2's way from text to tokens, and RoBERTa's."""
+"""Byte-level byte-pair encoding, the tokenizer of GPT-2 and RoBERTa."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,9 +18,9 @@ def byte_pairs(
 ) -> Subwords:
     """Return the `Subwords` of GPT-2 or of RoBERTa.
 
-    A text is its UTF-8 bytes, each written as a character that can be seen: any text has tokens,
-    and decoding gives it back. Within a word, with the space before it, the pair of tokens that
-    stands first among the merges becomes one token, until no pair does.
+    A text is its UTF-8 bytes, each written as a visible character: every text has tokens, and
+    decoding restores it. Within a word, with the space before it, the pair of tokens that comes
+    first in the merges becomes one token, until no pair is left.
 
     Args:
         vocabulary: token -> id.
@@ -50,7 +50,7 @@ def byte_pairs(
             add_prefix_space=False,
         )
     tokenizer.add_special_tokens(
-        [  # RoBERTa's mask takes the space before it
+        [  # RoBERTa's mask absorbs the space before it
             library.AddedToken(token, lstrip=token == "<mask>", special=True, normalized=False)
             for token in SPECIAL_TOKENS[form]
         ]
@@ -68,7 +68,7 @@ def read_byte_pairs(
         merges_file: `merges.txt`, or `vocab.bpe` at OpenAI: a pair in each line.
 
     Raises:
-        ValueError: if a file does not hold that.
+        ValueError: if a file has another content.
     """
     try:
         vocabulary = parse_json(Path(vocabulary_file).read_bytes())

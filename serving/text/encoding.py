@@ -1,4 +1,4 @@
-"""What a subword tokenizer makes of a text, and what it may be given."""
+"""The encoding of a text by a subword tokenizer, and checks of its arguments."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,17 +8,16 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Encoding:
-    """A text, or a pair of texts, as a model reads it; all lists have one length.
+    """The model's input for a text, or a pair of texts; all lists have one length.
 
     Attributes:
-        token_ids: the ids, those of special tokens too.
-        tokens: what each id stands for.
-        offsets: where each token lies in its own text as it was given, text[start:end]; None for
-            special tokens, which lie nowhere. Tokens that share a character share its place.
-        segment_ids: to which text each token belongs, 0 or 1, as the tokenizer's template has it.
-        word_ids: of which word of its own text each token is a part, counted from 0; None for
-            special tokens.
-        texts: the texts as they were given, to which the offsets refer.
+        token_ids: the ids, with those of special tokens.
+        tokens: the token of each id.
+        offsets: (start, end) of each token in its own given text; None for special tokens. Tokens
+            that share a character share its offsets.
+        segment_ids: the text of each token, 0 or 1, by the tokenizer's template.
+        word_ids: the index of each token's word in its own text, from 0; None for special tokens.
+        texts: the given texts, to which the offsets refer.
     """
 
     token_ids: list
@@ -32,9 +31,9 @@ class Encoding:
         return len(self.token_ids)
 
     def words(self) -> list[tuple[str, int]]:
-        """Return the words as they are written, and of how many tokens each consists.
+        """Return the words as written in the text, with their numbers of tokens.
 
-        A special token, and one of no word, is a word of its own.
+        A special token, or a token without a word, is a word of its own.
         """
         runs, number, before = [], -1, None
         for place, offset in enumerate(self.offsets):
@@ -58,19 +57,19 @@ class Encoding:
 def of_words(
     weights: np.ndarray, target_counts: Sequence[int], source_counts: Sequence[int]
 ) -> np.ndarray:
-    """Return the attention between words, of that between their tokens.
+    """Return the attention between words from that between their tokens.
 
         words(t, s) = mean over the tokens of t of the sum over the tokens of s
 
     Args:
-        weights: (..., T, S); what stands behind the tokens of the last word is padding.
-        target_counts, source_counts: of how many tokens each word consists.
+        weights: (..., T, S), which may be padded after the last word.
+        target_counts, source_counts: the number of tokens of each word.
 
     Returns:
         An array (..., words of the target, words of the source) of its own.
 
     Raises:
-        ValueError: if there are fewer tokens than the words consist of.
+        ValueError: if there are fewer tokens than the counts add up to.
 
     Reference: Clark et al. 2019, section 4.1, https://arxiv.org/abs/1906.04341
     """
@@ -103,16 +102,16 @@ def require_text(who, text):
 
 
 def fit(who, lengths, num_special, max_length, truncate):
-    """How many tokens of each text there is room for.
+    """Return how many tokens to keep of each text.
 
     The longer text loses its last token until both fit; of two equal ones the second.
 
     Args:
-        who: for the error.
+        who: the caller, for errors.
         lengths: the number of tokens of each text.
-        num_special: how many special tokens stand around them.
-        max_length: how many tokens there may be in all; None for any number.
-        truncate: False refuses what does not fit.
+        num_special: the number of special tokens around them.
+        max_length: the most tokens in all; None for any number.
+        truncate: whether texts may be cut.
 
     Raises:
         ValueError: if the texts do not fit and may not be cut, or not even the special tokens do.

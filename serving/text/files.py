@@ -1,4 +1,4 @@
-"""A tokenizer of any kind from its file, as a bundle's folder `tokenizer/` has one."""
+"""Read a tokenizer of any kind from its file, such as one in a bundle's `tokenizer/`."""
 
 import os
 from pathlib import Path
@@ -17,8 +17,8 @@ def read_tokenizer(
     """Return the `CharacterTable`, `WordTable`, `Subwords` or `SentencePieces` of a file.
 
     Raises:
-        ValueError: if it holds none of them.
-        ImportError: if the library that it needs is not installed.
+        ValueError: if it holds no tokenizer.
+        ImportError: if the library that the tokenizer needs is not installed.
     """
     try:
         content = parse_json(Path(path).read_bytes())

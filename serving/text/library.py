@@ -1,20 +1,20 @@
-"""What a tokenizer's library raises, as the one kind of error that ours raise."""
+"""Errors of tokenizer libraries as ValueErrors."""
 
 import contextlib
 
 
 @contextlib.contextmanager
 def errors_of_library(who):
-    """Raise a ValueError for whatever a library raises.
+    """Raise a ValueError for any error of a library.
 
     `tokenizers` raises bare `Exception`s, and where its Rust code panics a `PanicException`, which
     is a `BaseException` and has no public name.
 
     Args:
-        who: what is to be said of the error.
+        who: the beginning of the message.
 
     Raises:
-        ValueError: "who: what the library says".
+        ValueError: "who: the library's message".
     """
     try:
         yield

@@ -2,10 +2,10 @@ r"""Regular expressions, and sets of texts, as automata over the bytes of UTF-8.
 
     delta(q, b) -> q',   a text is allowed if its bytes lead from state 0 to an accepting one
 
-Python's own parser reads the expression, so that it says here what it says in `re.fullmatch`:
-classes, \d \w \s, groups, alternatives, repetitions, and the flags i, s, x. Left out is what no
-finite automaton can do, or needs none of: back references, looking ahead and behind, atomic groups,
-possessive repetitions, and anchors but for ^ at the begin and $ at the end, which say nothing here.
+Python's own parser reads the expression, so it means the same as in `re.fullmatch`: classes, \d \w
+\s, groups, alternatives, repetitions, and the flags i, s, x. Not supported are back references,
+lookahead, lookbehind, atomic groups, possessive repetitions, and anchors, except ^ at the start and
+$ at the end, which have no effect here.
 
 Reference: Thompson 1968, https://doi.org/10.1145/363347.363387 (the automaton of an expression);
 Rabin and Scott 1959, https://doi.org/10.1147/rd.32.0114 (one state for each set of its states)
@@ -38,14 +38,14 @@ FLAGS = re.IGNORECASE | re.DOTALL | re.ASCII | re.VERBOSE | re.UNICODE
 
 
 class Pattern:
-    """A finite automaton that knows the texts which are allowed; state 0 is the first.
+    """A finite automaton that accepts the allowed texts; state 0 is the first.
 
     Args:
-        next_states: list of dictionaries, one a state: byte -> state.
+        next_states: for each state a dictionary, byte -> state.
         accepting: the states in which a text may end.
 
     Attributes:
-        next_states: (Q, 256) int32, -1 where no text goes on.
+        next_states: (Q, 256) int32, -1 for bytes that no allowed text has there.
         accepts: (Q,) booleans.
     """
 
@@ -57,7 +57,7 @@ class Pattern:
         self.accepts[list(accepting)] = True
 
     def read(self, text: str) -> int:
-        """Return the state behind a text, -1 if no allowed text begins so."""
+        """Return the state after a text, -1 if no allowed text begins with it."""
         state = 0
         for byte in text.encode():
             state = self.next_states[state, byte]
@@ -66,7 +66,7 @@ class Pattern:
         return int(state)
 
     def allows(self, text: str) -> bool:
-        """Whether a text is one of those allowed."""
+        """Whether a text is allowed."""
         state = self.read(text)
         return state != DEAD and bool(self.accepts[state])
 
@@ -75,8 +75,8 @@ class Pattern:
         """Return the pattern of the texts that a regular expression matches as a whole.
 
         Raises:
-            ValueError: if it is no regular expression, needs more than an automaton, or too large
-                a one.
+            ValueError: if it is not a regular expression, uses an unsupported feature, or needs too
+                large an automaton.
         """
         require_text("regex", expression)
         try:
@@ -94,8 +94,8 @@ class Pattern:
         """Return the pattern of these texts and no other.
 
         Raises:
-            ValueError: if there is none, one is no string that UTF-8 can hold, or they are too
-                many.
+            ValueError: if there is no text, one is not a string that UTF-8 can encode, or they are
+                too many.
         """
         next_states, accepting = [{}], set()
         for text in texts:
@@ -115,15 +115,15 @@ class Pattern:
 
 
 class _Refused(Exception):
-    """Why an expression has no automaton here."""
+    """The reason why an expression has no automaton here."""
 
 
 class _Nodes:
-    """An automaton in the making, several of whose nodes may be where a text is at once.
+    """A nondeterministic automaton while it is built.
 
     Attributes:
         edges: for each node a list of (first byte, last byte, node).
-        free: for each node the list of those that are there with it.
+        free: for each node the list of nodes that it reaches without a byte.
     """
 
     def __init__(self):
@@ -137,7 +137,7 @@ class _Nodes:
         return len(self.edges) - 1
 
     def add_all(self, items, begin, flags):
-        """Add parts that follow each other behind a node; return the node at their end."""
+        """Add parts that follow each other after a node; return the node at their end."""
         for kind, value in items:
             begin = self._add(kind, value, begin, flags)
         return begin
@@ -179,7 +179,7 @@ class _Nodes:
         known[()] = end
         for first, last in ranges:
             for sequence in _utf8(first, last):
-                for place in range(len(sequence) - 1, 0, -1):  # from its end: those are shared
+                for place in range(len(sequence) - 1, 0, -1):  # from its end: suffixes are shared
                     rest = sequence[place:]
                     if rest not in known:
                         known[rest] = self.new()
@@ -189,7 +189,7 @@ class _Nodes:
 
 
 def _without_anchors(items):
-    """What is to match as a whole, without the marks of its begin and its end."""
+    """The items of an expression without ^ at its start and $ at its end."""
     if items and items[0] == (codes.AT, codes.AT_BEGINNING):
         items = items[1:]
     if items and items[-1] == (codes.AT, codes.AT_END):
@@ -207,33 +207,36 @@ def _ranges(kind, value, flags):
         if kind is codes.LITERAL and flags & re.IGNORECASE:
             source = _source(kind, value)
             return [
-                (ord(each), ord(each)) for each in re.findall(source, chr(value) + _cased(), flags)
+                (ord(character), ord(character))
+                for character in re.findall(source, chr(value) + _cased(), flags)
             ]
         value = [(codes.LITERAL, value)]
         value = [(codes.NEGATE, None), *value] if kind is codes.NOT_LITERAL else value
-    plain = all(each is codes.LITERAL or each is codes.RANGE for each, _ in value)
+    plain = all(code is codes.LITERAL or code is codes.RANGE for code, _ in value)
     if plain and not flags & re.IGNORECASE:
-        pairs = [each if isinstance(each, tuple) else (each, each) for _, each in value]
+        pairs = [part if isinstance(part, tuple) else (part, part) for _, part in value]
         return [part for first, last in pairs for part in _real(first, last)]
-    return _found_by_re(f"[{''.join(_source(*each) for each in value)}]", flags)
+    return _found_by_re(f"[{''.join(_source(*part) for part in value)}]", flags)
 
 
 def _source(kind, value):
-    """Return a part of a class as an expression writes it."""
+    """Return the source of a part of a character class."""
     if kind is codes.NEGATE:
         return "^"
     if kind is codes.CATEGORY:
         return CATEGORIES[value]
     if kind is codes.RANGE:
-        return "-".join(f"\\U{each:08x}" for each in value)
+        return "-".join(f"\\U{code_point:08x}" for code_point in value)
     return f"\\U{value:08x}"
 
 
 @lru_cache(maxsize=64)
 def _found_by_re(source, flags):
-    """Return the code points that an expression of one character matches; `re` itself says it."""
+    """Return the code points that an expression of one character matches, found by `re`."""
     first, behind = SURROGATES
-    spans = (match.span() for match in re.finditer(f"{source}+", _every(), flags & ~re.VERBOSE))
+    spans = (
+        match.span() for match in re.finditer(f"{source}+", _all_characters(), flags & ~re.VERBOSE)
+    )
     gap = behind - first
     parts = []
     for begin, end in spans:
@@ -245,7 +248,7 @@ def _found_by_re(source, flags):
 
 
 @lru_cache(maxsize=1)
-def _every():
+def _all_characters():
     """Return all characters in their order."""
     first, behind = SURROGATES
     return "".join(map(chr, [*range(first), *range(behind, LAST + 1)]))
@@ -253,12 +256,16 @@ def _every():
 
 @lru_cache(maxsize=1)
 def _cased():
-    """Return all characters that are a small or a capital letter."""
-    return "".join(each for each in _every() if each.lower() != each or each.upper() != each)
+    """Return all characters with an upper-case or a lower-case form."""
+    return "".join(
+        character
+        for character in _all_characters()
+        if character.lower() != character or character.upper() != character
+    )
 
 
 def _real(first, last):
-    """Yield a range of code points without the surrogates, which no text may hold."""
+    """Yield a range of code points without the surrogates, which UTF-8 can not encode."""
     if first < SURROGATES[0]:
         yield first, min(last, SURROGATES[0] - 1)
     if last >= SURROGATES[1]:
@@ -290,14 +297,14 @@ def _utf8(first, last):
 
 
 def _deterministic(nodes, end):
-    """Return the next states of each set of nodes that is met, and those that hold `end`."""
+    """Subset construction: the next states of reachable sets of nodes, and accepting ones."""
     closed = {}
 
     def closure(targets):
         if targets not in closed:
             found, waiting = set(targets), list(targets)
             while waiting:
-                new = [each for each in nodes.free[waiting.pop()] if each not in found]
+                new = [node for node in nodes.free[waiting.pop()] if node not in found]
                 found.update(new)
                 waiting += new
             closed[targets] = frozenset(found)
@@ -305,7 +312,7 @@ def _deterministic(nodes, end):
 
     first = closure(frozenset([0]))
     states, waiting, next_states = {first: 0}, [first], []
-    for here in waiting:  # which grows
+    for here in waiting:  # the list grows in the loop
         following = {}
         for begin, behind, targets in _pieces(
             [edge for node in here for edge in nodes.edges[node]]
@@ -318,11 +325,11 @@ def _deterministic(nodes, end):
                 waiting.append(there)
             following.update(dict.fromkeys(range(begin, behind), states[there]))
         next_states.append(following)
-    return next_states, [state for each, state in states.items() if end in each]
+    return next_states, [state for members, state in states.items() if end in members]
 
 
 def _pieces(edges):
-    """Yield ranges of bytes that lead to the same nodes: the first, the one behind, the nodes."""
+    """Yield ranges of bytes with the same targets: (first byte, byte after the last, nodes)."""
     changes = {}
     for first, last, node in edges:
         changes.setdefault(first, []).append((1, node))

@@ -1,7 +1,7 @@
-"""Pieces of text whose spaces are part of them, as the library `sentencepiece` computes them.
+"""SentencePiece tokenizers, by the library `sentencepiece`.
 
-A face of that library. It leaves out sampled segmentations, and the punctuation that Moses'
-scripts change before Marian's models see it.
+Does not support sampled segmentations, nor the normalization of punctuation by Moses' scripts,
+which precedes some of Marian's models.
 """
 
 import base64
@@ -26,17 +26,16 @@ LANGUAGE_CODE = re.compile(">>[^<>]+<<")
 
 
 class SentencePieces:
-    """A SentencePiece model, with ids of its own or those of a vocabulary.
+    """A SentencePiece model, with its own ids or those of a vocabulary.
 
     Args:
         model: the bytes of a SentencePiece model.
-        vocabulary: token -> id, as Marian's models have one for both languages; None for the
-            model's own ids. What is not in it is <unk>; a language code that begins a text, as
-            >>fra<<, is one token.
-        prefix, suffix: tokens that `analyze` sets before and behind a text.
+        vocabulary: token -> id, as in Marian's models; None for the model's own ids. Other tokens
+            are <unk>; a language code at the start of a text, such as >>fra<<, is one token.
+        prefix, suffix: tokens that `analyze` adds before and after a text.
 
     Raises:
-        ValueError: if the bytes are no such model, the vocabulary lacks <unk>, or a token of
+        ValueError: if the bytes are not such a model, the vocabulary lacks <unk>, or a token of
             prefix or suffix is unknown.
         ImportError: if `sentencepiece` is not installed, or older than 0.2.2.
 
@@ -107,12 +106,14 @@ class SentencePieces:
         """The ids of tokens that are one byte of a character."""
         own = range(self._library.get_piece_size())
         pieces = {
-            each: self._library.id_to_piece(each) for each in own if self._library.is_byte(each)
+            token_id: self._library.id_to_piece(token_id)
+            for token_id in own
+            if self._library.is_byte(token_id)
         }
         if self.vocabulary is None:
             return frozenset(pieces)
         return frozenset(
-            self.vocabulary[each] for each in pieces.values() if each in self.vocabulary
+            self.vocabulary[piece] for piece in pieces.values() if piece in self.vocabulary
         )
 
     def encode(self, text: str) -> list[int]:
@@ -132,12 +133,12 @@ class SentencePieces:
 
         Args:
             text: a string.
-            max_length: how many tokens there may be, with those around it; None for any number.
-            truncate: cut what is too long.
+            max_length: the most tokens, with prefix and suffix; None for any number.
+            truncate: cut a text that is too long.
 
         Raises:
-            ValueError: if `text` is no string or holds a lone surrogate, or there are too many
-                tokens and `truncate` is False.
+            ValueError: if `text` is not a string, holds a lone surrogate, or has too many tokens
+                and `truncate` is False.
         """
         require_text("SentencePieces", text)
         pieces = self._split(text)
@@ -160,17 +161,17 @@ class SentencePieces:
     def decode(self, token_ids: Iterable[int]) -> str:
         """Return the text of `token_ids`; special tokens have none.
 
-        What is unknown is " ⁇ " to a model with ids of its own; beside a vocabulary it is left out.
+        An unknown token is " ⁇ " with the model's own ids; with a vocabulary it is left out.
 
         Raises:
             ValueError: if an id is not in the vocabulary.
         """
-        token_ids = [int(each) for each in token_ids]
-        tokens = [self.token_of(each) for each in token_ids]
+        token_ids = [int(token_id) for token_id in token_ids]
+        tokens = [self.token_of(token_id) for token_id in token_ids]
         with errors_of_library("SentencePieces: the tokenizer can not join tokens"):
             if self.vocabulary is None:
                 return self._library.decode(token_ids)
-            known = [each for each in tokens if each not in SPECIAL_TOKENS]
+            known = [token for token in tokens if token not in SPECIAL_TOKENS]
             return self._library.decode_pieces(known)
 
     def to_file(self, path: str | os.PathLike[str]) -> None:
@@ -201,12 +202,12 @@ class SentencePieces:
         of targets `target_vocab.json`, where there is one.
 
         Raises:
-            ValueError: if the side is unknown, or a file does not hold what it must.
+            ValueError: if the side is unknown, or a file has another content.
         """
         if side not in ("source", "target"):
             raise ValueError(f"SentencePieces: side must be source or target; received {side!r}.")
         folder = Path(folder)
-        own = folder / "target_vocab.json"  # of a model whose languages have a vocabulary each
+        own = folder / "target_vocab.json"  # of a model with a vocabulary for each language
         path = own if side == "target" and own.is_file() else folder / "vocab.json"
         try:
             vocabulary = parse_json(path.read_bytes())
@@ -216,7 +217,7 @@ class SentencePieces:
         return cls(model, vocabulary, suffix=["</s>"])
 
     def _split(self, text):
-        """The tokens of a text, and where each lies in it."""
+        """The tokens of a text, and their offsets."""
         code = LANGUAGE_CODE.match(text) if self.vocabulary is not None else None
         start = code.end() if code else 0
         rest = text[start:]
@@ -267,7 +268,7 @@ def _words_of(pieces):
 
 
 def _places_of_bytes(text):
-    """Byte of the UTF-8 at which a character begins, or the text ends -> the character's place."""
+    """Byte offset of a character, or of the end of the text -> its index in code points."""
     places, begin = {}, 0
     for place, character in enumerate(text):
         places[begin] = place
@@ -282,7 +283,7 @@ def _parse(model):
 
 
 def require_library():
-    """Return the module `sentencepiece`, which is imported where it is used alone.
+    """Return the module `sentencepiece`, imported on first use.
 
     Raises:
         ImportError: if it is not installed, or older than 0.2.2.

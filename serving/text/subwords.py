@@ -1,7 +1,7 @@
-"""WordPiece and byte-level BPE, as the library `tokenizers` computes them.
+"""WordPiece and byte-level BPE, by the library `tokenizers`.
 
-A face of that library: what its `tokenizer.json` says is what is done. It leaves out the library's
-batches, padding and state: truncation is asked for call by call.
+A `tokenizer.json` defines the behaviour. Does not support the library's batches, padding and state:
+truncation is an option of each call.
 """
 
 import json
@@ -22,21 +22,22 @@ CONTRACTIONS = ("n't", "'m", "'s", "'ve", "'re")
 class Subwords:
     """A tokenizer whose tokens are words and parts of words.
 
-    `word_piece` and `byte_pairs` make one of a vocabulary, `from_file` of a `tokenizer.json`. A
-    special token that is written in a text is that token: "[MASK]" is one token of BERT.
+    `word_piece` and `byte_pairs` make one from a vocabulary, `from_file` from a `tokenizer.json`. A
+    special token in a text is read as that token: "[MASK]" is one token of BERT.
 
     Args:
         content: the text of a `tokenizer.json`.
 
     Attributes:
         is_word_piece: whether tokens are joined to words by spaces.
-        is_byte_level: whether tokens are written in GPT-2's signs for bytes.
+        is_byte_level: whether tokens are written in GPT-2's characters for bytes.
         byte_ids: the ids of tokens that are one byte of a character.
-        added_tokens: what stands in the vocabulary beside the model's own tokens.
-        left_stripped: the special tokens that take the white space before them, as RoBERTa's mask.
+        added_tokens: tokens of the vocabulary that are not the model's own.
+        left_stripped: the special tokens that absorb the white space before them, like RoBERTa's
+            mask.
 
     Raises:
-        ValueError: if the content is not that of a tokenizer.
+        ValueError: if the content is not a `tokenizer.json`.
         ImportError: if `tokenizers` is not installed.
 
     Reference: https://github.com/huggingface/tokenizers
@@ -47,7 +48,7 @@ class Subwords:
         with errors_of_library("Subwords: content must be that of a tokenizer.json"):
             self._library = library.Tokenizer.from_str(content)
             encoding = self._library.encode("", add_special_tokens=False)
-            self._library.post_process(encoding)  # where some damage shows first
+            self._library.post_process(encoding)  # detects some damaged files
         self._library.no_truncation()
         self._library.no_padding()
         parsed = json.loads(content)
@@ -56,8 +57,8 @@ class Subwords:
         self.is_byte_level = "ByteLevel" in _decoders(parsed)
         self.byte_ids = _byte_ids(parsed, self._library.get_vocab())
         added = parsed.get("added_tokens") or []
-        self.added_tokens = frozenset(each["content"] for each in added)
-        self.left_stripped = frozenset(each["content"] for each in added if each.get("lstrip"))
+        self.added_tokens = frozenset(token["content"] for token in added)
+        self.left_stripped = frozenset(token["content"] for token in added if token.get("lstrip"))
 
     def __repr__(self) -> str:
         return f"<Subwords: {self._kind}, {len(self):,} tokens>"
@@ -114,16 +115,16 @@ class Subwords:
         BERT's is [CLS] text [SEP], or [CLS] text [SEP] pair [SEP]; GPT-2 has none.
 
         Args:
-            text, pair: the texts; None for no second one.
-            max_length: how many tokens there may be, special ones too; None for any number.
+            text, pair: the texts; None for no second text.
+            max_length: the most tokens, with special ones; None for any number.
             truncate: cut the longer text, token by token, until both fit.
 
         Raises:
-            ValueError: if a text is no string or holds a lone surrogate, or there are too many
+            ValueError: if a text is not a string, holds a lone surrogate, or there are too many
                 tokens and `truncate` is False.
         """
-        texts = [each for each in (text, pair) if each is not None]
-        parts = [self._split(each) for each in texts]
+        texts = [string for string in (text, pair) if string is not None]
+        parts = [self._split(string) for string in texts]
         num_special = self._library.num_special_tokens_to_add(len(parts) == 2)
         lengths = [len(part.ids) for part in parts]
         for part, kept in zip(parts, fit("Subwords", lengths, num_special, max_length, truncate)):
@@ -143,16 +144,16 @@ class Subwords:
         Args:
             text: the text; None for the parts of the context alone.
             context: the long text.
-            max_length: how many tokens there may be in each, special ones too.
-            step: how many tokens of the context a part begins behind the one before; less where
-                tokens between them would be left out.
-            text_length: of how many tokens the text is cut to; None: it is not.
+            max_length: the most tokens of each, with special ones.
+            step: the distance in tokens between the starts of two parts; less if tokens between
+                them would be left out.
+            text_length: the number of tokens to which the text is cut; None: it is not cut.
 
         Raises:
-            ValueError: if a text is no string or holds a lone surrogate, or max_length leaves no
+            ValueError: if a text is not a string, holds a lone surrogate, or max_length leaves no
                 room for the context.
         """
-        texts = [each for each in (text, context) if each is not None]
+        texts = [string for string in (text, context) if string is not None]
         *first, second = map(self._split, texts)
         for part in first:
             part.truncate(len(part.ids) if text_length is None else text_length)
@@ -167,7 +168,7 @@ class Subwords:
         return [self._joined([*first, part], texts) for part in (second, *second.overflowing)]
 
     def words(self, text: str) -> list[str]:
-        """Return the words that are split into tokens, as normalised: for BERT without accents."""
+        """Return the normalised words that are split into tokens: for BERT, without accents."""
         require_text("Subwords", text)
         library = self._library
         with errors_of_library(CAN_NOT):
@@ -179,8 +180,8 @@ class Subwords:
     def decode(self, token_ids: Iterable[int], special_tokens: bool = False) -> str:
         """Return the text of `token_ids`.
 
-        Byte-level BPE gives back what was encoded. WordPiece joins words by spaces, and takes them
-        out again where English has none (`tidy`).
+        Byte-level BPE restores the encoded text. WordPiece joins words by spaces, and removes those
+        that English does not have (`tidy`).
 
         Args:
             token_ids: a sequence of ids.
@@ -189,9 +190,9 @@ class Subwords:
         Raises:
             ValueError: if an id is not in the vocabulary.
         """
-        token_ids = [int(each) for each in token_ids]
-        for each in token_ids:
-            self.token_of(each)
+        token_ids = [int(token_id) for token_id in token_ids]
+        for token_id in token_ids:
+            self.token_of(token_id)
         with errors_of_library("Subwords: the tokenizer can not join tokens"):
             text = self._library.decode(token_ids, skip_special_tokens=not special_tokens)
         return tidy(text) if self.is_word_piece else text
@@ -220,7 +221,8 @@ class Subwords:
         with errors_of_library(CAN_NOT):
             joined = self._library.post_process(*parts)
         is_special = joined.special_tokens_mask
-        # RoBERTa's post-processor has trimmed the parts' places, and trims those joined once more.
+        # RoBERTa's post-processor has trimmed the parts' offsets, and would trim the joined ones
+        # again.
         places = iter([place for part in parts for place in part.offsets])
         return Encoding(
             token_ids=joined.ids,
@@ -240,13 +242,13 @@ class Subwords:
 def _decoders(content):
     """The types of the decoders of a `tokenizer.json`."""
     decoder = content.get("decoder") or {}
-    return [each.get("type") for each in decoder.get("decoders", [decoder])]
+    return [part.get("type") for part in decoder.get("decoders", [decoder])]
 
 
 def _byte_ids(content, vocabulary):
-    """The ids of tokens that are a byte each, and a character together with those beside them.
+    """The ids of tokens that are single bytes, which form characters together.
 
-    Where one of a run of them fits no character, none of the run is read as one.
+    If one byte of a run fits no character, no byte of the run is decoded.
     """
     if "ByteFallback" not in _decoders(content):
         return frozenset()
@@ -255,7 +257,7 @@ def _byte_ids(content, vocabulary):
 
 
 def tidy(text: str) -> str:
-    """Take out spaces that joined words have and English does not.
+    """Remove spaces that English does not have from joined words.
 
     Reference: https://github.com/huggingface/transformers (clean_up_tokenization)
     """
@@ -268,7 +270,7 @@ def tidy(text: str) -> str:
 
 
 def require_library():
-    """Return the module `tokenizers`, which is imported where it is used alone.
+    """Return the module `tokenizers`, imported on first use.
 
     Raises:
         ImportError: if it is not installed.

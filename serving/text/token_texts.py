@@ -1,13 +1,12 @@
-"""What each token of a tokenizer adds to a text, as bytes.
+"""The bytes that each token of a tokenizer adds to a text.
 
     text(y_1 … y_n) = first(y_1) + later(y_2) + … + later(y_n)
 
-A token that stands first may lose its space. What a token adds is what the tokenizer itself decodes
-of it behind another one; a token of bytes may add a part of a character.
+The first token may lose its space. The text of a later token is what the tokenizer decodes for it
+after another token; a token of bytes may add a part of a character.
 
-No text is given to tokens that add nothing: special ones, and those of a vocabulary that its
-tokenizer never writes; nor, of WordPiece, to those with an apostrophe, whose spaces depend on the
-tokens behind them.
+Tokens that add nothing have no text: special tokens, and tokens that the tokenizer never writes;
+nor do WordPiece tokens with an apostrophe, whose spaces depend on the tokens after them.
 """
 
 from typing import Any
@@ -18,20 +17,20 @@ from .words import WordTable
 
 
 def token_texts(tokenizer: Any) -> tuple[list[bytes | None], list[bytes | None]]:
-    """Return the bytes that each token adds as the first of a text, and those as a later one.
+    """Return the bytes that each token adds as the first token of a text, and as a later one.
 
     Args:
         tokenizer: of `serving.text`.
 
     Returns:
-        Two lists of bytes or None, a place for each token.
+        Two lists of bytes or None, an entry for each token.
     """
     if isinstance(tokenizer, CharacterTable):
         own = _of_table(tokenizer)
         return own, own
     if isinstance(tokenizer, WordTable):
         own = _of_table(tokenizer)
-        return own, [each and b" " + each for each in own]
+        return own, [text and b" " + text for text in own]
     if isinstance(tokenizer, Subwords) and tokenizer.is_byte_level:
         own = [_of_byte_level(tokenizer, place) for place in range(len(tokenizer))]
         return own, own
@@ -42,7 +41,7 @@ def token_texts(tokenizer: Any) -> tuple[list[bytes | None], list[bytes | None]]
 
 def _of_table(table):
     special = len(table.special_tokens)
-    return [*special * [None], *(each.encode() for each in table.entries[special:])]
+    return [*special * [None], *(entry.encode() for entry in table.entries[special:])]
 
 
 def _of_byte_level(tokenizer, place):
@@ -53,7 +52,7 @@ def _of_byte_level(tokenizer, place):
 
 
 def _decoded(tokenizer, anchor, place):
-    """Return what a token adds as the first one, and behind the anchor."""
+    """Return the text of a token as the first one, and after the anchor."""
     token = _token_of(tokenizer, place)
     if token is None or token == "<unk>" or _depends_on_others(tokenizer, token):
         return None, None
@@ -86,16 +85,16 @@ def _decode(tokenizer, token_ids):
         return ""
 
 
-def _seen_as():
-    """Return character -> byte: how GPT-2's byte-level tokens write bytes that can not be seen.
+def _byte_of_character():
+    """Return character -> byte, for GPT-2's characters of invisible bytes.
 
     Reference: https://github.com/openai/gpt-2 (encoder.bytes_to_unicode)
     """
     seen = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), 256)]
     others = [byte for byte in range(256) if byte not in seen]
-    return {chr(each): each for each in seen} | {
+    return {chr(byte): byte for byte in seen} | {
         chr(256 + place): byte for place, byte in enumerate(others)
     }
 
 
-_BYTES = _seen_as()
+_BYTES = _byte_of_character()

@@ -1,8 +1,7 @@
-"""Trees in brackets, `(3 (2 The) (4 (2 best) (2 one)))`, as arrays.
+"""Bracketed trees, `(3 (2 The) (4 (2 best) (2 one)))`, as arrays.
 
 The format of the Stanford Sentiment Treebank and the Penn Treebank: a node is its label, which may
-be missing, and behind it a word or nodes. Leaves out what a treebank has beside labels and words:
-traces, empty nodes.
+be missing, then a word or nodes. Does not support traces and empty nodes.
 """
 
 import dataclasses
@@ -15,15 +14,15 @@ TOKEN = re.compile(r"[()]|[^() \t\r\n]+")  # a word may hold a no-break space: "
 ESCAPES = {"-LRB-": "(", "-RRB-": ")", r"\/": "/", r"\*": "*"}
 ESCAPED = re.compile("|".join(map(re.escape, ESCAPES)))
 NO_NODE = -1
-MOST_SHOWN = 40  # characters of what is wrong
+MOST_SHOWN = 40  # characters of a wrong text
 
 
 @dataclasses.dataclass(frozen=True)
 class Tree:
-    """A node and all that is under it.
+    """A node with its subtrees.
 
     Args:
-        label: of the node: a number, or a name as "NP"; None where it is not given.
+        label: of the node: a number, or a name such as "NP"; None if missing.
         children: trees, from left to right; none for a leaf.
         word: of a leaf; None elsewhere.
     """
@@ -34,10 +33,10 @@ class Tree:
 
 
 def parse_tree(text):
-    """Return the tree that a bracketed text spells.
+    """Parse a bracketed text as a tree.
 
     Raises:
-        ValueError: if the text is no tree; it says what is wrong.
+        ValueError: if the text is not a tree; the message says what is wrong.
     """
     open_nodes, finished = [], None
     for token in TOKEN.findall(text):
@@ -69,7 +68,7 @@ def _node(content):
         label = int(label) if label.isdecimal() else label
     if len(content) == 1 and isinstance(content[0], str):
         return Tree(label, word=ESCAPED.sub(lambda found: ESCAPES[found[0]], content[0]))
-    words = sum(isinstance(each, str) for each in content)
+    words = sum(isinstance(part, str) for part in content)
     if words or not content:
         raise ValueError(
             f"expected one word, or trees, under a node; received {words} words and "
@@ -79,21 +78,21 @@ def _node(content):
 
 
 class Nodes:
-    """A tree's nodes by their places: the root the first, higher ones before lower ones.
+    """A tree's nodes by index: the root first, higher nodes before lower ones.
 
     Args:
         tree: a `Tree`.
 
     Attributes:
-        trees: the `Tree` of each.
-        children: the places of each one's children.
-        levels: the places of the nodes at height 1, 2, ... over the leaves.
-        written: the places in the order in which the nodes are written, the root the first.
+        trees: the `Tree` of each node.
+        children: the indices of each node's children.
+        levels: the indices of the nodes at height 1, 2, ... over the leaves.
+        written: the indices in the order of the text, the root first.
     """
 
     def __init__(self, tree):
         trees, children = [tree], []
-        for node in trees:  # which grows: parents come before their children
+        for node in trees:  # the list grows in the loop: parents precede their children
             children.append(list(range(len(trees), len(trees) + len(node.children))))
             trees.extend(node.children)
         heights = [0] * len(trees)
@@ -101,12 +100,12 @@ class Nodes:
             heights[place] = max((heights[child] + 1 for child in children[place]), default=0)
         order = sorted(range(len(trees)), key=lambda place: -heights[place])
         places = {before: now for now, before in enumerate(order)}
-        self.trees = [trees[each] for each in order]
-        self.children = [[places[child] for child in children[each]] for each in order]
+        self.trees = [trees[number] for number in order]
+        self.children = [[places[child] for child in children[number]] for number in order]
         self.levels = [[] for _ in range(heights[0])]
-        for each in order:
-            if heights[each]:
-                self.levels[heights[each] - 1].append(places[each])
+        for number in order:
+            if heights[number]:
+                self.levels[heights[number] - 1].append(places[number])
 
     def __len__(self):
         return len(self.trees)
@@ -116,7 +115,7 @@ class Nodes:
         return self.under(0)
 
     def under(self, place):
-        """Return the place of a node and those of all below it, as they are written."""
+        """Return the indices of a node and of all nodes below it, in the order of the text."""
         places, ahead = [], [place]
         while ahead:
             places.append(ahead.pop())
@@ -137,7 +136,7 @@ def node_arrays(rows, lookup):
         token_ids (B, N); lengths (B,), numbers of nodes; children (B, N, C), places, -1 for none;
         levels (B, H, W), the places of the nodes at height 1, 2, ..., -1 for none.
     """
-    words = [[each.word for each in row.trees] for row in rows]
+    words = [[tree.word for tree in row.trees] for row in rows]
     token_ids = [[PAD if word is None else lookup(word) for word in row] for row in words]
     token_ids, lengths = pad(token_ids)
     return {

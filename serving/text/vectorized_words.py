@@ -1,6 +1,6 @@
-"""The words of Keras's layer `TextVectorization`, as TensorFlow's operators make them of a text.
+"""The words of Keras's layer `TextVectorization`, split like TensorFlow's operators do.
 
-It leaves out n-grams, single characters and functions of the user's own.
+Does not support n-grams, single characters and the user's own functions.
 """
 
 import re
@@ -17,18 +17,18 @@ STANDARDIZE = (BOTH, LOWER, STRIP, None)
 SPACES = "\t\n\v\f\r "
 PUNCTUATION = "!\"#$%&()*+,-./:;<=>?@[\\]^_`{|}~'"
 _CHUNK = re.compile(f"[^{SPACES}]+")
-_LOWER = {ord(each): each.lower() for each in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}
+_LOWER = {ord(letter): letter.lower() for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}
 _STRIPPED = dict.fromkeys(map(ord, PUNCTUATION))
 
 
 class VectorizedWords(WordTable):
-    """The words of a model that Keras's `TextVectorization` reads texts for.
+    """The table of words of a Keras `TextVectorization`.
 
-        id("<pad>"), id("<unk>") = 0, 1, which are "" and "[UNK]" there
+        id("<pad>"), id("<unk>") = 0, 1, in Keras "" and "[UNK]"
 
-    Words stand between white space of ASCII. Lower case is that of ASCII too, as in TensorFlow, and
-    what is stripped are ASCII's signs, within words also ("don't" is dont); a word of such alone is
-    none. Any word that is not in the table is <unk>.
+    Words are separated by ASCII white space. As in TensorFlow, lower case applies to ASCII letters
+    only, and ASCII punctuation is stripped, also within words ("don't" is dont); a word of
+    punctuation only is dropped. Any word that is not in the table is <unk>.
 
     Args:
         words: the special tokens, then distinct words.
@@ -53,13 +53,13 @@ class VectorizedWords(WordTable):
         self.strips = standardize in (BOTH, STRIP)
 
     def lookup(self, entry: str) -> int:
-        """Return the id of a word, <unk> where it is not in the table."""
+        """Return the id of a word, <unk> if it is not in the table."""
         word = entry.translate(_LOWER) if self.lowercase else entry
         word = word.translate(_STRIPPED) if self.strips else word
-        return max(Table.lookup(self, word), UNK)  # a special token's name is no word
+        return max(Table.lookup(self, word), UNK)  # the name of a special token is not a word
 
     def places(self, text: str) -> list[tuple[int, int]]:
-        """Return where each word of a text lies, as (start, end): without the signs around it.
+        """Return (start, end) of each word of a text, without the punctuation around it.
 
         Raises:
             ValueError: if `text` is not a string, or holds a lone surrogate.
@@ -79,5 +79,5 @@ class VectorizedWords(WordTable):
 
     @classmethod
     def from_content(cls, content: dict[str, Any]) -> Self:
-        """Return the table of what a file holds beside its type."""
+        """Return the table from a file's content."""
         return cls(content[cls.kind], content.get("standardize", BOTH))

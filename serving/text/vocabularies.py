@@ -1,9 +1,8 @@
 """A character table: Unicode code points to ids and back.
 
-Encoding composes the text (NFC: "e" and an accent become "é") and looks up each code point. There
-is no change of case, and no special token is added. A SavedModel does the same by operators of
-TensorFlow and tensorflow-text. Does not handle characters of several code points that have no
-composed form.
+Encoding composes the text (NFC: "e" and an accent become "é") and looks up each code point. It does
+not change case, and adds no special tokens. A SavedModel does the same by operators of TensorFlow
+and tensorflow-text. Does not handle characters of several code points that have no composed form.
 """
 
 import collections
@@ -21,10 +20,10 @@ PAD, UNK, BOS, EOS = range(4)
 
 
 class Table:
-    """Base of the tables: entries, of which the special tokens are the first; an id is a place.
+    """Base class of tables: a list of entries, special tokens first; an id is an index.
 
-    A subclass names its file's `kind`, an `entry` in words and the `special_tokens`, and says in
-    `is_entry` what else may stand in the table, which `must_be`.
+    A subclass sets its file's `kind`, the name of an `entry`, the `special_tokens`, and `is_entry`,
+    which checks the other entries; `must_be` describes them in errors.
     """
 
     kind: str
@@ -53,7 +52,7 @@ class Table:
         """Return the id of an entry.
 
         Raises:
-            ValueError: if there is no such.
+            ValueError: if there is no such entry.
         """
         if token not in self._ids:
             raise ValueError(f"{self._name}: the table must hold {token!r}; it does not.")
@@ -70,7 +69,7 @@ class Table:
         return self.entries[index]
 
     def lookup(self, entry: str) -> int:
-        """Return the id of an entry, <unk> where it is not in the table."""
+        """Return the id of an entry, <unk> if it is not in the table."""
         return self._ids.get(entry, UNK)
 
     def content(self) -> dict[str, Any]:
@@ -102,12 +101,12 @@ class Table:
 
     @classmethod
     def from_content(cls, content: dict[str, Any]) -> Self:
-        """Return the table of what a file holds beside its type."""
+        """Return the table from a file's content."""
         return cls(content[cls.kind])
 
     @staticmethod
     def is_entry(entry: str) -> bool:
-        """Whether a string may stand in the table."""
+        """Whether a string may be an entry of the table."""
         raise NotImplementedError
 
     @property
@@ -133,17 +132,17 @@ class Table:
 
 
 class CharacterTable(Table):
-    """The characters of a model; a character's id is its place.
+    """The characters of a model; a character's id is its index.
 
         id("<pad>"), id("<unk>"), id("<bos>"), id("<eos>") = 0, 1, 2, 3
 
-    Any character that is not in the table is <unk>: a lone surrogate or NUL too.
+    Any character that is not in the table is <unk>, also a lone surrogate or NUL.
 
     Args:
         characters: the special tokens, then distinct single code points.
 
     Raises:
-        ValueError: if the special tokens are not the first four, or an entry behind them is not a
+        ValueError: if the special tokens are not the first four, or an entry after them is not a
             code point, is a surrogate, or comes twice.
     """
 
@@ -176,9 +175,9 @@ class CharacterTable(Table):
 
     @classmethod
     def learn(cls, texts: Iterable[str]) -> Self:
-        """Return the table of all code points in `texts`, in their order in Unicode.
+        """Return the table of all code points in `texts`, in Unicode order.
 
-        Lone surrogates are left out: they can not be written as UTF-8.
+        Lone surrogates are left out: UTF-8 can not encode them.
         """
         found = set().union(*texts)
         return cls(SPECIAL_TOKENS + tuple(sorted(filter(cls.is_entry, found))))

@@ -1,4 +1,4 @@
-"""WordPiece, BERT's way from text to tokens."""
+"""WordPiece, BERT's tokenizer."""
 
 import os
 from collections.abc import Sequence
@@ -18,13 +18,13 @@ def word_piece(
     """Return the `Subwords` of BERT.
 
     Words end at white space, punctuation and each Chinese character; control characters and NUL are
-    left out. A word is the longest token that it begins with, and so on with what remains, whose
-    tokens are written with ## before them; a word that is not made of tokens is [UNK].
+    dropped. A word is split into the longest token at its start, then the longest token of the
+    rest, written with ##, and so on; a word that can not be split so is [UNK].
 
     Args:
-        vocabulary: the tokens; a token's id is its place.
-        lowercase: of an "uncased" model.
-        strip_accents: "é" becomes "e"; None for what `lowercase` says, as BERT does.
+        vocabulary: the tokens; a token's id is its index.
+        lowercase: whether the model is "uncased".
+        strip_accents: whether "é" becomes "e"; None for the value of `lowercase`, as in BERT.
         max_word_length: longer words are [UNK]: 100 characters at Hugging Face, 200 at Google.
 
     Raises:

@@ -1,9 +1,9 @@
-"""Words, where they lie in a text, and a table of them.
+"""Split texts into words, and look words up in a table.
 
-One way of splitting for all that reads words: runs of letters and digits; any other visible
-character is a word of its own. It leaves out the rules of a language ("don't" is don, ' and t), and
-the words of scripts that set no space between them: a run of such letters is one word. What a
-reader sees as one character is never cut, so far as `whole_characters` says.
+All code splits words in the same way: runs of letters and digits; any other visible character is a
+separate word. There are no rules of a language ("don't" is don, ' and t), nor of scripts without
+spaces between words: a run of such letters is one word. A user-perceived character, in the sense of
+`whole_characters`, is never cut.
 """
 
 import collections
@@ -15,8 +15,8 @@ from typing import Any, Self
 from .encoding import Encoding, fit, require_text
 from .vocabularies import PAD, SPECIAL_TOKENS, UNK, Table
 
-# Characters and sets of them, as regular expressions write them: Python's, and TensorFlow's.
-JOINER = "\u200d"  # makes one sign of two
+# Characters and sets of them, for regular expressions of Python and of TensorFlow.
+JOINER = "\u200d"  # joins two signs to one
 EXTENDERS = (
     "\u200c\u200d\uff9e\uff9f"  # the joiners of zero width, the voiced marks of halfwidth kana
     "\u0e33\u0eb3"  # the vowel "am" of Thai and of Lao
@@ -35,7 +35,7 @@ _GOES_ON = re.compile(
 
 
 def word_places(text: str) -> list[tuple[int, int]]:
-    """Return where each word of a text lies, as (start, end) in its order.
+    """Return (start, end) of each word of a text, in order.
 
     Raises:
         ValueError: if `text` is not a string, or holds a lone surrogate.
@@ -47,7 +47,7 @@ def word_places(text: str) -> list[tuple[int, int]]:
         behind = bool(places) and places[-1][1] == place
         if behind and (
             (last == "letters" and kind in ("letters", "joins"))
-            or _goes_on(text, place, places[-1][0])
+            or _continues(text, place, places[-1][0])
         ):
             places[-1] = places[-1][0], place + 1
         elif kind in ("letters", "signs"):
@@ -57,25 +57,25 @@ def word_places(text: str) -> list[tuple[int, int]]:
 
 
 def whole_characters(text: str, start: int, end: int) -> tuple[int, int]:
-    """Return (start, end) of a part of a text, widened to the characters that a reader sees.
+    """Return (start, end) of a span of a text, widened to whole user-perceived characters.
 
-    Marks, variation selectors, skin tones and tags belong to the character before them, and so do
-    the joiners of zero width, the sign behind one and the parts of a syllable of Hangul. A flag is
-    two letters, paired from the first of a run. A tokenizer may leave them out or cut before them.
-    It leaves out signs that belong to the character behind them, the conjunct consonants of India's
-    scripts, and "\\r\\n"; and a mark behind white space is a character of its own.
+    Marks, variation selectors, skin tones and tags belong to the character before them; so do
+    zero-width joiners, the sign after one, and the parts of a Hangul syllable. A flag is two
+    letters, paired from the first of a run. A tokenizer may drop these or cut before them. Does not
+    handle signs that belong to the character after them, conjunct consonants of Indic scripts, and
+    "\\r\\n"; a mark after white space is a separate character.
 
     Reference: https://www.unicode.org/reports/tr29/ (rules GB6 to GB9a and GB11 to GB13)
     """
-    while 0 < start < end and _goes_on(text, start):
+    while 0 < start < end and _continues(text, start):
         start -= 1
-    while 0 < end < len(text) and _goes_on(text, end):
+    while 0 < end < len(text) and _continues(text, end):
         end += 1
     return start, end
 
 
-def _goes_on(text, place, begin=0):
-    """Whether the character at a place belongs to the one before; one begins at `begin`."""
+def _continues(text, place, begin=0):
+    """Whether the character at an index belongs to the one before; one begins at `begin`."""
     character, before = text[place], text[place - 1]
     if character.isascii() or before.isspace():
         return False
@@ -98,24 +98,24 @@ def _kind(character):
     category = unicodedata.category(character)
     if category[0] in "LMN" or category == "Pc":
         return "letters"
-    if category == "Cf":  # joins letters, or says how they are written, without being seen
+    if category == "Cf":  # an invisible character that joins or formats letters
         return "joins"
     return "nothing" if category[0] == "Z" or category == "Cc" else "signs"
 
 
 class WordTable(Table):
-    """The words of a model; a word's id is its place.
+    """The words of a model; a word's id is its index.
 
         id("<pad>"), id("<unk>") = 0, 1
 
-    Words are looked up in NFC. Any that is not in the table is <unk>.
+    Words are looked up in NFC. Any word that is not in the table is <unk>.
 
     Args:
         words: the special tokens, then distinct words.
         lowercase: whether words are looked up in lower case.
 
     Raises:
-        ValueError: if the special tokens are not the first two, or an entry behind them is empty,
+        ValueError: if the special tokens are not the first two, or an entry after them is empty,
             is no string that UTF-8 can hold, or comes twice.
     """
 
@@ -132,7 +132,7 @@ class WordTable(Table):
         return self.entries
 
     def lookup(self, entry: str) -> int:
-        """Return the id of a word, <unk> where it is not in the table."""
+        """Return the id of a word, <unk> if it is not in the table."""
         return super().lookup(_normalized(entry, self.lowercase))
 
     def encode(self, text: str) -> list[int]:
@@ -144,7 +144,7 @@ class WordTable(Table):
         return [self.lookup(text[start:end]) for start, end in self.places(text)]
 
     def places(self, text: str) -> list[tuple[int, int]]:
-        """Return where each word of a text lies, as `word_places` does."""
+        """Return (start, end) of each word of a text; see `word_places`."""
         return word_places(text)
 
     def analyze(
@@ -158,13 +158,13 @@ class WordTable(Table):
 
         Args:
             text: a string.
-            places: where the words lie in it, if another one has split it; else it is split here.
-            max_length: how many words there may be; None for any number.
-            truncate: cut what is too long.
+            places: (start, end) of its words; None: split it here.
+            max_length: the most words; None for any number.
+            truncate: cut a text that is too long.
 
         Raises:
-            ValueError: if `text` is no string or holds a lone surrogate, or there are too many
-                words and `truncate` is False.
+            ValueError: if `text` is not a string, holds a lone surrogate, or has too many words and
+                `truncate` is False.
         """
         places = self.places(text) if places is None else places
         [kept] = fit(type(self).__name__, [len(places)], 0, max_length, truncate)
@@ -172,7 +172,7 @@ class WordTable(Table):
         token_ids = [self.lookup(text[start:end]) for start, end in places]
         return Encoding(
             token_ids=token_ids,
-            tokens=[self.token_of(each) for each in token_ids],
+            tokens=[self.token_of(token_id) for token_id in token_ids],
             offsets=places,
             segment_ids=[0] * kept,
             word_ids=list(range(kept)),
@@ -180,7 +180,7 @@ class WordTable(Table):
         )
 
     def decode(self, token_ids: Iterable[int]) -> str:
-        """Return the words of `token_ids` with spaces between; padding has none.
+        """Return the words of `token_ids`, joined by spaces, without padding.
 
         Raises:
             ValueError: if an id is not in the table.
@@ -189,12 +189,12 @@ class WordTable(Table):
 
     @classmethod
     def learn(cls, words: Iterable[str], lowercase: bool = False, min_count: int = 1) -> Self:
-        """Return the table of words, the most frequent first, and of equals in Unicode's order.
+        """Return the table of words, the most frequent first, ties in Unicode order.
 
         Args:
-            words: an iterable of words, as a text is split into them or as a treebank has them.
+            words: an iterable of words, of texts or of a treebank.
             lowercase: whether words are looked up in lower case.
-            min_count: how often a word must come to be in the table.
+            min_count: how often a word must occur to be in the table.
         """
         counts = collections.Counter(_normalized(word, lowercase) for word in words)
         kept = [word for word, count in counts.items() if count >= min_count]
@@ -210,7 +210,7 @@ class WordTable(Table):
 
     @staticmethod
     def is_entry(entry: str) -> bool:
-        return bool(entry) and not any("\ud800" <= each <= "\udfff" for each in entry)
+        return bool(entry) and not any("\ud800" <= character <= "\udfff" for character in entry)
 
 
 def _normalized(word, lowercase):

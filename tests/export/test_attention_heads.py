@@ -175,7 +175,9 @@ def test_a_functional_model_shows_what_its_layers_attend_to(attend, sizes, bundl
 @pytest.mark.parametrize("make", ["classify_trees", "embed_words", "forecast"])
 def test_a_model_without_attention_is_refused(make, bundle, tmp_path):
     [maker] = [each for each in MAKERS if each.__name__ == make]
-    message = r"^no attention leaves of a \w+: .*(not attend|gives attention weights); leave out "
+    message = (
+        r"attention of a \w+ can not be exported: .*(not attend|gives attention weights); leave "
+    )
     with pytest.raises(ValueError, match=message):
         bundle(maker)
     assert not (tmp_path / "bundle").exists()
@@ -183,8 +185,9 @@ def test_a_model_without_attention_is_refused(make, bundle, tmp_path):
 
 def test_a_functional_model_without_attention_is_refused(bundle):
     message = (
-        r"^no attention leaves of a Functional: none of its layers gives attention weights; leave "
-        r"out --attention-heads, or give the model a method attention_weights\(inputs\) that "
+        r"^the attention of a Functional can not be exported: none of its layers gives attention "
+        r"weights; leave out --attention-heads, or give the model a method "
+        r"attention_weights\(inputs\) that "
     )
     with pytest.raises(ValueError, match=message):
         bundle(own_classifier(lambda x, ids: layers.GlobalAveragePooling1D()(x)))

@@ -92,14 +92,16 @@ def test_what_is_not_the_bundles_is_never_replaced(dates_run, dates_bundle, tmp_
     (old / "notes").mkdir()
     (old / "notes/mine.txt").write_text("mine")
     assert main([str(dates_run), str(old), "--overwrite"]) == 1
-    message = "would be replaced as a whole, and notes/mine.txt is none of its files; move that aw"
+    message = (
+        "would be replaced as a whole, and notes/mine.txt is not in its manifest; move that aw"
+    )
     assert message in capsys.readouterr().err
     assert (old / "notes/mine.txt").read_text() == "mine"
     shutil.rmtree(old / "notes")
     for name in (".env", "onnx/.env"):
         (old / name).write_text("mine")
         assert main([str(dates_run), str(old), "--overwrite"]) == 1
-        assert f"and {name} is none of its files; move" in capsys.readouterr().err
+        assert f"and {name} is not in its manifest; move" in capsys.readouterr().err
         (old / name).unlink()
     run = shutil.copytree(dates_run, old / "run")
     assert main([str(run), str(old), "--overwrite"]) == 1
@@ -128,7 +130,7 @@ def test_a_folder_whose_manifest_is_none_of_a_bundle_is_never_replaced(
     (tmp_path / "manifest.json").write_text(manifest)
     assert main([str(dates_run), str(tmp_path), "--overwrite"]) == 1
     error = capsys.readouterr().err
-    assert "and manifest.json is no bundle's, so that nothing tells which files are" in error
+    assert "and manifest.json is not a bundle's, so which files are its own" in error
     assert "move that away, or choose another folder" in error and error.count("\n") == 1
     assert (tmp_path / "src/main.js").read_text() == "mine"
 

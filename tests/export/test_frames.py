@@ -9,7 +9,7 @@ from keras import layers, ops
 
 import serving
 from export.bundle import ExportError, ExportOptions, export
-from export.tensorflow_serving.batching import tell_lengths
+from export.tensorflow_serving.batching import have_lengths
 from seqkeras.models import RNNSeq2Seq
 from seqkeras.recurrent import LSTM, Bidirectional
 from seqkeras.runs import save_run
@@ -139,8 +139,8 @@ def test_a_server_batches_no_frames_whose_number_a_model_is_not_told():
     frames = TensorSpec("frames", "float32", ("batch", "length", 5))
     lengths = TensorSpec("lengths", "int64", ("batch",))
     image = TensorSpec("frames", "float32", ("batch", 7, 5, 3))
-    assert not tell_lengths([SignatureSpec((frames,), ())])
-    assert tell_lengths([SignatureSpec((frames, lengths), ()), SignatureSpec((image,), ())])
+    assert not have_lengths([SignatureSpec((frames,), ())])
+    assert have_lengths([SignatureSpec((frames, lengths), ()), SignatureSpec((image,), ())])
 
 
 @pytest.mark.long

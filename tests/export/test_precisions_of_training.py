@@ -109,7 +109,7 @@ def test_a_model_of_another_precision_leaves_in_float32(make, policy, names, tmp
         options=ExportOptions(saved_models=False),
     )
     assert keras.config.dtype_policy().name == policy
-    assert said[0] == f"the model was trained in {names}; it leaves in float32"
+    assert said[0] == f"the model was trained in {names}; it is exported in float32"
     for file in (tmp_path / "bundle/onnx").glob("*.onnx"):
         graph = onnx.load(file, load_external_data=False).graph
         types = {each.type.tensor_type.elem_type for each in [*graph.input, *graph.value_info]}
@@ -126,7 +126,7 @@ def test_a_model_of_another_precision_leaves_in_float32(make, policy, names, tmp
 def test_the_command_says_so_and_makes_saved_models_too(policy, tmp_path, capsys):
     classify(tmp_path / "run")
     assert main([str(tmp_path / "run"), str(tmp_path / "bundle")]) == 0, capsys.readouterr().err
-    line = "  the model was trained in mixed_float16; it leaves in float32\n"
+    line = "  the model was trained in mixed_float16; it is exported in float32\n"
     assert line in capsys.readouterr().out
 
 

@@ -140,7 +140,7 @@ REFUSED = {
         lambda run: test_checking.choose(run, check_export=True),
         "validation[0], text has 51 tokens; the limit is 24",
     ),
-    "inputs that nobody feeds": (
+    "inputs that the pipeline does not feed": (
         lambda run: save(run, of_two("words", "real")),
         "Classify can not serve the model: it lacks token_ids; it has an input real, which the "
         "pipeline does not feed",

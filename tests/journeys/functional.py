@@ -31,7 +31,7 @@ save_run(
     "runs/load",
     model,
     "Forecast",
-    validation=[{"input": each} for each in windows[-50:]],
+    validation=[{"input": window} for window in windows[-50:]],
     limits={"source_length": PAST},
 )
 with open("window.json", "w") as file:

@@ -5,7 +5,7 @@ import pytest
 
 from serving.decoding import (
     BannedTokens,
-    Chosen,
+    ChoosingStep,
     ForcedToken,
     MinLength,
     Prefix,
@@ -74,7 +74,7 @@ def test_searches_are_those_of_hugging_face(name, from_logits):
         generated = np.full(len(prompts), -rest.shape[1])
         prefix = Prefix(np.zeros((len(prompts), 1, 0), "int64"), rows, generated)
         processors = [MinLength(5, EOS)] if name == "min_length" else []
-        step = Chosen(table_step, prefix, processors, most_probable)
+        step = ChoosingStep(table_step, prefix, processors, most_probable)
         state = step.initial(state)
     max_lengths = np.full(len(prompts), expected_ids.shape[-1])
     options = {"prompts": Prompts(rest.tolist()), **SEARCHES[name]}

@@ -176,7 +176,7 @@ def test_wrong_options_are_refused_before_input_is_read(run):
         ),
         (
             ["predict", "b", "--wrong"],
-            "unrecognized arguments: --wrong; an input that begins with - stands behind --; see ",
+            "unrecognized arguments: --wrong; write an input that begins with - after --; see ",
         ),
         (
             ["predict", "b", "x", "--beam-size", "3"],

@@ -123,7 +123,7 @@ class Classification(Task):
         if self.options.pair_column is not None:
             inputs["segment_ids"] = Sequences([encoding.segment_ids for encoding in encodings])
         place = {label: index for index, label in enumerate(run.record.settings["labels"])}
-        return inputs, np.array([place[each.target] for each in examples]), token_ids.lengths
+        return inputs, np.array([place[example.target] for example in examples]), token_ids.lengths
 
     def _say_what_is_cut(self, examples, lengths, run):
         tokenizer, limit = run.tokenizers["text"], self.options.max_length

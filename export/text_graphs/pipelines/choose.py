@@ -1,4 +1,4 @@
-"""Which of several texts goes on a text best."""
+"""The best of several continuations of a text."""
 
 import tensorflow as tf
 
@@ -10,7 +10,7 @@ from serving.manifest import TensorSpec
 
 
 def choose(signatures, tokenizers, limits, decoding, settings):
-    """ "text" and "choices" to the best "choice", its place "index", and the "scores" of all.
+    """ "text" and "choices" to the best "choice", its "index", and the "scores" of all.
 
     All rows of a batch have as many choices.
     """
@@ -21,9 +21,9 @@ def choose(signatures, tokenizers, limits, decoding, settings):
         shape = tf.shape(choices)
         choices = require(choices, (shape[1] > 1, "choices: must be two at least."))
         texts = tf.repeat(checked(text), shape[1])
-        each = checked(tf.reshape(choices, [-1]), "choices")
-        read = reader(texts, each, names=("text", "choices"))
-        logits = outputs_of(model, read.grouped(shape))[output_name(model, settings)]
+        flat_choices = checked(tf.reshape(choices, [-1]), "choices")
+        encoded = reader(texts, flat_choices, names=("text", "choices"))
+        logits = outputs_of(model, encoded.grouped(shape))[output_name(model, settings)]
         best = tf.argmax(logits, axis=-1, output_type=tf.int32)
         return {
             "choice": tf.gather(choices, best, batch_dims=1),

@@ -1,4 +1,4 @@
-"""The label of a text or of a pair of texts, or its number."""
+"""The label, or the number, of a text or a pair of texts."""
 
 import tensorflow as tf
 
@@ -12,8 +12,8 @@ from serving.manifest import TensorSpec
 def classify(signatures, tokenizers, limits, decoding, settings):
     """ "text", or "text" and "pair", to "scores" of all labels and the best "label".
 
-    Without labels "score" is the number of a regression. A tokenizer that takes no pairs has no
-    signature of them.
+    Without labels, "score" is the number of a regression. A tokenizer without pairs has no
+    signature of pairs.
     """
     reader = Reader(tokenizers["text"], limits.source_length)
     model, labels = signatures["serving_default"], list(settings.get("labels", ()))
@@ -22,11 +22,11 @@ def classify(signatures, tokenizers, limits, decoding, settings):
     if pairs and not reader.takes_pairs:
         raise ValueError("text graph: settings.pairs need a tokenizer of pairs; this takes none.")
 
-    def answer(read):
-        logits = outputs_of(model, read)[name]
+    def answer(encoded):
+        logits = outputs_of(model, encoded)[name]
         if not labels:
             return {"score": logits[:, 0]}
-        if sizes[name] == 1 < len(labels):  # one for two: that of the first is 0
+        if sizes[name] == 1 < len(labels):  # one logit for two labels: the first label's logit is 0
             logits = tf.concat([tf.zeros_like(logits), logits], axis=-1)
         scores = tf.sigmoid(logits) if settings.get("multi_label") else tf.nn.softmax(logits)
         return {"scores": scores, "label": tf.gather(tf.constant(labels), tf.argmax(scores, -1))}

@@ -1,4 +1,4 @@
-"""The vector of a text."""
+"""The embedding of a text."""
 
 import tensorflow as tf
 
@@ -22,6 +22,6 @@ def embed(signatures, tokenizers, limits, decoding, settings):
             vectors = tf.math.divide_no_nan(vectors, norms)
         return {"embedding": vectors}
 
-    [spec] = [each for each in model.outputs if each.name == name]
+    [spec] = [output for output in model.outputs if output.name == name]
     outputs = [TensorSpec("embedding", "float32", spec.shape)]
     return {"serving_default": Signature(function, [strings("text")], outputs)}

@@ -1,4 +1,4 @@
-"""What may stand where a text has masks."""
+"""The tokens that fill the masks of a text."""
 
 import dataclasses
 
@@ -9,7 +9,7 @@ from export.text_graphs.characters import BLANK, checked, require
 from export.text_graphs.pipelines.model import output_name, outputs_of, strings
 from export.text_graphs.reading import Reader
 from serving.manifest import TensorSpec
-from serving.pipelines.fill_mask import CONTINUES, LINE_ENDS, TOP_K, Settings, how_it_stands
+from serving.pipelines.fill_mask import CONTINUES, LINE_ENDS, TOP_K, Settings, filler_spacing
 
 BLANK_END = f"[{BLANK}]+$"
 LINE_BEGIN = f"(?s).*[{LINE_ENDS}][{BLANK}]*"
@@ -18,7 +18,7 @@ LINE_BEGIN = f"(?s).*[{LINE_ENDS}][{BLANK}]*"
 def fill_mask(signatures, tokenizers, limits, decoding, settings):
     """ "text" to the "text" with the best token for each mask, and its best "tokens" and "scores".
 
-    Behind the masks of a text that has fewer than another stand "" and 0.
+    Rows with fewer masks than others are padded with "" and 0.
     """
     reader = Reader(tokenizers["text"], limits.source_length)
     model = signatures["serving_default"]
@@ -29,11 +29,11 @@ def fill_mask(signatures, tokenizers, limits, decoding, settings):
     at_masks = any(spec.name == "masked_positions" for spec in model.inputs)
 
     def function(text):
-        read = reader(checked(text))
-        places = masks.places(read.token_ids)
+        encoded = reader(checked(text))
+        places = masks.places(encoded.token_ids)
         own = tf.sequence_mask(places.row_lengths())
         places = places.to_tensor()
-        logits = outputs_of(model, dataclasses.replace(read, masked_positions=places))[output]
+        logits = outputs_of(model, dataclasses.replace(encoded, masked_positions=places))[output]
         if not at_masks:
             logits = tf.gather(logits, places, batch_dims=1)
         scores, best = tf.math.top_k(tf.nn.softmax(logits), top_k)
@@ -53,30 +53,32 @@ def fill_mask(signatures, tokenizers, limits, decoding, settings):
 
 
 class Masks:
-    """The masks of texts, and what each token is that stands for one.
+    """The masks of texts, and the text of each token that fills one.
 
     Args:
         tokenizer: a `Subwords`.
-        mask_token: what a mask is written as.
+        mask_token: the text of a mask.
 
     Raises:
-        ValueError: if the vocabulary has no such token, or ids that are no token's.
+        ValueError: if the vocabulary lacks that token, or has ids without a token.
     """
 
     def __init__(self, tokenizer, mask_token):
         ids = range(len(tokenizer))
         self._mask_token, self._mask_id = mask_token, tokenizer.id_of(mask_token)
-        self._tokens = [tokenizer.decode([each], special_tokens=True).strip() for each in ids]
+        self._tokens = [
+            tokenizer.decode([token_id], special_tokens=True).strip() for token_id in ids
+        ]
         self._fillers = self._tokens
         if tokenizer.is_word_piece:
-            self._fillers = [each.removeprefix(CONTINUES) for each in self._tokens]
+            self._fillers = [token.removeprefix(CONTINUES) for token in self._tokens]
         takes_spaces = mask_token in tokenizer.left_stripped
         self._joins, self._spaced = zip(
-            *(how_it_stands(tokenizer, each, takes_spaces) for each in ids)
+            *(filler_spacing(tokenizer, token_id, takes_spaces) for token_id in ids)
         )
 
     def places(self, token_ids):
-        """(B, T) ids to ragged (B, M) places of masks, at least one in each row."""
+        """(B, T) ids to ragged (B, M) positions of masks, at least one in each row."""
         found = token_ids == self._mask_id
         message = f"text: must hold a mask; write {self._mask_token} for what to fill in."
         found = require(found, (tf.reduce_any(found, axis=1), message))
@@ -88,11 +90,11 @@ class Masks:
         return tf.gather(tf.constant(self._tokens), token_ids)
 
     def filled(self, texts, token_ids):
-        """(B,) texts without their masks.
+        """(B,) texts with their masks filled.
 
         Args:
             texts: (B,) strings.
-            token_ids: (M,) what stands for each mask of all texts, one after the other.
+            token_ids: (M,) tokens for the masks of all texts, in order.
         """
         parts = tf.strings.split(texts, self._mask_token)  # (B, masks + 1)
         before, last = parts[:, :-1], parts[:, -1:].values
@@ -102,12 +104,12 @@ class Masks:
         return tf.strings.reduce_join(filled.to_tensor(""), axis=1) + last
 
     def _before(self, before, token_ids, first):
-        """(M,) what stands before fillers, of (M,) texts before masks, the first of a text or not.
+        """(M,) texts before fillers, from (M,) texts before masks; `first`: of a text.
 
-        What `serving.pipelines.fill_mask` does in Python.
+        `serving.pipelines.fill_mask` does the same in Python.
         """
         joins, spaced = (
-            tf.gather(tf.constant(each), token_ids) for each in (self._joins, self._spaced)
+            tf.gather(tf.constant(table), token_ids) for table in (self._joins, self._spaced)
         )
         bare = tf.strings.regex_replace(before, BLANK_END, "")
         behind_word = ~(first & (bare == ""))

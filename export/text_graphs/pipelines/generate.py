@@ -1,4 +1,4 @@
-"""What follows a prompt."""
+"""The continuation of a prompt."""
 
 import tensorflow as tf
 
@@ -19,8 +19,8 @@ def generate(signatures, tokenizers, limits, decoding, settings):
     tokenizer = writer(tokenizers["text"])
 
     def function(text):
-        read = reader(checked(text, accepted=ANY))
-        ids, lengths = _begun(read, decoding.start_id, settings.get("start"))
+        encoded = reader(checked(text, accepted=ANY))
+        ids, lengths = _begun(encoded, decoding.start_id, settings.get("start"))
         lengths = reader.fitting(lengths)
         found = model.function(token_ids=ids, lengths=lengths)
         ids = found["generated_ids"]
@@ -34,17 +34,17 @@ def generate(signatures, tokenizers, limits, decoding, settings):
     return {"serving_default": Signature(function, [strings("text")], [strings("text"), score()])}
 
 
-def _begun(read, start_id, always):
-    """The ids of prompts and their numbers, behind the id that begins a text where one is missing.
+def _begun(encoded, start_id, always):
+    """The ids of prompts and their lengths, with `start_id` before prompts that lack it.
 
-    It is where there is no token, and if `always`, where another one is the first.
+    An empty prompt lacks it; with `always`, so does a prompt that starts with another token.
     """
-    start_id = tf.constant(start_id, read.token_ids.dtype)
-    missing = read.lengths == 0
+    start_id = tf.constant(start_id, encoded.token_ids.dtype)
+    missing = encoded.lengths == 0
     if always:
-        first = tf.pad(read.token_ids, [[0, 0], [0, 1]])[:, 0]
+        first = tf.pad(encoded.token_ids, [[0, 0], [0, 1]])[:, 0]
         missing |= first != start_id
     count = tf.cast(missing, tf.int64)
-    ids = tf.RaggedTensor.from_tensor(read.token_ids, read.lengths)
+    ids = tf.RaggedTensor.from_tensor(encoded.token_ids, encoded.lengths)
     begins = tf.RaggedTensor.from_row_lengths(tf.fill([tf.reduce_sum(count)], start_id), count)
-    return tf.concat([begins, ids], axis=1).to_tensor(), read.lengths + count
+    return tf.concat([begins, ids], axis=1).to_tensor(), encoded.lengths + count

@@ -1,4 +1,4 @@
-"""A tag for every token of a text."""
+"""A tag for each token of a text."""
 
 import tensorflow as tf
 
@@ -12,21 +12,21 @@ from serving.manifest import TensorSpec
 def tag(signatures, tokenizers, limits, decoding, settings):
     """ "text" to the "tags" of its tokens with "scores", and "starts" and "ends" in the text.
 
-    Special tokens and padding have the tag "" and lie at -1.
+    Special tokens and padding have the tag "" at -1.
     """
     reader = Reader(tokenizers["text"], limits.source_length)
     model = signatures["serving_default"]
     labels = tf.constant(list(settings["labels"]))
 
     def function(text):
-        read = reader(checked(text))
-        scores = tf.nn.softmax(outputs_of(model, read)[output_name(model, settings)])
-        own = read.starts >= 0
+        encoded = reader(checked(text))
+        scores = tf.nn.softmax(outputs_of(model, encoded)[output_name(model, settings)])
+        own = encoded.starts >= 0
         return {
             "tags": tf.where(own, tf.gather(labels, tf.argmax(scores, axis=-1)), ""),
             "scores": tf.where(own, tf.reduce_max(scores, axis=-1), 0.0),
-            "starts": read.starts,
-            "ends": read.ends,
+            "starts": encoded.starts,
+            "ends": encoded.ends,
         }
 
     shape = ("batch", "length")

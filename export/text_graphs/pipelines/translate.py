@@ -14,7 +14,7 @@ from export.text_graphs.reading import Reader, writer
 def translate(signatures, tokenizers, limits, decoding, settings):
     """ "text" to "text" and "score", its log-probability, which beams have over the length penalty.
 
-    By as many beams as `serving` follows by default; so is `generate`.
+    Searches with the default number of beams of `serving`; so does `generate`.
     """
     model = signatures[by_default(signatures)]
     reader = Reader(tokenizers["source"], limits.source_length)
@@ -22,8 +22,8 @@ def translate(signatures, tokenizers, limits, decoding, settings):
     pattern, refusal = _accepted_text(settings["text_prefix"])
 
     def function(text):
-        read = reader(checked(text, accepted=pattern, refusal=refusal))
-        found = outputs_of(model, read)
+        encoded = reader(checked(text, accepted=pattern, refusal=refusal))
+        found = outputs_of(model, encoded)
         ids = found["generated_ids"]
         kept = tf.sequence_mask(found["generated_lengths"], tf.shape(ids)[1])
         kept &= ids != tf.cast(decoding.end_id, ids.dtype)
@@ -33,7 +33,7 @@ def translate(signatures, tokenizers, limits, decoding, settings):
 
 
 def _accepted_text(prefix):
-    """The regular expression of the texts that begin as they must, and what is said of others."""
+    """The regular expression of valid texts, and the message for others."""
     if prefix is None:
         return ANYTHING, "must not be empty or blank."
     values = "|".join(re.escape(value) for value in prefix.values)

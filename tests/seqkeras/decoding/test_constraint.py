@@ -10,7 +10,7 @@ from keras import ops
 from seqkeras import decoding
 from seqkeras.decoding import Constraint
 from seqkeras.tokenizers import BOS, EOS, CharacterTable
-from serving.decoding import Chosen, MostProbableAllowed, Prefix, Prompts, most_probable
+from serving.decoding import ChoosingStep, MostProbableAllowed, Prefix, Prompts, most_probable
 from serving.decoding import Constraint as ServedConstraint
 from serving.decoding import search as served_search
 from serving.text import Pattern, TokenAutomaton, token_texts
@@ -118,7 +118,7 @@ def test_the_loop_does_as_the_runtime_does(num_beams, looks, regex):
         chosen = MostProbableAllowed(with_best, served, Prompts(B * [()]))
     else:
         prefix = Prefix(np.full((B, 1, 1), BOS), np.arange(B), np.zeros(B, "int64"))
-        chosen = Chosen(step, prefix, (), most_probable, served)
+        chosen = ChoosingStep(step, prefix, (), most_probable, served)
     state = chosen.initial([(row, ()) for row in range(B)])
     start, most = np.full((B, 1), BOS), np.full(B, T)
     expected = served_search(chosen, state, start, EOS, most, num_beams=num_beams)

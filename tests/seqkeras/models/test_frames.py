@@ -91,7 +91,7 @@ def test_what_are_no_frames_is_refused(case):
 
 @pytest.mark.parametrize("make", [recurrent, transformer])
 def test_a_source_is_tokens_or_frames(make):
-    message = "source_vocab_size.*, of tokens, or source_features, of frames, must be given, and "
+    message = "source_vocab_size.*, of tokens, or source_features, of frames, must be given"
     with pytest.raises(ValueError, match=message):
         make(source_vocab_size=17)
     with pytest.raises(ValueError, match=message):

@@ -1,4 +1,4 @@
-"""A model's dictionary of inputs: what is missing or nobody reads is refused, not passed over."""
+"""A model's dictionary of inputs: missing and unknown inputs are refused, not ignored."""
 
 import numpy as np
 import pytest

@@ -240,7 +240,7 @@ def test_rules_that_may_contradict_are_refused(generate, option):
     pipeline, _ = generate
     [name] = option
     with pytest.raises(
-        ValueError, match=f"^Generate: {name} must not stand beside regex or choices"
+        ValueError, match=f"^Generate: {name} can not be combined with regex, choices"
     ):
         pipeline("a", regex="ab", **option)
 

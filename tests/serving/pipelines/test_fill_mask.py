@@ -115,9 +115,7 @@ def test_texts_without_a_mask_and_wrong_options_are_refused(fill):
 
 
 def test_a_mask_that_is_cut_away_is_refused_as_such(fill):
-    message = (
-        "^FillMask: text has its masks behind the limit of 31 tokens, to which it was cut; sho"
-    )
+    message = "^FillMask: text has no mask within the limit of 31 tokens, to which it was cut; sho"
     with pytest.raises(ValueError, match=message):
         fill("the " * 40 + "[MASK]", truncate=True)
 

@@ -200,7 +200,7 @@ def test_a_first_token_loses_its_space_and_one_behind_a_prompt_keeps_it():
     for expression, at_first, behind in (("cat", True, False), (" cat", False, True)):
         automaton = automaton_of(Pattern.of_expression(expression), tokenizer)
         assert automaton.allowed(automaton.first, 9)[cat] == at_first
-        assert automaton.allowed(automaton.behind, 9)[cat] == behind
+        assert automaton.allowed(automaton.continuing, 9)[cat] == behind
 
 
 def test_a_large_vocabulary_gives_up_rows_that_it_keeps(monkeypatch):

@@ -1,4 +1,4 @@
-"""ONNX graphs set one behind the other, and a Loop around one of them."""
+"""Compose ONNX graphs: run one after another, and a Loop around one of them."""
 
 import hashlib
 
@@ -10,8 +10,8 @@ from export.graph import Graph
 from export.onnx_graphs import IR_VERSION, OPSET, check_that_it_runs
 
 
-class Joined:
-    """Graphs set one behind the other; equal weights are one."""
+class GraphComposer:
+    """A sequence of graphs as one graph, in which equal weights are stored once."""
 
     def __init__(self):
         self.nodes, self.constants, self.names = [], {}, {}
@@ -23,13 +23,13 @@ class Joined:
         return self.names[key]
 
     def add(self, graph, prefix, inputs, nodes=None):
-        """Add a graph's nodes; returns its outputs' names here by those that they have there.
+        """Add a graph's nodes; returns output name in that graph -> name in this graph.
 
         Args:
             graph: an `export.graph.Graph`.
-            prefix: of the names of what is within.
-            inputs: name there -> name here.
-            nodes: list to add to, of a Loop's body; None for those outside.
+            prefix: of the names of the nodes and tensors that are added.
+            inputs: name in that graph -> name in this graph.
+            nodes: the list of a Loop's body to add to; None for the graph's own list.
         """
         names = dict(inputs)
         for name, value in graph.constants.items():
@@ -65,7 +65,7 @@ class Joined:
         }
 
     def _zeros(self, spec, rest):
-        """Zeros for every row of the lengths, of that shape behind the first axis."""
+        """Zeros with a row for each of the lengths, and the shape `rest` after the first axis."""
         name = f"zeros/{spec.name}"
         shape, rows, whole = (f"{name}/{part}" for part in ("shape", "rows", "whole"))
         zero, one = (self.constant(f"[{n}]", np.array([n])) for n in (0, 1))
@@ -85,17 +85,19 @@ class Joined:
         return name
 
     def loop(self, step, advance, carried, fixed, max_length, going=None):
-        """Steps until the search is done.
+        """Add a Loop over decoder steps until the search is done.
 
         Args:
             step, advance: `export.graph.Graph`s.
-            carried: what goes into the first step and from each to the next: name there -> here.
-            fixed: what every step reads: name there -> here. State that a step returns is carried.
+            carried: what a step passes to the next, with its initial value: name there -> name
+                here.
+            fixed: what every step reads: name there -> name here. State that a step returns is
+                carried.
             max_length: the most steps.
-            going: the name here of whether there is a step to take; None if there is.
+            going: name of the boolean that decides on the first step; None for true.
 
         Returns:
-            What the last step carries on: name there -> here.
+            What the last step passes on: name there -> name here.
         """
         beam_state = [
             output.name.removeprefix("next_")
@@ -107,7 +109,7 @@ class Joined:
         step = step.copy(["logits", *(f"next_{name}" for name in beam_state)])
         nodes, inside = [], {name: f"body/{name}" for name in carried}
         last = inside["last"]
-        [tokens] = [each for each in step.model.graph.input if each.name == "token_ids"]
+        [tokens] = [tensor for tensor in step.model.graph.input if tensor.name == "token_ids"]
         if len(tokens.type.tensor_type.shape.dim) == 3:  # some tokens of each beam
             last = "body/last/one"
             axis = self.constant("[2]", np.array([2]))
@@ -140,17 +142,17 @@ class Joined:
         return results
 
     def finish(self, results, carried, inputs, given=()):
-        """The whole as a graph that is proved to run.
+        """The composed graph, checked by opening a session.
 
         Args:
             results: the `export.graph.Graph` of the last part.
-            carried, given: what it may read: name there -> here.
-            inputs: `TensorSpec`s of the whole.
+            carried, given: what the last part may read: name there -> name here.
+            inputs: `TensorSpec`s of the composed graph.
         """
         outputs = results.model.graph.output
         names = self.add(results, "results", {**carried, **dict(given)})
-        for each in outputs:
-            self.nodes.append(helper.make_node("Identity", [names[each.name]], [each.name]))
+        for spec in outputs:
+            self.nodes.append(helper.make_node("Identity", [names[spec.name]], [spec.name]))
         graph = helper.make_graph(
             self.nodes, "generate", [_value(spec) for spec in inputs], list(outputs)
         )
@@ -159,7 +161,7 @@ class Joined:
         )
         whole = Graph(model, self.constants)
         whole.declare_domains()
-        # Symbolic shape inference gives up where a loop's state grows; the parts have passed it.
+        # Symbolic shape inference fails for a loop whose state grows; the parts have passed it.
         check_that_it_runs(whole, "generate")
         return whole
 
@@ -174,16 +176,16 @@ def _value(spec):
 
 
 def _renamed(node, prefix, names):
-    """A copy of a node with the names of its tensors as they are here, in its subgraphs too."""
+    """A copy of a node, and of its subgraphs, with the composed graph's names of tensors."""
     copy = onnx.NodeProto()
     copy.CopyFrom(node)
     copy.name = f"{prefix}/{node.name}"
     for tensors in (copy.input, copy.output):
-        tensors[:] = [each and names.get(each, f"{prefix}/{each}") for each in tensors]
+        tensors[:] = [tensor and names.get(tensor, f"{prefix}/{tensor}") for tensor in tensors]
     for attribute in copy.attribute:
         if attribute.HasField("g"):
             graph = attribute.g
-            inner = [_renamed(each, prefix, names) for each in graph.node]
+            inner = [_renamed(inner_node, prefix, names) for inner_node in graph.node]
             del graph.node[:]
             graph.node.extend(inner)
             for value in [*graph.input, *graph.output, *graph.initializer, *graph.value_info]:

@@ -1,4 +1,4 @@
-"""What stands before, behind and at the end of a search's steps: `seqkeras.decoding`, traced."""
+"""The parts of a search before, after and at the end of its steps: `seqkeras.decoding`, traced."""
 
 import dataclasses
 
@@ -11,12 +11,12 @@ from seqkeras.decoding.loop import Loop
 from serving.manifest import TensorSpec
 
 
-class Search:
+class SearchParts:
     """The parts of a search around its steps, as functions of tensors.
 
     Attributes:
-        prompt: `TensorSpec`s of what the parts read beside what is carried.
-        begun: `TensorSpec`s of what the first part makes.
+        prompt: `TensorSpec`s of the parts' inputs that no step changes.
+        begun: `TensorSpec`s of the first part's outputs.
     """
 
     prompt = ()
@@ -28,8 +28,8 @@ class Search:
         self.beams = decoding.num_beams
         self.search = search_of(decoding, max_length)
         self.found = [
-            TensorSpec(f"found_{name}", each.dtype.name, ("batch", *each.shape[1:]))
-            for name, each in self._loop().begin_search(1).items()
+            TensorSpec(f"found_{name}", array.dtype.name, ("batch", *array.shape[1:]))
+            for name, array in self._loop().begin_search(1).items()
         ]
         rows = ("batch", self.beams)
         self.tokens = TensorSpec("tokens", "int32", (*rows, max_length))
@@ -46,7 +46,7 @@ class Search:
         """The parts as `export.graph.Graph`s, by name."""
         lengths = TensorSpec("lengths", "int64", ("batch",))
         logits = TensorSpec("logits", "float32", ("batch", self.beams, self.vocab_size))
-        after = [dataclasses.replace(each, name=f"next_{each.name}") for each in self.carried]
+        after = [dataclasses.replace(spec, name=f"next_{spec.name}") for spec in self.carried]
         specs = {
             "begin": (self._begin, self.prompt or [lengths], self.begun),
             "advance": (
@@ -72,7 +72,7 @@ class Search:
         loop = self._loop()
         batch_size = ops.shape(lengths)[0]
         length, last, tokens, _, found = loop.begin(batch_size, self.decoding.start_id, {})
-        rows = ops.arange(batch_size, dtype="int64")[:, None]  # of one beam each, as yet
+        rows = ops.arange(batch_size, dtype="int64")[:, None]  # one beam each at this point
         return self._named(length, last, tokens, rows + 0 * ops.cast(last, "int64"), found)
 
     def _advance(self, logits, length, tokens, **others):
@@ -86,7 +86,7 @@ class Search:
         beam_index = rows + ops.cast(state["beams"], "int64")
         going = loop.unfinished(length, last, tokens, state, found)
         after = self._named(length, last, tokens, beam_index, found)
-        return {f"next_{name}": each for name, each in after.items()} | {"going": going}
+        return {f"next_{name}": tensor for name, tensor in after.items()} | {"going": going}
 
     def _rest(self):
         """The prompt of the loop."""
@@ -95,14 +95,14 @@ class Search:
     def _named(self, length, last, tokens, beam_index, found):
         named = {"length": length, "tokens": tokens, "last": ops.cast(last, "int64")}
         named["beam_index"] = beam_index
-        return named | {f"found_{name}": each for name, each in found.items()}
+        return named | {f"found_{name}": tensor for name, tensor in found.items()}
 
     def _results(self, tokens, **found):
         return best_of(self.search.results(tokens, _found(found)))
 
 
-class PromptedSearch(Search):
-    """The same behind prompts, whose first token stands where else `<bos>` does."""
+class PromptedSearchParts(SearchParts):
+    """The parts of a search after prompts, whose first token takes the place of `<bos>`."""
 
     prompt = (
         TensorSpec("token_ids", "int64", ("batch", "length")),
@@ -128,7 +128,7 @@ class PromptedSearch(Search):
             "rows": ops.arange(ops.shape(token_ids)[0], dtype="int64")[:, None],
         }
         found = self._loop(self._rest(token_ids, lengths)).begin_search(ops.shape(token_ids)[0])
-        return named | {f"found_{name}": each for name, each in found.items()}
+        return named | {f"found_{name}": tensor for name, tensor in found.items()}
 
     def _rest(self, token_ids, lengths):
         return behind_first(token_ids, lengths)
@@ -138,4 +138,4 @@ class PromptedSearch(Search):
 
 
 def _found(named):
-    return {name.removeprefix("found_"): each for name, each in named.items()}
+    return {name.removeprefix("found_"): tensor for name, tensor in named.items()}

@@ -8,7 +8,7 @@ import tensorflow as tf
 from keras import ops
 
 from export.families import plan_export
-from export.generation import leaving
+from export.generation import shrinking_batch
 from export.generation.default_search import search_of
 from seqkeras.decoding import StateEntry, decode
 from seqkeras.decoding.loop import Loop, begun
@@ -57,7 +57,7 @@ def test_rows_leave_and_the_answers_stay(defaults, prompt):
     given = options() | {"prompt": prompt}
     loop = Loop(search, given.pop("max_length"), prompt=prompt)
     begin = begun(some, given.pop("state"), loop, **given)
-    found = numbers(search.results(*leaving.run(some, loop, *begin)))
+    found = numbers(search.results(*shrinking_batch.run(some, loop, *begin)))
     close(found, expected)
     assert len(some.rows) == len(every.rows)
     assert set(every.rows) == {len(LENGTHS)}

@@ -1,8 +1,8 @@
-"""A search in a TensorFlow graph, whose rows leave the batch when they are done.
+"""A search in a TensorFlow graph that removes finished rows from the batch.
 
-`keras.ops.while_loop` keeps every row until the last one is done, as its shapes are fixed on JAX.
-TensorFlow's need not be: here a loop goes on until a quarter of its rows are done, and those that
-are not go on alone, in the next. So few long rows cost no steps of the others.
+`keras.ops.while_loop` keeps every row until the last one is done, because JAX fixes its shapes.
+TensorFlow's shapes may change: here an inner loop runs until a quarter of its rows are done, and
+the next one continues with the other rows. A few long rows then cost no steps of the short ones.
 """
 
 import tensorflow as tf
@@ -12,13 +12,13 @@ from seqkeras.decoding.loop import Loop
 
 
 def run(step, loop, carried, fixed):
-    """The loop from where it is to its end.
+    """Run a decoding loop from its current position to its end.
 
     Args:
         step: the decoder's step, see `seqkeras.decoding`.
-        loop: a `Loop` without processors of its own but a prompt.
+        loop: a `Loop` whose only processor is a prompt.
         carried: what `loop.begin` and `loop.advance` return.
-        fixed: the entries of the state that are per source.
+        fixed: the entries of the state that belong to a source, not to a beam.
 
     Returns:
         token_ids: (B, K, T) of the beams.
@@ -26,13 +26,13 @@ def run(step, loop, carried, fixed):
     """
     length, *part = carried
     given = (fixed, () if loop.prompt is None else (loop.prompt.token_ids, loop.prompt.lengths))
-    rows = tf.range(tf.shape(part[0])[0])[:, None]  # (R, 1), which are in the batch
+    rows = tf.range(tf.shape(part[0])[0])[:, None]  # (R, 1), indices of the rows in the batch
 
     def is_going(length, rows, part, given, results):
         return (length < loop.max_length) & (tf.size(rows) > 0)
 
-    def go_on(length, rows, part, given, results):
-        length, part = _until_some_leave(step, loop, length, part, given)
+    def advance(length, rows, part, given, results):
+        length, part = _until_a_quarter_is_done(step, loop, length, part, given)
         _, token_ids, _, found = part
         results = _map(
             lambda whole, own: tf.tensor_scatter_nd_update(whole, rows, own),
@@ -40,17 +40,17 @@ def run(step, loop, carried, fixed):
             (token_ids, found),
         )
         going = tf.where(loop.search.unfinished(found))
-        rows, part, given = _map(lambda each: tf.gather_nd(each, going), (rows, part, given))
+        rows, part, given = _map(lambda array: tf.gather_nd(array, going), (rows, part, given))
         return length, rows, part, given, results
 
     last, token_ids, state, found = part
     state = (length, rows, (last, token_ids, state, found), given, (token_ids, found))
-    *_, results = _while(is_going, go_on, state)
+    *_, results = _while(is_going, advance, state)
     return results
 
 
-def _until_some_leave(step, loop, length, part, given):
-    """What is carried behind the steps in which over three quarters of the rows go on."""
+def _until_a_quarter_is_done(step, loop, length, part, given):
+    """The loop's variables after the last step with over three quarters of the rows unfinished."""
     fixed, prompt = given
     if prompt:
         loop = Loop(loop.search, loop.max_length, prompt=prompt, constraint=loop.constraint)
@@ -60,21 +60,23 @@ def _until_some_leave(step, loop, length, part, given):
         most = 3 * tf.size(unfinished, tf.int64) // 4
         return (length < loop.max_length) & (tf.math.count_nonzero(unfinished) > most)
 
-    def go_on(length, part):
+    def advance(length, part):
         last, token_ids, state, found = part
         (logits, *others), after = step(last, state | fixed)
         state = {name: after[name] for name in state}
         length, *part = loop.advance(logits, others, length, token_ids, state, found)
         return length, tuple(part)
 
-    return _while(is_going, go_on, (length, part))
+    return _while(is_going, advance, (length, part))
 
 
 def _map(function, *structures):
     return tree.map_structure(function, *structures)
 
 
-def _while(is_going, go_on, carried):
-    """TensorFlow's loop over tensors of any number of rows."""
-    sizes = _map(lambda each: tf.TensorShape([None, *each.shape[1:]][: each.shape.rank]), carried)
-    return tf.while_loop(is_going, go_on, carried, shape_invariants=sizes)
+def _while(is_going, advance, carried):
+    """TensorFlow's loop over tensors whose number of rows may change."""
+    sizes = _map(
+        lambda array: tf.TensorShape([None, *array.shape[1:]][: array.shape.rank]), carried
+    )
+    return tf.while_loop(is_going, advance, carried, shape_invariants=sizes)

@@ -1,4 +1,4 @@
-"""A pipeline of `serving` before its graphs are made: Keras runs in their place."""
+"""A pipeline of `serving` that runs Keras, for checks before any graph exists."""
 
 import dataclasses
 from types import SimpleNamespace
@@ -10,8 +10,8 @@ from serving.opening import Runtime
 from serving.pipelines import PIPELINES
 
 
-def unmade_pipeline(folder, plan, fields, observe):
-    """The pipeline of graphs that are not there yet; `observe` is as a `Runtime` takes it."""
+def keras_pipeline(folder, plan, fields, observe):
+    """The pipeline of graphs that are not made yet; `observe`: see `Runtime`."""
     graphs = {
         role: GraphFile(f"onnx/{role}.onnx", tuple(signature.inputs), tuple(signature.outputs))
         for role, signature in plan.graphs.items()
@@ -24,13 +24,13 @@ def unmade_pipeline(folder, plan, fields, observe):
         **fields,
     )
     return PIPELINES[manifest.pipeline](
-        folder, manifest, _Unmade(observe=observe, graphs=plan.graphs)
+        folder, manifest, _KerasRuntime(observe=observe, graphs=plan.graphs)
     )
 
 
 @dataclasses.dataclass(frozen=True)
-class _Unmade(Runtime):
-    """A runtime of graphs that are not there: in their place Keras runs the plan's `graphs`."""
+class _KerasRuntime(Runtime):
+    """A runtime whose sessions call the plan's `graphs` in Keras instead of ONNX files."""
 
     graphs: dict = dataclasses.field(default_factory=dict)
 
