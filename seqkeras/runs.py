@@ -3,9 +3,10 @@
 run.json         task; what the bundle's manifest will say of it; written last
 model.keras      the trained model
 tokenizer/       the tokenizers, by their roles: source.json and target.json, or text.json
-validation.json real inputs with their targets, on which export compares the models validation.npz
-the inputs of these that are arrays, if there are any scores.json what training measured
-attention.png attention maps of a few examples
+validation.json  real inputs with their targets, on which export compares the models
+validation.npz   the inputs of these that are arrays, if there are any
+scores.json      what training measured
+attention.png    attention maps of a few examples
 
 `save_run` writes one for any model, however it was trained.
 """
