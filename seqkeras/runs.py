@@ -123,7 +123,7 @@ class RunRecord:
         Raises:
             RunError: if one of them is damaged.
         """
-        from seqkeras.tokenizers import read_tokenizer  # with the tokenizers' libraries
+        from serving.text import read_tokenizer  # with the tokenizers' libraries
 
         found = {}
         for role, path in self.tokenizers.items():
