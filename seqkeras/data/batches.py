@@ -13,6 +13,7 @@ class Sequences:
     Args:
         rows: list of lists of integers.
         width: the length to which every row is padded; None pads to the longest that is taken.
+        padding: the integer that stands behind a row's end.
 
     Attributes:
         lengths: (rows,) int64.
@@ -23,12 +24,12 @@ class Sequences:
 
     dtype = np.dtype("int64")
 
-    def __init__(self, rows, width=None):
+    def __init__(self, rows, width=None, padding=0):
         self.lengths = np.array([len(row) for row in rows], self.dtype)
         longest = self.lengths.max(initial=0)
         if width is not None and longest > width:
             raise ValueError(f"Sequences: rows must have at most {width} ids; received {longest}.")
-        self.width = width
+        self.width, self.padding = width, padding
         self.starts = np.cumsum(self.lengths) - self.lengths
         self.values = np.fromiter(itertools.chain.from_iterable(rows), self.dtype)
 
@@ -37,12 +38,12 @@ class Sequences:
         return len(self.lengths), self.width
 
     def __getitem__(self, rows):
-        """(len(rows), width) int64, with 0 after each row's end."""
+        """(len(rows), width) int64, padded after each row's end."""
         lengths = self.lengths[rows]
         width = lengths.max(initial=0) if self.width is None else self.width
         steps = np.arange(width)
         real = steps < lengths[:, None]
-        padded = np.zeros(real.shape, self.dtype)
+        padded = np.full(real.shape, self.padding, self.dtype)
         padded[real] = self.values[(self.starts[rows][:, None] + steps)[real]]
         return padded
 

@@ -176,7 +176,7 @@ class Tag(Pipeline):
         given, places = (), None
         if isinstance(text, tuple):
             given = text
-            text, places = _joined(given, name)
+            text, places = joined(given, name)
         elif self._settings.words == "spaces":
             require_words(text, name)
             places = [found.span() for found in re.finditer(r"\S+", text)]
@@ -189,7 +189,7 @@ class Tag(Pipeline):
         if places is None:
             places, tokens = _words_of_tokenizer(text, windows, self._reader.tokenizer)
         else:
-            places, tokens = _tokens_of_words(windows, places)
+            places, tokens = tokens_of_words(windows, places)
         if len(places) < len(given):  # some words were cut, or have no token
             for number, word in enumerate(given):
                 require_token(self._reader.tokenizer.encode(word), f"{name}, word {number}")
@@ -241,7 +241,7 @@ def _require_tags_of_frames(folder, graph, output):
         )
 
 
-def _joined(words, name):
+def joined(words, name):
     """Return the text of words, and their places in it."""
     places, start = [], 0
     for number, word in enumerate(words):
@@ -267,7 +267,7 @@ def _by_window(windows, tokens):
     return found
 
 
-def _tokens_of_words(windows, places):
+def tokens_of_words(windows, places):
     """Return the places of the words that have tokens, and the indices of their first tokens.
 
     Args:

@@ -69,7 +69,7 @@ def glue(tmp_path_factory):
     """A run on pairs, with a file of validation, and its lines."""
     folder = tmp_path_factory.mktemp("glue")
     files = [pairs(folder / "train.tsv", 60), "--validation", pairs(folder / "dev.tsv", 23)]
-    columns = ["--text-column", "sentence1", "--pair-column", "sentence2", "--cell", "qrnn"]
+    columns = ["--text-column", "sentence1", "--pair-column", "sentence2", "--encoder", "qrnn"]
     options = [*columns, "--passes", 2, "--max-length", 8]
     return folder / "run", printed(*files, "--out", folder / "run", *options)
 

@@ -5,9 +5,14 @@ called with (model, texts, advance), and `fits` says whether it takes a text who
 """
 
 from training.answering.classify import Classify
+from training.answering.tag import Tag
 from training.answering.translate import Translate
 
-ANSWERERS = {"Classify": Classify, "Translate": Translate}  # by the pipelines of `serving`
+ANSWERERS = {  # by the pipelines of `serving`
+    "Classify": Classify,
+    "Tag": Tag,
+    "Translate": Translate,
+}
 
 
 def answerer(run):

@@ -5,6 +5,7 @@ The command line reads the options alone, so its help and its refusals need no K
 
 from training.tasks.options.classification import ClassificationOptions
 from training.tasks.options.dates import DatesOptions
+from training.tasks.options.tagging import TaggingOptions
 
 
 def _classification():
@@ -19,7 +20,14 @@ def _dates():
     return Dates
 
 
+def _tagging():
+    from training.tasks.tagging import Tagging
+
+    return Tagging
+
+
 TASKS = {  # name -> its options, and what imports its class
     "classification": (ClassificationOptions, _classification),
     "dates": (DatesOptions, _dates),
+    "tagging": (TaggingOptions, _tagging),
 }

@@ -11,16 +11,15 @@ from seqkeras.attention import StructuredSelfAttention
 from seqkeras.data.batches import Sequences
 from seqkeras.data.columns import read_columns
 from seqkeras.metrics import class_f1, exact_match, matthews_correlation
-from seqkeras.recurrent import GRU, LSTM, QRNN, Bidirectional
 from seqkeras.runs import RunError
 from seqkeras.terminal import one_line
-from seqkeras.tokenizers import PAD, learn_word_piece
+from seqkeras.tokenizers import learn_word_piece
 from training.answering.classify import text_encoding
 from training.console import console
 from training.task import Task
+from training.tasks.encoders import encoded
 from training.tasks.options.classification import ClassificationOptions
 
-CELLS = {"gru": GRU, "lstm": LSTM, "qrnn": QRNN}
 MOST_SHOWN = 20  # labels in a table
 
 
@@ -134,18 +133,8 @@ class Classification(Task):
 
     def model(self, run):
         options, labels = self.options, run.record.settings["labels"]
-        token_ids = keras.Input((None,), dtype="int64", name="token_ids")
-        inputs = {"token_ids": token_ids}
-        real = keras.ops.not_equal(token_ids, PAD)  # (B, T)
-        size = len(run.tokenizers["text"])
-        hidden = keras.layers.Embedding(size, options.embedding_dim)(token_ids)  # (B, T, D)
-        if options.pair_column is not None:
-            inputs["segment_ids"] = keras.Input((None,), dtype="int64", name="segment_ids")
-            segments = keras.layers.Embedding(2, options.embedding_dim)(inputs["segment_ids"])
-            hidden = keras.layers.Add()([hidden, segments])
-        hidden = keras.layers.Dropout(options.dropout)(hidden)
-        layer = CELLS[options.cell](options.units, return_sequences=True)
-        hidden = Bidirectional(layer)(hidden, mask=real)  # (B, T, 2U)
+        takes_pairs = options.pair_column is not None
+        inputs, hidden, real = encoded(options, len(run.tokenizers["text"]), takes_pairs)
         summary, _ = StructuredSelfAttention(options.units, options.hops)(hidden, mask=real)
         summary = keras.layers.Dropout(options.dropout)(summary)
         return keras.Model(inputs, keras.layers.Dense(len(labels), name="label")(summary))

@@ -2,13 +2,12 @@
 
 import dataclasses
 
-import click
-
-from training.options import FRACTION, DataFile, FitOptions, Number, argument, at_least, option
+from training.options import FRACTION, DataFile, argument, at_least, option
+from training.tasks.options.encoders import EncoderOptions
 
 
 @dataclasses.dataclass(frozen=True)
-class ClassificationOptions(FitOptions):
+class ClassificationOptions(EncoderOptions):
     """Sentences, or pairs of sentences, and their labels, from a file.
 
     Your file looks like this (.csv; .tsv with tabs, and quotes as characters; .jsonl with an object
@@ -19,8 +18,8 @@ class ClassificationOptions(FitOptions):
         a fine film,good
         "dull, from end to end",bad
 
-    Pairs have their second text in a third column: --pair-column question. The model is a
-    bidirectional recurrent network with attention, over WordPieces that are learned from the file.
+    Pairs have their second text in a third column: --pair-column question. The model
+    reads WordPieces that are learned from the file; attention sums up what --encoder makes of them.
     """
 
     file: str = argument(DataFile(), "Of training: .csv, .tsv or .jsonl.")
@@ -36,12 +35,4 @@ class ClassificationOptions(FitOptions):
     vocab_size: int = option(8000, at_least(1), "WordPieces to learn, at most.")
     lowercase: bool = option(True, bool, "Read capitals as small letters, without accents.")
     max_length: int = option(128, at_least(4), "Tokens of a text, or a pair; more are cut off.")
-    cell: str = option(
-        "lstm", click.Choice(["gru", "lstm", "qrnn"]), "Recurrent cell of both directions."
-    )
-    embedding_dim: int = option(128, at_least(1), "Size of the token embeddings.")
-    units: int = option(128, at_least(1), "State in each direction.")
     hops: int = option(4, at_least(1), "Queries of the attention that sums up the text.")
-    dropout: float = option(
-        0.3, Number(0, 1, max_open=True), "Of embeddings and before the logits."
-    )

@@ -1,0 +1,181 @@
+"""Sentences whose words have tags: columns of CoNLL, or JSON lines.
+
+    .jsonl     an object a line, with a list of words and a list of as many tags
+    all others a word a line, its tag in another column; an empty line ends a sentence
+
+Columns are separated by tabs where the first line has one, else by spaces. Lines of spaces or tabs
+alone are empty, `-DOCSTART-` begins a document, and with tabs a line that begins with # is a
+comment, as in CoNLL-U. Ranges of words and empty nodes of CoNLL-U are left out: lines whose first
+field is no whole number where that of the first line is 1, or a range from 1.
+
+Reference: Tjong Kim Sang and De Meulder 2003, section 2.2, https://aclanthology.org/W03-0419
+"""
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+from seqkeras.data.texts import DataError, lines_of, read_text
+from serving.entities import LETTERS
+from serving.parsing import parse_json
+
+DOCUMENT = "-DOCSTART-"
+NUMBER_ONE = re.compile(r"1(-\d+)?")  # of the first word of CoNLL-U, or of a range from it
+
+
+class Sentence(NamedTuple):
+    """Words with their tags, and the line where they begin."""
+
+    line: int
+    words: tuple[str, ...]
+    tags: tuple[str, ...]
+
+
+def read_sentences(path, words=None, tags=None):
+    """The sentences of a file.
+
+    Args:
+        path: of the file, plain or .gz.
+        words, tags: which column they are: of CoNLL a number from 1, or from the end below 0, by
+            default the first and the last; of JSON lines a name, by default "tokens" and "tags".
+
+    Returns:
+        A list of `Sentence`, one at least.
+
+    Raises:
+        DataError: if the file can not be read, has no sentence, or a line is not in its form.
+    """
+    text, name = read_text(path), Path(path).name.removesuffix(".gz")
+    if name.lower().endswith(".jsonl"):
+        sentences = _of_json_lines(path, text, words or "tokens", tags or "tags")
+    else:
+        sentences = _of_columns(path, text, _number(words, 1), _number(tags, -1))
+    found = [*sentences]
+    if not found:
+        raise DataError(f"{path}: there is no sentence in it.")
+    return found
+
+
+def _number(column, default):
+    if column is None:
+        return default
+    try:
+        number = int(column)
+    except ValueError:
+        number = 0
+    if number == 0:
+        raise DataError(
+            f"a column of CoNLL must be a number from 1, or from the end below 0; received "
+            f"{column!r:.40}."
+        )
+    return number
+
+
+def _of_columns(path, text, word_column, tag_column):
+    rows, width, separator, numbered = [], None, None, False
+    has_tabs = "\t" in text
+    for line, content in enumerate(lines_of(text), start=1):
+        if has_tabs and content.startswith("#") and "\t" not in content:
+            continue
+        if not content.strip() or content.split()[0] == DOCUMENT:
+            if rows:
+                yield _sentence(rows)
+            rows = []
+            continue
+        if width is None:
+            separator = "\t" if "\t" in content else None
+            width = len(content.split(separator))
+            numbered = separator == "\t" and NUMBER_ONE.fullmatch(content.split(separator)[0])
+            for column in (word_column, tag_column):
+                if not -width <= column <= width:
+                    raise DataError(
+                        f"{path}, line {line}: there is no column {column}; there are {width}."
+                    )
+        fields = content.split(separator)
+        if len(fields) != width:
+            raise DataError(
+                f"{path}, line {line}: expected {width} columns, as above; found {len(fields)}."
+            )
+        if numbered and not fields[0].isdecimal():
+            continue
+        word, tag = (fields[column - (column > 0)].strip() for column in (word_column, tag_column))
+        _require_word(path, line, word)
+        if not tag:
+            raise DataError(f"{path}, line {line}: the word {word!r:.40} has no tag.")
+        rows.append((line, word, tag))
+    if rows:
+        yield _sentence(rows)
+
+
+def _sentence(rows):
+    lines, words, tags = zip(*rows)
+    return Sentence(lines[0], words, tags)
+
+
+def _of_json_lines(path, text, words_name, tags_name):
+    for line, content in enumerate(lines_of(text), start=1):
+        if not content.strip():
+            continue
+        try:
+            row = parse_json(content)
+        except ValueError as error:
+            raise DataError(f"{path}, line {line}: not JSON: {error}.") from error
+        if not isinstance(row, dict):
+            raise DataError(f"{path}, line {line}: expected a JSON object, one a line.")
+        for name in (words_name, tags_name):
+            values = row.get(name)
+            if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+                raise DataError(f"{path}, line {line}: {name!r} must be a list of strings.")
+        words, tags = tuple(row[words_name]), tuple(row[tags_name])
+        if len(words) != len(tags):
+            raise DataError(
+                f"{path}, line {line}: needs one tag for each word; found {len(words)} words and "
+                f"{len(tags)} tags."
+            )
+        for word in words:
+            _require_word(path, line, word)
+        if words:
+            yield Sentence(line, words, tags)
+
+
+def _require_word(path, line, word):
+    if word.split() != [word]:
+        raise DataError(
+            f"{path}, line {line}: a word must be there, and hold no space; found {word!r:.40}."
+        )
+    if any("\ud800" <= character <= "\udfff" for character in word):
+        raise DataError(f"{path}, line {line}: the word {word!r:.40} holds half of a character.")
+
+
+def scheme_of(tags):
+    """The scheme of a file's tags: "IOB2" (for IOB1, too), "IOBES" or "BILOU"; None for tags that
+    spell no entities, as parts of speech.
+
+    Args:
+        tags: all that there are, an iterable of strings.
+    """
+    tags = {*tags}
+    letters = {tag.partition("-")[0] for tag in tags}
+    if not all(tag == "O" or tag[1:2] == "-" and tag[2:] for tag in tags) or letters == {"O"}:
+        return None
+    return next((name for name, known in LETTERS.items() if letters <= {*known}), None)
+
+
+def to_iob2(tags):
+    """Tags of IOB1 in IOB2: whatever begins an entity is B; those of IOB2 stay as they are.
+
+        IOB1: I-PER I-PER B-PER O    IOB2: B-PER I-PER B-PER O
+
+    Args:
+        tags: of a sentence's words, an iterable.
+
+    Reference: Ramshaw and Marcus 1995; Tjong Kim Sang and Veenstra 1999, section 2.1,
+    https://aclanthology.org/E99-1023
+    """
+    found, before = [], "O"
+    for tag in tags:
+        letter, _, label = tag.partition("-")
+        begins = letter == "I" and (before == "O" or before[2:] != label)
+        found.append(f"B-{label}" if begins else tag)
+        before = tag
+    return tuple(found)

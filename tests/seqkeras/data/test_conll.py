@@ -1,0 +1,144 @@
+"""Sentences of CoNLL's columns and of JSON lines, as public files have them, and what is wrong."""
+
+import gzip
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from seqkeras.data.conll import read_sentences, scheme_of, to_iob2
+from seqkeras.data.texts import DataError
+
+DATA = os.environ.get("SEQKERAS_DATA")
+needs_data = pytest.mark.skipif(DATA is None, reason="needs the public data sets: SEQKERAS_DATA")
+
+CONLL_2003 = """-DOCSTART- -X- O O
+
+EU NNP B-NP I-ORG
+rejects VBZ B-VP O
+
+Peter NNP B-NP I-PER
+Blackburn NNP I-NP I-PER"""
+CONLL_U = """# sent_id = 1
+# text = vámonos #
+1-2\tvámonos\t_\tX
+1\tvamos\tir\tVERB
+2\tnos\tnosotros\tPRON
+2.1\tnada\tnada\tPRON
+3\t#\t#\tSYM
+"""
+
+
+def test_columns_are_counted_from_both_ends(tmp_path):
+    path = tmp_path / "train.conll"
+    path.write_text(CONLL_2003, encoding="utf-8")
+    first, second = read_sentences(path)
+    assert first == (3, ("EU", "rejects"), ("I-ORG", "O"))
+    assert second == (6, ("Peter", "Blackburn"), ("I-PER", "I-PER"))
+    assert read_sentences(path, "1", "2")[0].tags == ("NNP", "VBZ")
+    assert read_sentences(path, "-4", "-2")[0] == (3, ("EU", "rejects"), ("B-NP", "B-VP"))
+
+
+def test_comments_ranges_and_empty_nodes_of_conll_u_are_passed_over(tmp_path):
+    path = tmp_path / "train.conllu.gz"
+    path.write_bytes(gzip.compress(CONLL_U.encode()))
+    [sentence] = read_sentences(path, "2", "4")
+    assert sentence == (4, ("vamos", "nos", "#"), ("VERB", "PRON", "SYM"))
+
+
+def test_json_lines_name_their_lists(tmp_path):
+    path = tmp_path / "train.jsonl"
+    rows = [{"w": ["She", "left"], "t": ["O", "O"]}, {"w": [], "t": []}, {"w": ["!"], "t": ["X"]}]
+    path.write_text("\n\n".join(map(json.dumps, rows)), encoding="utf-8")
+    found = read_sentences(path, "w", "t")
+    assert found == [(1, ("She", "left"), ("O", "O")), (5, ("!",), ("X",))]
+
+
+@needs_data
+@pytest.mark.parametrize(
+    "name, sentences, scheme, first",
+    [
+        ("wnut17/wnut17train.conll", 3394, "IOB2", "@paulwalk"),
+        ("wnut17/emerging.dev.conll", 1009, "IOB2", "Stabilized"),
+        ("wikigold/wikigold.conll.txt", None, "IOB2", "010"),
+        ("sec-filings-ner/FIN5.txt", None, "IOB2", "This"),
+    ],
+)
+def test_public_files_are_read_whole(name, sentences, scheme, first):
+    path = Path(DATA) / name
+    found = read_sentences(path)
+    assert sentences is None or len(found) == sentences
+    assert found[0].words[0] == first
+    assert scheme_of(tag for sentence in found for tag in sentence.tags) == scheme
+    lines = path.read_text(encoding="utf-8").split("\n")
+    words = [line for line in lines if line.strip() and not line.startswith("-DOCSTART-")]
+    assert sum(len(sentence.words) for sentence in found) == len(words)
+
+
+@pytest.mark.parametrize(
+    "content, message",
+    [
+        ("a O\nb\n", r"x\.conll, line 2: expected 2 columns, as above; found 1\.$"),
+        ("a\tO\n\t\tO\n", r"line 2: expected 2 columns, as above; found 3\.$"),
+        ("a\tO\n \tO\n", r"line 2: a word must be there, and hold no space; found ''\.$"),
+        ("a b\tO\n", r"line 1: a word must be there, and hold no space; found 'a b'\.$"),
+        ("a\tO\nb\t\n", r"line 2: the word 'b' has no tag\.$"),
+        ("-DOCSTART- O\n\n", r"x\.conll: there is no sentence in it\.$"),
+        (" \n", r"x\.conll: the file is empty\.$"),
+    ],
+)
+def test_a_line_that_is_no_word_with_its_tag_is_named(tmp_path, content, message):
+    path = tmp_path / "x.conll"
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(DataError, match=message):
+        read_sentences(path)
+
+
+@pytest.mark.parametrize(
+    "content, message",
+    [
+        ("{", "line 1: not JSON"),
+        ("[]", "line 1: expected a JSON object, one a line"),
+        ('{"tokens": ["a"]}', "line 1: 'tags' must be a list of strings"),
+        ('{"tokens": ["a"], "tags": [3]}', "line 1: 'tags' must be a list of strings"),
+        ('{"tokens": ["a"], "tags": []}', "needs one tag for each word; found 1 words and 0 tags"),
+        ('{"tokens": ["a b"], "tags": ["O"]}', "a word must be there, and hold no space"),
+        ('{"tokens": ["\\ud800"], "tags": ["O"]}', "holds half of a character"),
+    ],
+)
+def test_an_object_without_words_and_tags_is_named(tmp_path, content, message):
+    path = tmp_path / "x.jsonl"
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(DataError, match=message):
+        read_sentences(path)
+
+
+@pytest.mark.parametrize("column", ["0", "tag", "3", "-3"])
+def test_a_column_that_is_not_there_is_refused(tmp_path, column):
+    path = tmp_path / "x.conll"
+    path.write_text("a O\n", encoding="utf-8")
+    with pytest.raises(DataError, match="there is no column|must be a number from 1, or from the"):
+        read_sentences(path, None, column)
+
+
+def test_tags_of_iob1_become_those_of_iob2_and_these_stay():
+    iob1 = ["I-PER", "I-PER", "B-PER", "O", "I-LOC", "I-PER"]
+    iob2 = ("B-PER", "I-PER", "B-PER", "O", "B-LOC", "B-PER")
+    assert to_iob2(iob1) == to_iob2(iob2) == iob2
+
+
+@pytest.mark.parametrize(
+    "tags, scheme",
+    [
+        (["O", "B-X", "I-X"], "IOB2"),
+        (["O", "I-X"], "IOB2"),
+        (["O", "B-X", "E-X", "S-Y"], "IOBES"),
+        (["O", "B-X", "L-X", "U-Y"], "BILOU"),
+        (["NN", "VB"], None),
+        (["O"], None),
+        (["O", "B-"], None),
+    ],
+)
+def test_a_scheme_is_told_by_the_letters_of_its_tags(tags, scheme):
+    assert scheme_of(tags) == scheme

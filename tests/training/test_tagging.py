@@ -1,0 +1,125 @@
+"""Tagging of a user's file: what it learns, leaves and refuses."""
+
+import json
+import random
+
+import pytest
+
+import serving
+from export.__main__ import main as export
+from export.refusals import refusals_of
+from training.__main__ import main
+
+TINY = "--units 11 --embedding-dim 12 --learning-rate 0.03 --batch-size 7 --passes 6".split()
+NAMES = {"PER": ["Ada Lovelace", "Alan Turing", "Grace"], "LOC": ["Oslo", "New York"]}
+
+
+def sentences(path, count, iob1=True):
+    """A file in CoNLL's form whose names are told by their words."""
+    draw, lines = random.Random(count), []
+    for _ in range(count):
+        for part in draw.choice(["PER lives in LOC .", "LOC saw PER", "nobody left LOC ."]).split():
+            name = draw.choice(NAMES[part]).split() if part in NAMES else [part]
+            for place, word in enumerate(name):
+                letter = "I" if iob1 or place else "B"
+                lines.append(f"{word} x {letter}-{part}" if part in NAMES else f"{word} x O")
+        lines.append("")
+    path.write_text("\n".join(lines), encoding="utf-8")
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A run and its bundle."""
+    folder = tmp_path_factory.mktemp("tagging")
+    files = [
+        sentences(folder / "train.txt", 120),
+        "--validation",
+        sentences(folder / "dev.txt", 23),
+    ]
+    assert main(["tagging", *files, *TINY, "--out", str(folder / "run")]) == 0
+    assert export([str(folder / "run"), str(folder / "bundle")]) == 0
+    return folder
+
+
+def test_entities_are_learned_from_iob1_and_scored(trained):
+    scores = json.loads((trained / "run" / "scores.json").read_text())
+    assert scores["sentences"] == 23
+    assert scores["accuracy"] == scores["entity_f1"] == 1.0
+    assert scores["by_label"] == {"LOC": 1.0, "PER": 1.0}
+    assert refusals_of(trained / "run") == []
+
+
+def test_the_bundle_finds_the_entities_of_a_text_and_of_its_words(trained):
+    pipeline = serving.load(trained / "bundle")
+    text = "Ada Lovelace lives in New York ."
+    for given in (text, tuple(text.split())):
+        found = [(entity.text, entity.label) for entity in pipeline(given).entities]
+        assert found == [("Ada Lovelace", "PER"), ("New York", "LOC")]
+
+
+def test_run_and_bundle_have_the_same_scores_on_a_file_in_iob2(trained, tmp_path):
+    data = sentences(tmp_path / "test.txt", 31, iob1=False)
+    found = []
+    for name in ("run", "bundle"):
+        out = tmp_path / f"{name}.json"
+        assert main(["evaluate", str(trained / name), "--data", data, "--out", str(out)]) == 0
+        found.append(json.loads(out.read_text()))
+    assert found[0] == found[1]
+    assert found[0]["sentences"] == 31 and found[0]["entity_f1"] == 1.0
+
+
+def test_words_that_are_cut_off_count_as_outside_in_run_and_bundle(tmp_path):
+    path = tmp_path / "long.jsonl"
+    row = {"tokens": ["a", "b"] * 5, "tags": ["X", "Y"] * 5}
+    path.write_text("\n".join([json.dumps(row)] * 9), encoding="utf-8")
+    short = {"tokens": ["a", "b"], "tags": ["X", "Y"]}
+    short_path = tmp_path / "short.jsonl"
+    short_path.write_text("\n".join([json.dumps(short)] * 9), encoding="utf-8")
+    run, bundle = tmp_path / "run", tmp_path / "bundle"
+    options = [*TINY, "--max-length", "6", "--validation", str(short_path)]
+    assert main(["tagging", str(path), *options, "--out", str(run)]) == 0
+    assert json.loads((run / "scores.json").read_text()) == {
+        "sentences": 9,
+        "words": 18,
+        "accuracy": 1.0,
+    }
+    assert export([str(run), str(bundle)]) == 0
+    found = []
+    for folder in (run, bundle):
+        out = tmp_path / "scores.json"
+        assert main(["evaluate", str(folder), "--data", str(path), "--out", str(out)]) == 0
+        found.append(json.loads(out.read_text()))
+    assert found[0] == found[1]
+    assert 0 < found[0]["accuracy"] <= 0.4  # four of ten words are read
+
+
+@pytest.mark.parametrize(
+    "content, options, message",
+    [
+        ("a O\nb\n", [], "line 2: expected 2 columns"),
+        ("a O\n", [], "one sentence is too few to hold some out; give --validation"),
+        ("a X\n\n" * 9, ["--batch-size", "9"], "8 sentences are left for training, fewer than the"),
+        ("a X\n\n" * 9, ["--batch-size", "2"], "all words have the tag 'X'"),
+        ("a X\n\nb Y\n\n", ["--batch-size", "1"], "of the validation are not among those"),
+    ],
+)
+def test_a_file_that_can_not_be_learned_from_is_one_line(
+    tmp_path, capsys, content, options, message
+):
+    path = tmp_path / "train.txt"
+    path.write_text(content, encoding="utf-8")
+    assert main(["tagging", str(path), *options, "--out", str(tmp_path / "run")]) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith("training: ") and message in line
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("encoder", ["gru", "rnn", "convolution", "transformer"])
+def test_every_encoder_learns_and_leaves(tmp_path, encoder):
+    file, run = sentences(tmp_path / "train.txt", 120), tmp_path / "run"
+    options = [*TINY, "--encoder", encoder, "--layers", "2", "--dropout", "0.1", "--heads", "3"]
+    assert main(["tagging", file, *options, "--out", str(run)]) == 0
+    assert json.loads((run / "scores.json").read_text())["entity_f1"] > 0.9
+    assert refusals_of(run) == []

@@ -1,0 +1,111 @@
+"""`Tag` while it trains: the words of texts to tags."""
+
+from typing import NamedTuple
+
+import numpy as np
+from keras import ops
+
+from seqkeras.decoding import compiled, in_batches
+from seqkeras.tokenizers import pad
+from serving.entities import entities
+from serving.pipelines.tag import joined, tokens_of_words
+from serving.pipelines.windows import Windows
+from serving.results import Entity, Tagging, Word
+
+NAME = "Tag: text"
+
+
+class Read(NamedTuple):
+    """Words as a model reads them: token ids, their text, and of the words that have tokens the
+    places in that, their numbers, and which token is the first of each."""
+
+    token_ids: list
+    text: str
+    places: list
+    numbers: list
+    first_tokens: list
+
+    def __len__(self):
+        return len(self.token_ids)
+
+
+class Tag:
+    """Tuples of words to `Tagging`s; words over the limit are cut off, and have no tags.
+
+    Args:
+        run: a `seqkeras.runs.RunFiles`; its model gives logits for each token.
+    """
+
+    def __init__(self, run):
+        self.run, self.labels = run, run.record.settings["labels"]
+        self.scheme = run.record.settings.get("scheme", "IOB2")
+        self.limit = run.record.limits["source_length"]
+        self.model = None
+
+    def __call__(self, model, texts, advance=None):
+        """The answers of a model to texts.
+
+        Args:
+            texts: tuples of words.
+            advance: called with the number of answers after each batch, for a progress bar.
+        """
+        if model is not self.model:
+            self.model, self.best = model, compiled(_best_of(model))
+        rows = [read_words(self.run, words) for words in texts]
+        tags, scores = in_batches(self._padded_best, rows, _padded, advance=advance)
+        return [self._tagging(*of_row) for of_row in zip(rows, tags, scores, strict=True)]
+
+    def fits(self, words):
+        """Whether each word has tokens, and nothing is cut off."""
+        return len(read_words(self.run, words).places) == len(words)
+
+    def _padded_best(self, token_ids, lengths):
+        best = [np.asarray(values) for values in self.best(token_ids, lengths)]
+        width = [(0, 0), (0, self.limit - token_ids.shape[1])]
+        return [np.pad(values, width) for values in best]
+
+    def _tagging(self, row, tags, scores):
+        words = tuple(
+            Word(row.text[start:end], self.labels[tags[token]], start, end, float(scores[token]))
+            for (start, end), token in zip(row.places, row.first_tokens, strict=True)
+        )
+        return Tagging(words, tuple(self._entities(row.text, words)))
+
+    def _entities(self, text, words):
+        if self.scheme is None:
+            return
+        for label, first, behind in entities([word.tag for word in words]):
+            own = words[first:behind]
+            start, end = own[0].start, own[-1].end
+            score = sum(word.score for word in own) / len(own)
+            yield Entity(text[start:end], label, start, end, score)
+
+
+def read_words(run, words):
+    """`Read` of a tuple of words; what is over the run's limit is cut off."""
+    text, places = joined(words, NAME)
+    limit = run.record.limits["source_length"]
+    encoding = run.tokenizers["text"].analyze(text, max_length=limit, truncate=True)
+    windows = Windows.of([encoding], stride=1)
+    [own] = windows.tokens
+    found, tokens = tokens_of_words(windows, places)
+    number = {place: number for number, place in enumerate(places)}
+    return Read(
+        encoding.token_ids,
+        text,
+        found,
+        [number[place] for place in found],
+        [own.start + token for token in tokens],
+    )
+
+
+def _padded(rows):
+    return pad([row.token_ids for row in rows])
+
+
+def _best_of(model):
+    def best(token_ids, lengths):
+        probabilities = ops.softmax(model({"token_ids": token_ids}, training=False))  # (B, T, C)
+        return ops.argmax(probabilities, axis=-1), ops.max(probabilities, axis=-1)
+
+    return best

@@ -1,0 +1,70 @@
+"""Encoders of the tasks of texts: from token ids to a vector for each token."""
+
+import keras
+from keras import ops
+
+from seqkeras.embeddings import SinusoidalPositions
+from seqkeras.recurrent import GRU, LSTM, QRNN, Bidirectional, SimpleRNN
+from seqkeras.tokenizers import PAD
+from seqkeras.transformer import Encoder, EncoderBlock
+
+RECURRENT = {"gru": GRU, "lstm": LSTM, "qrnn": QRNN, "rnn": SimpleRNN}
+
+
+def encoded(options, vocab_size, takes_pairs=False):
+    """Symbolic inputs and hidden states of a functional model.
+
+        x(t) = E w(t), or E w(t) + S s(t) of pairs
+        recurrent:    h = [forward cell; backward cell] over x, layer by layer
+        convolution:  h(t) = relu(W [x(t - k/2); ...; x(t + k/2)]), layer by layer
+        transformer:  encoder blocks over x + positions
+
+    Args:
+        options: an `EncoderOptions`.
+        vocab_size: how many token ids there are.
+        takes_pairs: whether there are segments s, too.
+
+    Returns:
+        (name -> `keras.Input`, hidden states (B, T, H), mask (B, T), True for real tokens).
+
+    Reference: Kim 2014, https://arxiv.org/abs/1408.5882 (convolutions); Vaswani et al. 2017,
+    https://arxiv.org/abs/1706.03762 (Transformer)
+    """
+    token_ids = keras.Input((None,), dtype="int64", name="token_ids")
+    inputs = {"token_ids": token_ids}
+    real = ops.not_equal(token_ids, PAD)  # (B, T)
+    hidden = keras.layers.Embedding(vocab_size, options.embedding_dim)(token_ids)  # (B, T, D)
+    if takes_pairs:
+        inputs["segment_ids"] = keras.Input((None,), dtype="int64", name="segment_ids")
+        segments = keras.layers.Embedding(2, options.embedding_dim)(inputs["segment_ids"])
+        hidden = keras.layers.Add()([hidden, segments])
+    layers = {"convolution": _convolutions, "transformer": _transformer}
+    hidden = layers.get(options.encoder, _recurrent)(options, hidden, real)
+    return inputs, hidden, real
+
+
+def _recurrent(options, hidden, real):
+    for _ in range(options.layers):
+        hidden = keras.layers.Dropout(options.dropout)(hidden)
+        layer = RECURRENT[options.encoder](options.units, return_sequences=True)
+        hidden = Bidirectional(layer)(hidden, mask=real)  # (B, T, 2U)
+    return hidden
+
+
+def _convolutions(options, hidden, real):
+    real = ops.cast(real, hidden.dtype)[..., None]
+    for _ in range(options.layers):
+        hidden = keras.layers.Dropout(options.dropout)(hidden) * real
+        hidden = keras.layers.Conv1D(
+            options.units, options.width, padding="same", activation="relu"
+        )(hidden)
+    return hidden
+
+
+def _transformer(options, hidden, real):
+    dim = options.embedding_dim
+    positions = ops.cumsum(ops.ones_like(hidden[..., 0], dtype="int32"), axis=1) - 1  # (B, T)
+    hidden = hidden * dim**0.5 + SinusoidalPositions(dim)(positions)
+    hidden = keras.layers.Dropout(options.dropout)(hidden)
+    block = EncoderBlock(dim, options.heads, 4 * dim, dropout=options.dropout, pre_norm=True)
+    return Encoder(block, options.layers)(hidden, attention_mask=real[:, None])

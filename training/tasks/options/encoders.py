@@ -1,0 +1,39 @@
+"""Options of the encoders that tasks of texts choose from."""
+
+import dataclasses
+
+import click
+
+from training.options import FitOptions, Number, at_least, option
+
+CELLS = ("lstm", "gru", "rnn", "qrnn")
+ENCODERS = (*CELLS, "convolution", "transformer")
+
+
+@dataclasses.dataclass(frozen=True)
+class EncoderOptions(FitOptions):
+    """What reads a text: token embeddings, and layers over them."""
+
+    encoder: str = option(
+        "lstm",
+        click.Choice(ENCODERS),
+        "What reads the text: a recurrent cell in both directions, convolutions, or a Transformer.",
+    )
+    embedding_dim: int = option(128, at_least(1), "Size of the token embeddings.")
+    units: int = option(
+        128, at_least(1), "State in each direction, or filters; a Transformer has the embedding's."
+    )
+    layers: int = option(1, at_least(1), "Layers of the encoder.")
+    width: int = option(3, at_least(1), "Tokens that a convolution sees.")
+    heads: int = option(4, at_least(1), "Attention heads of a Transformer.")
+    dropout: float = option(
+        0.3, Number(0, 1, max_open=True), "Of embeddings, between layers, before the logits."
+    )
+
+    def check(self):
+        super().check()
+        if self.encoder == "transformer" and self.embedding_dim % self.heads:
+            raise click.UsageError(
+                f"--heads must divide --embedding-dim; received {self.heads} and "
+                f"{self.embedding_dim}."
+            )

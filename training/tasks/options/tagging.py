@@ -1,0 +1,46 @@
+"""Options of `python -m training tagging`."""
+
+import dataclasses
+
+from training.options import FRACTION, DataFile, argument, at_least, option
+from training.tasks.options.encoders import EncoderOptions
+
+
+@dataclasses.dataclass(frozen=True)
+class TaggingOptions(EncoderOptions):
+    """The words of sentences and their tags: names, parts of speech.
+
+    Your file looks like this: a word a line, columns with spaces or tabs between them, an empty
+    line behind each sentence, as CoNLL has it. Of more columns the first is the word, the last the
+    tag.
+
+    \b
+        Wolfgang B-PER
+        lives O
+        in O
+        Oslo B-LOC
+
+        She O
+        ...
+
+    Or .jsonl with an object a line: {"tokens": ["She", "left"], "tags": ["O", "O"]}. Tags of
+    entities may be IOB1, IOB2, IOBES or BILOU; others, as parts of speech, spell no entities. The
+    model reads WordPieces that are learned from the file; a word has the tag of its first one.
+    """
+
+    file: str = argument(DataFile(), "Of training: CoNLL columns, or .jsonl.")
+    validation: str | None = option(
+        None, DataFile(), "File of validation; without it, some sentences of FILE are held out."
+    )
+    held_out: float = option(0.1, FRACTION, "Share of FILE's sentences that are held out.")
+    word_column: str | None = option(
+        None, str, "Which column the words are: a number from 1, or a name in .jsonl."
+    )
+    tag_column: str | None = option(
+        None, str, "Which the tags are; a number below 0 counts from the last column."
+    )
+    batch_size: int = option(16, at_least(1), "Sentences in each step.")
+    passes: int = option(10, at_least(1), "How often the model sees each training sentence.")
+    vocab_size: int = option(8000, at_least(1), "WordPieces to learn, at most.")
+    lowercase: bool = option(False, bool, "Read capitals as small letters, without accents.")
+    max_length: int = option(256, at_least(4), "Tokens of a sentence; words behind are cut off.")
