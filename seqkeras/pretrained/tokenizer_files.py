@@ -101,7 +101,9 @@ def _most(max_length):
 
 def _required(tokenizers, kind, *roles):
     """The tokenizers of the roles, which are of a kind."""
-    received = {role: type(tokenizer).__name__ for role, tokenizer in tokenizers.items()}
+    received = type(tokenizers).__name__
+    if isinstance(tokenizers, dict):
+        received = {role: type(tokenizer).__name__ for role, tokenizer in tokenizers.items()}
     if received != dict.fromkeys(roles, kind.__name__):
         expected = ", ".join(f"{role!r}: {kind.__name__}" for role in roles)
         raise ValueError(

@@ -98,6 +98,11 @@ def test_both_sides_of_a_translator_are_read_again(own, tmp_path):
             r"tokenizers must be \{'text': Subwords\} for this model; received \{'source': 'Sent",
         ),
         (
+            lambda: learn_word_piece(TEXTS, 150),
+            "bert",
+            r"tokenizers must be \{'text': Subwords\} for this model; received Subwords\.",
+        ),
+        (
             lambda: {"text": learn_word_piece(TEXTS, 150)},
             "marian",
             r"tokenizers must be \{'source': SentencePieces, 'target': SentencePieces\} for this",
