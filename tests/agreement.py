@@ -15,13 +15,15 @@ import numpy as np
 from keras import ops, tree
 
 from seqkeras.attention import MultiHeadAttention
-from tests.arrays import BACKEND, floats, gradients, numbers, randomize
-from tests.autodiff import gradients_of
+from tests.arrays import BACKEND, floats, numbers, randomize
+from tests.autodiff import outputs_and_gradients
+from tests.conftest import others_long
 
 DOUBLE = BACKEND == "tensorflow"
 STEP = 2e-4
 TOLERANCES = {"float32": 1e-5, "float64": 1e-9}
-DTYPES = ["float32", "float64"] if DOUBLE else ["float32"]
+PRECISIONS = ["float64", "float32"] if DOUBLE else ["float32"]  # `make test` holds the first
+DTYPES = others_long(PRECISIONS)
 
 
 @contextlib.contextmanager
@@ -71,32 +73,23 @@ def assert_gradients_agree(make, inputs, reference):
     with in_double():
         layer, inputs = _built(make, inputs)
         names = [name for name, each in inputs.items() if each.dtype.kind == "f"]
-        outputs = tree.flatten(numbers(layer(**inputs)))
-        factors = [
-            floats(*each.shape, seed=7 + place).astype(each.dtype)
-            for place, each in enumerate(outputs)
-        ]
 
-        def loss(outputs):
-            pairs = zip(factors, tree.flatten(outputs), strict=True)
-            return sum(ops.sum(ops.multiply(factor, each)) for factor, each in pairs)
+        def loss(values):
+            outputs = tree.flatten(layer(**inputs | dict(zip(names, values, strict=True))))
+            pairs = zip(_factors(outputs), outputs, strict=True)
+            return sum(ops.sum(ops.multiply(factor, output)) for factor, output in pairs), outputs
 
-        by_inputs = gradients_of(
-            lambda values: loss(layer(**inputs | dict(zip(names, values, strict=True)))),
-            [inputs[name] for name in names],
-        )
-        by_weights = []
-        if layer.trainable_weights:
-            by_weights = gradients(layer, lambda each: loss(each(**inputs)))
+        outputs, actual = outputs_and_gradients(layer, loss, [inputs[name] for name in names])
         weights = layer.get_weights()
+        assert len(weights) == len(layer.trainable_weights)
+    factors = _factors(outputs)
 
     def expected_loss(values):
-        given = inputs | dict(zip(names, values[: len(names)], strict=True))
-        outputs = tree.flatten(reference(values[len(names) :], **given))
+        given = inputs | dict(zip(names, values[len(weights) :], strict=True))
+        outputs = tree.flatten(reference(values[: len(weights)], **given))
         return sum(np.sum(factor * each) for factor, each in zip(factors, outputs, strict=True))
 
-    values = [np.asarray(each, "float64") for each in (*(inputs[name] for name in names), *weights)]
-    actual = [*by_inputs, *by_weights]
+    values = [np.asarray(each, "float64") for each in (*weights, *(inputs[name] for name in names))]
     errors, sizes = [], []
     for place, gradient in enumerate(actual):
         direction = floats(*gradient.shape, seed=17).astype("float64")
@@ -120,11 +113,10 @@ def assert_equals_torch(arrays, causal, dtype):
 
         def loss(values):
             outputs = layer(*values, attention_mask=mask)
-            return ops.sum(ops.multiply(arrays["factors"], outputs))
+            return ops.sum(ops.multiply(arrays["factors"], outputs)), outputs
 
-        actual = [*gradients_of(loss, inputs), *gradients(layer, lambda _: loss(inputs))]
-        outputs = layer(*inputs, attention_mask=mask)
-    expected = [arrays[f"gradient/{name}"] for name in (*names, *range(len(weights)))]
+        outputs, actual = outputs_and_gradients(layer, loss, inputs)
+    expected = [arrays[f"gradient/{name}"] for name in (*range(len(weights)), *names)]
     assert difference(outputs, arrays["outputs"]) < TOLERANCES[dtype]
     assert difference(actual, expected) < TOLERANCES[dtype]
 
@@ -151,30 +143,22 @@ def assert_agrees(make, arrays, dtype, call, inputs=()):
         layer = make()
         call(layer, arrays)
         set_flat(layer, arrays["weights"])
-        outputs = call(layer, arrays)
-        outputs = outputs if isinstance(outputs, dict) else {"outputs": outputs}
-        for name, each in outputs.items():
-            assert difference(each, arrays[name]) < TOLERANCES[dtype], name
 
-        def loss(outputs):
+        def loss(values):
+            outputs = call(layer, arrays | dict(zip(inputs, values, strict=True)))
             outputs = outputs if isinstance(outputs, dict) else {"outputs": outputs}
             return sum(
-                ops.sum(ops.multiply(arrays[f"factor/{name}"], each))
-                for name, each in outputs.items()
-            )
+                ops.sum(ops.multiply(arrays[f"factor/{name}"], output))
+                for name, output in outputs.items()
+            ), outputs
 
-        by_weights = gradients(layer, lambda each: loss(call(each, arrays)))
-        by_inputs = (
-            gradients_of(
-                lambda values: loss(call(layer, arrays | dict(zip(inputs, values, strict=True)))),
-                [arrays[name] for name in inputs],
-            )
-            if inputs
-            else []
-        )
-    flat = np.concatenate([np.ravel(each) for each in by_weights])
+        outputs, gradients = outputs_and_gradients(layer, loss, [arrays[name] for name in inputs])
+        count = len(layer.trainable_weights)
+    for name, output in outputs.items():
+        assert difference(output, arrays[name]) < TOLERANCES[dtype], name
+    flat = np.concatenate([np.ravel(gradient) for gradient in gradients[:count]])
     expected = [arrays["gradients"], *(arrays[f"gradient/{name}"] for name in inputs)]
-    assert difference([flat, *by_inputs], expected) < TOLERANCES[dtype]
+    assert difference([flat, *gradients[count:]], expected) < TOLERANCES[dtype]
 
 
 def set_flat(layer, flat):
@@ -222,6 +206,14 @@ def _built(make, inputs):
     layer = make()
     layer(**inputs)
     return randomize(layer), inputs
+
+
+def _factors(outputs):
+    """Of each output in a loss: numbers that are a function of its shape and place."""
+    return [
+        floats(*output.shape, seed=7 + place).astype(keras.backend.standardize_dtype(output.dtype))
+        for place, output in enumerate(outputs)
+    ]
 
 
 def _derivative(function, values, place, direction):

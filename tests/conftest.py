@@ -55,7 +55,7 @@ def public_data(name):
 
 
 LONG = {"benchmarks", "journeys", "learning"}  # folders of what `make test-all` alone runs
-# What another backend computes otherwise shows in these, on the first case of each layer and model.
+# What another backend computes otherwise shows in these properties.
 ELSEWHERE = {f"test_{name}.py" for name in ("rows", "padding", "past", "steps", "gradients")}
 
 
@@ -63,8 +63,8 @@ def pytest_collection_modifyitems(items):
     """Mark what is long by its folder or backend."""
     for item in items:
         folders = set(item.path.parent.relative_to(CHECKOUT / "tests").parts)
-        case = getattr(item, "callspec", None) and item.callspec.params.get("case")
-        if LONG & folders or (BACKEND != "tensorflow" and _is_long_elsewhere(item, case)):
+        elsewhere = BACKEND != "tensorflow" and "properties" in folders
+        if LONG & folders or (elsewhere and item.path.name not in ELSEWHERE):
             item.add_marker(pytest.mark.long)
 
 
@@ -96,14 +96,6 @@ def _shared(nodeid):
 def _reads_dates(file):
     text = (CHECKOUT / file).read_text(encoding="utf-8")
     return "dates_run" in text or "dates_bundle" in text
-
-
-def _is_long_elsewhere(item, case):
-    if "properties" not in item.path.parts:
-        return False
-    from tests.catalogue import FIRST
-
-    return item.path.name not in ELSEWHERE or (case is not None and case not in FIRST)
 
 
 def others_long(cases, short=1):

@@ -15,6 +15,7 @@ from seqkeras.models import Bert
 from seqkeras.transformer import DecoderBlock, EncoderBlock
 from serving.manifest import TensorSpec
 from tests.arrays import close, floats, randomize, right_padded
+from tests.conftest import others_long
 from tests.export.running import run
 
 B, N, T, S, H = 2, 3, 5, 7, 11
@@ -41,7 +42,7 @@ MASKS = {  # name -> the mask, its symbolic shape
 }
 
 
-@pytest.mark.parametrize("options", [{}, {"scale": 0.7}, {"causal": True}], ids=str)
+@pytest.mark.parametrize("options", others_long([{}, {"scale": 0.7}, {"causal": True}]), ids=str)
 @pytest.mark.parametrize("name", MASKS)
 def test_attention_becomes_one_node_that_agrees(name, options):
     mask, shape = MASKS[name]

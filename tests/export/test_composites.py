@@ -14,6 +14,7 @@ from seqkeras.recurrent.lstm import lstm
 from seqkeras.recurrent.simple_rnn import simple_rnn
 from serving.manifest import TensorSpec
 from tests.arrays import close, floats, randomize, right_padded
+from tests.conftest import others_long
 from tests.export.running import run
 
 B, T, D, U = 5, 7, 3, 11
@@ -122,7 +123,9 @@ def test_a_graph_without_a_mask_agrees_with_keras(cell, direction):
 
 
 @pytest.mark.parametrize(
-    "row", [[0, 1, 1, 1, 1, 1, 1], [1, 0, 1, 0, 0, 0, 0], [0, 0, 0, 0, 0, 0, 1]], ids=str
+    "row",
+    others_long([[0, 1, 1, 1, 1, 1, 1], [1, 0, 1, 0, 0, 0, 0], [0, 0, 0, 0, 0, 0, 1]]),
+    ids=str,
 )
 @every_network
 def test_a_mask_that_is_not_right_padded_is_refused_by_the_graph(cell, direction, row):

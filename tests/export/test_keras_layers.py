@@ -53,7 +53,7 @@ def test_gelu_is_one_node(approximate, operator):
     assert counts_of(layer) == {operator: 1}
 
 
-@pytest.mark.parametrize("cell", ["LSTM", "GRU"])
+@pytest.mark.parametrize("cell", others_long(["LSTM", "GRU"]))
 @pytest.mark.parametrize(
     "options",
     [

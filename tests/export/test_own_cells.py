@@ -20,7 +20,7 @@ from tests.arrays import close, floats, numbers, randomize, right_padded
 from tests.autodiff import gradients_of
 from tests.catalogue.case import B, D, S, U
 from tests.catalogue.cells import MinimalGatedCell
-from tests.conftest import CHECKOUT
+from tests.conftest import CHECKOUT, others_long
 from tests.export.running import run
 
 PAGE = (CHECKOUT / "docs" / "cells.md").read_text(encoding="utf-8")
@@ -86,7 +86,7 @@ def by_loops(weights, sequences, mask):
     return outputs
 
 
-@pytest.mark.parametrize("mask", MASKS.values(), ids=MASKS)
+@pytest.mark.parametrize("mask", others_long(MASKS.values()), ids=MASKS)
 def test_what_is_shown_computes_its_formula(shown, mask):
     layer, sequences = built(shown.CoupledLSTM(U, return_sequences=True)), floats(B, S, D)
     close(layer(sequences, mask=mask), by_loops(layer.get_weights(), sequences, mask))
@@ -95,7 +95,7 @@ def test_what_is_shown_computes_its_formula(shown, mask):
     close(plain(sequences, mask=mask), layer(sequences, mask=mask))
 
 
-@pytest.mark.parametrize("mask", MASKS.values(), ids=MASKS)
+@pytest.mark.parametrize("mask", others_long(MASKS.values()), ids=MASKS)
 def test_its_gradients_are_those_of_automatic_differentiation(shown, mask):
     weights = built(shown.CoupledLSTM(U)).get_weights()
     zeros = [np.zeros((B, U), "float32")] * 2

@@ -10,6 +10,7 @@ from seqkeras.attention.masks import padding_mask
 from seqkeras.recurrent import GRU, LSTM, Bidirectional, SimpleRNN
 from serving.manifest import TensorSpec
 from tests.arrays import close, floats, randomize
+from tests.conftest import others_long
 from tests.export.running import run
 
 B, T, D, U = 3, 4, 5, 6
@@ -44,7 +45,7 @@ def exported(layer, function, inputs, **options):
     return convert(function, inputs, outputs, name="toy", **options)
 
 
-@pytest.mark.parametrize("portable", [False, True], ids=["onnxruntime", "portable"])
+@pytest.mark.parametrize("portable", others_long([False, True]), ids=["onnxruntime", "portable"])
 @pytest.mark.parametrize("kind", LAYERS)
 def test_lengths_go_to_the_native_node_and_zeros_do_not(kind, portable):
     layer = built(LAYERS[kind]())

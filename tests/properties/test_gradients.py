@@ -3,10 +3,10 @@ import pytest
 from keras import ops, tree
 
 from tests.arrays import gradients
-from tests.catalogue import CASES, call
+from tests.catalogue import CASES, call, options_long
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@options_long(CASES)
 def test_every_weight_has_a_gradient_and_it_is_finite(case):
     layer, inputs = case.built(), case.inputs()
     if not layer.trainable_weights:

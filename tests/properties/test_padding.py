@@ -1,21 +1,21 @@
 import keras
 import numpy as np
 import pytest
-from keras import ops, tree
+from keras import tree
 
-from tests.arrays import close, gradients, numbers, right_padded
-from tests.autodiff import gradients_of
-from tests.catalogue import CASES, call, seq2seq
+from tests.arrays import close, numbers, right_padded
+from tests.catalogue import CASES, call, options_long, seq2seq
 from tests.catalogue.attention import ATTENTIONS
 from tests.catalogue.case import S
 from tests.catalogue.recurrent import BIDIRECTIONAL, RECURRENT
+from tests.conftest import others_long
 
 PADDED = [case for case in CASES if case.lengths]
 MASKED = [case for case in CASES if case.mask]
 MASKS = {
+    "holes": np.array([[1, 0, 1, 1, 0], [0, 1, 0, 0, 1]], bool),
     "right": right_padded([5, 3], S),
     "left": right_padded([5, 3], S)[:, ::-1],
-    "holes": np.array([[1, 0, 1, 1, 0], [0, 1, 0, 0, 1]], bool),
 }
 
 
@@ -23,11 +23,7 @@ def cut(array, like):
     return array[tuple(slice(size) for size in like.shape)]
 
 
-def by_name(cases):
-    return pytest.mark.parametrize("case", cases, ids=lambda case: case.name)
-
-
-@by_name(PADDED)
+@options_long(PADDED)
 def test_padding_changes_nothing(case):
     layer, inputs = case.built(), case.inputs()
     expected = numbers(call(layer, inputs))
@@ -39,7 +35,7 @@ def in_numbers(case):
     return any(case.inputs()[name].dtype.kind == "f" for name in case.lengths)
 
 
-@by_name([case for case in PADDED if in_numbers(case)])  # integers are always numbers
+@options_long([case for case in PADDED if in_numbers(case)])  # integers are always numbers
 def test_padding_may_hold_no_numbers(case):
     layer, inputs = case.built(), case.inputs()
     expected = numbers(call(layer, inputs))
@@ -47,46 +43,8 @@ def test_padding_may_hold_no_numbers(case):
     close(tree.map_structure(cut, actual, expected), expected)
 
 
-def told(case):
-    """Whether the layer is told what is padding: an attention mask tells it of keys alone."""
-    inputs = case.inputs()
-    if "attention_mask" in inputs:
-        return "key" in inputs
-    return "lengths" in inputs or any(inputs[name].dtype == bool for name in case.lengths)
-
-
-@by_name([case for case in PADDED if in_numbers(case) and told(case)])
-def test_padding_that_is_no_number_has_no_gradient(case):
-    layer, inputs = case.built(), case.inputs()
-    padded = case.padded(inputs, steps=2, number=np.nan)
-    names = [name for name in case.lengths if inputs[name].dtype.kind == "f"]
-    like = numbers(call(layer, inputs))
-
-    def loss(given):
-        outputs = tree.map_structure(cut, call(layer, given), like)
-        return sum(
-            ops.mean(ops.sin(each))
-            for each in tree.flatten(outputs)
-            if "float" in keras.backend.standardize_dtype(each.dtype)
-        )
-
-    def of(given):
-        by_inputs = gradients_of(
-            lambda values: loss(given | dict(zip(names, values, strict=True))),
-            [given[name] for name in names],
-        )
-        by_weights = gradients(layer, lambda _: loss(given)) if layer.trainable_weights else []
-        return by_inputs, by_weights
-
-    (expected, expected_by_weights), (actual, by_weights) = of(inputs), of(padded)
-    close(by_weights, expected_by_weights)
-    for each, other in zip(actual, expected, strict=True):
-        close(cut(each, other), other)
-        assert np.sum(each != 0) == np.sum(other != 0)
-
-
-@by_name(MASKED)
-@pytest.mark.parametrize("policy", ["float32", "mixed_float16"])
+@options_long(MASKED)
+@pytest.mark.parametrize("policy", others_long(["float32", "mixed_float16"]))
 def test_a_fully_masked_row_gives_zeros(case, policy, restored):
     keras.config.set_dtype_policy(policy)
     layer, inputs = case.built(), case.inputs()
@@ -99,15 +57,15 @@ def test_a_fully_masked_row_gives_zeros(case, policy, restored):
         close(each[0], other[0], atol=1e-6 if policy == "float32" else 1e-2)
 
 
-@by_name(seq2seq.CASES)
+@options_long(seq2seq.CASES)
 def test_a_source_without_a_token_gives_numbers(case):
     layer, inputs = case.built(), case.inputs()
     inputs["lengths"] = np.array([5, 0])
     assert np.all(np.isfinite(numbers(call(layer, inputs))))
 
 
-@pytest.mark.parametrize("mask", MASKS.values(), ids=MASKS)
-@by_name(RECURRENT + BIDIRECTIONAL)
+@pytest.mark.parametrize("mask", others_long(MASKS.values()), ids=MASKS)
+@options_long(RECURRENT + BIDIRECTIONAL)
 def test_masked_steps_give_zeros_and_keep_the_state(case, mask):
     layer, sequence = case.built(), case.inputs()["sequences"]
     outputs, *states = numbers(call(layer, {"sequences": sequence, "mask": mask}))
@@ -118,7 +76,7 @@ def test_masked_steps_give_zeros_and_keep_the_state(case, mask):
         close([state[row] for state in states], [state[0] for state in final])
 
 
-@by_name(ATTENTIONS)
+@options_long(ATTENTIONS)
 def test_no_weight_lies_where_attention_is_not_allowed(case):
     layer, inputs = case.built(), case.inputs()
     mask = inputs["attention_mask"]

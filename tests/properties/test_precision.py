@@ -39,6 +39,7 @@ def test_half_precision_stays_near_and_finite(case, policy):
         assert np.max(np.abs(each - other)[told]) < 0.05 * np.max(np.abs(other[told])) + 1e-3
 
 
+@pytest.mark.long
 @pytest.mark.skipif(BACKEND != "tensorflow", reason="elsewhere Keras rounds float64 to float32")
 @options_long(CASES)
 def test_float64_is_kept_from_the_inputs_to_the_outputs(case, restored):

@@ -1,8 +1,7 @@
-import pytest
 from keras import tree
 
 from tests.arrays import close, numbers
-from tests.catalogue import CASES, call
+from tests.catalogue import CASES, call, options_long
 from tests.catalogue.case import B
 
 
@@ -10,7 +9,7 @@ def only(row, batch):
     return tree.map_structure(lambda each: each[row : row + 1], batch)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@options_long(CASES)
 def test_rows_of_a_batch_do_not_meet(case):
     layer, inputs = case.built(), case.inputs()
     together = numbers(call(layer, inputs))

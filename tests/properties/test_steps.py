@@ -1,10 +1,9 @@
 import numpy as np
-import pytest
 from keras import ops
 
 from seqkeras.values import BANNED_LOGIT
 from tests.arrays import close, floats, numbers
-from tests.catalogue import call, seq2seq
+from tests.catalogue import call, options_long, seq2seq
 from tests.catalogue.case import B, S, T
 from tests.catalogue.recurrent import BIDIRECTIONAL, RECURRENT
 
@@ -20,7 +19,7 @@ def steps_of(cell, sequences, mask, states, backwards=False):
     return ops.stack(outputs, axis=1), states
 
 
-@pytest.mark.parametrize("case", RECURRENT, ids=lambda case: case.name)
+@options_long(RECURRENT)
 def test_a_layer_is_its_cell_step_by_step(case):
     layer, inputs = case.built(), case.inputs()
     states = [floats(B, size, seed=index) for index, size in enumerate(layer.cell.state_size)]
@@ -29,7 +28,7 @@ def test_a_layer_is_its_cell_step_by_step(case):
     close([outputs, *final_states], [expected, *expected_states])
 
 
-@pytest.mark.parametrize("case", BIDIRECTIONAL, ids=lambda case: case.name)
+@options_long(BIDIRECTIONAL)
 def test_a_bidirectional_layer_is_two_cells_step_by_step(case):
     layer, inputs = case.built(), case.inputs()
     halves, states = [], []
@@ -41,7 +40,7 @@ def test_a_bidirectional_layer_is_two_cells_step_by_step(case):
     close(list(call(layer, inputs)), [ops.concatenate(halves, axis=-1), *states])
 
 
-@pytest.mark.parametrize("case", seq2seq.CASES, ids=lambda case: case.name)
+@options_long(seq2seq.CASES)
 def test_a_model_step_by_step_is_all_at_once(case):
     model, inputs = case.built(), case.inputs()
     state = model.encode(inputs["token_ids"], inputs["lengths"])
@@ -54,7 +53,7 @@ def test_a_model_step_by_step_is_all_at_once(case):
     close(ops.concatenate(logits, axis=1), expected)
 
 
-@pytest.mark.parametrize("case", seq2seq.CASES, ids=lambda case: case.name)
+@options_long(seq2seq.CASES)
 def test_beams_do_not_meet(case):
     model, inputs = case.built(), case.inputs()
     start = numbers(model.encode(inputs["token_ids"], inputs["lengths"]))
@@ -75,7 +74,7 @@ def test_beams_do_not_meet(case):
             close(one_state[name], new_state[name][:, beam : beam + 1])
 
 
-@pytest.mark.parametrize("case", seq2seq.CASES, ids=lambda case: case.name)
+@options_long(seq2seq.CASES)
 def test_the_state_is_what_the_entries_say(case):
     model, inputs = case.built(), case.inputs()
     state = numbers(model.encode(inputs["token_ids"], inputs["lengths"]))

@@ -11,6 +11,7 @@ from seqkeras.analysis import AttentionMap, maps_of_heads, plot_attention_maps
 from seqkeras.analysis.attention_maps import attention_figure
 from seqkeras.analysis.labels import fonts, monospace
 from serving.text import word_piece
+from tests.conftest import others_long
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -70,7 +71,7 @@ def test_every_character_drawn_has_a_glyph_in_the_font_it_is_drawn_with():
         assert drawn and all(ord(each) in glyphs[font] for each in drawn), text
 
 
-@pytest.mark.parametrize("source", SOURCES, ids=ascii)
+@pytest.mark.parametrize("source", others_long(SOURCES, 3), ids=ascii)
 def test_labels_do_not_overlap_and_titles_stay_on_the_page(source):
     figure = attention_figure([attention_map(source), attention_map("x", "y", title=source * 2)])
     for axes in panels(figure):

@@ -8,6 +8,7 @@ from seqkeras import composites
 from seqkeras.attention import MultiHeadAttention
 from tests import references
 from tests.arrays import floats, numbers, right_padded
+from tests.conftest import others_long
 
 LENGTH = 2048
 SOME = [*range(0, LENGTH, 61), 1801]  # queries: loops over all of them take long
@@ -27,7 +28,7 @@ def expected(query, key, value, causal, masked):
     "dtype, size, limit",
     # Where scores are of ordinary size, what remains is the rounding of the output; where they are
     # in the hundreds, that of the scores themselves: they are in half precision too.
-    [("float16", 1, 1e-3), ("float16", 30, 0.02), ("bfloat16", 1, 8e-3)],
+    others_long([("float16", 1, 1e-3), ("float16", 30, 0.02), ("bfloat16", 1, 8e-3)]),
 )
 @pytest.mark.parametrize(
     "causal, masked",

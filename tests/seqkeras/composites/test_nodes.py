@@ -15,6 +15,7 @@ from tests.catalogue.recurrent import (
     RECURRENT,
     backward_case,
 )
+from tests.conftest import others_long
 
 RNN = (
     "(step_function, inputs, initial_states, go_backwards=False, mask=None, constants=None, "
@@ -69,7 +70,7 @@ def composites_in(concrete):
 
 
 @needs_tensorflow
-@pytest.mark.parametrize("masked", [True, False], ids=["masked", "unmasked"])
+@pytest.mark.parametrize("masked", others_long([True, False]), ids=["masked", "unmasked"])
 @every_layer
 def test_a_composite_as_a_node_gives_what_it_gives_in_python(case, masked):
     layer, inputs = case.build(), case.inputs()

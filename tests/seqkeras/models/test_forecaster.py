@@ -11,11 +11,14 @@ from tests.arrays import close, floats, needs_tensorflow, numbers, randomize
 from tests.catalogue import models
 from tests.catalogue.case import B, D, S, T
 from tests.complex_step import assert_equals_loops
+from tests.conftest import others_long
 from tests.references.forecaster import forecast
 from tests.seqkeras.models.support import compiled, losses_by_heart
 
-every_forecaster = pytest.mark.parametrize("case", models.FORECASTERS, ids=lambda case: case.name)
-every_quantiles = pytest.mark.parametrize("quantiles", [[], [0.1, 0.6]])
+every_forecaster = pytest.mark.parametrize(
+    "case", others_long(models.FORECASTERS), ids=lambda case: case.name
+)
+every_quantiles = pytest.mark.parametrize("quantiles", others_long([[0.1, 0.6], []]))
 SIZES = {"horizon": 3, "units": 11, "num_layers": 2}
 WINDOW = models.FORECASTERS[0].inputs()
 TAUGHT = WINDOW | {"targets": floats(B, T, 2, seed=5)}
@@ -71,7 +74,7 @@ def test_predictions_of_a_scaled_gru_and_gradients_are_the_formula(decoder, quan
     assert_equals_loops(make, dtype, WINDOW, weights_of, expected_predictions)
 
 
-@pytest.mark.parametrize("scale", [False, True])
+@pytest.mark.parametrize("scale", others_long([True, False]))
 @every_quantiles
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_predictions_and_gradients_under_teacher_forcing_are_the_formula(scale, quantiles, dtype):

@@ -16,6 +16,7 @@ from seqkeras.models import (
     WithHeads,
 )
 from tests.arrays import close, numbers, randomize
+from tests.conftest import others_long
 
 SIZES = {"hidden_dim": 6, "num_layers": 1, "num_heads": 3, "feed_forward_dim": 11, "max_length": 13}
 TEXT = {"token_ids": 2, "lengths": 1}  # the rank of each input
@@ -53,7 +54,7 @@ def example(ranks, length):
     return given
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", others_long(MODELS, 2))
 def test_a_functional_model_of_open_length_is_the_model_itself(name):
     make, ranks = MODELS[name]
     model = make()

@@ -12,7 +12,7 @@ from tests.agreement import (
     count_parameters,
 )
 from tests.arrays import close, needs_tensorflow, numbers, randomize
-from tests.catalogue import call
+from tests.catalogue import call, options_long
 from tests.catalogue.case import B
 from tests.catalogue.transformer_models import GPTS
 from tests.conftest import others_long
@@ -21,7 +21,7 @@ from tests.seqkeras.models.support import losses_by_heart
 
 SIZES = {"hidden_dim": 6, "num_layers": 2, "num_heads": 3, "feed_forward_dim": 11}
 STORED = vectors.load("transformer")
-every_model = pytest.mark.parametrize("case", GPTS, ids=lambda case: case.name)
+every_model = options_long(GPTS)
 
 
 def logits_of(layer, given):

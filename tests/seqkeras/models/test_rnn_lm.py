@@ -11,17 +11,20 @@ from tests.arrays import close, needs_tensorflow, numbers, right_padded
 from tests.catalogue import models
 from tests.catalogue.case import B, S
 from tests.complex_step import assert_equals_loops
+from tests.conftest import others_long
 from tests.references.language_models import rnn_language_model
 from tests.seqkeras.models.support import compiled, losses_by_heart
 
 SIZES = {"vocab_size": 17, "embedding_dim": 7, "units": 11}
 LOSS = keras.losses.SparseCategoricalCrossentropy(from_logits=True, ignore_class=0)
 named_cells = pytest.mark.parametrize(
-    "case", models.LANGUAGE + models.PAST_LANGUAGE, ids=lambda case: case.name
+    "case",
+    others_long(models.PAST_LANGUAGE + models.LANGUAGE, 2),
+    ids=lambda case: case.name,
 )
 every_model = pytest.mark.parametrize(
     "case",
-    models.LANGUAGE + models.PAST_LANGUAGE + models.ANY_CELL_LANGUAGE,
+    others_long(models.PAST_LANGUAGE + models.LANGUAGE + models.ANY_CELL_LANGUAGE),
     ids=lambda case: case.name,
 )
 

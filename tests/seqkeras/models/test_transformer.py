@@ -7,9 +7,10 @@ from seqkeras.models import Transformer
 from seqkeras.values import BANNED_LOGIT
 from tests.agreement import weights_of
 from tests.arrays import close, floats, numbers, randomize
-from tests.catalogue import call
+from tests.catalogue import call, options_long
 from tests.catalogue.case import B
 from tests.catalogue.transformer_models import TRANSFORMERS
+from tests.conftest import others_long
 from tests.references import transformer as references
 from tests.seqkeras.decoding import test_recompute as recompute
 from tests.seqkeras.models.support import losses_by_heart
@@ -20,7 +21,7 @@ TOKENS = {
     "lengths": np.array([5, 3]),
     "target_ids": np.array([[1, 9, 6], [1, 12, 3]]),
 }
-every_model = pytest.mark.parametrize("case", TRANSFORMERS, ids=lambda case: case.name)
+every_model = options_long(TRANSFORMERS)
 
 
 def built(**options):
@@ -56,7 +57,7 @@ def expected_logits(model, row, positions, scale, **options):
     return (hidden @ model.output_embedding.get_weights()[0].T)[0]
 
 
-@pytest.mark.parametrize("positions", ["paper", "tensor2tensor", "marian"])
+@pytest.mark.parametrize("positions", others_long(["paper", "tensor2tensor", "marian"]))
 def test_the_transformer_is_the_papers_formula(positions):
     model = built(positions=positions)
 

@@ -12,7 +12,14 @@ from tests.seqkeras.pretrained.agreement import folder_with, outputs_of, refusal
 from tests.vectors.pretrained import CASES
 
 BARE = {"gpt2_bare": "transformer", "marian_bare": "model"}
-every_case = pytest.mark.parametrize("case", CASES)
+FAMILIES = {family: case for case, (family, *_) in reversed(CASES.items())}
+every_case = pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, marks=() if case in FAMILIES.values() else pytest.mark.long)
+        for case in CASES
+    ],
+)
 
 
 def expected_outputs(given):

@@ -7,9 +7,11 @@ from keras import ops, tree
 
 from seqkeras.recurrent import GRU, LSTM, SimpleRNN
 from tests import references
-from tests.arrays import BACKEND, floats, numbers, randomize, right_padded
-from tests.autodiff import gradients_of
+from tests.agreement import PRECISIONS, TOLERANCES
+from tests.arrays import floats, randomize, right_padded
+from tests.autodiff import outputs_and_gradients
 from tests.catalogue.case import B, D, S, U
+from tests.conftest import others_long
 
 LAYERS = {
     "SimpleRNN": (SimpleRNN, references.rnn, keras.layers.SimpleRNN, 1),
@@ -17,26 +19,17 @@ LAYERS = {
     "GRU": (GRU, references.gru, keras.layers.GRU, 1),
 }
 MASKS = {
+    "holes and an empty row": np.array([[1, 0, 1, 1, 0], [0, 0, 0, 0, 0]], bool),
     "no mask": None,
     "right-padded": right_padded([5, 3], S),
     "left-padded": right_padded([5, 3], S)[:, ::-1],
-    "holes and an empty row": np.array([[1, 0, 1, 1, 0], [0, 0, 0, 0, 0]], bool),
 }
 every_layer = pytest.mark.parametrize("name", LAYERS)
-every_mask = pytest.mark.parametrize("mask", MASKS.values(), ids=MASKS)
+every_mask = pytest.mark.parametrize("mask", others_long(MASKS.values()), ids=MASKS)
 every_precision = pytest.mark.parametrize(
     "dtype, limit",
-    [
-        ("float32", 1e-5),
-        pytest.param(
-            "float64",
-            1e-9,
-            marks=pytest.mark.skipif(
-                BACKEND != "tensorflow", reason="Keras's JAX and PyTorch multiply in float32"
-            ),
-        ),
-    ],
-    ids=["float32", "float64"],
+    others_long([(dtype, TOLERANCES[dtype]) for dtype in PRECISIONS]),
+    ids=PRECISIONS,
 )
 
 
@@ -64,22 +57,16 @@ def results_and_gradients(layer, sequences, initial_state=None, mask=None):
     Returns:
         A list of arrays, and a list of arrays: by the weights, the sequences, the initial states.
     """
-    weights = [numbers(each.value) for each in layer.trainable_variables]
-    count = len(weights)
     mask = None if mask is None else ops.convert_to_tensor(mask)
 
-    def results(values):
-        return results_of(layer, values[:count], values[count], values[count + 1 :] or None, mask)
-
     def loss(values):
+        results = tree.flatten(layer(values[0], initial_state=values[1:] or None, mask=mask))
         return sum(
-            ops.sum(each * ops.cast(floats(*each.shape, seed=50 + index), each.dtype))
-            for index, each in enumerate(results(values))
-        )
+            ops.sum(result * ops.cast(floats(*result.shape, seed=50 + index), result.dtype))
+            for index, result in enumerate(results)
+        ), results
 
-    values = [*weights, sequences, *(initial_state or [])]
-    found = results([ops.convert_to_tensor(each) for each in values])
-    return numbers(found), gradients_of(loss, values)
+    return outputs_and_gradients(layer, loss, [sequences, *(initial_state or [])])
 
 
 def assert_same(actual, expected, limit):

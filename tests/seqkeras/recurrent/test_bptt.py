@@ -6,15 +6,16 @@ from keras import ops
 from seqkeras.recurrent import SimpleRNN, bptt
 from tests.arrays import BACKEND, close, floats, numbers, right_padded
 from tests.autodiff import gradients_of
+from tests.conftest import others_long
 from tests.references.bptt import bptt_gradients, bptt_loss
 
 B, T, D, UNITS, K = 2, 7, 3, 5, 11
 TARGETS = np.random.default_rng(1).integers(K, size=(B, T))
 ALL = np.ones((B, T), bool)
 MASKS = {
+    "holes and an empty row": np.array([[1, 0, 1, 1, 0, 0, 1], [0] * 7], bool),
     "no mask": None,
     "right-padded": right_padded([7, 4], T),
-    "holes and an empty row": np.array([[1, 0, 1, 1, 0, 0, 1], [0] * 7], bool),
 }
 WEIGHTS = {
     "the last step": bptt.last_step,
@@ -23,7 +24,7 @@ WEIGHTS = {
 }
 # Keras's tanh computes in float32 on JAX, whatever it is given.
 DTYPE, RTOL = ("float32", 1e-4) if BACKEND == "jax" else ("float64", 1e-12)
-every_mask = pytest.mark.parametrize("mask", MASKS.values(), ids=MASKS)
+every_mask = pytest.mark.parametrize("mask", others_long(MASKS.values()), ids=MASKS)
 every_weighting = pytest.mark.parametrize("weighting", WEIGHTS.values(), ids=WEIGHTS)
 
 
@@ -102,7 +103,7 @@ def test_the_network_is_simple_rnn_and_dense(mask):
     close(bptt.loss(activations.o, TARGETS, weights), loss(rnn.get_weights() + dense.get_weights()))
 
 
-@pytest.mark.parametrize("chunk_length", [1, 2, 3, 7, 11])
+@pytest.mark.parametrize("chunk_length", others_long([3, 11, 1, 2, 7], 2))
 @every_mask
 def test_truncation_stops_the_gradient_before_each_chunk(chunk_length, mask):
     weights = floats(B, T, seed=8)

@@ -55,7 +55,7 @@ def test_outputs_and_gradients_are_those_of_keras(name, mask, dtype, limit):
 
 @pytest.mark.parametrize(
     "flags",
-    list(itertools.product([False, True], repeat=3)),
+    others_long([(flags,) for flags in itertools.product([True, False], repeat=3)], 2),
     ids=lambda flags: "".join("-+"[flag] for flag in flags),
 )
 @every_layer
