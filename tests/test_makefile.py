@@ -34,6 +34,7 @@ def make(folder, *arguments):
     )
 
 
+@pytest.mark.long
 def test_an_environment_whose_making_failed_is_made_again(tmp_path):
     if not shutil.which("make"):
         pytest.skip("there is no make")

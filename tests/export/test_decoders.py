@@ -11,6 +11,7 @@ from export.families.decoders import encoder_decoder_graphs, language_model_grap
 from export.onnx_graphs import convert
 from seqkeras.models import GPT, RNNLanguageModel, Transformer
 from tests.arrays import close, numbers, randomize
+from tests.conftest import others_long
 from tests.export.running import run
 
 B, S, V = 3, 7, 31
@@ -155,8 +156,8 @@ def test_a_step_of_attention_is_a_handful_of_nodes(name):
     assert counts["MatMul"] == layers * (4 + 2 * crossing) + 1 + shown
 
 
-@pytest.mark.parametrize("portable", [False, True])
-@pytest.mark.parametrize("window", [None, 2])
+@pytest.mark.parametrize("portable", others_long([False, True]))
+@pytest.mark.parametrize("window", others_long([2, None]))
 def test_a_prefix_is_read_both_ways_and_gone_on_from_step_by_step(window, portable):
     model = GPT(V, 24, 2, 3, 40, 17, mask="prefix", attention_window=window)
     model.build()

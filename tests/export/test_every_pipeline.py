@@ -225,7 +225,7 @@ MAKERS = [
 ]
 
 
-@pytest.mark.parametrize("make", others_long(MAKERS, 2), ids=lambda make: make.__name__)
+@pytest.mark.parametrize("make", others_long(MAKERS), ids=lambda make: make.__name__)
 def test_a_run_becomes_a_bundle_that_answers(make, tmp_path, monkeypatch, capsys):
     inputs = make(tmp_path / "run")
     export(tmp_path / "run", tmp_path / "bundle")
@@ -264,15 +264,14 @@ def test_another_precision_of_a_number_is_measured_by_its_size(tmp_path):
     assert 0 < relative < 0.2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("make", "scored"),
-    others_long(
-        [
-            (classify, (["accuracy"], 4)),
-            (generate, ([], None)),
-            (translate, (["chrF", "exact match"], 6)),
-        ]
-    ),
+    [
+        (classify, (["accuracy"], 4)),
+        (generate, ([], None)),
+        (translate, (["chrF", "exact match"], 6)),
+    ],
     ids=lambda each: getattr(each, "__name__", ""),
 )
 def test_another_precision_answers_too(make, scored, tmp_path):

@@ -10,6 +10,7 @@ from seqkeras.runs import save_run
 from seqkeras.tokenizers.learn import learn_byte_pairs
 from serving.manifest import DecodingDefaults, Limits
 from tests.arrays import numbers, randomize
+from tests.conftest import others_long
 from tests.export.test_every_pipeline import LIMIT, TEXTS
 from tests.serving.exported import write_bundle
 
@@ -41,7 +42,9 @@ def continued(model, text):
 
 
 @pytest.mark.parametrize(
-    ("mask", "window"), [("prefix", None), ("prefix", 3), ("permutation", None)], ids=str
+    ("mask", "window"),
+    others_long([("prefix", 3), ("prefix", None), ("permutation", None)]),
+    ids=str,
 )
 def test_a_bundle_goes_on_as_the_whole_model_does(mask, window, tmp_path):
     model = model_of(mask, attention_window=window)

@@ -10,6 +10,7 @@ from seqkeras.models import RNNSeq2Seq
 from seqkeras.runs import save_run
 from seqkeras.tokenizers import BOS, EOS, CharacterTable, pad
 from tests.arrays import numbers, randomize
+from tests.conftest import others_long
 
 TABLE = CharacterTable.learn(["abcdefg"])
 TEXTS = ["abc", "gfedcba", "d", "bb", "aeg"]
@@ -25,10 +26,7 @@ PAPERS = {"sutskever": LAYERS, "cho": {}, "bahdanau": {}, "luong": LAYERS}
 
 @pytest.mark.parametrize(
     "preset, options",
-    [
-        *CLASSICAL.items(),
-        *(pytest.param(*each, marks=pytest.mark.long) for each in PAPERS.items()),
-    ],
+    others_long([*CLASSICAL.items(), *PAPERS.items()]),
 )
 def test_a_bundle_of_a_preset_answers_as_keras_does(preset, options, tmp_path):
     model = getattr(RNNSeq2Seq, preset)(len(TABLE), len(TABLE), 5, 7, **options)

@@ -6,8 +6,11 @@ from keras import tree
 from tests.arrays import BACKEND, close, numbers
 from tests.catalogue import CASES, call, options_long
 
+# `tests/seqkeras/composites` holds what half precision endangers: softmax, masks, norms.
+pytestmark = pytest.mark.long
 
-@pytest.fixture(params=["mixed_float16", pytest.param("mixed_bfloat16", marks=pytest.mark.long)])
+
+@pytest.fixture(params=["mixed_float16", "mixed_bfloat16"])
 def policy(request, restored):
     keras.config.set_dtype_policy(request.param)
     return request.param
@@ -39,7 +42,6 @@ def test_half_precision_stays_near_and_finite(case, policy):
         assert np.max(np.abs(each - other)[told]) < 0.05 * np.max(np.abs(other[told])) + 1e-3
 
 
-@pytest.mark.long
 @pytest.mark.skipif(BACKEND != "tensorflow", reason="elsewhere Keras rounds float64 to float32")
 @options_long(CASES)
 def test_float64_is_kept_from_the_inputs_to_the_outputs(case, restored):

@@ -1,5 +1,6 @@
 import keras
 import numpy as np
+import pytest
 from keras import tree
 
 from seqkeras.recurrent import LSTM
@@ -22,6 +23,7 @@ def open_axes(inputs, lengths):
     }
 
 
+@pytest.mark.long
 @needs_tensorflow
 @options_long([case for case in CASES if case.lengths])
 def test_one_graph_takes_lengths_and_batches_of_any_size(case):

@@ -93,7 +93,7 @@ SEARCHES = {
 }
 
 
-@pytest.mark.parametrize("make", others_long(MODELS.values(), 2), ids=MODELS)
+@pytest.mark.parametrize("make", others_long(MODELS.values()), ids=MODELS)
 def test_a_state_passed_along_gives_what_recomputing_gives(make):
     cached, recomputed = make()
     for search, options in SEARCHES.values():
@@ -126,7 +126,7 @@ def restored():
     keras.config.set_floatx(floatx)
 
 
-@pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16", "float64"])
+@pytest.mark.parametrize("policy", others_long(["mixed_float16", "mixed_bfloat16", "float64"]))
 def test_a_model_of_any_precision_decodes(policy, restored):
     if policy == "float64":
         if BACKEND == "jax":
