@@ -51,6 +51,7 @@ TABLE = {
         NUMERIC,
     ),
     "seqkeras/metrics/texts.py": ({"seqkeras.metrics"}, {"sacrebleu"}),
+    "seqkeras/metrics/rouge.py": ({"seqkeras.metrics"}, {"rouge_score"}),
     "seqkeras/metrics/tagging.py": ({"seqkeras.metrics", "serving.entities"}, set()),
     "seqkeras/metrics/": ({"seqkeras.metrics"}, NUMERIC),
     "seqkeras/models/": (

@@ -90,7 +90,7 @@ def evaluate(evaluation):
     task = subject.task
     examples = task.examples_of(evaluation.data, subject.settings)
     name = Path(evaluation.data[0]).name
-    found = answered([(name, examples)], subject.answer)
+    found = answered([(name, part) for _, part in task.tests(examples)], subject.answer)
     scores = subject.measure(examples) | task.scores(found)
     if (table := task.table(scores)) is not None:
         console.print(table)
@@ -139,6 +139,7 @@ def _run(folder, run, arguments):
 
 def _bundle(folder, evaluation):
     import serving
+    from training.served import served
 
     try:
         pipeline = serving.load(folder, precision=evaluation.precision)
@@ -147,14 +148,23 @@ def _bundle(folder, evaluation):
     manifest = pipeline.manifest
     task = _task(folder, manifest.task, {}, evaluation.arguments)
 
+    # Of a prompt nobody knows how much may be left out.
+    options = {} if manifest.pipeline == "Generate" else {"truncate": True}
+
     def answer(texts, advance):
         answers = []
         for start in range(0, len(texts), BATCH):
-            answers += pipeline(texts[start : start + BATCH], truncate=True)
+            answers += pipeline(texts[start : start + BATCH], **options)
             advance(len(answers) - start)
         return answers
 
-    return _Subject(task, manifest.settings, answer, lambda examples: {})
+    def measure(examples):
+        if manifest.pipeline != "Generate":
+            return {}
+        model, run = served(folder, manifest, evaluation.precision)
+        return task.measure(model, examples, run)
+
+    return _Subject(task, manifest.settings, answer, measure)
 
 
 def _task(folder, name, values, arguments):

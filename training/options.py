@@ -25,11 +25,10 @@ def option(default, type, help):
     return dataclasses.field(default=default, metadata={"type": type, "help": help})
 
 
-def argument(type, help):
-    """A dataclass field that stands on the command line without a name."""
-    return dataclasses.field(
-        default=None, metadata={"type": type, "help": help, "is_argument": True}
-    )
+def argument(type, help, several=False):
+    """A dataclass field that stands on the command line without a name; a tuple of `several`."""
+    metadata = {"type": type, "help": help, "is_argument": True, "several": several}
+    return dataclasses.field(default=None, metadata=metadata)
 
 
 class DataFile(click.ParamType):
@@ -143,7 +142,8 @@ def parse_options(name, options_class, arguments, values):
 
 def _parameter(field):
     if field.metadata.get("is_argument"):
-        return click.Argument([field.name], type=field.metadata["type"])
+        several = {"nargs": -1, "required": True} if field.metadata["several"] else {}
+        return click.Argument([field.name], type=field.metadata["type"], **several)
     return click.Option(
         ["--" + field.name.replace("_", "-")],
         type=field.metadata["type"],

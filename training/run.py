@@ -111,8 +111,10 @@ def _content(task, options):
     content = {"task": task, **dataclasses.asdict(options)}
     digests = {}
     for field in dataclasses.fields(options):
-        path = content[field.name]
-        if path is not None and isinstance(field.metadata.get("type"), DataFile):
+        value = content[field.name]
+        if value is None or not isinstance(field.metadata.get("type"), DataFile):
+            continue
+        for path in (value,) if isinstance(value, str) else value:
             with open(path, "rb") as file:
                 digests[path] = hashlib.file_digest(file, "sha256").hexdigest()
     return json.loads(json.dumps(content | ({"sha256": digests} if digests else {})))

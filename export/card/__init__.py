@@ -190,11 +190,17 @@ def _parity(figures):
 
 def _scores(manifest):
     rows = _rows(
-        (name, f"{value:,}" if isinstance(value, int) else f"{value:.2%}")
+        (name, _score(name, value))
         for name, value in manifest.scores.items()
         if isinstance(value, int | float)
     )
     return SCORES.format(rows=rows) if rows else ""
+
+
+def _score(name, value):
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:.2%}" if abs(value) <= 1 and "loss" not in name else f"{value:,.4f}"
 
 
 def _cell(value):

@@ -6,6 +6,7 @@ from seqkeras.metrics.forecast import relative_error
 from seqkeras.metrics.pairs import exact_match
 from seqkeras.metrics.perplexity import Perplexity
 from seqkeras.metrics.risk_coverage import area_under_risk_coverage
+from seqkeras.metrics.rouge import rouge
 from seqkeras.metrics.squad import squad_exact_match
 from seqkeras.metrics.tagging import entity_f1, tag_accuracy
 from seqkeras.metrics.texts import chrf
@@ -21,6 +22,7 @@ __all__ = [
     "exact_match",
     "matthews_correlation",
     "relative_error",
+    "rouge",
     "squad_exact_match",
     "tag_accuracy",
 ]

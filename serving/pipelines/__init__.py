@@ -5,7 +5,7 @@ input of several parts. A pipeline has no state between calls, so several thread
 
     pipeline    an input                              its answer (`serving.results`)
     Translate   text                                  Translation
-    Generate    text, which may be empty              Generation
+    Generate    text, which may be empty, or turns    Generation
     Classify    text, text and pair, or a tree        Classification
     Tag         text, or a tuple of its words         Tagging
     Answer      question and context                  Span
@@ -27,6 +27,10 @@ What a manifest's `settings` may hold for them; those without a default must be 
     Generate    start: whether each prompt begins with the manifest's start_id, and not only an
                     empty one (false)
                 prefix: whether the model reads a prompt both ways; export says so (false)
+                turns: what stands before each turn of a conversation, {"user", "assistant",
+                    "system"}, and behind it, "end"; then a text is what the user says, and
+                    {"messages": [{"role", "content"}, ...]} a conversation; null for texts that
+                    are gone on from as they are (null)
     Classify    output: of the graph; the only one if there is no other
                 labels: of the logits; two may have one logit, the second's; none for one number,
                     a regression

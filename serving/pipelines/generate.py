@@ -24,7 +24,7 @@ from ..manifest import MANIFEST, BundleError, Manifest, Refusal
 from ..opening import Runtime
 from ..results import Generation
 from ..session import LanguageModel
-from ..text import CharacterTable, pad
+from ..text import CharacterTable, Turns, pad
 from .attention import AttentionGraph
 from .batching import TOKEN_BUDGET, batches
 from .constraints import Constraints, constraint_of, require_constraint
@@ -42,6 +42,7 @@ class Settings:
 
     start: bool = False
     prefix: bool = False
+    turns: Turns | None = None
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class _Row:
     """A prompt, encoded for generation.
 
     Attributes:
-        text: the given text.
+        text: the text that is continued: the given one, or with turns that of the conversation.
         token_ids: its ids.
         room: how many tokens may follow.
         is_first: whether the prompt has no text, so that the generated text is the first.
@@ -131,18 +132,20 @@ class Generate(Pipeline):
         require_constraint(folder, manifest, self._constraints)
 
     @overload
-    def __call__(self, prompts: str, *args: Any, **options: Any) -> Generation: ...
+    def __call__(self, prompts: str | dict, *args: Any, **options: Any) -> Generation: ...
 
     @overload
     def __call__(self, prompts: list, *args: Any, **options: Any) -> list[Generation]: ...
 
     def __call__(
-        self, prompts: str | list[str], token_budget: int = TOKEN_BUDGET, **options: Any
+        self, prompts: str | dict | list, token_budget: int = TOKEN_BUDGET, **options: Any
     ) -> Generation | list[Generation]:
         """Answer a prompt, or each prompt of a list.
 
         Args:
-            prompts: a string, which may be empty, or a list of strings.
+            prompts: a string, which may be empty, or a list of strings. Where the manifest's
+                settings have `turns`, a string is what the user says, and a conversation is
+                {"messages": [{"role": "user", "content": ...}, ...]}.
             token_budget: the most tokens of a batch, counted for every beam or sample. Samples of a
                 prompt may be in several batches.
             options: those of `serving.pipelines.options.Options`, by name: max_new_tokens,
@@ -170,7 +173,7 @@ class Generate(Pipeline):
         ahead = iter(found)
         return one_or_all(prompts, [_joined([next(ahead) for _ in share]) for share in shares])
 
-    def stream(self, prompt: str, **options: Any) -> Iterator[str]:
+    def stream(self, prompt: str | dict, **options: Any) -> Iterator[str]:
         """Return an iterator over the pieces of the answer, each as soon as it is final.
 
         Joined, they are the text of `__call__` with one beam.
@@ -194,7 +197,7 @@ class Generate(Pipeline):
 
     def encode(
         self,
-        text: str,
+        prompt: Any,
         name: str = "Generate: prompt",
         max_new_tokens: int = 1,
         truncate: bool = False,
@@ -204,6 +207,14 @@ class Generate(Pipeline):
         Raises:
             ValueError: beginning with `name`, if the prompt leaves no room for `max_new_tokens`.
         """
+        return self._encode(self._text(prompt, name), name, max_new_tokens, truncate)
+
+    def _text(self, prompt, name):
+        """Return the text that is continued: with turns, that of the conversation."""
+        turns = self._settings.turns
+        return prompt if turns is None else turns.prompt(prompt, name)
+
+    def _encode(self, text, name, max_new_tokens, truncate):
         require_text(text, name, surrogates=isinstance(self._tokenizer, CharacterTable))
         limits = self.manifest.limits
         if not truncate:
@@ -263,9 +274,10 @@ class Generate(Pipeline):
             regex = self.manifest.decoding.regex
         return self._constraints.automaton("Generate", regex, choices)
 
-    def _row(self, text, name, options):
-        new = options.max_new_tokens
-        token_ids = self.encode(text, name, max(new or 1, options.min_new_tokens), options.truncate)
+    def _row(self, prompt, name, options):
+        text, new = self._text(prompt, name), options.max_new_tokens
+        least = max(new or 1, options.min_new_tokens)
+        token_ids = self._encode(text, name, least, options.truncate)
         room = new or self.manifest.limits.target_length - len(token_ids)
         last = max(options.forced_tokens, default=0)
         if last >= room:

@@ -12,6 +12,7 @@ from .sentence_pieces import SentencePieces
 from .subwords import Subwords, tidy
 from .token_automaton import UNREACHABLE, TokenAutomaton
 from .token_texts import token_texts
+from .turns import Turns, checked_messages
 from .vectorized_words import VectorizedWords
 from .vocabularies import BOS, EOS, PAD, SPECIAL_TOKENS, UNK, CharacterTable
 from .word_piece import read_vocabulary, word_piece
@@ -30,9 +31,11 @@ __all__ = [
     "SentencePieces",
     "Subwords",
     "TokenAutomaton",
+    "Turns",
     "VectorizedWords",
     "WordTable",
     "byte_pairs",
+    "checked_messages",
     "pad",
     "read_byte_pairs",
     "read_tokenizer",

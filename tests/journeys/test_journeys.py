@@ -5,6 +5,7 @@ alone.
 """
 
 import csv
+import json
 import math
 import os
 import random
@@ -69,6 +70,17 @@ def parallel_text(folder):
     lines = [f"{source}\t{target}\n" for source, target in 8 * pairs]
     random.Random(0).shuffle(lines)
     (folder / "pairs.tsv").write_text("".join(lines), encoding="utf-8")
+
+
+def play(folder):
+    """play.txt, speakers and their lines; answers.jsonl, questions with one answer each."""
+    draw = random.Random(0)
+    speakers, verbs = ["First Citizen", "All", "Menenius"], ["hear", "see", "know", "love"]
+    lines = (f"{draw.choice(speakers)}:\nI {draw.choice(verbs)} you.\n" for _ in range(600))
+    (folder / "play.txt").write_text("\n".join(lines), encoding="utf-8")
+    rows = [{"prompt": f"Who {verb}s?", "answer": f"I {verb}."} for verb in verbs] * 12
+    content = "".join(f"{json.dumps(row)}\n" for row in rows)
+    (folder / "answers.jsonl").write_text(content, encoding="utf-8")
 
 
 def load(folder):
@@ -148,14 +160,36 @@ def test_own_sentences_become_a_classifier_of_others(of_reviews):
         close(scores, row, rtol=1e-4, atol=1e-5)
 
 
+def commands_of(name, page):
+    """The commands of a page that train, export and ask what has a name."""
+    found = re.findall(rf"^python -m .* (?:runs|bundles)/{name}\b.*$", page, re.MULTILINE)
+    return [command for command in found if "evaluate" not in command.split()][:3]
+
+
 def test_a_file_becomes_a_classifier_by_commands_alone(tmp_path):
     reviews(tmp_path)
     page = (CHECKOUT / "docs/training.md").read_text(encoding="utf-8")
-    commands = re.findall(r"^python -m .* (?:runs|bundles)/reviews\b.*$", page, re.MULTILINE)
+    commands = commands_of("reviews", page)
     trained, exported, answer = [run(command, tmp_path, CHECKOUT) for command in commands]
     assert trained.splitlines()[-1] == f"next: {commands[1]}"
     assert "next: python -m serving predict bundles/reviews " in exported
     assert answer.startswith("good\t")
+
+
+def test_a_text_becomes_a_language_model_and_that_one_that_answers_by_commands_alone(tmp_path):
+    play(tmp_path)
+    page = (CHECKOUT / "docs/training.md").read_text(encoding="utf-8")
+    trained, exported, drawn = [
+        run(command, tmp_path, CHECKOUT) for command in commands_of("play", page)
+    ]
+    assert trained.splitlines()[-1] == "next: python -m export runs/play bundles/play"
+    assert "next: python -m serving predict bundles/play " in exported
+    assert drawn.strip()
+    for command in commands_of("answers", page):
+        run(command, tmp_path, CHECKOUT)
+    served = serving.load(tmp_path / "bundles/answers")
+    messages = [{"role": "user", "content": "Who hears?"}]
+    assert served({"messages": messages}).text == served("Who hears?").text
 
 
 def test_parallel_text_becomes_a_translator(tmp_path):

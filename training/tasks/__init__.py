@@ -5,6 +5,8 @@ The command line reads the options alone, so its help and its refusals need no K
 
 from training.tasks.options.classification import ClassificationOptions
 from training.tasks.options.dates import DatesOptions
+from training.tasks.options.language_model import LanguageModelOptions
+from training.tasks.options.prompt_answer import PromptAnswerOptions
 from training.tasks.options.tagging import TaggingOptions
 
 
@@ -26,8 +28,22 @@ def _tagging():
     return Tagging
 
 
+def _language_model():
+    from training.tasks.language_model import LanguageModel
+
+    return LanguageModel
+
+
+def _prompt_answer():
+    from training.tasks.prompt_answer import PromptAnswer
+
+    return PromptAnswer
+
+
 TASKS = {  # name -> its options, and what imports its class
     "classification": (ClassificationOptions, _classification),
     "dates": (DatesOptions, _dates),
     "tagging": (TaggingOptions, _tagging),
+    "language-model": (LanguageModelOptions, _language_model),
+    "prompt-answer": (PromptAnswerOptions, _prompt_answer),
 }

@@ -7,19 +7,27 @@ from export.signatures import Signature
 from export.text_graphs.characters import behind, checked
 from export.text_graphs.pipelines.model import score, strings
 from export.text_graphs.reading import Reader, writer
+from serving.text import Turns
 
 ANY = "(?s).*"  # a text that may be empty
 
 
 def generate(signatures, tokenizers, limits, decoding, settings):
-    """ "text", which may be empty, to the "text" that follows it, and "score"; see `translate`."""
+    """ "text", which may be empty, to the "text" that follows it, and "score"; see `translate`.
+
+    Where prompts are turns, the text is what the user says.
+    """
     model = signatures[by_default(signatures)]
     most = min(limits.source_length, limits.target_length - 1)
     reader = Reader(tokenizers["text"], most, end_id=decoding.end_id, empty=True)
     tokenizer = writer(tokenizers["text"])
+    before, after = "", ""
+    if settings.get("turns") is not None:
+        before, after = Turns(**settings["turns"]).prompt("\0", "text").split("\0")
 
     def function(text):
-        encoded = reader(checked(text, accepted=ANY))
+        text = checked(text, accepted=ANY)
+        encoded = reader(tf.strings.join([before, text, after]) if before or after else text)
         ids, lengths = _begun(encoded, decoding.start_id, settings.get("start"))
         lengths = reader.fitting(lengths)
         found = model.function(token_ids=ids, lengths=lengths)

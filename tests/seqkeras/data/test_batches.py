@@ -35,6 +35,11 @@ def test_a_width_pads_every_batch_alike():
     np.testing.assert_array_equal(found, [[5, 7, 0, 0, 0, 0, 0], [3, 0, 0, 0, 0, 0, 0]])
 
 
+def test_rows_are_padded_by_what_is_asked_for():
+    found = Sequences(ROWS, padding=-1)[np.array([2, 0])]
+    np.testing.assert_array_equal(found, [[3, -1], [5, 7]])
+
+
 def test_a_row_over_the_width_is_refused():
     with pytest.raises(ValueError, match="^Sequences: rows must have at most 4 ids; received 5.$"):
         Sequences(ROWS, width=4)

@@ -11,12 +11,13 @@ from seqkeras.metrics import (
     entity_f1,
     exact_match,
     relative_error,
+    rouge,
     squad_exact_match,
     tag_accuracy,
 )
 from tests.references import metrics as references
 
-METRICS = (chrf, entity_f1, exact_match, relative_error, squad_exact_match, tag_accuracy)
+METRICS = (chrf, entity_f1, exact_match, relative_error, rouge, squad_exact_match, tag_accuracy)
 TAGS = ["O", "O", "B-A", "I-A", "B-B", "I-B"]
 
 
@@ -106,3 +107,36 @@ def test_answers_and_targets_come_in_pairs(metric):
         metric(["a"], ["a", "b"])
     with pytest.raises(ValueError, match=f"{metric.__name__}: .*received 0 answers and 0 targets"):
         metric([], [])
+
+
+def shared(words, others):
+    """How many of some words are among others, each as often as it is there."""
+    return sum(min(words.count(word), others.count(word)) for word in set(words))
+
+
+def longest_common(words, others):
+    """The length of the longest subsequence of both, by trying all."""
+    if not words or not others:
+        return 0
+    if words[0] == others[0]:
+        return 1 + longest_common(words[1:], others[1:])
+    return max(longest_common(words[1:], others), longest_common(words, others[1:]))
+
+
+def test_rouge_counts_shared_words_pairs_and_the_longest_subsequence():
+    texts = ["The cat sat on the mat!", "a b c d", "nothing"]
+    targets = ["the mat, on which the cat sat", "b a d c", "all of it"]
+    expected = {"rouge1": 0.0, "rouge2": 0.0, "rougeL": 0.0}
+    for text, target in zip(texts, targets):
+        words, others = (re.findall("[a-z]+", whole.lower()) for whole in (text, target))
+        pairs, other_pairs = ([*zip(row, row[1:])] for row in (words, others))
+        counts = {
+            "rouge1": (shared(words, others), len(words), len(others)),
+            "rouge2": (shared(pairs, other_pairs), len(pairs), len(other_pairs)),
+            "rougeL": (longest_common(words, others), len(words), len(others)),
+        }
+        for name, (common, size, other_size) in counts.items():
+            expected[name] += 2 * common / (size + other_size) / 3 if size + other_size else 0
+    assert rouge(texts, targets) == pytest.approx(expected)
+    assert 0 < expected["rouge2"] < expected["rougeL"] < expected["rouge1"] < 1
+    assert rouge(["he walks"], ["she walked"])["rouge1"] == 0.5  # by stems

@@ -1,0 +1,57 @@
+"""Plain text as one stream of token ids, as a language model reads it.
+
+    characters, byte pairs      every character of a text is part of a token, its line ends too
+    words, SentencePiece        white space is not; each line is a text of its own, which <eos> ends
+
+Texts stand one behind the other, with <eos> between them.
+"""
+
+import itertools
+import re
+
+import numpy as np
+
+from serving.text import SentencePieces, WordTable
+
+CHUNK = 2**20  # characters that are encoded at once: libraries take much memory for a token
+BEFORE_WORD = re.compile(r"(?<=\S)(?= \S)")  # where no tokenizer here has a token across
+
+
+def keeps_white_space(tokenizer):
+    """Whether white space is part of the tokens, so that a text is their texts side by side."""
+    return not isinstance(tokenizer, SentencePieces | WordTable)
+
+
+def token_stream(texts, tokenizer, end_id):
+    """The token ids of texts.
+
+    Args:
+        texts: a list of strings.
+        tokenizer: of `seqkeras.tokenizers`.
+        end_id: the id of <eos>.
+
+    Returns:
+        (tokens,) int32.
+    """
+    whole, parts = keeps_white_space(tokenizer), []
+    for text in texts:
+        if whole and parts:
+            parts.append([end_id])
+        for piece in _chunks(text) if whole else _lines(text):
+            parts.append(tokenizer.encode(piece))
+            if not whole:
+                parts.append([end_id])
+    return np.fromiter(itertools.chain.from_iterable(parts), "int32")
+
+
+def _lines(text):
+    return text.removesuffix("\n").split("\n")
+
+
+def _chunks(text):
+    start = 0
+    while start < len(text):
+        found = BEFORE_WORD.search(text, start + CHUNK)
+        end = found.start() if found else len(text)
+        yield text[start:end]
+        start = end

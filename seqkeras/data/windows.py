@@ -1,0 +1,119 @@
+"""Windows of a stream of token ids, for `seqkeras.data.batches.Batches`.
+
+    inputs are y(s) ... y(s + T - 1), targets y(s + 1) ... y(s + T), for a window that starts at s
+
+Which windows make a batch is a function of the seed and the step alone, so that a run that was
+stopped goes on with the batches that it would have seen.
+
+Reference: random windows: https://github.com/karpathy/nanoGPT (train.py); rows that go on from
+batch to batch: Zaremba et al. 2014, section 4.1, https://arxiv.org/abs/1409.2329
+"""
+
+import numpy as np
+
+from seqkeras.data.batches import Batches
+
+
+class Windows:
+    """The windows of a stream, by their starts.
+
+    Args:
+        tokens: (tokens,) integers.
+        length: T, of a window.
+        shift: how many tokens a window begins behind its start.
+    """
+
+    dtype = np.dtype("int64")
+
+    def __init__(self, tokens, length, shift=0):
+        self.tokens, self.steps = tokens, np.arange(shift, shift + length)
+        self.shape = len(tokens), length
+
+    def __getitem__(self, starts):
+        """(len(starts), T) int64."""
+        return self.tokens[starts[:, None] + self.steps].astype(self.dtype)
+
+
+class RandomStarts:
+    """Starts that are drawn anew at each step, all equally probable.
+
+    Args:
+        num_tokens: of the stream.
+        length: T, of a window.
+        batch_size: windows in each batch.
+        seed: of what is drawn.
+
+    Attributes:
+        batches_per_pass: how many batches have as many tokens as the stream.
+
+    Raises:
+        ValueError: if the stream has no window.
+    """
+
+    def __init__(self, num_tokens, length, batch_size, seed):
+        _require_tokens(type(self).__name__, num_tokens, length + 1)
+        self.num_starts, self.batch_size, self.seed = num_tokens - length, batch_size, seed
+        self.batches_per_pass = max((num_tokens - 1) // (length * batch_size), 1)
+
+    def from_step(self, step):
+        """Yields (batch_size,) starts for `step`, `step + 1`, and so on without end."""
+        while True:
+            generator = np.random.default_rng([self.seed, step])
+            yield generator.integers(self.num_starts, size=self.batch_size)
+            step += 1
+
+
+class ConsecutiveStarts:
+    """Starts of which each row's is where the row ended in the batch before.
+
+    The stream is cut into as many parts of equal length as a batch has rows. Each row reads its
+    part from begin to end; then the next pass begins. What fills no window is left out.
+
+    Args: as of `RandomStarts`, without seed: nothing is drawn.
+
+    Attributes:
+        begins: (tokens,) booleans, True where a part begins.
+        batches_per_pass: how many batches a part has.
+
+    Raises:
+        ValueError: if a part has no window.
+    """
+
+    def __init__(self, num_tokens, length, batch_size):
+        _require_tokens(type(self).__name__, num_tokens, batch_size * length + 1)
+        self.batch_size = batch_size
+        size = (num_tokens - 1) // batch_size
+        self.starts = np.arange(batch_size) * size
+        self.steps = np.arange(size // length) * length
+        self.batches_per_pass = len(self.steps)
+        self.begins = np.zeros(num_tokens, bool)
+        self.begins[self.starts] = True
+
+    def from_step(self, step):
+        """Yields (batch_size,) starts for `step`, `step + 1`, and so on without end."""
+        while True:
+            yield self.starts + self.steps[step % self.batches_per_pass]
+            step += 1
+
+
+def random_windows(tokens, length, batch_size, seed):
+    """`Batches` of windows that stand anywhere: {"token_ids"} and targets."""
+    order = RandomStarts(len(tokens), length, batch_size, seed)
+    return Batches({"token_ids": Windows(tokens, length)}, Windows(tokens, length, 1), order)
+
+
+def consecutive_windows(tokens, length, batch_size):
+    """`Batches` whose rows go on where they ended in the batch before.
+
+    The inputs are {"token_ids", "begins"}: `begins` (B,) is True for rows that begin anew.
+    """
+    order = ConsecutiveStarts(len(tokens), length, batch_size)
+    inputs = {"token_ids": Windows(tokens, length), "begins": order.begins}
+    return Batches(inputs, Windows(tokens, length, 1), order)
+
+
+def _require_tokens(who, num_tokens, needed):
+    if num_tokens < needed:
+        raise ValueError(
+            f"{who}: the stream must have {needed:,} tokens at least; received {num_tokens:,}."
+        )

@@ -1,0 +1,236 @@
+"""Language models of a user's text: what they learn, leave, measure and refuse."""
+
+import contextlib
+import gzip
+import io
+import json
+import random
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+
+import serving
+from export.refusals import refusals_of
+from seqkeras.models import GPT, RNNLanguageModel
+from seqkeras.pretrained import save_hugging_face
+from seqkeras.tokenizers import learn_byte_pairs, read_tokenizer
+from tests.conftest import run_python
+from training.__main__ import main
+from training.carried import CarriedState
+from training.tasks.language_model import LanguageModel, LanguageModelOptions
+
+TINY = "--hidden-dim 8 --num-heads 2 --num-layers 1 --context 7 --batch-size 5".split()
+FEW = [*TINY, "--steps", "6", "--steps-per-save", "3"]
+
+
+def text_file(path, sentences=200):
+    """A text of one form of sentence, a line each."""
+    draw = random.Random(0)
+    words = [["the", "a"], ["old", "red", "small"], ["house", "book", "child"], ["is", "was"]]
+    lines = [" ".join([*map(draw.choice, words), "here."]) for _ in range(sentences)]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return str(path)
+
+
+def printed(*arguments):
+    """The lines of a training that ends well."""
+    output = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
+    with contextlib.redirect_stdout(output):
+        assert main(["language-model", *map(str, arguments)]) == 0
+    return output.buffer.getvalue().decode().splitlines()
+
+
+def scores_of(run):
+    return json.loads((run / "scores.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def characters(tmp_path_factory):
+    """The run of a GPT of characters, its file and its lines."""
+    folder = tmp_path_factory.mktemp("characters")
+    file = text_file(folder / "text.txt")
+    return folder / "run", file, printed(file, "--out", folder / "run", *FEW)
+
+
+@pytest.fixture(scope="module")
+def words(tmp_path_factory):
+    """The run of an LSTM of words, whose rows go on, its file and its lines."""
+    folder = tmp_path_factory.mktemp("words")
+    file = text_file(folder / "text.txt")
+    options = "--model lstm --tokens words --learning-rate 0.03 --passes 4".split()
+    return folder / "run", file, printed(file, "--out", folder / "run", *TINY, *options)
+
+
+def test_its_scores_are_those_of_the_whole_validation_text(characters):
+    run, file, (first, second, *_, following) = characters
+    text = Path(file).read_text(encoding="utf-8")
+    held_out = text[int(0.9 * len(text)) :]
+    kept = len(text) - len(held_out)
+    sizes = f"{kept:,} characters of training and {len(held_out):,} of validation"
+    assert first == f"language-model: {sizes}"
+    assert second.endswith("; random windows of 7")
+    assert following == f"next: python -m export {run} bundles/run"
+    model = keras.models.load_model(run / "model.keras")
+    table = read_tokenizer(run / "tokenizer/text.json")
+    ids = [table.id_of("\n"), *table.encode(held_out)]
+    total = 0.0
+    for start in range(0, len(ids) - 1, 7):
+        window = np.array(ids[start : start + 8])
+        logits = model({"token_ids": window[None, :-1]}).numpy()[0].astype("float64")
+        log_probs = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+        total -= log_probs[np.arange(len(window) - 1), window[1:]].sum()
+    scores, loss = scores_of(run), total / len(held_out)
+    words = len(held_out.split()) + held_out.count("\n")
+    expected = {
+        "validation_loss": loss,
+        "perplexity": np.exp(loss),
+        "perplexity_per_word": np.exp(total / words),
+        "bits_per_character": loss / np.log(2),
+        "unknown_tokens": 0.0,
+    }
+    assert scores.keys() == expected.keys()
+    np.testing.assert_allclose([*scores.values()], [*expected.values()], rtol=1e-4)
+
+
+def test_words_are_learned_by_rows_that_go_on(words):
+    run, _, (_, second, *steps) = words
+    assert second.endswith("; rows that go on from batch to batch of 7")
+    scores = scores_of(run)
+    # Of six words and <eos> three can be told, the others by 2, 3, 3 and 2 of equal chances.
+    assert scores["perplexity"] < 3.5
+    assert any("validation_loss" in line and "perplexity" in line for line in steps)
+    np.testing.assert_allclose(scores["perplexity"], scores["perplexity_per_word"], rtol=0.05)
+
+
+def test_export_takes_both(characters, words):
+    assert refusals_of(characters[0]) == []
+    assert refusals_of(words[0]) == []
+
+
+def test_a_state_goes_on_until_its_row_begins_anew(tmp_path):
+    keras.utils.set_random_seed(0)
+    model = RNNLanguageModel(11, 5, 7, 2, cell="lstm")
+    carried = CarriedState(model, 3)
+    carried.build()
+    token_ids = np.random.default_rng(0).integers(11, size=(3, 12))
+    whole = model({"token_ids": token_ids})
+    begins = np.array([True, True, True])
+    first = carried({"token_ids": token_ids[:, :5], "begins": begins})
+    carried.save(tmp_path / "model.keras")
+    again = keras.models.load_model(tmp_path / "model.keras")
+    for reader in (carried, again):
+        second = reader({"token_ids": token_ids[:, 5:], "begins": ~begins})
+        found = np.concatenate([first, second], axis=1)
+        np.testing.assert_allclose(found, whole, rtol=1e-5, atol=1e-6)
+    anew = carried({"token_ids": token_ids[:, :5], "begins": np.array([True, False, True])})
+    np.testing.assert_allclose(anew[::2], first[::2], rtol=1e-5, atol=1e-6)
+    assert np.abs(anew[1] - first[1]).max() > 1e-3
+
+
+def test_several_files_are_one_text_and_may_be_compressed(tmp_path):
+    first, second = tmp_path / "a.txt", tmp_path / "b.txt.gz"
+    first.write_text("one two three four five six\n", encoding="utf-8")
+    second.write_bytes(gzip.compress(b"seven eight nine ten eleven twelve\n"))
+    options = LanguageModelOptions(files=(str(first), str(second)), held_out=0.25)
+    train, passages = LanguageModel(options).read()
+    assert train == ["one two three four five six\n", "seven eight nine te"]
+    assert "".join(part.text + part.rest for part in passages) == "n eleven twelve\n"
+
+
+def test_it_goes_on_from_another_run_with_its_tokenizer_and_weights(words, tmp_path):
+    run, file, _ = words
+    options = ["--context", 7, "--batch-size", 5, "--learning-rate", 1e-6, "--steps", 3]
+    lines = printed(file, "--start-from", run, "--out", tmp_path / "run", *options)
+    assert lines[1].endswith("; rows that go on from batch to batch of 7")
+    before, after = scores_of(run), scores_of(tmp_path / "run")
+    np.testing.assert_allclose(after["validation_loss"], before["validation_loss"], rtol=1e-3)
+    tokenizers = [folder / "tokenizer/text.json" for folder in (run, tmp_path / "run")]
+    assert tokenizers[0].read_text() == tokenizers[1].read_text()
+
+
+def test_it_goes_on_from_a_folder_of_hugging_face(tmp_path):
+    file = text_file(tmp_path / "text.txt", 60)
+    tokenizer = learn_byte_pairs([Path(file).read_text(encoding="utf-8")], 280)
+    model = GPT(len(tokenizer), 8, 1, 2, 16, max_length=16)
+    model.build()
+    save_hugging_face(model, tmp_path / "gpt2", tokenizers={"text": tokenizer})
+    options = ["--context", 11, "--batch-size", 3, "--steps", 2, "--dropout", 0.1]
+    printed(file, "--start-from", tmp_path / "gpt2", "--out", tmp_path / "run", *options)
+    tuned = keras.models.load_model(tmp_path / "run/model.keras")
+    assert (tuned.config["dropout"], tuned.max_length) == (0.1, 16)
+    record = json.loads((tmp_path / "run/run.json").read_text())
+    assert record["limits"] == {"source_length": 16, "target_length": 16}
+    assert record["decoding"]["end_id"] == tokenizer.id_of("<|endoftext|>")
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "message"),
+    [
+        (b"", "", "text.txt: the file is empty."),
+        (
+            b"one\n\xff\n",
+            "",
+            "text.txt, line 2: the byte 0xff is not UTF-8; save the file as UTF-8",
+        ),
+        (b"a short text", "", "text.txt: 10 tokens are left for training, too few for 32 windows"),
+        (b"a short text", "--held-out 0", "--held-out 0.0 leaves nothing for validation."),
+        (b"a short text", "--held-out 1", "--held-out 1.0 leaves nothing for training."),
+        (b"a b " * 99, "--tokens byte-pairs --vocab-size 9", "vocab_size must be at least 257"),
+        (b"a b " * 99, "--tokenizer {folder}/nothing", "nothing: no tokenizer; expected tokenizer"),
+        (b"a b " * 99, "--start-from {folder}/nothing", "nothing: no such folder; expected a run"),
+        (b"a b " * 99, "--start-from {folder}", "no run folder, run.json is missing"),
+    ],
+)
+def test_what_can_not_be_trained_gets_one_line(content, options, message, tmp_path, capsys):
+    (tmp_path / "text.txt").write_bytes(content)
+    arguments = [str(tmp_path / "text.txt"), "--out", str(tmp_path / "run")]
+    options = options.format(folder=tmp_path).split()
+    assert main(["language-model", *arguments, *options]) == 1
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.startswith("training: ") and error.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["text.txt"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("--windows consecutive", "--windows consecutive carries a state on, which a GPT has none"),
+        ("--num-heads 3", "--hidden-dim must be a multiple of --num-heads; received 128 and 3."),
+        ("--stride 65", "--stride must be at most --context; received 65 and 64."),
+        ("--tokenizer a --start-from b", "--start-from brings its tokenizer; leave --tokenizer o"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(options, message, tmp_path, capsys):
+    file = text_file(tmp_path / "text.txt", 1)
+    out = ["--out", str(tmp_path / "run")]
+    assert main(["language-model", file, *out, *options.split()]) == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.long
+def test_what_is_served_goes_on_from_a_prompt_as_the_text_does(words, tmp_path):
+    finished = run_python("-m", "export", words[0], tmp_path / "bundle")
+    assert finished.returncode == 0, finished.stderr
+    answer = serving.load(tmp_path / "bundle")("the old", max_new_tokens=9)
+    subject, verb, *end = answer.text.split()
+    assert subject in ("house", "book", "child") and verb in ("is", "was")
+    assert (end, answer.finish) == (["here."], "end")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("of", ["characters", "words"])
+def test_a_bundle_has_the_scores_of_its_run_on_any_text(of, tmp_path, request):
+    run, file, _ = request.getfixturevalue(of)
+    finished = run_python("-m", "export", run, tmp_path / "bundle", "--no-strings")
+    assert finished.returncode == 0, finished.stderr
+    found = []
+    for folder in (run, tmp_path / "bundle"):
+        out = tmp_path / f"{folder.name}.json"
+        options = ["--data", file, "--out", str(out), "--context", "7"]
+        assert main(["evaluate", str(folder), *options]) == 0
+        found.append(json.loads(out.read_text()))
+    assert found[0].keys() == found[1].keys() == scores_of(run).keys()
+    np.testing.assert_allclose([*found[1].values()], [*found[0].values()], rtol=1e-5)

@@ -1,0 +1,138 @@
+"""A language model tuned on prompts and answers: what it learns, leaves and refuses."""
+
+import itertools
+import json
+
+import keras
+import numpy as np
+import pytest
+
+import serving
+from export.refusals import refusals_of
+from seqkeras.runs import RunFiles
+from tests.conftest import run_python
+from training.__main__ import main
+from training.tasks.prompt_answer import NO_TARGET, PromptAnswer, PromptAnswerOptions
+
+WORDS = ("ab", "ba", "aab", "abb", "bab")
+
+
+@pytest.fixture(scope="module")
+def start(tmp_path_factory):
+    """A run of a language model of characters."""
+    folder = tmp_path_factory.mktemp("start")
+    text = "".join(f"User:\n{word}\nAssistant:\n{word.upper()}\nSystem\n" for word in WORDS)
+    (folder / "text.txt").write_text(text * 9, encoding="utf-8")
+    sizes = "--hidden-dim 32 --num-heads 2 --num-layers 1 --context 48 --batch-size 3".split()
+    options = [*sizes, "--steps", "3", "--out", str(folder / "run")]
+    assert main(["language-model", str(folder / "text.txt"), *options]) == 0
+    return folder / "run"
+
+
+@pytest.fixture(scope="module")
+def tuned(start, tmp_path_factory):
+    """A run that is tuned to answer by capitals, and its file."""
+    folder = tmp_path_factory.mktemp("tuned")
+    rows = [{"prompt": word, "answer": word.upper()} for word in WORDS]
+    turns = [
+        [
+            {"role": "user", "content": first},
+            {"role": "assistant", "content": first.upper()},
+            {"role": "user", "content": second},
+            {"role": "assistant", "content": second.upper()},
+        ]
+        for first, second in itertools.product(["a", "b"], repeat=2)
+    ]
+    rows = 8 * [*rows, *({"messages": messages} for messages in turns)]
+    file = folder / "rows.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    options = "--learning-rate 0.01 --passes 16 --max-length 48 --user U: --assistant A:".split()
+    arguments = [str(file), "--start-from", str(start), "--out", str(folder / "run")]
+    assert main(["prompt-answer", *arguments, *options]) == 0
+    return folder / "run", file
+
+
+def test_it_learns_to_answer_and_is_scored_by_its_answers(tuned):
+    scores = json.loads((tuned[0] / "scores.json").read_text())
+    assert scores["exact_match"] == scores["rouge1"] == scores["rougeL"] == 1.0
+    assert scores["examples"] == 10  # a tenth of 8 (5 + 2 * 4), rounded
+
+
+def test_the_turns_are_part_of_the_run_and_export_takes_it(tuned):
+    record = json.loads((tuned[0] / "run.json").read_text())
+    turns = {"user": "U:", "assistant": "A:", "system": "System:\n", "end": "\n"}
+    assert record["settings"] == {"turns": turns}
+    examples = json.loads((tuned[0] / "validation.json").read_text())
+    assert {type(example["input"]) for example in examples} == {str, dict}
+    assert refusals_of(tuned[0]) == []
+
+
+def test_the_loss_is_that_of_the_answer_alone(tuned, start):
+    run, file = tuned
+    options = PromptAnswerOptions(file=str(file), start_from=str(start), user="U:", assistant="A:")
+    task, files = PromptAnswer(options), RunFiles.read(run)
+    examples = task.examples_of([str(file)], {})
+    example = next(example for example in examples if example.text == "aab")
+    inputs, targets, _ = task.arrays([example], files)
+    token_ids, labels = (rows[np.array([0])] for rows in (inputs["token_ids"], targets))
+    table = files.tokenizers["text"]
+    whole = [*table.encode("U:aab\nA:AAB"), table.id_of("<eos>")]
+    assert token_ids[0].tolist() == whole[:-1]
+    assert labels[0].tolist() == [NO_TARGET] * 7 + whole[-4:]
+    model = keras.models.load_model(run / "model.keras")
+    logits = model({"token_ids": token_ids}).numpy().astype("float64")
+    log_probs = logits[0] - np.log(np.exp(logits[0]).sum(-1, keepdims=True))
+    expected = -log_probs[range(7, 11), whole[-4:]].mean()
+    np.testing.assert_allclose(task.loss()(labels, logits), expected, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "message"),
+    [
+        (
+            '{"prompt": "a", "reply": "b"}\n',
+            "",
+            "rows.jsonl, line 1: expected an object of 'prompt'",
+        ),
+        ('{"prompt": "a", "answer": "b"}\n' * 9, "--max-length 49", "has 48 positions, fewer than"),
+        ('{"prompt": "a", "answer": "b"}\n' * 3, "", "2 examples are left for training and 1 for"),
+        (
+            '{"prompt": "a", "answer": "b"}\n' * 9,
+            "--max-length 9",
+            "0 examples are left for training and 0 for validation; expected at least 8, --batch-s",
+        ),
+    ],
+)
+def test_what_can_not_be_tuned_gets_one_line(rows, options, message, start, tmp_path, capsys):
+    file = tmp_path / "rows.jsonl"
+    file.write_text(rows, encoding="utf-8")
+    arguments = [str(file), "--start-from", str(start), "--out", str(tmp_path / "run")]
+    assert main(["prompt-answer", *arguments, *options.split()]) == 1
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.startswith("training: ") and error.count("\n") == 1
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_model_to_start_from_must_be_named(tmp_path, capsys):
+    (tmp_path / "rows.csv").write_text("prompt,answer\na,b\n")
+    arguments = [str(tmp_path / "rows.csv"), "--out", str(tmp_path / "run")]
+    assert main(["prompt-answer", *arguments]) == 2
+    assert "--start-from is missing: a run of language-model, or" in capsys.readouterr().err
+
+
+@pytest.mark.long
+def test_what_is_served_answers_texts_and_conversations_by_their_turns(tuned, tmp_path):
+    finished = run_python("-m", "export", tuned[0], tmp_path / "bundle")
+    assert finished.returncode == 0, finished.stderr
+    pipeline = serving.load(tmp_path / "bundle")
+    assert [answer.text for answer in pipeline([*WORDS])] == [word.upper() for word in WORDS]
+    messages = [
+        {"role": "user", "content": "a"},
+        {"role": "assistant", "content": "A"},
+        {"role": "user", "content": "b"},
+    ]
+    assert pipeline({"messages": messages}).text == "B"
+    assert pipeline("ab", echo=True).text == "U:ab\nA:AB"
+    with pytest.raises(ValueError, match="^Generate: prompt: the last message must be the user's"):
+        pipeline({"messages": messages[:2]})

@@ -1,0 +1,67 @@
+"""The language model of a bundle in the place of Keras's, to score a text by onnxruntime."""
+
+import dataclasses
+
+import numpy as np
+
+from seqkeras.runs import RunFiles, RunRecord
+from seqkeras.tokenizers import read_tokenizer
+from serving.opening import Runtime
+from serving.session import CACHE_LENGTH, LanguageModel
+
+
+class ServedModel:
+    """Reads texts token by token, with the state that the bundle's graph passes on.
+
+    Args:
+        folder: of the bundle, a `Path`.
+        manifest: its `Manifest`.
+        precision: of the graph; None for float32.
+
+    Attributes:
+        vocab_size: V.
+        max_length: the most tokens of a text, of a model that has a cache for them; others have no
+            such attribute.
+    """
+
+    def __init__(self, folder, manifest, precision=None):
+        runtime = Runtime(**({} if precision is None else {"precision": precision}))
+        self._graphs = LanguageModel(folder, manifest, runtime)
+        self.vocab_size = self._graphs.vocab_size
+        [role] = LanguageModel.roles
+        if any(CACHE_LENGTH in spec.shape for spec in runtime.graphs_of(manifest)[role].inputs):
+            self.max_length = manifest.limits.target_length
+
+    def initial_state(self, batch_size):
+        return self._graphs.begin(batch_size)
+
+    def read(self, token_ids, state):
+        """(B, T) tokens to (B, T, V) logits, and the state behind them."""
+        own, logits = np.arange(len(token_ids))[:, np.newaxis], []
+        for column in np.asarray(token_ids, "int64").T:
+            found, _, state = self._graphs.step_to_logits(column[:, np.newaxis], own, state)
+            logits.append(np.array(found).reshape(len(own), -1))
+        return np.stack(logits, axis=1), state
+
+    def __call__(self, inputs, training=False):
+        logits, _ = self.read(inputs["token_ids"], self.initial_state(len(inputs["token_ids"])))
+        return logits
+
+
+def served(folder, manifest, precision=None):
+    """The model of a bundle that generates, and the `RunFiles` that stand for its run.
+
+    Args: as of `ServedModel`.
+    """
+    record = RunRecord(
+        manifest.task,
+        manifest.pipeline,
+        dataclasses.asdict(manifest.limits),
+        dataclasses.asdict(manifest.decoding),
+        None,
+        manifest.tokenizers,
+        manifest.settings,
+        None,
+    )
+    tokenizers = {role: read_tokenizer(folder / path) for role, path in manifest.tokenizers.items()}
+    return ServedModel(folder, manifest, precision), RunFiles(record, tokenizers, [], {})

@@ -1,0 +1,105 @@
+"""What a training starts from instead of nothing: weights and a tokenizer in a folder."""
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import keras
+
+from seqkeras.models import GPT, RNNLanguageModel
+from seqkeras.pretrained import load_hugging_face
+from seqkeras.runs import MODEL, RECORD, RunError, RunRecord
+from seqkeras.tokenizers import Subwords, byte_pairs, read_byte_pairs, read_tokenizer
+
+BYTE_PAIRS = (("vocab.json", "merges.txt"), ("encoder.json", "vocab.bpe"))  # Hugging Face, OpenAI
+
+
+@dataclasses.dataclass(frozen=True)
+class Start:
+    """A language model of a folder.
+
+    Attributes:
+        model: a `GPT` or an `RNNLanguageModel`, built.
+        tokenizer: of `seqkeras.tokenizers`.
+        decoding: `start_id` and `end_id`, where the folder's run says so.
+    """
+
+    model: Any
+    tokenizer: Any
+    decoding: dict
+
+
+def read_start(folder, dropout=None):
+    """The `Start` of a run, or of a GPT-2 folder of Hugging Face.
+
+    Args:
+        folder: a path.
+        dropout: of the model; None leaves it as it is.
+
+    Raises:
+        RunError: if there is no language model in the folder, or no tokenizer.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise RunError(f"{folder}: no such folder; expected a run, or a GPT-2 folder.")
+    if (folder / "config.json").is_file() and not (folder / RECORD).is_file():
+        return Start(_with_dropout(_of_hugging_face(folder), dropout), tokenizer_of(folder), {})
+    record = RunRecord.read(folder)
+    if record.pipeline != "Generate":
+        raise RunError(
+            f"{folder}: expected the run of a language model; {record.pipeline} serves this one."
+        )
+    try:
+        model = keras.models.load_model(folder / MODEL)
+        tokenizer = read_tokenizer(folder / record.tokenizers["text"])
+    except (OSError, ValueError) as error:
+        raise RunError(f"{folder}: damaged: {error}") from error
+    if not isinstance(model, GPT | RNNLanguageModel):
+        raise RunError(
+            f"{folder}: expected a GPT or an RNNLanguageModel; found a {type(model).__name__}."
+        )
+    ids = {name: record.decoding[name] for name in ("start_id", "end_id")}
+    return Start(_with_dropout(model, dropout), tokenizer, ids)
+
+
+def tokenizer_of(path):
+    """The tokenizer of a file, or of a folder as GPT-2's.
+
+    Raises:
+        RunError: if there is none.
+    """
+    path = Path(path)
+    try:
+        if path.is_file():
+            return read_tokenizer(path)
+        if (path / "tokenizer.json").is_file():
+            return Subwords.from_file(path / "tokenizer.json")
+        for names in BYTE_PAIRS:
+            if all((path / name).is_file() for name in names):
+                return byte_pairs(*read_byte_pairs(*(path / name for name in names)))
+    except (OSError, ValueError) as error:
+        raise RunError(f"{path}: no tokenizer that can be read: {error}") from error
+    expected = ", or ".join(" and ".join(names) for names in BYTE_PAIRS)
+    raise RunError(f"{path}: no tokenizer; expected tokenizer.json, or {expected}.")
+
+
+def _of_hugging_face(folder):
+    try:
+        model = load_hugging_face(folder)
+    except ValueError as error:
+        raise RunError(str(error)) from error
+    if not isinstance(model, GPT):
+        raise RunError(f"{folder}: expected a GPT-2; found a {type(model).__name__}.")
+    return model
+
+
+def _with_dropout(model, dropout):
+    """The same weights in a model of another dropout."""
+    if dropout is None:
+        return model
+    config = model.get_config()
+    rates = {name: dropout for name in ("dropout", "attention_dropout") if name in config}
+    other = type(model).from_config({**config, **rates})
+    other.build(None)
+    other.set_weights(model.get_weights())
+    return other

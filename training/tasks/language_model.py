@@ -1,0 +1,297 @@
+"""Plain text to a model of what follows, from files of the user's."""
+
+import math
+import re
+from typing import NamedTuple
+
+import keras
+from rich.table import Table
+
+from seqkeras.analysis.text_likelihood import TextLikelihood
+from seqkeras.data.texts import read_text
+from seqkeras.data.token_streams import token_stream
+from seqkeras.data.windows import consecutive_windows, random_windows
+from seqkeras.models import GPT, RNNLanguageModel
+from seqkeras.runs import RunError
+from seqkeras.tokenizers import UNK, CharacterTable, WordTable, special_ids
+from seqkeras.tokenizers.of_stream import STREAM_TOKENIZERS
+from training.carried import CarriedState
+from training.console import console
+from training.starting import read_start, tokenizer_of
+from training.task import Task
+from training.tasks.options.language_model import LanguageModelOptions
+
+PASSAGES = 8  # of the validation text, each with a prompt
+MOST_OF_PROMPT = 32  # characters
+LINE = re.compile("\n+(?=[^\n])")
+MOST_GENERATED = 512  # tokens of a prompt and what follows, of a model without positions
+
+
+class Passage(NamedTuple):
+    """A part of a validation text: a prompt, and what follows it there.
+
+    Attributes:
+        text: the prompt.
+        rest: the text up to the next passage.
+        is_first: of its file.
+        target: None: many continuations are right.
+    """
+
+    text: str
+    rest: str
+    is_first: bool
+    target: None = None
+
+
+class LanguageModel(Task):
+    """Plain text to a model of what follows."""
+
+    name = "language-model"
+    options_class = LanguageModelOptions
+
+    def __init__(self, options):
+        super().__init__(options)
+        self.start = self.likelihood = None
+
+    def read(self):
+        options = self.options
+        texts = [read_text(path) for path in options.files]
+        if options.validation is None:
+            texts, held_out = _split(texts, options.held_out)
+            if not texts or not held_out:
+                raise RunError(
+                    f"{' and '.join(options.files)}: --held-out {options.held_out} leaves nothing "
+                    f"for {'validation' if texts else 'training'}."
+                )
+        else:
+            held_out = [read_text(options.validation)]
+        sizes = [sum(map(len, part)) for part in (texts, held_out)]
+        console.print(
+            f"{self.name}: {sizes[0]:,} characters of training and {sizes[1]:,} of validation"
+        )
+        prompt = self._most_of_prompt()
+        return texts, [passage for text in held_out for passage in _passages(text, prompt)]
+
+    def examples_of(self, paths, settings):
+        prompt = self._most_of_prompt()
+        return [passage for path in paths for passage in _passages(read_text(path), prompt)]
+
+    def _most_of_prompt(self):
+        """How many characters a prompt has, of which many tokens may follow."""
+        return min(MOST_OF_PROMPT, max(self.options.context // 2, 1))
+
+    def tokenizers(self, examples):
+        options = self.options
+        if options.start_from is not None:
+            return {"text": self._start().tokenizer}
+        if options.tokenizer is not None:
+            return {"text": tokenizer_of(options.tokenizer)}
+        try:
+            return {"text": STREAM_TOKENIZERS[options.tokens](examples, options.vocab_size)}
+        except ValueError as error:
+            raise RunError(f"{' and '.join(options.files)}: {error}") from error
+
+    def _start(self):
+        """The model that training starts from; it is read once."""
+        if self.start is None:
+            self.start = read_start(self.options.start_from, self.options.dropout or None)
+        return self.start
+
+    def record(self, examples):
+        length = self._length()
+        return {
+            "pipeline": "Generate",
+            "limits": {"source_length": length, "target_length": length},
+            "decoding": self._ids(self.tokenizers(examples)["text"]),
+        }
+
+    def _length(self):
+        """The most tokens of a prompt and what follows."""
+        if self.options.start_from is not None:
+            return getattr(self._start().model, "max_length", MOST_GENERATED)
+        return max(self.options.context, 2) if self.options.model == "gpt" else MOST_GENERATED
+
+    def _ids(self, tokenizer):
+        """What begins a text and what ends it: a text of characters begins behind a line's end."""
+        if self.options.start_from is not None and self._start().decoding:
+            return self._start().decoding
+        end_id = special_ids(tokenizer).end_id
+        if end_id is None:
+            raise RunError(f"{self.options.tokenizer}: has no token that ends a text.")
+        is_line = isinstance(tokenizer, CharacterTable) and "\n" in tokenizer.characters
+        return {"start_id": tokenizer.id_of("\n") if is_line else end_id, "end_id": end_id}
+
+    def batches(self, examples, run):
+        options = self.options
+        tokens = self._stream(examples, run)
+        size = options.context, options.batch_size
+        try:
+            if self._carries():
+                found = consecutive_windows(tokens, *size)
+            else:
+                found = random_windows(tokens, *size, options.seed)
+        except ValueError as error:
+            raise RunError(
+                f"{' and '.join(options.files)}: {len(tokens):,} tokens are left for training, too "
+                f"few for {options.batch_size} windows of --context {options.context}; choose a "
+                "smaller --context or --batch-size."
+            ) from error
+        kind = "rows that go on from batch to batch" if self._carries() else "random windows"
+        console.print(
+            f"  {len(tokens):,} tokens of {len(run.tokenizers['text']):,}; {kind} of "
+            f"{options.context}"
+        )
+        return found
+
+    def _carries(self):
+        """Whether the state of a row goes on to the next batch."""
+        if self.options.start_from is not None:
+            recurrent = isinstance(self._start().model, RNNLanguageModel)
+        else:
+            recurrent = self.options.model != "gpt"
+        return recurrent and self.options.windows != "random"
+
+    def _stream(self, texts, run):
+        return token_stream(texts, run.tokenizers["text"], run.record.decoding["end_id"])
+
+    def num_steps(self, batches):
+        return self.options.steps or super().num_steps(batches)
+
+    def model(self, run):
+        model = self._new_model(len(run.tokenizers["text"]))
+        if self.options.context > getattr(model, "max_length", self.options.context):
+            raise RunError(
+                f"{self.options.start_from}: has {model.max_length} positions, fewer than "
+                f"--context {self.options.context}."
+            )
+        if not self._carries():
+            return model
+        carried = CarriedState(model, self.options.batch_size)
+        carried.build()
+        return carried
+
+    def _new_model(self, vocab_size):
+        options = self.options
+        if options.start_from is not None:
+            return self._start().model
+        if options.model == "gpt":
+            model = GPT(
+                vocab_size,
+                options.hidden_dim,
+                options.num_layers,
+                options.num_heads,
+                4 * options.hidden_dim,
+                max_length=self._length(),
+                dropout=options.dropout,
+                attention_dropout=options.dropout,
+            )
+        else:
+            model = RNNLanguageModel(
+                vocab_size,
+                options.embedding_dim or options.hidden_dim,
+                options.hidden_dim,
+                options.num_layers,
+                cell=options.model,
+                dropout=options.dropout,
+                tie_weights=options.tie_weights,
+            )
+        model.build(None)
+        return model
+
+    def trained(self, model):
+        return model.model if isinstance(model, CarriedState) else model
+
+    def loss(self):
+        return keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+
+    def _likelihood(self, examples, run):
+        """That of the validation text; it is compiled once."""
+        if self.likelihood is None or self.likelihood[0] is not examples:
+            start_id = run.record.decoding["start_id"]
+            tokens = [start_id, *self._stream(_texts(examples), run).tolist()]
+            found = TextLikelihood(tokens, self.options.context, self.options.stride)
+            self.likelihood = examples, found
+        return self.likelihood[1]
+
+    def measure(self, model, examples, run):
+        """Of the whole validation text, behind the token that begins a text."""
+        likelihood, texts = self._likelihood(examples, run), _texts(examples)
+        tokens, loss = likelihood.tokens[1:], likelihood(model)
+        characters = sum(map(len, texts))
+        words = sum(len(text.split()) + text.count("\n") for text in texts)
+        total = loss * len(tokens)
+        scores = {
+            "validation_loss": loss,
+            "perplexity": _exp(loss),
+            "perplexity_per_word": _exp(total / words),
+            "bits_per_character": total / math.log(2) / characters,
+        }
+        if isinstance(run.tokenizers["text"], CharacterTable | WordTable):
+            scores["unknown_tokens"] = float((tokens == UNK).mean())
+        return scores
+
+    def validation_scores(self, examples, answers):
+        return {}
+
+    def tests(self, validation):
+        return ()
+
+    def scores(self, answered):
+        return {}
+
+    def table(self, scores):
+        table = Table(title="of the validation text")
+        table.add_column("")
+        table.add_column("", justify="right")
+        for name, value in scores.items():
+            table.add_row(name.replace("_", " "), f"{value:,.4f}")
+        return table
+
+    def summary(self, scores):
+        return (
+            f"validation loss is {scores['validation_loss']:.4f}, perplexity "
+            f"{scores['perplexity']:,.2f}, {scores['bits_per_character']:.3f} bits per character"
+        )
+
+
+def _exp(value):
+    return math.exp(min(value, 700.0))  # what float64 can hold
+
+
+def _split(texts, held_out):
+    """The texts without their last share, and that."""
+    kept, left = [], int((1 - held_out) * sum(map(len, texts)))
+    for place, text in enumerate(texts):
+        if len(text) > left:
+            both = [[*kept, text[:left]], [text[left:], *texts[place + 1 :]]]
+            return [[part for part in parts if part.strip()] for parts in both]
+        kept.append(text)
+        left -= len(text)
+    return kept, []
+
+
+def _passages(text, most):
+    """The text as passages, their prompts of so many characters at most; a line begins each where
+    there are lines enough."""
+    size, starts = math.ceil(len(text) / PASSAGES), [0]
+    for place in range(size, len(text), size):
+        line = LINE.search(text, place, place + size)
+        start = line.end() if line else place
+        if starts[-1] < start < len(text):
+            starts.append(start)
+    for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
+        whole = text[start:end]
+        prompt = whole[:most]
+        cut = prompt.rstrip().rfind(" ")
+        prompt = prompt[:cut] if cut > 0 and len(whole) > most else prompt
+        yield Passage(prompt, whole[len(prompt) :], start == 0)
+
+
+def _texts(passages):
+    """The validation texts, which passages are cut from."""
+    texts = []
+    for passage in passages:
+        if passage.is_first:
+            texts.append("")
+        texts[-1] += passage.text + passage.rest
+    return texts

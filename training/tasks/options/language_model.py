@@ -1,0 +1,98 @@
+"""Options of `python -m training language-model`."""
+
+import dataclasses
+
+import click
+
+from training.options import (
+    FRACTION,
+    POSITIVE,
+    DataFile,
+    FitOptions,
+    Number,
+    argument,
+    at_least,
+    option,
+)
+
+TOKENS = ("characters", "words", "byte-pairs", "unigram", "bpe")
+MODELS = ("gpt", "gru", "lstm", "qrnn", "simple_rnn")
+
+
+@dataclasses.dataclass(frozen=True)
+class LanguageModelOptions(FitOptions):
+    """Plain text to a model of what follows: characters, words or subwords.
+
+    Your file looks like this: text in UTF-8, plain or .gz, and nothing else. Several files are read
+    one behind the other.
+
+    \b
+        First Citizen:
+        Before we proceed any further, hear me speak.
+
+    The last tenth of the text is held out for validation. The model is a GPT, or a recurrent
+    network that reads each row on from batch to batch; --tokens says what it reads.
+    """
+
+    files: tuple = argument(DataFile(), "Of training: plain text, or .gz.", several=True)
+    validation: str | None = option(
+        None, DataFile(), "File of validation; without it, the end of the text is held out."
+    )
+    held_out: float = option(0.1, FRACTION, "Last share of the text that is held out.")
+    tokens: str = option(
+        "characters",
+        click.Choice(TOKENS),
+        "Words are what stands between spaces; unigram and bpe are SentencePiece's.",
+    )
+    vocab_size: int = option(8000, at_least(1), "Words or subwords to learn, at most.")
+    tokenizer: str | None = option(
+        None,
+        click.Path(),
+        "Instead of learning one: tokenizer.json, or GPT-2's folder of vocabulary and merges.",
+    )
+    start_from: str | None = option(
+        None,
+        click.Path(),
+        "Run of this task, or GPT-2 folder of Hugging Face: its tokenizer, sizes and weights.",
+    )
+    model: str = option("gpt", click.Choice(MODELS), "GPT, or the cell of a recurrent model.")
+    num_layers: int = option(4, at_least(1), "Layers.")
+    hidden_dim: int = option(128, at_least(1), "Size of a GPT's vectors, or of a cell's state.")
+    num_heads: int = option(4, at_least(1), "Attention heads of a GPT.")
+    embedding_dim: int | None = option(
+        None, at_least(1), "Of recurrent models; without it --hidden-dim."
+    )
+    tie_weights: bool = option(
+        False, bool, "Embeddings are the output's matrix too, as a GPT's always are."
+    )
+    dropout: float = option(0.0, Number(0, 1, max_open=True), "Share that training sets to zero.")
+    context: int = option(64, at_least(1), "Tokens of a window.")
+    stride: int | None = option(
+        None, at_least(1), "Of a GPT's windows of validation; without it --context."
+    )
+    windows: str | None = option(
+        None,
+        click.Choice(["random", "consecutive"]),
+        "Where windows stand; without it random of a GPT, consecutive of a recurrent model.",
+    )
+    batch_size: int = option(32, at_least(1), "Windows in each step.")
+    steps: int | None = option(None, at_least(1), "Steps to train, instead of --passes.")
+    learning_rate: float = option(1e-3, POSITIVE, "At the end of the warm-up.")
+
+    def check(self):
+        if self.windows == "consecutive" and self.model == "gpt":
+            raise click.UsageError(
+                "--windows consecutive carries a state on, which a GPT has none of; leave it out, "
+                "or choose a recurrent --model."
+            )
+        if self.model == "gpt" and self.hidden_dim % self.num_heads:
+            raise click.UsageError(
+                f"--hidden-dim must be a multiple of --num-heads; received {self.hidden_dim} and "
+                f"{self.num_heads}."
+            )
+        if self.stride is not None and self.stride > self.context:
+            raise click.UsageError(
+                f"--stride must be at most --context; received {self.stride} and {self.context}."
+            )
+        if self.tokenizer is not None and self.start_from is not None:
+            raise click.UsageError("--start-from brings its tokenizer; leave --tokenizer out.")

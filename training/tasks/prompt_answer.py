@@ -1,0 +1,183 @@
+"""A language model that is tuned to answer, on prompts and answers of the user's."""
+
+import dataclasses
+from typing import NamedTuple
+
+import keras
+import numpy as np
+from rich.table import Table
+
+from seqkeras.data.batches import Sequences
+from seqkeras.data.dialogues import MESSAGES, read_dialogues
+from seqkeras.metrics import chrf, exact_match, rouge
+from seqkeras.runs import RunError
+from seqkeras.tokenizers import special_ids
+from serving.text import Turns
+from training.answering.generate import Generate
+from training.console import console
+from training.starting import read_start
+from training.task import Task
+from training.tasks.options.prompt_answer import PromptAnswerOptions
+
+NO_TARGET = -1
+MOST_TOKENS = 512  # of a prompt and its answer, for a model without positions
+
+
+class Example(NamedTuple):
+    """A prompt as the pipeline takes it, a text or {"messages": [...]}, and its answer."""
+
+    text: str | dict
+    target: str
+
+
+class PromptAnswer(Task):
+    """A language model is tuned to answer prompts."""
+
+    name = "prompt-answer"
+    options_class = PromptAnswerOptions
+
+    def __init__(self, options):
+        super().__init__(options)
+        self.start = None
+
+    def read(self):
+        options = self.options
+        train = self._examples(options.file)
+        if options.validation is not None:
+            validation = self._examples(options.validation)
+        else:
+            order = np.random.default_rng(options.seed).permutation(len(train))
+            held_out = {*order[: max(1, round(options.held_out * len(train)))].tolist()}
+            validation = [train[place] for place in sorted(held_out)]
+            train = [example for place, example in enumerate(train) if place not in held_out]
+        train, validation = self._fitting(train), self._fitting(validation)
+        if len(train) < options.batch_size or not validation:
+            raise RunError(
+                f"{options.file}: {len(train):,} examples are left for training and "
+                f"{len(validation):,} for validation; expected at least {options.batch_size}, "
+                "--batch-size, and 1."
+            )
+        console.print(
+            f"{self.name}: {len(train):,} training and {len(validation):,} validation examples"
+        )
+        return train, validation
+
+    def _examples(self, path):
+        names = self.options.prompt_column, self.options.answer_column
+        return [
+            Example(_as_input(turns), answer) for _, turns, answer in read_dialogues(path, names)
+        ]
+
+    def examples_of(self, paths, settings):
+        return [example for path in paths for example in self._examples(path)]
+
+    def _fitting(self, examples):
+        """The examples within the limit; a line says how many are left out."""
+        most = self._max_length()
+        kept = [example for example in examples if len(self._prompt_and_answer(example)) <= most]
+        if len(kept) < len(examples):
+            console.print(
+                f"  {len(examples) - len(kept):,} of {len(examples):,} examples have more than "
+                f"{most} tokens, --max-length, and are left out"
+            )
+        return kept
+
+    def _prompt_and_answer(self, example):
+        tokenizer = self._start().tokenizer
+        prompt = self._turns().prompt(example.text, "prompt")
+        return [*tokenizer.encode(prompt), *tokenizer.encode(example.target), self._end_id()]
+
+    def _start(self):
+        """The model that training starts from; it is read once."""
+        if self.start is None:
+            self.start = read_start(self.options.start_from, self.options.dropout)
+        return self.start
+
+    def _turns(self):
+        options = self.options
+        return Turns(options.user, options.assistant, options.system, options.turn_end)
+
+    def _max_length(self):
+        has = getattr(self._start().model, "max_length", None)
+        asked = self.options.max_length
+        if asked is not None and has is not None and asked > has:
+            raise RunError(
+                f"{self.options.start_from}: has {has} positions, fewer than --max-length {asked}."
+            )
+        return asked or has or MOST_TOKENS
+
+    def _end_id(self):
+        start = self._start()
+        return start.decoding.get("end_id", special_ids(start.tokenizer).end_id)
+
+    def tokenizers(self, examples):
+        return {"text": self._start().tokenizer}
+
+    def record(self, examples):
+        length = self._max_length()
+        return {
+            "pipeline": "Generate",
+            "limits": {"source_length": length, "target_length": length},
+            "decoding": self._start().decoding,
+            "settings": {"turns": dataclasses.asdict(self._turns())},
+        }
+
+    def arrays(self, examples, run):
+        answerer, tokenizer = Generate(run), run.tokenizers["text"]
+        rows, targets = [], []
+        for example in examples:
+            prompt = answerer.token_ids(example.text)
+            answer = [*tokenizer.encode(example.target), answerer.end_id]
+            rows.append([*prompt, *answer[:-1]])
+            targets.append([NO_TARGET] * (len(prompt) - 1) + answer)
+        token_ids = Sequences(rows)
+        return {"token_ids": token_ids}, Sequences(targets, padding=NO_TARGET), token_ids.lengths
+
+    def model(self, run):
+        return self._start().model
+
+    def loss(self):
+        return keras.losses.SparseCategoricalCrossentropy(
+            from_logits=True, ignore_class=NO_TARGET, reduction="mean_with_sample_weight"
+        )
+
+    def validation_scores(self, examples, answers):
+        texts, targets = _both(examples, answers)
+        return {
+            "ROUGE-L": rouge(texts, targets)["rougeL"],
+            "exact match": exact_match(texts, targets),
+        }
+
+    def scores(self, answered):
+        [(examples, answers)] = answered.values()
+        texts, targets = _both(examples, answers)
+        return {
+            "examples": len(examples),
+            "exact_match": exact_match(texts, targets),
+            "chrf": chrf(texts, targets),
+            **rouge(texts, targets),
+        }
+
+    def table(self, scores):
+        table = Table(title=f"of {scores['examples']:,} validation examples")
+        table.add_column("")
+        table.add_column("", justify="right")
+        for name, value in scores.items():
+            if isinstance(value, float):
+                table.add_row(name.replace("_", " "), f"{value:.2%}")
+        return table
+
+    def summary(self, scores):
+        return f"ROUGE-L is {scores['rougeL']:.2%}, exact match {scores['exact_match']:.2%}"
+
+
+def _as_input(turns):
+    """Turns as the pipeline takes them: one of the user as its text."""
+    if len(turns) == 1:
+        return turns[0][1]
+    return {MESSAGES: [{"role": role, "content": content} for role, content in turns]}
+
+
+def _both(examples, answers):
+    """The answers' texts and the targets, without white space around them."""
+    return [a.text.strip() for a in answers], [e.target.strip() for e in examples]
