@@ -9,7 +9,7 @@ from export.text_graphs.characters import in_code_points
 from export.text_graphs.lookup import StringTable
 from export.text_graphs.tokens import TextGraph, Tokens
 from serving.text.vectorized_words import PUNCTUATION, SPACES
-from serving.text.vocabularies import UNK
+from serving.text.vocabularies import PAD, UNK
 
 BETWEEN = f"[{re.escape(SPACES)}]+"
 SIGNS = f"[{re.escape(PUNCTUATION)}]"
@@ -27,6 +27,7 @@ class WordIds(TextGraph):
         own = enumerate(table.words[special:], start=special)
         self._ids = StringTable({word: place for place, word in own}, UNK)
         self._lowercase, self._strips = table.lowercase, table.strips
+        self._words = [f" {word}" for word in table.words]
 
     def split(self, texts):
         found = tf_text.regex_split_with_offsets(texts, BETWEEN)
@@ -43,6 +44,11 @@ class WordIds(TextGraph):
         )
         ids = words.with_values(self._ids(words.values))
         return Tokens(ids, *in_code_points(texts, starts, ends))
+
+    def decode(self, token_ids, kept):
+        kept &= token_ids != PAD
+        words = tf.where(kept, tf.gather(tf.constant(self._words), token_ids), "")
+        return tf.strings.regex_replace(tf.strings.reduce_join(words, axis=-1), "^ ", "")
 
 
 def _length(strings):

@@ -27,6 +27,7 @@ from serving.text import (
     CharacterTable,
     SentencePieces,
     Subwords,
+    VectorizedWords,
     byte_pairs,
     read_byte_pairs,
     read_vocabulary,
@@ -297,6 +298,14 @@ def test_any_ids_are_joined_as_serving_does(name):
     ids = generator.integers(len(tokenizer), size=(300, 5))
     found = in_graph(tokenizer).decode(tf.constant(ids), tf.ones_like(ids, tf.bool))
     assert [each.decode() for each in found.numpy()] == [tokenizer.decode(each) for each in ids]
+
+
+def test_words_are_joined_by_spaces_and_padding_is_no_word():
+    table = VectorizedWords(["<pad>", "<unk>", "<bos>", "<eos>", "a", "ü"], standardize=None)
+    ids = np.array([[4, 5, 0, 4], [3, 1, 0, 0], [0, 0, 0, 0]])
+    found = in_graph(table).decode(tf.constant(ids), tf.constant(ids != 3))
+    assert [text.decode() for text in found.numpy()] == ["a ü a", "<unk>", ""]
+    assert [table.decode(row[row != 3]) for row in ids] == ["a ü a", "<unk>", ""]
 
 
 def test_pieces_for_bytes_are_read_as_in_serving():

@@ -48,6 +48,8 @@ class LanguageModel(Task):
 
     name = "language-model"
     options_class = LanguageModelOptions
+    validation_loss = False  # `measure` has it
+    lower_is_better = ("perplexity", "perplexity_per_word", "bits_per_character")
 
     def __init__(self, options):
         super().__init__(options)
@@ -231,7 +233,10 @@ class LanguageModel(Task):
         return scores
 
     def validation_scores(self, examples, answers):
-        return {}
+        return {}  # any continuation may be right
+
+    def sample(self, passage, answer):
+        return {"prompt": passage.text, "goes on": answer.text}
 
     def tests(self, validation):
         return ()
