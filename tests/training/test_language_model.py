@@ -5,6 +5,7 @@ import gzip
 import io
 import json
 import random
+import re
 from pathlib import Path
 
 import keras
@@ -16,7 +17,7 @@ from export.refusals import refusals_of
 from seqkeras.models import GPT, RNNLanguageModel
 from seqkeras.pretrained import save_hugging_face
 from seqkeras.tokenizers import learn_byte_pairs, read_tokenizer
-from tests.conftest import run_python
+from tests.conftest import CHECKOUT, run_python
 from training.__main__ import main
 from training.carried import CarriedState
 from training.tasks.language_model import LanguageModel, LanguageModelOptions
@@ -102,6 +103,16 @@ def test_words_are_learned_by_rows_that_go_on(words):
     assert scores["perplexity"] < 3.5
     assert any("validation_loss" in line and "perplexity" in line for line in steps)
     np.testing.assert_allclose(scores["perplexity"], scores["perplexity_per_word"], rtol=0.05)
+
+
+def test_the_page_trains_one_from_python(tmp_path, monkeypatch, capsys):
+    text_file(tmp_path / "play.txt")
+    monkeypatch.chdir(tmp_path)
+    page = (CHECKOUT / "docs/training.md").read_text(encoding="utf-8")
+    section = page.split("## Language models")[1].split("\n## ")[0]
+    [code] = re.findall("```python\n(.*?)```", section, re.DOTALL)
+    exec(compile(code, "training.md", "exec"), {})
+    assert float(capsys.readouterr().out.split()[-1]) < np.log(20)  # of 24 characters
 
 
 def test_export_takes_both(characters, words):
