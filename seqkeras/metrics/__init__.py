@@ -2,6 +2,7 @@
 
 from seqkeras.metrics.accuracy import SequenceAccuracy, TokenAccuracy
 from seqkeras.metrics.classes import class_f1, matthews_correlation
+from seqkeras.metrics.error_rates import sequence_error_rate, token_error_rate
 from seqkeras.metrics.forecast import relative_error
 from seqkeras.metrics.pairs import exact_match
 from seqkeras.metrics.perplexity import Perplexity
@@ -9,13 +10,14 @@ from seqkeras.metrics.risk_coverage import area_under_risk_coverage
 from seqkeras.metrics.rouge import rouge
 from seqkeras.metrics.squad import squad_exact_match
 from seqkeras.metrics.tagging import entity_f1, tag_accuracy
-from seqkeras.metrics.texts import chrf
+from seqkeras.metrics.texts import bleu, chrf, signed_bleu, signed_chrf
 
 __all__ = [
     "Perplexity",
     "SequenceAccuracy",
     "TokenAccuracy",
     "area_under_risk_coverage",
+    "bleu",
     "chrf",
     "class_f1",
     "entity_f1",
@@ -23,6 +25,10 @@ __all__ = [
     "matthews_correlation",
     "relative_error",
     "rouge",
+    "sequence_error_rate",
+    "signed_bleu",
+    "signed_chrf",
     "squad_exact_match",
     "tag_accuracy",
+    "token_error_rate",
 ]

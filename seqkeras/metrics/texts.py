@@ -1,6 +1,45 @@
-"""How near texts are to their targets, by their characters."""
+"""How near texts are to their targets, by their words and by their characters, as sacrebleu has it.
+
+A text may have several right targets.
+"""
+
+import itertools
 
 from seqkeras.metrics.pairs import pairs_of
+
+
+def bleu(texts, targets, tokenize="13a"):
+    """BLEU of a corpus: the n-grams of words that texts share with their targets.
+
+        BLEU = min(1, exp(1 - r / c)) (p_1 p_2 p_3 p_4)^(1/4)
+
+    Notation: p_n is the share of n-grams that stand in a target; c and r are the numbers of words
+    in texts and in the targets of nearest length. A p_n of zero is smoothed as by sacrebleu.
+
+    Args:
+        texts: n strings.
+        targets: for each a string, or a list of strings that are right.
+        tokenize: sacrebleu's way to words: "13a", "zh", "intl", "char"; "none" for texts whose
+            words have spaces between them, as of papers' "tokenized BLEU".
+
+    Returns:
+        A number from 0 to 1 (sacrebleu's is from 0 to 100).
+
+    Raises:
+        ValueError: if there is no text, or not one target for each.
+
+    Reference: Papineni et al. 2002, https://aclanthology.org/P02-1040; Post 2018,
+    https://aclanthology.org/W18-6319
+    """
+    return signed_bleu(texts, targets, tokenize)[0]
+
+
+def signed_bleu(texts, targets, tokenize="13a"):
+    """As `bleu`: the number, and sacrebleu's signature, which says how it was computed."""
+    from sacrebleu.metrics import BLEU  # what only trains needs no sacrebleu
+
+    # A corpus that is tokenized is what it is asked for: no warning of it.
+    return _signed("bleu", BLEU(tokenize=tokenize, force=True), texts, targets)
 
 
 def chrf(texts, targets):
@@ -12,7 +51,8 @@ def chrf(texts, targets):
     also ranks answers that are not exact.
 
     Args:
-        texts, targets: n strings each.
+        texts: n strings.
+        targets: for each a string, or a list of strings that are right.
 
     Returns:
         A number from 0 to 1 (sacrebleu's is from 0 to 100).
@@ -22,7 +62,19 @@ def chrf(texts, targets):
 
     Reference: Popovic 2015, https://aclanthology.org/W15-3049, as sacrebleu computes it
     """
-    from sacrebleu.metrics import CHRF  # what only trains needs no sacrebleu
+    return signed_chrf(texts, targets)[0]
 
-    texts, targets = zip(*pairs_of("chrf", texts, targets))
-    return CHRF().corpus_score(texts, [targets]).score / 100
+
+def signed_chrf(texts, targets):
+    """As `chrf`: the number, and sacrebleu's signature, which says how it was computed."""
+    from sacrebleu.metrics import CHRF
+
+    return _signed("chrf", CHRF(), texts, targets)
+
+
+def _signed(name, metric, texts, targets):
+    texts, targets = zip(*pairs_of(name, texts, targets))
+    targets = [[target] if isinstance(target, str) else target for target in targets]
+    streams = [*itertools.zip_longest(*targets)]  # None where a text has no further target
+    score = metric.corpus_score(texts, streams).score / 100
+    return score, str(metric.get_signature())

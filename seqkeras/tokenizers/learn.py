@@ -5,7 +5,6 @@ The same texts make the same vocabulary every time. It leaves out sampling: ever
 
 import io
 import json
-import sys
 import tempfile
 from pathlib import Path
 
@@ -109,9 +108,7 @@ def learn_byte_pairs(texts, vocab_size, min_count=2, form="gpt2"):
     return byte_pairs(vocabulary, learned["merges"], form)
 
 
-def learn_sentence_pieces(
-    texts, vocab_size, model="unigram", suffix=(), lowercase=False, **options
-):
+def learn_sentence_pieces(texts, vocab_size, model="unigram", suffix=(), rules=None, **options):
     """Learn a `serving.text.SentencePieces` with ids of its own.
 
         id("<pad>"), id("<unk>"), id("<s>"), id("</s>") = 0, 1, 2, 3
@@ -123,8 +120,8 @@ def learn_sentence_pieces(
         vocab_size: the number of pieces, with <pad>, <unk>, <s> and </s>.
         model: "unigram" or "bpe".
         suffix: tokens that `analyze` sets after a text, as "</s>".
-        lowercase: read capitals as small letters, and nothing else otherwise than it is written, in
-            place of the library's normalization.
+        rules: dictionary of what characters are read as, in place of the library's normalization:
+            {"A": "a"}; others are read as they are written.
         options: more of the library's own, as `character_coverage`. Who gives one of `pad_id`,
             `unk_id`, `bos_id` and `eos_id` gets the library's defaults for the others.
 
@@ -144,8 +141,8 @@ def learn_sentence_pieces(
     sentencepiece, written = require_sentencepiece(), io.BytesIO()
     ids = {} if set(PIECES) & set(options) else PIECES
     with tempfile.TemporaryDirectory() as folder:
-        if lowercase:
-            options["normalization_rule_tsv"] = _lowercase_rules(Path(folder) / "rules.tsv")
+        if rules:
+            options["normalization_rule_tsv"] = _written(rules, Path(folder) / "rules.tsv")
         try:
             sentencepiece.SentencePieceTrainer.train(
                 sentence_iterator=iter(texts),
@@ -187,13 +184,13 @@ def learn_words(texts, vocab_size, lowercase=False, min_count=1):
     return WordTable([*SPECIAL_WORDS, *learned][:vocab_size], lowercase)
 
 
-def _lowercase_rules(path):
-    """Write SentencePiece's rules of normalization: a code point, a tab, what it becomes."""
-    with open(path, "w", encoding="ascii") as file:
-        for character in map(chr, range(sys.maxunicode + 1)):
-            if character.lower() != character:
-                small = " ".join(f"{ord(letter):X}" for letter in character.lower())
-                file.write(f"{ord(character):X}\t{small}\n")
+def _written(rules, path):
+    """The path of a file of SentencePiece's rules: a code point, a tab, what it becomes."""
+    lines = []
+    for character, replacement in rules.items():
+        code_points = " ".join(f"{ord(each):X}" for each in replacement)
+        lines.append(f"{ord(character):X}\t{code_points}\n")
+    path.write_text("".join(lines), encoding="ascii")
     return str(path)
 
 

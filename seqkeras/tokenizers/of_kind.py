@@ -5,6 +5,9 @@ one loss and one search suit all of them; `analyze` marks the end of a text wher
 mark for it.
 """
 
+import functools
+import sys
+
 from seqkeras.tokenizers.learn import (
     learn_byte_pairs,
     learn_sentence_pieces,
@@ -12,6 +15,8 @@ from seqkeras.tokenizers.learn import (
     learn_words,
 )
 from serving.text import CharacterTable
+
+SPACES = dict.fromkeys("\t\n\v\f\r", " ")
 
 
 def _sentence_pieces(model):
@@ -21,14 +26,19 @@ def _sentence_pieces(model):
             vocab_size,
             model,
             suffix=("</s>",),
-            lowercase=lowercase,
+            # What is generated is written as in the texts: no full-width comma becomes another.
+            rules=SPACES | (_small_letters() if lowercase else {}),
             character_coverage=1.0,
             hard_vocab_limit=False,
-            # What is generated is written as in the texts: no full-width comma becomes another.
-            **({} if lowercase else {"normalization_rule_name": "identity"}),
         )
 
     return learn
+
+
+@functools.cache
+def _small_letters():
+    characters = map(chr, range(sys.maxunicode + 1))
+    return {each: each.lower() for each in characters if each.lower() != each}
 
 
 TOKENIZERS = {  # (texts, vocab_size, lowercase) -> tokenizer

@@ -166,14 +166,27 @@ def commands_of(name, page):
     return [command for command in found if "evaluate" not in command.split()][:3]
 
 
+def commands_alone(name, folder):
+    """Run the commands of docs/training.md that train, export and ask what has a name.
+
+    Returns:
+        What the last one prints.
+    """
+    commands = commands_of(name, (CHECKOUT / "docs/training.md").read_text(encoding="utf-8"))
+    trained, exported, answer = [run(command, folder, CHECKOUT) for command in commands]
+    assert trained.splitlines()[-1] == f"next: {commands[1]}"
+    assert f"next: python -m serving predict bundles/{name} " in exported
+    return answer
+
+
 def test_a_file_becomes_a_classifier_by_commands_alone(tmp_path):
     reviews(tmp_path)
-    page = (CHECKOUT / "docs/training.md").read_text(encoding="utf-8")
-    commands = commands_of("reviews", page)
-    trained, exported, answer = [run(command, tmp_path, CHECKOUT) for command in commands]
-    assert trained.splitlines()[-1] == f"next: {commands[1]}"
-    assert "next: python -m serving predict bundles/reviews " in exported
-    assert answer.startswith("good\t")
+    assert commands_alone("reviews", tmp_path).startswith("good\t")
+
+
+def test_a_file_becomes_a_translator_by_commands_alone(tmp_path):
+    parallel_text(tmp_path)
+    assert commands_alone("en-de", tmp_path) == "das rote haus ist groß\n"
 
 
 def test_a_text_becomes_a_language_model_and_that_one_that_answers_by_commands_alone(tmp_path):

@@ -20,3 +20,18 @@ def chrf(answers, targets, most=6, beta=2):
 
 def grams(text, n):
     return [text[place : place + n] for place in range(len(text) - n + 1)]
+
+
+def bleu(answers, targets, most=4):
+    """The brevity penalty by the geometric mean of the precisions of n-grams of words, n to 4."""
+    answers, targets = ([text.split() for text in texts] for texts in (answers, targets))
+    logarithms = []
+    for n in range(1, most + 1):
+        found = common = 0
+        for answer, target in zip(answers, targets):
+            a, b = ([*map(tuple, grams(words, n))] for words in (answer, target))
+            found += len(a)
+            common += sum(min(a.count(gram), b.count(gram)) for gram in set(a))
+        logarithms.append(np.log(common / found))
+    c, r = (sum(map(len, texts)) for texts in (answers, targets))
+    return min(1, np.exp(1 - r / c)) * np.exp(np.mean(logarithms))

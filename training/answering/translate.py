@@ -6,7 +6,8 @@ from serving.results import Translation
 
 
 class Translate:
-    """Texts to `Translation`s, by the search of the run's record; compiled once for a model.
+    """Texts to `Translation`s, by the search of the run's record; what is over the limit is cut
+    off. Compiled once for a model.
 
     Args:
         run: a `seqkeras.runs.RunFiles`.
@@ -38,18 +39,25 @@ class Translate:
         rows = [self._token_ids(text) for text in texts]
         token_ids, scores = in_batches(self.decode, rows, pad, advance=advance)
         return [
-            Translation(self.target.decode(row), float(score))
-            for row, score in zip(token_ids, scores, strict=True)
+            Translation(self.target.decode(self._before_end(row)), float(score))
+            for row, score in zip(token_ids.tolist(), scores, strict=True)
         ]
 
     def fits(self, text):
-        """Whether a text is within the limit."""
-        return len(self._token_ids(text)) <= self.limit
+        """Whether a text has tokens, and nothing is cut off."""
+        return bool(self.source.encode(text)) and len(source_ids(self.source, text)) <= self.limit
 
     def _token_ids(self, text):
+        token_ids = source_ids(self.source, text)
+        if len(token_ids) <= self.limit:
+            return token_ids
         if isinstance(self.source, CharacterTable):
-            return self.source.encode(text)
-        return self.source.analyze(text).token_ids
+            return token_ids[: self.limit]
+        return self.source.analyze(text, max_length=self.limit, truncate=True).token_ids
+
+    def _before_end(self, token_ids):
+        end_id = self.decoding.end_id
+        return token_ids[: token_ids.index(end_id)] if end_id in token_ids else token_ids
 
     def _decoder(self, model):
         num_beams = self.decoding.num_beams
@@ -66,3 +74,10 @@ class Translate:
             return token_ids, scores
 
         return most_probable if num_beams == 1 else best_of_beams
+
+
+def source_ids(tokenizer, text):
+    """The ids that an encoder reads, with the special tokens around them."""
+    if isinstance(tokenizer, CharacterTable):
+        return tokenizer.encode(text)
+    return tokenizer.analyze(text).token_ids

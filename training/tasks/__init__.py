@@ -8,6 +8,7 @@ from training.tasks.options.dates import DatesOptions
 from training.tasks.options.language_model import LanguageModelOptions
 from training.tasks.options.prompt_answer import PromptAnswerOptions
 from training.tasks.options.tagging import TaggingOptions
+from training.tasks.options.translation import TranslationOptions
 
 
 def _classification():
@@ -40,10 +41,17 @@ def _prompt_answer():
     return PromptAnswer
 
 
+def _translation():
+    from training.tasks.translation import Translation
+
+    return Translation
+
+
 TASKS = {  # name -> its options, and what imports its class
     "classification": (ClassificationOptions, _classification),
     "dates": (DatesOptions, _dates),
     "tagging": (TaggingOptions, _tagging),
     "language-model": (LanguageModelOptions, _language_model),
     "prompt-answer": (PromptAnswerOptions, _prompt_answer),
+    "translation": (TranslationOptions, _translation),
 }

@@ -5,19 +5,36 @@ import re
 
 import numpy as np
 import pytest
+import sacrebleu
 
 from seqkeras.metrics import (
+    bleu,
     chrf,
     entity_f1,
     exact_match,
     relative_error,
     rouge,
+    sequence_error_rate,
+    signed_bleu,
+    signed_chrf,
     squad_exact_match,
     tag_accuracy,
+    token_error_rate,
 )
 from tests.references import metrics as references
 
-METRICS = (chrf, entity_f1, exact_match, relative_error, rouge, squad_exact_match, tag_accuracy)
+METRICS = (
+    bleu,
+    chrf,
+    entity_f1,
+    exact_match,
+    relative_error,
+    rouge,
+    sequence_error_rate,
+    squad_exact_match,
+    tag_accuracy,
+    token_error_rate,
+)
 TAGS = ["O", "O", "B-A", "I-A", "B-B", "I-B"]
 
 
@@ -30,6 +47,54 @@ def test_chrf_counts_n_grams_of_characters():
     texts, targets = ["the cat sat down", "a dog"], ["the cat sat", "the dog ran"]
     assert chrf(texts, targets) == pytest.approx(references.chrf(texts, targets))
     assert chrf(texts, texts) == pytest.approx(1)
+
+
+def test_bleu_counts_n_grams_of_words_and_says_how():
+    texts = ["the cat sat down on a mat", "there is the dog ."]
+    targets = ["the cat sat down on the mat", "here is the dog ."]
+    assert bleu(texts, targets, "none") == pytest.approx(references.bleu(texts, targets))
+    number, signature = signed_bleu(texts, targets, "char")
+    expected = sacrebleu.corpus_bleu(texts, [targets], tokenize="char")
+    assert number == pytest.approx(expected.score / 100) and "|tok:char|" in signature
+    assert bleu(texts, texts) == pytest.approx(1)
+
+
+def test_a_text_may_have_several_right_translations():
+    texts = ["the cat sat down", "a dog runs off", "the sun is out"]
+    targets = [["a cat sat", "the cat sat down"], "a dog runs away", ["x", "the sun is out", "y z"]]
+    streams = [["a cat sat", "a dog runs away", "x"]]
+    streams += [["the cat sat down", None, "the sun is out"], [None, None, "y z"]]
+    assert signed_bleu(texts, targets)[1].startswith("nrefs:var|")
+    expected = sacrebleu.corpus_bleu(texts, streams).score / 100
+    assert bleu(texts, targets) == pytest.approx(expected)
+    number, signature = signed_chrf(texts, targets)
+    assert number == chrf(texts, targets) > chrf(texts, ["a cat sat", "a dog runs away", "x"])
+    assert signature.startswith("nrefs:var|")
+
+
+def edits(tokens, target):
+    """Levenshtein's distance by its definition."""
+    if not tokens or not target:
+        return len(tokens) + len(target)
+    changed = edits(tokens[1:], target[1:]) + (tokens[0] != target[0])
+    return min(changed, 1 + edits(tokens[1:], target), 1 + edits(tokens, target[1:]))
+
+
+def test_error_rates_are_of_the_nearest_target():
+    draw = random.Random(0)
+    words = [" ".join(draw.choices("ABC", k=draw.randint(0, 5))) for _ in range(43)]
+    texts, targets = words[:21], [*map(list, zip(words[21:42], words[1:22]))]
+    distances = lengths = wrong = 0
+    for text, both in zip(texts, targets):
+        found = [(edits(text.split(), each.split()), -len(each.split())) for each in both]
+        distances, lengths = distances + min(found)[0], lengths - min(found)[1]
+        wrong += all(text != each for each in both)
+    assert token_error_rate(texts, targets) == pytest.approx(distances / lengths)
+    assert sequence_error_rate(texts, targets) == pytest.approx(wrong / 21)
+    assert token_error_rate(["K AE T"], ["K AE T S"]) == 1 / 4
+    assert sequence_error_rate(["K AE T"], [["K AH T", "K AE T"]]) == 0
+    with pytest.raises(ValueError, match="targets must hold at least one token"):
+        token_error_rate(["a"], [""])
 
 
 @pytest.mark.parametrize(

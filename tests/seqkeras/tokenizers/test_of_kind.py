@@ -29,6 +29,12 @@ def test_capitals_are_read_as_small_letters_and_accents_as_they_are(kind):
     assert learn_tokenizer(kind, TEXTS, 300).encode(text) != tokenizer.encode(text)
 
 
+@pytest.mark.parametrize("kind", ["unigram", "bpe"])
+def test_a_tab_is_read_as_a_space(kind):
+    tokenizer = learn_tokenizer(kind, TEXTS, 300)
+    assert tokenizer.encode("the\tcat\n") == tokenizer.encode("the cat")
+
+
 def test_words_are_the_most_frequent_ones():
     tokenizer = learn_tokenizer("words", ["b a b", "a c b"], 6)
     assert tokenizer.words == ("<pad>", "<unk>", "<bos>", "<eos>", "b", "a")

@@ -1,0 +1,60 @@
+"""How many edits answers are away from their targets, where these are tokens with spaces between.
+
+A text may have several right targets: pronunciations of a word. Of letters to phonemes the rate of
+tokens is the phoneme error rate, that of sequences the word error rate.
+"""
+
+from seqkeras.metrics.pairs import pairs_of
+
+
+def token_error_rate(texts, targets):
+    """The edits that make texts of their targets, by the targets' tokens.
+
+        rate = sum_i min over d(text_i, target) / sum_i |target|
+
+    d is Levenshtein's distance in tokens: one for each that is put in, left out or changed. Of
+    several targets the nearest counts, of equally near ones the longest.
+
+    Args:
+        texts: n strings, tokens with spaces between.
+        targets: for each a string, or a list of strings that are right.
+
+    Returns:
+        A number from 0 on; it may be over 1.
+
+    Raises:
+        ValueError: if there is no text, or not one target for each, or no target has a token.
+    """
+    from rapidfuzz.distance import Levenshtein  # what only trains needs no rapidfuzz
+
+    edits = length = 0
+    for text, target in pairs_of("token_error_rate", texts, targets):
+        tokens = text.split()
+        options = [option.split() for option in _listed(target)]
+        found = [(Levenshtein.distance(tokens, option), -len(option)) for option in options]
+        distance, negative = min(found)
+        edits, length = edits + distance, length - negative
+    if not length:
+        raise ValueError("token_error_rate: targets must hold at least one token; they hold none.")
+    return edits / length
+
+
+def sequence_error_rate(texts, targets):
+    """The share of texts whose tokens are those of none of their targets.
+
+    Args:
+        texts, targets: as of `token_error_rate`.
+
+    Returns:
+        A number from 0 to 1.
+
+    Raises:
+        ValueError: if there is no text, or not one target for each.
+    """
+    pairs = pairs_of("sequence_error_rate", texts, targets)
+    wrong = [text.split() not in map(str.split, _listed(target)) for text, target in pairs]
+    return sum(wrong) / len(wrong)
+
+
+def _listed(target):
+    return [target] if isinstance(target, str) else target

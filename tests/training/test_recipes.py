@@ -1,0 +1,27 @@
+"""Recipes are configs that their commands take, and say what they aim at."""
+
+import re
+import tomllib
+
+import pytest
+
+from tests.conftest import CHECKOUT
+from training.options import parse_options
+from training.tasks import TASKS
+
+RECIPES = sorted((CHECKOUT / "training/recipes").glob("*.toml"))
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
+def test_a_recipe_holds_options_of_its_task_its_goal_and_its_command(path):
+    text = path.read_text(encoding="utf-8")
+    values = tomllib.loads(text)
+    task = values.pop("task")
+    options_class, _ = TASKS[task]
+    options = parse_options("recipe", options_class, [], values)
+    options.check()
+    assert {name: getattr(options, name) for name in values} == values
+    parts = re.findall(r"(?m)^#   (\w+) +(.*)", text)
+    assert {"goal", "published", "command"} <= {name for name, _ in parts}
+    assert f"python -m training {task} " in dict(parts)["command"]
+    assert f"--config training/recipes/{path.name} " in text

@@ -1,0 +1,167 @@
+"""Options of `python -m training translation`."""
+
+import dataclasses
+
+import click
+
+from seqkeras.tokenizers.of_kind import KEEP_CASE, TOKENIZERS
+from training.options import (
+    FRACTION,
+    POSITIVE,
+    DataFile,
+    FitOptions,
+    Number,
+    argument,
+    at_least,
+    option,
+)
+
+RECURRENT = (  # the presets of `RNNSeq2Seq`
+    "bahdanau",
+    "luong",
+    "cho",
+    "sutskever",
+    "classical-first-state",
+    "classical-context",
+    "classical-context-and-output",
+)
+BLIND = ("classical-first-state", "classical-context")  # no token enters their decoders
+CELLS = ("gru", "lstm", "simple_rnn")
+ATTENTIONS = ("additive", "concat", "dot", "general", "scaled_dot", "local_monotonic")
+ATTENTIONS += ("local_predictive",)
+OF_RECURRENT = ("cell", "attention", "embedding_dim", "decoder_units")  # None: the preset's
+BLEU_TOKENIZERS = ("13a", "none", "intl", "char", "zh")
+SHARE = Number(0, 1, max_open=True)
+
+
+@dataclasses.dataclass(frozen=True)
+class TranslationOptions(FitOptions):
+    """Sentences and their translations, or words and their phonemes, from files.
+
+    Your file looks like this (.txt or .tsv, without a header; what stands behind a second tab is
+    not read):
+
+    \b
+        Go.<TAB>Va !
+        Run!<TAB>Cours !
+
+    Or two files, whose lines belong together: train.en --targets train.de. Or a .csv or .jsonl with
+    the columns source and target (--source-column, --target-column). Or a dictionary of
+    pronunciations, as CMUdict's "GO G OW1": --format cmudict. Files may be packed, as train.en.gz.
+
+    The tokens are learned from the files: --tokens, --vocab-size, --joint. The model is a
+    Transformer, or a recurrent one: --model bahdanau.
+    """
+
+    file: str = argument(DataFile(), "Of training: sources, or sources with their targets.")
+    targets: str | None = option(None, DataFile(), "File of the targets, line by line.")
+    validation: str | None = option(
+        None, DataFile(), "File of validation; without it, some sources of FILE are held out."
+    )
+    validation_targets: str | None = option(None, DataFile(), "File of its targets, line by line.")
+    held_out: float = option(0.05, FRACTION, "Share of the sources that are held out.")
+    format: str = option(
+        "auto", click.Choice(["auto", "cmudict"]), "Form of the files; auto goes by their names."
+    )
+    source_column: str | None = option(None, str, "Name of the column; .csv, .jsonl: source.")
+    target_column: str | None = option(None, str, "Name of the column; .csv, .jsonl: target.")
+    stress: bool = option(True, bool, "Read the digits of stress behind CMUdict's vowels.")
+    several_targets: bool = option(
+        False, bool, "Lines of validation with one source are one example with several targets."
+    )
+    batch_size: int = option(64, at_least(1), "Pairs in each step.")
+    learning_rate: float = option(1e-3, POSITIVE, "At the end of the warm-up.")
+    warmup_steps: int = option(400, at_least(0), "Steps until the full learning rate.")
+    passes: int = option(20, at_least(1), "How often the model sees each training pair.")
+    lowercase: bool = option(False, bool, "Read capitals as small letters, and write no capitals.")
+    tokens: str = option("unigram", click.Choice([*TOKENIZERS]), "What the sources are cut into.")
+    target_tokens: str | None = option(
+        None, click.Choice([*TOKENIZERS]), "What the targets are cut into; as the sources."
+    )
+    vocab_size: int = option(8000, at_least(5), "Tokens to learn, at most.")
+    target_vocab_size: int | None = option(None, at_least(5), "Those of the targets; as sources.")
+    joint: bool = option(False, bool, "Learn one vocabulary of both sides, and share embeddings.")
+    max_length: int = option(
+        128, at_least(2), "Tokens of a source and of a target; longer pairs are not trained on."
+    )
+    model: str = option(
+        "transformer", click.Choice(["transformer", *RECURRENT]), "Or a recurrent model by name."
+    )
+    hidden_dim: int = option(256, at_least(1), "Of a Transformer; or state in each direction.")
+    num_layers: int | None = option(
+        None, at_least(1), "Of each side; 3 of a Transformer, of others as in the paper."
+    )
+    num_heads: int = option(4, at_least(1), "Heads of a Transformer.")
+    feed_forward_dim: int | None = option(
+        None, at_least(1), "Of a Transformer; four times --hidden-dim."
+    )
+    pre_norm: bool = option(False, bool, "Of a Transformer: normalise what enters a sublayer.")
+    cell: str | None = option(None, click.Choice(CELLS), "Recurrent cell; as in the paper.")
+    attention: str | None = option(
+        None, click.Choice(ATTENTIONS), "Of bahdanau and luong; as in the paper."
+    )
+    embedding_dim: int | None = option(None, at_least(1), "Of a recurrent model; as --hidden-dim.")
+    decoder_units: int | None = option(
+        None, at_least(1), "State of a recurrent decoder; as wide as the encoder's."
+    )
+    dropout: float = option(0.1, SHARE, "Of embeddings and of what each layer gives.")
+    attention_dropout: float = option(0.0, SHARE, "Of a Transformer's attention weights.")
+    activation_dropout: float = option(0.0, SHARE, "Within a Transformer's feed-forward layers.")
+    teacher_forcing: float = option(
+        1.0, FRACTION, "Share of target tokens that a recurrent decoder is given in the end."
+    )
+    teacher_forcing_steps: int = option(
+        0, at_least(0), "Steps in which that share falls from 1; 0: it is so from the beginning."
+    )
+    label_smoothing: float = option(0.1, SHARE, "Share of probability that all tokens get.")
+    num_beams: int = option(4, at_least(1), "Hypotheses that the search follows.")
+    length_penalty: float = option(0.6, Number(-10, 10), "Alpha of GNMT's length penalty.")
+    metrics: str = option(
+        "translation",
+        click.Choice(["translation", "phonemes"]),
+        "BLEU and chrF; or error rates of words and of their phonemes.",
+    )
+    bleu_tokenizer: str = option(
+        "13a", click.Choice(BLEU_TOKENIZERS), "sacrebleu's; none for tokens with spaces between."
+    )
+
+    def check(self):
+        for problem in self._problems():
+            raise click.UsageError(problem)
+
+    def _problems(self):
+        kinds = self.tokens, self.target_tokens or self.tokens
+        if self.lowercase and set(kinds) & set(KEEP_CASE):
+            kept = next(kind for kind in kinds if kind in KEEP_CASE)
+            yield f"--lowercase: {kept} keep their case; write the files in lower case."
+        if self.joint and len(set(kinds)) > 1:
+            yield "--joint: one vocabulary has one kind of --tokens; leave --target-tokens out."
+        if self.joint and self.target_vocab_size is not None:
+            yield "--joint: one vocabulary has one --vocab-size; leave --target-vocab-size out."
+        if self.validation_targets is not None and self.validation is None:
+            yield "--validation-targets needs --validation, the file of their sources."
+        if self.validation is not None and bool(self.targets) != bool(self.validation_targets):
+            yield (
+                "--validation must be in the form of FILE: with --validation-targets where that "
+                "has --targets, and without where not."
+            )
+        if self.model == "transformer":
+            given = [name for name in OF_RECURRENT if getattr(self, name) is not None]
+            if given:
+                yield f"--{given[0].replace('_', '-')} is for recurrent models; choose a --model."
+            if self.teacher_forcing != 1:
+                yield "--teacher-forcing is for recurrent models; choose a --model."
+            if self.hidden_dim % self.num_heads:
+                yield (
+                    f"--num-heads must divide --hidden-dim; received {self.num_heads} and "
+                    f"{self.hidden_dim}."
+                )
+        elif self.model in BLIND and self.teacher_forcing != 1:
+            yield f"--teacher-forcing: {self.model} reads none of its own tokens; leave it out."
+        elif self.attention and self.model not in ("bahdanau", "luong"):
+            yield f"--attention: {self.model} does not attend; choose bahdanau or luong."
+        if self.decoder_units and self.model in ("luong", "sutskever", "classical-first-state"):
+            yield (
+                f"--decoder-units: the decoder of {self.model} begins with the encoder's states, "
+                "so it is as wide; leave it out."
+            )

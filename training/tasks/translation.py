@@ -1,0 +1,163 @@
+"""One text into another, from a user's files: sentences, or letters to phonemes."""
+
+import numpy as np
+
+from seqkeras.data.batches import Sequences
+from seqkeras.losses import SmoothedCrossEntropy
+from seqkeras.metrics import (
+    TokenAccuracy,
+    sequence_error_rate,
+    signed_bleu,
+    signed_chrf,
+    token_error_rate,
+)
+from seqkeras.runs import RunError
+from seqkeras.tokenizers import BOS, EOS, PAD, learn_tokenizer
+from training.answering.translate import source_ids
+from training.console import console
+from training.task import Task
+from training.tasks.options.translation import TranslationOptions
+from training.tasks.translation_data import examples_to_answer, training_examples
+from training.tasks.translation_maps import draw_attention
+from training.tasks.translation_models import model_of
+
+
+class Translation(Task):
+    """A sequence of tokens to another, by attention or a recurrent state."""
+
+    name = "translation"
+    options_class = TranslationOptions
+
+    def read(self):
+        train, validation = training_examples(self.options)
+        console.print(
+            f"{self.name}: {len(train):,} training and {len(validation):,} validation examples"
+        )
+        return train, validation
+
+    def examples_of(self, paths, settings):
+        if len(paths) > 2:
+            raise RunError(f"{paths[2]}: one file of pairs, or two of sources and of targets.")
+        return examples_to_answer(self.options, *paths)
+
+    def tokenizers(self, examples):
+        options = self.options
+        sources = [example.text for example in examples]
+        targets = [example.target for example in examples]
+        if options.joint:
+            joint = self._learned(options.tokens, sources + targets, options.vocab_size)
+            found = {"source": joint, "target": joint}
+        else:
+            kind, size = options.target_tokens, options.target_vocab_size
+            found = {
+                "source": self._learned(options.tokens, sources, options.vocab_size),
+                "target": self._learned(
+                    kind or options.tokens, targets, size or options.vocab_size
+                ),
+            }
+        sizes = " and ".join(f"{len(each):,} {role}" for role, each in found.items())
+        console.print(f"  {sizes} tokens")
+        return found
+
+    def _learned(self, kind, texts, size):
+        try:
+            return learn_tokenizer(kind, texts, size, self.options.lowercase)
+        except ValueError as error:
+            raise RunError(f"{self.options.file}: {error} Choose another --vocab-size.") from error
+
+    def record(self, examples):
+        options = self.options
+        limit = options.max_length
+        return {
+            "pipeline": "Translate",
+            "limits": {"source_length": limit, "target_length": limit},
+            "decoding": {
+                "num_beams": options.num_beams,
+                "length_penalty": options.length_penalty,
+            },
+        }
+
+    def batches(self, examples, run):
+        try:
+            return super().batches(examples, run)
+        except ValueError as error:
+            raise RunError(
+                f"{self.options.file}: {error} Choose a smaller --batch-size."
+            ) from error
+
+    def arrays(self, examples, run):
+        source, target = run.tokenizers["source"], run.tokenizers["target"]
+        limit = self.options.max_length
+        pairs = [
+            (source_ids(source, example.text), target.encode(example.target))
+            for example in examples
+        ]
+        kept = [pair for pair in pairs if len(pair[0]) <= limit and len(pair[1]) < limit]
+        if cut := len(pairs) - len(kept):
+            console.print(
+                f"  {cut:,} of {len(pairs):,} pairs have more than --max-length {limit} tokens, "
+                "and are left out"
+            )
+        sources = Sequences([source for source, _ in kept])
+        given = Sequences([[BOS, *target] for _, target in kept])
+        inputs = {"token_ids": sources, "lengths": sources.lengths, "target_ids": given}
+        wanted = Sequences([[*target, EOS] for _, target in kept])
+        return inputs, wanted, np.maximum(sources.lengths, wanted.lengths)
+
+    def model(self, run):
+        sizes = (len(run.tokenizers[role]) for role in ("source", "target"))
+        return model_of(self.options, *sizes)
+
+    def loss(self):
+        return SmoothedCrossEntropy(self.options.label_smoothing, ignore_class=PAD)
+
+    def metrics(self):
+        return [TokenAccuracy(ignore_class=PAD)]
+
+    def validation_scores(self, examples, answers):
+        texts, targets = _texts_of(examples, answers)
+        if self.options.metrics == "phonemes":
+            return {
+                "words right": 1 - sequence_error_rate(texts, targets),
+                "phoneme error": token_error_rate(texts, targets),
+            }
+        return {
+            "BLEU": signed_bleu(texts, targets, self.options.bleu_tokenizer)[0],
+            "chrF": signed_chrf(texts, targets)[0],
+        }
+
+    def scores(self, answered):
+        """In percent, as they are published; with sacrebleu's signatures."""
+        [(examples, answers)] = answered.values()
+        texts, targets = _texts_of(examples, answers)
+        if self.options.metrics == "phonemes":
+            return {
+                "examples": len(examples),
+                "word_error_rate": 100 * sequence_error_rate(texts, targets),
+                "phoneme_error_rate": 100 * token_error_rate(texts, targets),
+            }
+        bleu, bleu_signature = signed_bleu(texts, targets, self.options.bleu_tokenizer)
+        chrf, chrf_signature = signed_chrf(texts, targets)
+        return {
+            "examples": len(examples),
+            "bleu": 100 * bleu,
+            "bleu_signature": bleu_signature,
+            "chrf": 100 * chrf,
+            "chrf_signature": chrf_signature,
+        }
+
+    def draw(self, model, run, path):
+        if model.attends:
+            draw_attention(model, run, path)
+
+    def summary(self, scores):
+        if self.options.metrics == "phonemes":
+            return (
+                f"wrong are {scores['word_error_rate']:.2f} % of the words and "
+                f"{scores['phoneme_error_rate']:.2f} % of their phonemes"
+            )
+        return f"BLEU is {scores['bleu']:.2f}, chrF {scores['chrf']:.2f}"
+
+
+def _texts_of(examples, answers):
+    return [answer.text for answer in answers], [example.targets for example in examples]

@@ -1,0 +1,90 @@
+"""The examples of a translation: what is read of the user's files, held out and grouped."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from seqkeras.data.columns import read_columns
+from seqkeras.data.parallel import read_parallel, read_pronunciations, read_tab_separated
+from seqkeras.runs import RunError
+
+WITH_HEADER = (".csv", ".jsonl")
+
+
+class Example(NamedTuple):
+    """A text, its target, and further targets that are as right."""
+
+    text: str
+    target: str
+    others: tuple[str, ...] = ()
+
+    @property
+    def targets(self):
+        return [self.target, *self.others]
+
+
+def training_examples(options):
+    """Two lists of `Example`s, of training and of validation, from the files that options name.
+
+    Raises:
+        DataError: if a file can not be read.
+        RunError: if nothing is left to train on, or to hold out.
+    """
+    train = _read(options, options.file, options.targets)
+    if options.validation is not None:
+        return train, examples_to_answer(options, options.validation, options.validation_targets)
+    train, validation = _held_out(options, train)
+    return train, _grouped(validation) if options.several_targets else validation
+
+
+def examples_to_answer(options, path, targets=None):
+    """A list of `Example`s of a file, or of two whose lines belong together.
+
+    Raises:
+        DataError: if a file can not be read.
+    """
+    examples = _read(options, path, targets)
+    return _grouped(examples) if options.several_targets else examples
+
+
+def _read(options, path, targets):
+    rows = [Example(*pair) for _, pair in _rows(options, path, targets)]
+    if not options.lowercase:
+        return rows
+    return [row._replace(target=row.target.lower()) for row in rows]
+
+
+def _rows(options, path, targets):
+    if targets is not None:
+        return read_parallel(path, targets)
+    if options.format == "cmudict":
+        return read_pronunciations(path, options.stress)
+    names = options.source_column, options.target_column
+    if Path(path).suffix.lower() in WITH_HEADER or any(names):
+        return read_columns(path, [names[0] or "source", names[1] or "target"])
+    return read_tab_separated(path)
+
+
+def _held_out(options, examples):
+    """Training and validation examples; those of one source are all in the one or the other."""
+    sources = [*dict.fromkeys(example.text for example in examples)]
+    count = round(options.held_out * len(sources))
+    if not 0 < count < len(sources):
+        raise RunError(
+            f"{options.file}: --held-out {options.held_out} of {len(sources):,} different sources "
+            f"is {count:,}; at least one must be held out, and one stay in training. Choose "
+            "another, or give --validation."
+        )
+    order = np.random.default_rng(options.seed).permutation(len(sources))
+    held_out = {sources[place] for place in order[:count]}
+    train = [example for example in examples if example.text not in held_out]
+    return train, [example for example in examples if example.text in held_out]
+
+
+def _grouped(examples):
+    """An example for each source, with all of its targets."""
+    targets = {}
+    for example in examples:
+        targets.setdefault(example.text, {})[example.target] = None
+    return [Example(text, first, tuple(others)) for text, (first, *others) in targets.items()]

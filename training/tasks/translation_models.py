@@ -1,0 +1,55 @@
+"""The models of a translation, from its options and the sizes of two vocabularies."""
+
+from seqkeras.models import RNNSeq2Seq, Transformer
+from seqkeras.schedules import LinearDecay
+from seqkeras.tokenizers import BOS, PAD, UNK
+
+TRANSFORMER_LAYERS = 3
+
+
+def model_of(options, source_size, target_size):
+    """A model that is built, by the name that `options.model` is."""
+    make = _transformer if options.model == "transformer" else _recurrent
+    model = make(options, source_size, target_size)
+    model.build(None)
+    return model
+
+
+def _transformer(options, source_size, target_size):
+    return Transformer(
+        source_size,
+        target_size,
+        options.hidden_dim,
+        options.num_layers or TRANSFORMER_LAYERS,
+        options.num_heads,
+        options.feed_forward_dim or 4 * options.hidden_dim,
+        max_length=options.max_length,
+        shared_embeddings="all" if options.joint else "target",
+        pre_norm=options.pre_norm,
+        dropout=options.dropout,
+        attention_dropout=options.attention_dropout,
+        activation_dropout=options.activation_dropout,
+        never_generated=(PAD, UNK, BOS),
+    )
+
+
+def _recurrent(options, source_size, target_size):
+    given = {"cell": options.cell, "attention": options.attention}
+    given |= {"encoder_layers": options.num_layers, "decoder_layers": options.num_layers}
+    return getattr(RNNSeq2Seq, options.model.replace("-", "_"))(
+        source_size,
+        target_size,
+        options.embedding_dim or options.hidden_dim,
+        options.hidden_dim,
+        options.decoder_units,
+        dropout=options.dropout,
+        never_generated=(PAD, UNK, BOS),
+        teacher_forcing=_teacher_forcing(options),
+        **{name: value for name, value in given.items() if value is not None},
+    )
+
+
+def _teacher_forcing(options):
+    """Scheduled sampling: the share of given tokens falls along a line."""
+    share, steps = options.teacher_forcing, options.teacher_forcing_steps
+    return LinearDecay(1.0, (1 - share) / steps, share) if steps else share
