@@ -50,6 +50,7 @@ TABLE = {
         {"seqkeras.embeddings", "seqkeras.shapes", "seqkeras.values"},
         NUMERIC,
     ),
+    "seqkeras/metrics/error_rates.py": ({"seqkeras.metrics"}, {"rapidfuzz"}),
     "seqkeras/metrics/texts.py": ({"seqkeras.metrics"}, {"sacrebleu"}),
     "seqkeras/metrics/rouge.py": ({"seqkeras.metrics"}, {"rouge_score"}),
     "seqkeras/metrics/tagging.py": ({"seqkeras.metrics", "serving.entities"}, set()),
