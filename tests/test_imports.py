@@ -124,6 +124,7 @@ TABLE = {
     "seqkeras/losses.py": ({"seqkeras.values"}, NUMERIC),
     "seqkeras/__init__.py": ({"seqkeras.registration"}, set()),
     "seqkeras/": ({"seqkeras.shapes"}, NUMERIC),
+    "training/events.py": (set(), {"tensorboard"}),
     "training/": ({"training", "seqkeras", "serving"}, {*NUMERIC, "click", "rich"}),
     "export/text_graphs/sentence_pieces.py": (
         {"export", "serving"},

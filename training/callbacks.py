@@ -1,24 +1,13 @@
-"""What happens between steps: a checkpoint, a progress bar, a look at validation data."""
+"""What happens between steps: random numbers, a progress bar, the end at what is not finite."""
 
+import itertools
 import math
+import time
 
 import keras
 from keras import ops
 
-from seqkeras import files
-from training.console import console, progress_bar
-
-
-class Checkpoint(keras.callbacks.Callback):
-    """Save model and optimizer after every epoch, whole or not at all."""
-
-    def __init__(self, path):
-        super().__init__()
-        self.path = path
-
-    def on_epoch_end(self, epoch, logs=None):
-        with files.written_aside(self.path) as aside:
-            self.model.save(aside)
+from training.console import progress_bar
 
 
 class DivergedError(ArithmeticError):
@@ -42,14 +31,16 @@ class StopAtNaN(keras.callbacks.Callback):
 
     Args:
         first_step: where this process begins.
+        batches_per_step: batches whose gradients make a step.
     """
 
-    def __init__(self, first_step=0):
+    def __init__(self, first_step=0, batches_per_step=1):
         super().__init__()
-        self.step = first_step
+        self.step, self.batches, self.batches_per_step = first_step, 0, batches_per_step
 
     def on_train_batch_end(self, batch, logs=None):
-        self.step += 1
+        self.step += self.batches % self.batches_per_step == 0
+        self.batches += 1
         loss = float(logs["loss"])
         if not math.isfinite(loss):
             raise DivergedError(self.step, f"the loss is {loss}")
@@ -68,57 +59,54 @@ class Reseed(keras.callbacks.Callback):
         self.seed = seed
 
     def on_epoch_begin(self, epoch, logs=None):
-        states = [
-            variable
-            for variable in self.model.variables
-            if variable.path.endswith("seed_generator_state")
-        ]
+        variables = self.model.variables
+        states = [state for state in variables if state.path.endswith("seed_generator_state")]
         for number, state in enumerate(states):
             state.assign([self.seed + number, epoch])
 
 
 class Progress(keras.callbacks.Callback):
-    """A progress bar over all steps, and for each look at the validation data a line with the loss,
-    the metrics and the scores.
+    """A progress bar over all steps with the loss and the tokens of a second; it counts both, and
+    ends the training at its last step.
 
     Args:
         num_steps: of the whole training.
         first_step: where this process begins.
-        measure: model -> dictionary of numbers of the validation data, or None.
-        validate: model -> dictionary of scores between 0 and 1, or None.
-        looks: how many times to validate over the whole training.
+        tokens: iterator over the tokens of every batch from there on, or None.
+        batches_per_step: batches whose gradients make a step.
     """
 
-    def __init__(self, num_steps, first_step=0, measure=None, validate=None, looks=5):
+    def __init__(self, num_steps, first_step=0, tokens=None, batches_per_step=1):
         super().__init__()
-        self.num_steps = num_steps
-        self.step = first_step
-        self.measure = measure
-        self.validate = validate
-        self.looks = looks
+        self.num_steps, self.step = num_steps, first_step
+        self.batches, self.batches_per_step = 0, batches_per_step
+        self.tokens = itertools.repeat(0) if tokens is None else tokens
+        self.counted = 0
+        self.bar = progress_bar()
 
     def on_train_begin(self, logs=None):
-        self.bar = progress_bar()
         self.task = self.bar.add_task("training", total=self.num_steps, completed=self.step)
         self.bar.start()
+        self.began, self.shown = time.monotonic(), 0
 
     def on_train_batch_end(self, batch, logs=None):
-        self.step += 1
-        self.bar.update(self.task, completed=self.step)
-
-    def on_epoch_end(self, epoch, logs=None):
-        self.bar.update(self.task, description=f"training, loss {logs['loss']:.4f}")
-        before = self.step - self.params["steps"]
-        if self.looks * self.step // self.num_steps > self.looks * before // self.num_steps:
-            numbers = logs | (self.measure(self.model) if self.measure else {})
-            scores = self.validate(self.model) if self.validate else {}
-            measured = [f"{name} {value:.4f}" for name, value in numbers.items()]
-            shares = [f"{name} {share:.2%}" for name, share in scores.items()]
-            line = ", ".join([*measured, *shares])
-            console.print(f"  step {self.step:,} of {self.num_steps:,}: {line}")
+        self.batches += 1
+        self.step += self.batches % self.batches_per_step == 0
+        tokens = next(self.tokens)
+        self.counted, self.shown = self.counted + tokens, self.shown + tokens
+        speed = self.shown / (time.monotonic() - self.began)
+        words = f"training, loss {float(logs['loss']):.4f}, {speed:,.0f} tokens/s"
+        self.bar.update(self.task, completed=self.step, description=words)
+        if self.step >= self.num_steps:
+            self.model.stop_training = True
 
     def on_train_end(self, logs=None):
         self.close()
+
+    def take_tokens(self):
+        """The tokens since this was last asked for."""
+        taken, self.counted = self.counted, 0
+        return taken
 
     def close(self):
         self.bar.stop()

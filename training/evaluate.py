@@ -123,7 +123,7 @@ def _opened(evaluation):
 
 def _run(folder, run, arguments):
     from training.answering import answerer
-    from training.fit import load_model
+    from training.checkpoint import load_model
 
     path = folder / OPTIONS
     values = files.read_json(path) if path.is_file() else {}

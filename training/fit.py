@@ -1,15 +1,22 @@
 """Compile, resume, fit: the one call of `model.fit`."""
 
+import contextlib
 import math
 import time
 
 import keras
-from keras import ops
 
 from seqkeras.runs import CHECKPOINT, RunError
 from seqkeras.terminal import one_line
-from training.callbacks import Checkpoint, DivergedError, Progress, Reseed, StopAtNaN
+from training.averages import Averages
+from training.callbacks import DivergedError, Progress, Reseed, StopAtNaN
+from training.checkpoint import Checkpoint, State, load_model, restore
 from training.console import console
+from training.first_weights import freeze
+from training.history import History
+from training.looks import Looks
+from training.optimizing import make_optimizer
+from training.run import BEST
 
 
 def fit(
@@ -20,108 +27,159 @@ def fit(
     options,
     folder,
     metrics=(),
-    measure=None,
-    validate=None,
+    validation=None,
+    tokens_from=None,
+    prepare=None,
+    begin=None,
 ):
     """Train a model, from the checkpoint in the folder if there is one.
 
-    Adam with a linear warm-up and a cosine decay to zero. Steps, batches and random numbers are
-    functions of the seed, so a run that was stopped ends as one that was not.
+    Steps, batches and random numbers are functions of the seed, so a run that was stopped ends as
+    one that was not.
 
     Args:
         build_model: () -> a model that returns logits, built.
         loss: of `compile`.
-        batches_from: step -> what `model.fit` takes, the (inputs, targets) from that step on.
-        num_steps: of the whole training; at most one more for each checkpoint.
+        batches_from: step -> what `model.fit` takes, the batches from that step on; there are
+            `options.gradient_accumulation` to a step.
+        num_steps: of the whole training; where options name no `max_steps`, at most one more for
+            each checkpoint.
         options: `FitOptions`.
         folder: where the checkpoint lies.
         metrics: list of Keras metrics, measured on the training batches.
-        measure: model -> dictionary of numbers, or None; before `validate`.
-        validate: model -> dictionary of scores between 0 and 1, or None.
+        validation: a `training.validation.Validation`, or None.
+        tokens_from: step -> iterator over the tokens of every batch from that step on, or None.
+        prepare: called with the model before it is compiled, or None.
+        begin: called when nothing more can be refused, before the folder is read or written.
 
     Returns:
-        The trained model.
+        The model as the options ask for it, the best or the last.
 
     Raises:
-        RunError: if the checkpoint is damaged, or the loss or a weight is not finite; then the last
-            checkpoint is kept.
+        RunError: if the checkpoint is damaged, the loss or a weight is not finite, or the disk is
+            full; then the last checkpoint is kept.
     """
     keras.utils.set_random_seed(options.seed)
     if keras.backend.backend() == "tensorflow":
-        import tensorflow as tf
-
-        tf.config.experimental.enable_op_determinism()
+        _choose_operations(options.xla)
+    per_step = options.gradient_accumulation
     epochs = math.ceil(num_steps / options.steps_per_save)
     steps_per_epoch = math.ceil(num_steps / epochs)
-    num_steps = epochs * steps_per_epoch
-    checkpoint = folder / CHECKPOINT
-    if checkpoint.exists():
-        model = load_model(checkpoint, "begin again with --overwrite")
-    else:
+    if options.max_steps is None:
+        num_steps = epochs * steps_per_epoch
+    with _precision(options.mixed_precision):
         model = build_model()
-        model.compile(
-            optimizer=make_optimizer(options, num_steps),
-            loss=loss,
-            metrics=list(metrics) or None,
-            jit_compile=False,  # measured: slower with XLA; and cuDNN needs it off
-        )
-    done = int(ops.convert_to_numpy(model.optimizer.iterations))
-    if done == num_steps:
-        return model
+    if prepare is not None:
+        prepare(model)
+    freeze(model, options.freeze)
+    metrics = list(metrics) or None
+    model.compile(
+        optimizer=make_optimizer(options, num_steps),
+        loss=loss if per_step == 1 else summed(loss),
+        metrics=metrics,
+        jit_compile=options.xla if keras.backend.backend() == "tensorflow" else "auto",
+    )
+    if begin is not None:
+        begin()
+    checkpoint = folder / CHECKPOINT
+    state, averaged = restore(checkpoint, model) if checkpoint.exists() else (State(), [])
+    averages = Averages(options, averaged)
+    done = state.step
     if done:
         console.print(f"  going on from step {done:,} of {num_steps:,}")
     began = time.monotonic()
-    progress = Progress(num_steps, done, measure, validate)
+    tokens = None if tokens_from is None else tokens_from(done)
+    progress = Progress(num_steps, done, tokens, per_step)
+    history = History(folder, state, options.tensorboard)
+    looks = Looks(folder, state, history, progress, options, num_steps, averages, validation)
     try:
-        model.fit(
-            batches_from(done),
-            initial_epoch=done // steps_per_epoch,
-            epochs=epochs,
-            steps_per_epoch=steps_per_epoch,
-            shuffle=False,
-            verbose=0,
-            callbacks=[Reseed(options.seed), StopAtNaN(done), progress, Checkpoint(checkpoint)],
-        )
+        if done < num_steps and not looks.is_over():
+            model.fit(
+                batches_from(done),
+                initial_epoch=done // steps_per_epoch,
+                epochs=epochs,
+                steps_per_epoch=steps_per_epoch * per_step,
+                shuffle=False,
+                verbose=0,
+                callbacks=[
+                    Reseed(options.seed),
+                    StopAtNaN(done, per_step),
+                    progress,
+                    looks,
+                    Checkpoint(checkpoint, state, averages),
+                ],
+            )
     except DivergedError as error:
-        saved = (error.step - 1) // steps_per_epoch * steps_per_epoch
-        kept = (
-            f"the checkpoint of step {saved:,} is kept" if saved else "no checkpoint was made yet"
-        )
         raise RunError(
-            f"{folder}: {error.what} at step {error.step:,} of {num_steps:,}; {kept}. Choose a "
-            "smaller --learning-rate or --clip-norm, and --overwrite or another --out."
+            f"{folder}: {error.what} at step {error.step:,} of {num_steps:,}; "
+            f"{_kept(error.step - 1, steps_per_epoch)}. Choose a smaller --learning-rate or "
+            "--clip-norm, and --overwrite or another --out."
+        ) from error
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise RunError(
+            f"{folder}: can not be written at step {progress.step:,} ({one_line(reason):.200}); "
+            f"{_kept(progress.step - 1, steps_per_epoch)}. Make room; the same command, without "
+            "--overwrite, goes on."
         ) from error
     finally:
         progress.close()
-    console.print(f"  {num_steps - done:,} steps in {time.monotonic() - began:.0f} s")
+        history.close()
+    console.print(f"  {state.step - done:,} steps in {time.monotonic() - began:.0f} s")
+    if looks.is_over():
+        console.print(f"  no better model in {options.patience} looks: ended early")
+    weights = averages.of(model)
+    if validation is not None and options.keep == "best":
+        console.print(f"  the best model is that of step {state.best_step():,}")
+        best = load_model(folder / BEST, "begin again with --overwrite", compile=False)
+        weights = best.get_weights()
+    weights = model.get_weights() if weights is None else weights
+    if options.mixed_precision is not None:
+        model = build_model()  # in float32
+    elif per_step > 1:
+        model.compile(optimizer=model.optimizer, loss=loss, metrics=metrics)
+    model.set_weights(weights)
     return model
 
 
-def load_model(path, way_out, **options):
-    """A saved model.
+def _choose_operations(xla):
+    """Let TensorFlow compute by deterministic operations; Keras takes no XLA beside them."""
+    import tensorflow as tf
+    from tensorflow.python.framework.config import is_op_determinism_enabled
 
-    Args:
-        path: of the file.
-        way_out: what to do if it is damaged, for the error.
-        options: as `keras.models.load_model` takes them.
+    if not xla:
+        tf.config.experimental.enable_op_determinism()
+    elif is_op_determinism_enabled():
+        raise RunError(
+            "--xla: an earlier training in this process asked for deterministic operations, beside "
+            "which Keras takes no XLA; begin a new process."
+        )
+
+
+@contextlib.contextmanager
+def _precision(name):
+    """Let layers that are made compute in float16 or bfloat16; None leaves them as they are."""
+    before = keras.config.dtype_policy()
+    if name is not None:
+        keras.config.set_dtype_policy(f"mixed_{name}")
+    try:
+        yield
+    finally:
+        keras.config.set_dtype_policy(before)
+
+
+def summed(loss):
+    """The loss as a sum, for batches whose weights make the mean over a whole step of it.
 
     Raises:
-        RunError: if it is damaged.
+        RunError: if it is not a `keras.losses.Loss`.
     """
-    try:
-        return keras.models.load_model(path, **options)
-    except Exception as error:  # what Keras raises depends on the place of the damage
-        reason = one_line(str(error) or type(error).__name__)
-        raise RunError(f"{path}: damaged ({reason:.200}); {way_out}.") from error
+    if not isinstance(loss, keras.losses.Loss):
+        raise RunError("--gradient-accumulation: this task has no loss that adds up over batches.")
+    return type(loss).from_config({**loss.get_config(), "reduction": "sum"})
 
 
-def make_optimizer(options, num_steps):
-    """Adam: the learning rate rises over the warm-up, then falls along a cosine to zero."""
-    warmup_steps = min(options.warmup_steps, num_steps // 2)
-    schedule = keras.optimizers.schedules.CosineDecay(
-        initial_learning_rate=0.0 if warmup_steps else options.learning_rate,
-        decay_steps=num_steps - warmup_steps,
-        warmup_target=options.learning_rate if warmup_steps else None,
-        warmup_steps=warmup_steps,
-    )
-    return keras.optimizers.Adam(schedule, global_clipnorm=options.clip_norm)
+def _kept(step, steps_per_epoch):
+    """Which checkpoint there is after so many steps."""
+    saved = step // steps_per_epoch * steps_per_epoch
+    return f"the checkpoint of step {saved:,} is kept" if saved else "no checkpoint was made yet"

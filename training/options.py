@@ -15,14 +15,21 @@ from pathlib import Path
 import click
 
 from seqkeras import files
+from seqkeras.runs import MODEL, RECORD
 from serving.manifest.fields import parse_fields
 
 MOST = 2**31 - 1  # of a count: more fits no size of a tensor
 
 
-def option(default, type, help):
-    """A dataclass field that is also an option of the command line."""
-    return dataclasses.field(default=default, metadata={"type": type, "help": help})
+def option(default, type, help, decides=True):
+    """A dataclass field that is also an option of the command line.
+
+    Args:
+        decides: whether the trained model depends on it; such options stand in options.json.
+    """
+    return dataclasses.field(
+        default=default, metadata={"type": type, "help": help, "decides": decides}
+    )
 
 
 def argument(type, help, several=False):
@@ -41,6 +48,37 @@ class DataFile(click.ParamType):
             self.fail(f"{value}: no such file.", parameter, context)
         return value
 
+    def read_file(self, path):
+        """The file that is read where the option is this path."""
+        return path
+
+
+class RunFolder(click.ParamType):
+    """The folder of a finished run; a training that begins from it goes on only while it stays."""
+
+    name = "run"
+
+    def convert(self, value, parameter, context):
+        if not isinstance(value, str) or not (Path(value) / RECORD).is_file():
+            self.fail(f"{value}: no finished run, {RECORD} is missing.", parameter, context)
+        return value
+
+    def read_file(self, path):
+        """The file that is read where the option is this path."""
+        return str(Path(path) / MODEL)
+
+
+class Patterns(click.ParamType):
+    """Patterns with commas between them, as a tuple."""
+
+    name = "patterns"
+
+    def convert(self, value, parameter, context):
+        patterns = value.split(",") if isinstance(value, str) else value
+        if not all(isinstance(pattern, str) and pattern for pattern in patterns):
+            self.fail(f"needs patterns with commas between them; received {value!r}.")
+        return tuple(patterns)
+
 
 def at_least(minimum):
     return click.IntRange(min=minimum, max=MOST)
@@ -56,7 +94,10 @@ class Number(click.FloatRange):
         return number
 
 
+SCHEDULES = ("cosine", "linear", "noam", "inverse-root", "constant")
+OPTIMIZERS = ("adam", "adamw", "sgd", "lion", "adafactor", "keras-adam")
 POSITIVE = Number(min=0, min_open=True, max=float("inf"), max_open=True)
+NOT_NEGATIVE = Number(min=0, max=float("inf"), max_open=True)
 FRACTION = Number(min=0, max=1)
 
 
@@ -70,15 +111,67 @@ class FitOptions:
 
     seed: int = option(0, click.IntRange(0, 2**32 - 1), "Of weights, samples and their order.")
     batch_size: int = option(128, at_least(1), "Examples in each step.")
-    learning_rate: float = option(3e-3, POSITIVE, "Adam's, at the end of the warm-up.")
+    batch_tokens: int | None = option(
+        None, at_least(1), "Tokens in each step, padding included, instead of a batch size."
+    )
+    learning_rate: float = option(3e-3, POSITIVE, "At the end of the warm-up.")
     warmup_steps: int = option(100, at_least(0), "Steps until the full learning rate.")
+    schedule: str = option(
+        "cosine", click.Choice(SCHEDULES), "How the learning rate goes on after the warm-up."
+    )
+    optimizer: str = option(
+        "adam", click.Choice(OPTIMIZERS), "Of seqkeras.optimizers; keras-adam: Keras's as it is."
+    )
+    weight_decay: float | None = option(
+        None, NOT_NEGATIVE, "Of matrices, decoupled; by default Keras's: 0.004 of adamw, else 0."
+    )
+    gradient_accumulation: int = option(
+        1, at_least(1), "Batches whose gradients make one step together."
+    )
     clip_norm: float = option(1.0, POSITIVE, "Largest norm of all gradients together.")
     passes: int = option(3, at_least(1), "How often the model sees each training example.")
+    max_steps: int | None = option(None, at_least(1), "Steps of the training, instead of passes.")
+    ema: float | None = option(
+        None, Number(0, 1, min_open=True, max_open=True), "Decay of a moving average of weights."
+    )
+    average_checkpoints: int = option(
+        1, at_least(1), "Last checkpoints whose mean is looked at and kept."
+    )
+    mixed_precision: str | None = option(
+        None, click.Choice(["float16", "bfloat16"]), "Compute in it; weights stay in float32."
+    )
+    xla: bool = option(False, bool, "Compile the steps of TensorFlow by XLA.")
+    freeze: tuple = option((), Patterns(), "Weights that do not learn: patterns of paths.")
+    start_from: str | None = option(None, RunFolder(), "Run whose weights to begin with.")
     steps_per_save: int = option(100, at_least(1), "Steps between two checkpoints.")
+    looks: int = option(5, at_least(1), "Looks at the validation examples, evenly spread.")
+    steps_per_look: int | None = option(
+        None, at_least(1), "Steps between two looks, instead of --looks."
+    )
+    best_by: str | None = option(
+        None, str, "Validation score that tells the best model; the task's first by default."
+    )
+    keep: str = option("best", click.Choice(["best", "last"]), "Which model the run ends with.")
+    patience: int | None = option(None, at_least(1), "Looks without a better model until the end.")
+    tensorboard: bool = option(True, bool, "Write events for TensorBoard.", decides=False)
 
     def check(self):
         """Raise a `click.UsageError` for options that do not go together; nothing is read yet."""
         return None
+
+    def fit_problems(self):
+        """Yields a sentence for each two options that do not go together."""
+        if self.schedule == "noam" and not hasattr(self, "hidden_dim"):
+            yield (
+                "--schedule noam needs a task with --hidden-dim; choose inverse-root, which has "
+                "the same form."
+            )
+        if self.ema is not None and self.average_checkpoints > 1:
+            yield "--ema and --average-checkpoints are two averages; choose one."
+        if self.ema is not None and self.optimizer == "keras-adam":
+            yield "--ema is for the optimizers of seqkeras; choose --optimizer adam."
+        if self.gradient_accumulation > 1 and self.optimizer == "keras-adam":
+            yield "--gradient-accumulation is for the optimizers of seqkeras; choose adam."
 
 
 def command(name, options_class):
@@ -104,6 +197,8 @@ def command(name, options_class):
 
     def callback(out, overwrite, **values):
         options = options_class(**values)
+        for problem in options.fit_problems():
+            raise click.UsageError(problem)
         options.check()
         return name, options, out, overwrite
 
@@ -144,8 +239,9 @@ def _parameter(field):
     if field.metadata.get("is_argument"):
         several = {"nargs": -1, "required": True} if field.metadata["several"] else {}
         return click.Argument([field.name], type=field.metadata["type"], **several)
+    name = field.name.replace("_", "-")
     return click.Option(
-        ["--" + field.name.replace("_", "-")],
+        [f"--{name}/--no-{name}" if field.metadata["type"] is bool else f"--{name}"],
         type=field.metadata["type"],
         default=field.default,
         show_default=not isinstance(field.default, tuple),

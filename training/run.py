@@ -19,13 +19,19 @@ from seqkeras.runs import (
     RunError,
 )
 from seqkeras.tokenizers import read_tokenizer
-from training.options import DataFile
 
 TOKENIZER = "tokenizer"
+BEST = "best.keras"  # only while the run is not finished
+HISTORY = "history.csv"
+CURVES = "curves.png"
+SAMPLES = "samples.txt"
+TENSORBOARD = "tensorboard"
 # All that a run writes. The record goes first when a run is removed, so that a killed removal
 # leaves no run that seems finished, and the options never: new ones take their place.
-FILES = (RECORD, CHECKPOINT, MODEL, SCORES, VALIDATION, ARRAYS, ATTENTION_MAP)
+WRITTEN = (MODEL, SCORES, VALIDATION, ARRAYS, ATTENTION_MAP, HISTORY, CURVES, SAMPLES)
+FILES = (RECORD, CHECKPOINT, BEST, *WRITTEN)
 TOKENIZER_FILES = tuple(f"{role}.json" for role in ROLES)
+EVENTS = "events.out.tfevents."  # begins the name of every file in `TENSORBOARD`
 
 
 def is_finished(folder, task, options, overwrite):
@@ -108,13 +114,15 @@ def _is_begun(folder):
 
 def _content(task, options):
     """The content of options.json: the task, its options, and the digests of the user's files."""
-    content = {"task": task, **dataclasses.asdict(options)}
-    digests = {}
+    content, digests = {"task": task}, {}
     for field in dataclasses.fields(options):
-        value = content[field.name]
-        if value is None or not isinstance(field.metadata.get("type"), DataFile):
+        if not field.metadata.get("decides", True):
             continue
-        for path in (value,) if isinstance(value, str) else value:
+        value = content[field.name] = getattr(options, field.name)
+        kind = field.metadata.get("type")
+        if value is None or not hasattr(kind, "read_file"):
+            continue
+        for path in map(kind.read_file, (value,) if isinstance(value, str) else value):
             with open(path, "rb") as file:
                 digests[path] = hashlib.file_digest(file, "sha256").hexdigest()
     return json.loads(json.dumps(content | ({"sha256": digests} if digests else {})))
@@ -124,8 +132,9 @@ def _clear(folder):
     """Remove a run but for its options."""
     for name in (*FILES, *map(_aside, (OPTIONS, *FILES))):
         (folder / name).unlink(missing_ok=True)
-    if (folder / TOKENIZER).is_dir():
-        shutil.rmtree(folder / TOKENIZER)
+    for name in (TOKENIZER, TENSORBOARD):
+        if (folder / name).is_dir():
+            shutil.rmtree(folder / name)
 
 
 def _require_no_stranger(folder):
@@ -143,9 +152,9 @@ def _stranger(folder):
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
         if path.is_dir() and not path.is_symlink():
-            if name != TOKENIZER:
+            if name not in (TOKENIZER, TENSORBOARD):
                 return name
-        elif name not in known:
+        elif name not in known and not name.startswith(f"{TENSORBOARD}/{EVENTS}"):
             return name
     return None
 

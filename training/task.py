@@ -3,7 +3,7 @@
 import abc
 
 from seqkeras.data.batches import Batches
-from seqkeras.data.batching import BucketedBatches
+from seqkeras.data.batching import BucketedBatches, TokenBatches
 from seqkeras.runs import RunError
 
 
@@ -23,10 +23,18 @@ class Task(abc.ABC):
         name: of the command, and of the task in options.json and run.json.
         options_class: a dataclass of `training.options`, a `FitOptions`, in a module that does
             not import Keras.
+        validation_loss: whether `arrays` takes validation examples too, for their loss.
+        lower_is_better: names of those numbers of `validation_scores` and `measure` of which the
+            lower is the better; of "validation_loss" it is known.
+        score_formats: name of a validation score -> format of its number; the others are shares,
+            written as "93.10%".
     """
 
     name: str
     options_class: type
+    validation_loss: bool = False
+    lower_is_better: tuple = ()
+    score_formats: dict = {}
 
     def __init__(self, options):
         self.options = options
@@ -61,13 +69,21 @@ class Task(abc.ABC):
 
     def arrays(self, examples, run):
         """The inputs and targets of examples, as `seqkeras.data.batches.Batches` takes them, and
-        (examples,) lengths: rows of about one length share a batch. For `batches` alone."""
+        (examples,) lengths: rows of about one length share a batch. For `batches` and the
+        validation loss alone."""
         raise NotImplementedError
 
     def batches(self, examples, run):
         """The `seqkeras.data.batches.Batches` of training examples."""
+        options = self.options
         inputs, targets, lengths = self.arrays(examples, run)
-        order = BucketedBatches(lengths, self.options.batch_size, self.options.seed)
+        if options.batch_tokens is None:
+            order = BucketedBatches(lengths, options.batch_size, options.seed)
+        else:
+            try:
+                order = TokenBatches(lengths, options.batch_tokens, options.seed)
+            except ValueError as error:
+                raise RunError(f"--batch-tokens: {error}") from error
         return Batches(inputs, targets, order)
 
     def num_steps(self, batches):
@@ -97,11 +113,22 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def validation_scores(self, examples, answers):
-        """Name -> share from 0 to 1, of validation examples and their answers while it trains.
+        """Name -> number, of validation examples and their answers while it trains.
+
+        By the first one the best model is told, unless the user asks for another.
 
         Args:
             answers: as the pipeline gives them, of `serving.results`.
         """
+
+    def sample(self, example, answer):
+        """Name -> value, what samples.txt shows of a validation example."""
+        found = getattr(answer, "text", None) or ", ".join(getattr(answer, "labels", ()))
+        return {"input": example.text, "target": example.target, "answer": found or answer}
+
+    def looked_at(self, validation):
+        """The validation examples that are answered while it trains: all, unless they are many."""
+        return validation
 
     def tests(self, validation):
         """Yields (name, list of examples), what the trained model is scored on: the validation

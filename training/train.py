@@ -8,8 +8,11 @@ from seqkeras.runs import ATTENTION_MAP, CHECKPOINT, MODEL, SCORES, RunError, Ru
 from seqkeras.terminal import one_line
 from training.answering import answerer
 from training.console import console, progress_bar
+from training.first_weights import take_weights
 from training.fit import fit
-from training.run import is_finished, kept_tokenizers, open_run
+from training.options import RunFolder
+from training.run import BEST, CURVES, HISTORY, SAMPLES, is_finished, kept_tokenizers, open_run
+from training.validation import Validation
 
 
 def train(task, folder, overwrite=False):
@@ -42,20 +45,37 @@ def _train(task, folder, overwrite):
     answer = answerer(run)
     run = _with_examples_that_fit(run, folder, validation, answer)
     batches = task.batches(examples, run)
-    open_run(folder, task.name, task.options, overwrite)
-    run.write_tokenizers(folder)
+    looked_at = Validation(task, validation, run, answer)
+    options, loss = task.options, task.loss()
+    num_steps = options.max_steps or -(-task.num_steps(batches) // options.gradient_accumulation)
+    batches.few_shapes |= options.xla
+    if options.gradient_accumulation > 1:
+        ignored = getattr(loss, "ignore_class", None)
+        batches = batches.in_groups(options.gradient_accumulation, ignored)
+
+    def prepare(model):
+        if _takes_weights(options) and (overwrite or not (folder / CHECKPOINT).exists()):
+            trained = task.trained(model)
+            take_weights(
+                trained, lambda run: task.trained(task.model(run)), run, options.start_from
+            )
+
+    def begin():
+        open_run(folder, task.name, options, overwrite)
+        run.write_tokenizers(folder)
+
     model = fit(
         lambda: task.model(run),
-        task.loss(),
-        batches.dataset,
-        task.num_steps(batches),
-        task.options,
+        loss,
+        batches.for_fit,
+        num_steps,
+        options,
         folder,
         metrics=task.metrics(),
-        measure=lambda model: task.measure(task.trained(model), validation, run),
-        validate=lambda model: task.validation_scores(
-            validation, answer(task.trained(model), [example.text for example in validation])
-        ),
+        validation=looked_at,
+        tokens_from=batches.tokens_from,
+        prepare=prepare,
+        begin=begin,
     )
     model = task.trained(model)
     scores = task.measure(model, validation, run)
@@ -67,8 +87,15 @@ def _train(task, folder, overwrite):
     )
     task.draw(model, run, folder / ATTENTION_MAP)
     run.write(folder, model, scores)
-    (folder / CHECKPOINT).unlink(missing_ok=True)
+    for name in (CHECKPOINT, BEST):
+        (folder / name).unlink(missing_ok=True)
     _report(task, folder, scores)
+
+
+def _takes_weights(options):
+    """Whether the frame reads `start_from`, and not the task, which may read other folders too."""
+    [field] = [field for field in dataclasses.fields(options) if field.name == "start_from"]
+    return options.start_from is not None and isinstance(field.metadata["type"], RunFolder)
 
 
 def _run_files(task, folder, examples, validation, tokenizers):
@@ -118,7 +145,8 @@ def answered(tests, answer):
 def _report(task, folder, scores):
     if (table := task.table(scores)) is not None:
         console.print(table)
-    made = [name for name in (MODEL, SCORES, ATTENTION_MAP) if (folder / name).exists()]
+    names = (MODEL, SCORES, HISTORY, CURVES, SAMPLES, ATTENTION_MAP)
+    made = [name for name in names if (folder / name).exists()]
     console.print(
         f"{one_line(folder)}: {', '.join(made[:-1])} and {made[-1]} are there; "
         f"{task.summary(scores)}"

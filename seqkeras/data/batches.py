@@ -1,10 +1,13 @@
 """Examples as arrays, and their batches as `fit` takes them."""
 
+import copy
 import itertools
-import operator
 
+import keras
 import numpy as np
 from keras import tree
+
+from seqkeras.data.batching import rounded_up
 
 
 class Sequences:
@@ -39,8 +42,16 @@ class Sequences:
 
     def __getitem__(self, rows):
         """(len(rows), width) int64, padded after each row's end."""
+        return self.padded(rows)
+
+    def padded(self, rows, few=False, more=0):
+        """The same; a width that was not given is one of `few`, see `rounded_up`, and so much
+        `more`."""
         lengths = self.lengths[rows]
-        width = lengths.max(initial=0) if self.width is None else self.width
+        width = self.width
+        if width is None:
+            width = lengths.max(initial=0)
+            width = int(rounded_up(width) if few else width) + more
         steps = np.arange(width)
         real = steps < lengths[:, None]
         padded = np.full(real.shape, self.padding, self.dtype)
@@ -48,32 +59,118 @@ class Sequences:
         return padded
 
 
-class Batches:
+class Batches(keras.utils.PyDataset):
     """(inputs, targets) of the rows that an order names, on every backend.
+
+    As a `keras.utils.PyDataset` it has an epoch for each pass over the rows:
+    `model.fit(batches, epochs=5)`.
 
     Args:
         inputs, targets: an array with a row for each example, `Sequences`, or a dictionary of such.
         order: yields the rows of each batch, as `seqkeras.data.batching.BucketedBatches`.
+        few_shapes: pad to few widths (`seqkeras.data.batching.rounded_up`), for backends that
+            compile a step for each shape; None: where the backend is not TensorFlow.
     """
 
-    def __init__(self, inputs, targets, order):
+    def __init__(self, inputs, targets, order, few_shapes=None):
+        super().__init__()
         self.arrays = inputs, targets
         self.order = order
+        if few_shapes is None:
+            few_shapes = keras.backend.backend() != "tensorflow"
+        self.few_shapes = few_shapes
+        self.number = -1  # of the pass; Keras looks at two batches before the first one begins
+        self.group, self.ignored = None, None
+
+    def __len__(self):
+        return self.order.batches_per_pass
+
+    def __getitem__(self, place):
+        """The batch of a place in the present pass.
+
+        Keras on TensorFlow takes the lengths of the first two for those of all, if they are the
+        same: so of the second, sequences are padded by one step more.
+        """
+        rows = self.order.of_pass(max(self.number, 0))[place]
+        return self._batch(rows, more=int(place == 1))
+
+    def on_epoch_begin(self):
+        self.number += 1  # `on_epoch_end` is called once before the first epoch too
 
     def from_step(self, step):
         """Yields the batches of `step`, `step + 1`, and so on without end, as NumPy arrays."""
-        for rows in self.order.from_step(step):
-            yield tree.map_structure(operator.itemgetter(rows), self.arrays)
+        batches = map(self._batch, self.order.from_step(step * (self.group or 1)))
+        return batches if self.group is None else self._weighted(batches)
 
-    def dataset(self, step):
+    def in_groups(self, size, ignored=None):
+        """The same batches, each with a weight for every target, which sum to the size over so
+        many batches: the sum of weighted losses, over the size, is the mean over a group.
+
+        Args:
+            size: batches of which one step is made.
+            ignored: the target that counts nothing, as padding; None: all count.
+        """
+        grouped = copy.copy(self)
+        grouped.group, grouped.ignored = size, ignored
+        return grouped
+
+    def tokens_from(self, step):
+        """Yields the number of tokens of each of these batches: of the first array that has a
+        length axis, targets before inputs; of rows without one, the rows."""
+        arrays = [*tree.flatten(self.arrays[1]), *tree.flatten(self.arrays[0])]
+        counted = next((array for array in arrays if len(array.shape) > 1), arrays[0])
+        for rows in self.order.from_step(step * (self.group or 1)):
+            yield _tokens(counted, rows)
+
+    def for_fit(self, step):
+        """The batches from a step on as `model.fit` takes them on the backend that there is."""
+        is_tensorflow = keras.backend.backend() == "tensorflow"
+        return self.dataset(step) if is_tensorflow else self.from_step(step)
+
+    def dataset(self, step=0):
         """The same as a `tf.data.Dataset`, which prepares two batches ahead."""
         import tensorflow as tf
 
-        signature = tree.map_structure(
-            lambda array: tf.TensorSpec((self.order.batch_size, *array.shape[1:]), array.dtype),
-            self.arrays,
-        )
+        def spec(array, dtype=None):
+            shape = self.order.batch_size, *array.shape[1:]
+            return tf.TensorSpec(shape, dtype or array.dtype)
+
+        signature = tree.map_structure(spec, self.arrays)
+        if self.group is not None:
+            weights = tree.map_structure(lambda array: spec(array, "float32"), self.arrays[1])
+            signature = *signature, weights
         batches = tf.data.Dataset.from_generator(
             lambda: self.from_step(step), output_signature=signature
         )
         return batches.prefetch(2)
+
+    def _batch(self, rows, more=0):
+        def taken(array):
+            if isinstance(array, Sequences):
+                return array.padded(rows, self.few_shapes, more)
+            return array[rows]
+
+        return tree.map_structure(taken, self.arrays)
+
+    def _weighted(self, batches):
+        while group := list(itertools.islice(batches, self.group)):
+            counts = [tree.map_structure(self._counts, targets) for _, targets in group]
+            totals = tree.map_structure(lambda *each: sum(count.sum() for count in each), *counts)
+            for (inputs, targets), counted in zip(group, counts, strict=True):
+                weights = tree.map_structure(
+                    lambda count, total: (count * (self.group / total)).astype("float32"),
+                    counted,
+                    totals,
+                )
+                yield inputs, targets, weights
+
+    def _counts(self, targets):
+        if self.ignored is None:
+            return np.ones(targets.shape)
+        return (targets != self.ignored).astype("float64")
+
+
+def _tokens(array, rows):
+    if isinstance(array, Sequences):
+        return int(array.lengths[rows].sum())
+    return len(rows) * (array.shape[1] if len(array.shape) > 1 else 1)

@@ -9,7 +9,56 @@ import numpy as np
 POOL = 50  # batches that are sorted together
 
 
-class BucketedBatches:
+class InOrder:
+    """Batches of all rows, the short ones first; the last batch may be smaller.
+
+    Args:
+        lengths: (rows,) integers.
+        batch_size: rows in each batch.
+    """
+
+    def __init__(self, lengths, batch_size):
+        self.lengths = np.asarray(lengths)
+        self.batch_size = batch_size
+
+    def from_step(self, step):
+        """Yields row indices for `step`, `step + 1`, up to the last batch."""
+        rows = np.argsort(self.lengths, kind="stable")
+        for start in range(step * self.batch_size, len(rows), self.batch_size):
+            yield rows[start : start + self.batch_size]
+
+
+class _Passes:
+    """Base of the orders that read all rows again and again; a subclass cuts one pass.
+
+    Attributes:
+        batch_size: rows in each batch, or None where batches differ.
+        batches_per_pass: how many there are; every pass has as many.
+    """
+
+    def __init__(self, lengths, seed):
+        self.lengths = np.asarray(lengths)
+        self.seed = seed
+        self._kept = None, None
+
+    def from_step(self, step):
+        """Yields row indices for `step`, `step + 1`, and so on without end."""
+        while True:
+            number, offset = divmod(step, self.batches_per_pass)
+            for batch in self.of_pass(number)[offset:]:
+                yield batch
+                step += 1
+
+    def of_pass(self, number):
+        """The row indices of every batch of a pass; the last pass is kept."""
+        kept = self._kept
+        if kept[0] != number:
+            generator = np.random.default_rng([self.seed, number])
+            kept = self._kept = number, self._one_pass(generator)
+        return kept[1]
+
+
+class BucketedBatches(_Passes):
     """Shuffled batches whose rows have about the same length.
 
     In every pass over the data: shuffle all rows, sort them by length within pools of `POOL`
@@ -31,21 +80,11 @@ class BucketedBatches:
                 f"BucketedBatches: a batch of {batch_size} needs as many rows; "
                 f"received {len(lengths)}."
             )
-        self.lengths = np.asarray(lengths)
+        super().__init__(lengths, seed)
         self.batch_size = batch_size
-        self.seed = seed
         self.batches_per_pass = len(lengths) // batch_size
 
-    def from_step(self, step):
-        """Yields (batch_size,) row indices for `step`, `step + 1`, and so on without end."""
-        while True:
-            number, offset = divmod(step, self.batches_per_pass)
-            for batch in self._one_pass(number)[offset:]:
-                yield batch
-                step += 1
-
-    def _one_pass(self, number):
-        generator = np.random.default_rng([self.seed, number])
+    def _one_pass(self, generator):
         rows = generator.permutation(len(self.lengths))
         rows = rows[: self.batches_per_pass * self.batch_size]
         pools = [
@@ -55,3 +94,66 @@ class BucketedBatches:
         ordered = [pool[np.argsort(self.lengths[pool], kind="stable")] for pool in pools]
         batches = np.concatenate(ordered).reshape(-1, self.batch_size)
         return batches[generator.permutation(len(batches))]
+
+
+class TokenBatches(_Passes):
+    """Shuffled batches of like length with about as many tokens each, padding included.
+
+    Lengths are rounded up to a few widths, see `rounded_up`. In every pass: shuffle all rows, sort
+    them by width, the widest first, and cut: a batch has as many rows as fit into `batch_tokens` at
+    the width of its widest row. Shuffle the batches. The rows of the last, narrowest batch sit the
+    pass out unless they fill it.
+
+    Args:
+        lengths: (rows,) integers.
+        batch_tokens: rows times width of a batch, at most.
+        seed: of all shuffling.
+
+    Raises:
+        ValueError: if a row is longer than a batch, or all rows together fill none.
+    """
+
+    batch_size = None
+
+    def __init__(self, lengths, batch_tokens, seed):
+        super().__init__(lengths, seed)
+        self.widths = rounded_up(self.lengths)
+        widest = int(self.widths.max(initial=1))
+        if widest > batch_tokens:
+            raise ValueError(
+                f"TokenBatches: batch_tokens must be at least {widest}, the longest row rounded "
+                f"up; received {batch_tokens}."
+            )
+        widths, starts, start = -np.sort(-self.widths), [], 0
+        while start < len(widths) and start + batch_tokens // widths[start] <= len(widths):
+            starts.append(start)
+            start += int(batch_tokens // widths[start])
+        if not starts:
+            raise ValueError(
+                f"TokenBatches: {len(widths)} rows fill no batch of {batch_tokens} tokens."
+            )
+        self.ends = [*starts[1:], start]
+        self.batches_per_pass = len(starts)
+
+    def _one_pass(self, generator):
+        rows = generator.permutation(len(self.lengths))
+        rows = rows[np.argsort(-self.widths[rows], kind="stable")]
+        batches = np.split(rows[: self.ends[-1]], self.ends[:-1])
+        return [batches[place] for place in generator.permutation(len(batches))]
+
+
+def rounded_up(lengths):
+    """Lengths, each rounded up to the next of few widths: 1, 2, ..., 8, 10, 12, 14, 16, 19, ...
+
+    Each width is an eighth above the one before, and one more; so there are 32 of them up to 200,
+    and padding adds 5 % on average.
+
+    Args:
+        lengths: integers, an array or one.
+    """
+    lengths = np.asarray(lengths)
+    widths = [1]
+    while widths[-1] < lengths.max(initial=1):
+        widths.append(widths[-1] + 1 + widths[-1] // 8)
+    widths = np.array(widths)
+    return widths[np.searchsorted(widths, lengths)]

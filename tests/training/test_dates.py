@@ -39,10 +39,14 @@ def test_a_finished_run_holds_what_export_needs_and_no_checkpoint(dates_run):
     names = {path.name for path in dates_run.iterdir()}
     assert names == {
         "attention.png",
+        "curves.png",
+        "history.csv",
         "model.keras",
         "options.json",
         "run.json",
+        "samples.txt",
         "scores.json",
+        "tensorboard",
         "tokenizer",
         "validation.json",
     }
@@ -218,7 +222,7 @@ def test_options_that_no_run_wrote_make_no_run(tmp_path, capsys):
 def test_a_damaged_checkpoint_is_refused(tmp_path, capsys):
     folder = tmp_path / "run"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("training.train.fit", lambda *args, **kwargs: 1 / 0)
+        patch.setattr("training.fit.Reseed", lambda *args, **kwargs: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             main(["dates", "--out", str(folder), *TINY])
     (folder / "checkpoint.keras").write_bytes(b"PK")

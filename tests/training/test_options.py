@@ -11,32 +11,21 @@ from training.options import DataFile, FitOptions, argument, at_least, command, 
 
 @dataclasses.dataclass(frozen=True)
 class ToyOptions(FitOptions):
+    """Takes options and a file."""
+
     file: str = argument(DataFile(), "Of training.")
     units: int = option(11, at_least(1), "Of a layer.")
     name: str | None = option(None, str, "Of something.")
 
 
-class Toy:
-    """Takes options and a file."""
-
-    name, options_class = "toy", ToyOptions
-
-    def __init__(self, options):
-        self.options = options
-
-    def check(self):
-        pass
-
-
 def options_of(arguments, folder):
     """The options that arguments and a config file give a task, or the error."""
-    given = []
-    toy = command(Toy, lambda task, *_: given.append(task.options))
+    toy = command("toy", ToyOptions)
     try:
-        toy.main([*arguments, "--out", str(folder / "run")], standalone_mode=False)
+        _, options, *_ = toy.main([*arguments, "--out", str(folder / "run")], standalone_mode=False)
     except click.UsageError as error:
         return error.format_message()
-    return given[0]
+    return options
 
 
 @pytest.fixture
@@ -93,6 +82,6 @@ def test_a_file_that_is_not_utf_8_gets_one_line(rows):
 
 
 def test_the_help_names_every_option(rows):
-    shown = CliRunner().invoke(command(Toy, None), ["--help"]).output
+    shown = CliRunner().invoke(command("toy", ToyOptions), ["--help"]).output
     for field in dataclasses.fields(ToyOptions):
         assert field.name == "file" or "--" + field.name.replace("_", "-") in shown

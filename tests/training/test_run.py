@@ -42,8 +42,9 @@ class Options:
 def finished(folder):
     """A run with seed 0."""
     assert open_run(folder, "toy", Options(0), False) is False
-    (folder / "tokenizer").mkdir()
-    for name in ("tokenizer/text.json", *FILES):
+    for name in ("tokenizer", "tensorboard"):
+        (folder / name).mkdir()
+    for name in ("tokenizer/text.json", "tensorboard/events.out.tfevents.1.host.2", *FILES):
         (folder / name).write_text("of seed 0")
 
 

@@ -1,7 +1,9 @@
 """A task of one file is trained, goes on, is measured and leaves what export takes."""
 
 import contextlib
+import csv
 import dataclasses
+import fnmatch
 import io
 import json
 import os
@@ -31,7 +33,7 @@ import os
 from pathlib import Path
 
 from tests.training.test_task import Mirror, MirrorOptions, train
-from training.callbacks import Checkpoint
+from training.checkpoint import Checkpoint
 
 saved = Checkpoint.on_epoch_end
 
@@ -61,6 +63,7 @@ class Mirror(Task):
 
     name = "mirror"
     options_class = MirrorOptions
+    validation_loss = True
 
     def read(self):
         rng = np.random.default_rng(0)
@@ -133,7 +136,8 @@ def run(run_and_lines):
 def test_a_run_of_a_task_holds_what_export_takes(run):
     names = {path.name for path in run.iterdir()}
     expected = "model.keras options.json run.json scores.json tokenizer validation.json"
-    assert names == set(expected.split())
+    learning = "history.csv curves.png samples.txt tensorboard"
+    assert names == {*expected.split(), *learning.split()}
     assert refusals_of(run) == []
 
 
@@ -149,9 +153,35 @@ def test_what_a_task_says_stands_in_the_run(run):
 
 def test_the_lines_show_metrics_and_validation_scores_and_what_to_do_next(run_and_lines):
     folder, (*steps, made, following) = run_and_lines
-    assert any("token_accuracy 0." in line and "words right" in line for line in steps)
-    assert made.startswith(f"{folder}: model.keras and scores.json are there; right are ")
+    measured = "loss 1.*, token_accuracy 0.*, validation loss 1.*, words right *%"
+    assert any(fnmatch.fnmatch(line, f"  step * of 6: {measured}") for line in steps)
+    written = "model.keras, scores.json, history.csv, curves.png and samples.txt"
+    assert made.startswith(f"{folder}: {written} are there; right are ")
     assert following == f"next: python -m export {folder} bundles/mirror"
+
+
+def test_samples_are_validation_examples_with_the_models_answers(run):
+    [*_, last] = (run / "samples.txt").read_text().split("step 6\n")
+    words = [line.split() for line in last.splitlines() if line]
+    assert [name for name, *_ in words[:3]] == ["input", "target", "answer"]
+    assert all(target[1] == text[1][::-1] for text, target in zip(words[::3], words[1::3]))
+
+
+def test_the_validation_loss_is_the_mean_over_the_real_tokens(run):
+    model = keras.models.load_model(run / "model.keras")
+    task = mirror()
+    _, validation = task.read()
+    table = read_tokenizer(run / "tokenizer/source.json")
+    files = RunFiles(RunRecord.read(run), {"source": table, "target": table}, [], {})
+    inputs, targets, _ = task.arrays(validation, files)
+    rows = np.arange(len(validation))
+    logits = model({name: array[rows] for name, array in inputs.items()})
+    logits, wanted = keras.ops.convert_to_numpy(logits).astype("float64"), targets[rows]
+    log_probs = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+    chosen = np.take_along_axis(log_probs, wanted[..., None], -1)[..., 0]
+    with open(run / "history.csv", encoding="utf-8", newline="") as file:
+        [*_, row] = csv.DictReader(file)
+    assert float(row["validation_loss"]) == pytest.approx(-chosen[wanted != 0].mean(), rel=1e-5)
 
 
 def test_it_answers_by_the_beams_that_the_record_asks_for(run):
@@ -176,8 +206,8 @@ def test_it_answers_by_the_beams_that_the_record_asks_for(run):
 
 
 def test_a_pipeline_without_answers_in_training_is_refused(run):
-    record = dataclasses.replace(RunRecord.read(run), pipeline="Tag")
-    message = "pipeline must be .*Translate; received 'Tag'"
+    record = dataclasses.replace(RunRecord.read(run), pipeline="FillMask")
+    message = "pipeline must be .*Translate; received 'FillMask'"
     with pytest.raises(ValueError, match=message):
         answerer(RunFiles(record, {}, [], {}))
 
@@ -198,6 +228,7 @@ def test_a_killed_training_goes_on_and_ends_with_the_same_weights(run, tmp_path)
     one, other = (keras.models.load_model(each / "model.keras") for each in (run, folder))
     for weight, expected in zip(other.weights, one.weights, strict=True):
         np.testing.assert_array_equal(weight, expected)
+    assert (folder / "samples.txt").read_text() == (run / "samples.txt").read_text()
 
 
 def test_what_can_not_be_read_leaves_an_older_run_as_it_is(run, tmp_path):

@@ -10,6 +10,7 @@ from rich.table import Table
 from seqkeras.attention import StructuredSelfAttention
 from seqkeras.data.batches import Sequences
 from seqkeras.data.columns import read_columns
+from seqkeras.losses import SmoothedCrossEntropy
 from seqkeras.metrics import class_f1, exact_match, matthews_correlation
 from seqkeras.runs import RunError
 from seqkeras.terminal import one_line
@@ -35,6 +36,7 @@ class Classification(Task):
 
     name = "classification"
     options_class = ClassificationOptions
+    validation_loss = True
 
     def read(self):
         options = self.options
@@ -140,7 +142,7 @@ class Classification(Task):
         return keras.Model(inputs, keras.layers.Dense(len(labels), name="label")(summary))
 
     def loss(self):
-        return keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        return SmoothedCrossEntropy(self.options.label_smoothing)
 
     def metrics(self):
         return [keras.metrics.SparseCategoricalAccuracy("accuracy")]

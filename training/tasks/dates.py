@@ -17,6 +17,7 @@ from seqkeras.analysis.attention_maps import AttentionMap, plot_attention_maps
 from seqkeras.data import dates
 from seqkeras.data.batches import Sequences
 from seqkeras.data.dates_in_text import NONE
+from seqkeras.losses import SmoothedCrossEntropy
 from seqkeras.metrics import area_under_risk_coverage
 from seqkeras.models import RNNSeq2Seq
 from seqkeras.tokenizers import BOS, EOS, CharacterTable, pad
@@ -98,6 +99,8 @@ class Dates(Task):
         return model
 
     def loss(self):
+        if self.options.label_smoothing:
+            return SmoothedCrossEntropy(self.options.label_smoothing, ignore_class=0)
         return keras.losses.SparseCategoricalCrossentropy(
             from_logits=True, ignore_class=0, reduction="mean_with_sample_weight"
         )

@@ -1,13 +1,16 @@
 """Batches of rows of different lengths, beside a loop over the rows."""
 
 import itertools
+import re
 
+import keras
 import numpy as np
 import pytest
 
 from seqkeras.data.batches import Batches, Sequences
-from seqkeras.data.batching import BucketedBatches
+from seqkeras.data.batching import BucketedBatches, TokenBatches
 from seqkeras.tokenizers import pad
+from tests.conftest import CHECKOUT
 
 ROWS = [[5, 7], [], [3], [2, 4, 6, 8, 10], [11, 13, 17]]
 
@@ -66,3 +69,81 @@ def test_a_dataset_holds_the_same_batches():
             np.testing.assert_array_equal(inputs[name], others[name])
             assert inputs[name].dtype == others[name].dtype.as_numpy_dtype
         np.testing.assert_array_equal(targets, other_targets)
+
+
+@pytest.mark.parametrize("kind", [BucketedBatches, TokenBatches])
+def test_keras_fits_batches_as_they_are(kind):
+    lengths = np.random.default_rng(0).integers(3, 9, 61)
+    sequences = Sequences([[row % 5 + 1] * length for row, length in enumerate(lengths.tolist())])
+    order = kind(lengths, 7 if kind is BucketedBatches else 40, seed=0)
+    made = Batches({"token_ids": sequences}, lengths.astype("float32"), order)
+    seen = []
+
+    class Counted(keras.Model):
+        def build(self, shapes):
+            self.one = self.add_weight(shape=(), initializer="ones")
+
+        def call(self, inputs):
+            return self.one * keras.ops.sum(keras.ops.cast(inputs["token_ids"] > 0, "float32"), 1)
+
+    class Kept(keras.callbacks.Callback):
+        def on_epoch_end(self, epoch, logs=None):
+            seen.append(logs["loss"])
+
+    model = Counted()
+    model.compile("sgd", "mse")
+    first = [made[place][1].tolist() for place in range(len(made))]
+    assert len(made) == order.batches_per_pass
+    model.fit(made, epochs=2, verbose=0, callbacks=[Kept()])
+    assert seen == [0, 0]  # the lengths are the numbers of real tokens
+    assert made.number == 1
+    assert [made[place][1].tolist() for place in range(len(made))] != first
+
+
+def test_few_shapes_are_widths_of_few_lengths():
+    made, rows, _ = batches()
+    made.few_shapes = True
+    sequences = Sequences([[1] * 11, [1] * 3])
+    assert sequences.padded(np.array([0, 1]), few=True).shape == (2, 12)
+    assert sequences.padded(np.array([0, 1])).shape == (2, 11)
+    widths = {inputs["token_ids"].shape[1] for inputs, _ in itertools.islice(made.from_step(0), 9)}
+    assert widths <= {1, 2, 3, 4, 5, 6, 7}
+
+
+@pytest.mark.parametrize("ignored", [None, 0])
+def test_weights_of_a_group_make_the_mean_over_its_targets(ignored):
+    made, *_ = batches()
+    plain = list(itertools.islice(made.from_step(6), 6))
+    grouped = list(itertools.islice(made.in_groups(3, ignored).from_step(2), 6))
+    losses = np.random.default_rng(0).normal(size=(6, 3, 9))
+    for start in (0, 3):
+        targets = np.stack([y for _, y in plain[start : start + 3]])
+        counted = np.ones_like(targets, bool) if ignored is None else targets != ignored
+        weights = np.stack([w for _, _, w in grouped[start : start + 3]])
+        weighted = (weights * losses[start : start + 3]).sum() / 3
+        assert weighted == pytest.approx(losses[start : start + 3][counted].mean(), rel=1e-5)
+    for (_, targets), (_, others, _) in zip(plain, grouped, strict=True):
+        np.testing.assert_array_equal(targets, others)
+
+
+def test_a_dataset_of_groups_has_the_weights():
+    made = batches()[0].in_groups(2, 0)
+    for (_, _, weights), (_, _, others) in zip(
+        itertools.islice(made.from_step(1), 4), made.dataset(1).take(4)
+    ):
+        np.testing.assert_array_equal(weights, others)
+
+
+def test_tokens_are_those_of_the_targets():
+    made, rows, _ = batches()
+    made.arrays = made.arrays[0], made.arrays[0]["token_ids"]
+    expected = [sum(len(rows[row]) for row in batch) for batch in made.order.of_pass(0)]
+    assert list(itertools.islice(made.tokens_from(0), len(expected))) == expected
+
+
+def test_the_page_fits_batches_as_written():
+    page = (CHECKOUT / "docs/training.md").read_text(encoding="utf-8")
+    [code] = re.findall(r"```python\n(import keras\n.*?)```", page, re.DOTALL)
+    names = {}
+    exec(compile(code, "docs/training.md", "exec"), names)
+    assert names["batches"].number == 2

@@ -3,7 +3,7 @@ import itertools
 import numpy as np
 import pytest
 
-from seqkeras.data.batching import POOL, BucketedBatches
+from seqkeras.data.batching import POOL, BucketedBatches, InOrder, TokenBatches, rounded_up
 
 LENGTHS = np.random.default_rng(0).integers(1, 31, 5 * 211 + 3)
 
@@ -17,9 +17,10 @@ def one_pass(batches, number=0):
 
 
 @pytest.mark.parametrize("step", [1, 7, 211, 212, 500])
-def test_batches_go_on_from_any_step(step):
-    whole = taken(BucketedBatches(LENGTHS, 5, seed=3), 0, 530)
-    assert taken(BucketedBatches(LENGTHS, 5, seed=3), step, 530 - step) == whole[step:]
+@pytest.mark.parametrize(("kind", "size"), [(BucketedBatches, 5), (TokenBatches, 83)])
+def test_batches_go_on_from_any_step(kind, size, step):
+    whole = taken(kind(LENGTHS, size, seed=3), 0, 530)
+    assert taken(kind(LENGTHS, size, seed=3), step, 530 - step) == whole[step:]
 
 
 def test_every_row_comes_once_in_a_pass():
@@ -70,3 +71,68 @@ def test_fewer_rows_than_a_batch_are_refused():
     message = r"^BucketedBatches: a batch of 5 needs as many rows; received 3\.$"
     with pytest.raises(ValueError, match=message):
         BucketedBatches([1, 2, 3], 5, seed=0)
+
+
+def test_a_batch_has_as_many_rows_as_its_tokens_allow():
+    batches = TokenBatches(LENGTHS, 83, seed=3)
+    for batch in one_pass(batches):
+        width = rounded_up(LENGTHS[batch]).max()
+        assert len(batch) == 83 // width
+
+
+def test_every_row_comes_once_in_a_pass_of_tokens_but_a_batch_of_the_shortest():
+    batches = TokenBatches(LENGTHS, 83, seed=3)
+    for number in range(3):
+        rows = np.concatenate(one_pass(batches, number))
+        assert len(rows) == len(set(rows)) > len(LENGTHS) - 83
+        left = sorted(set(range(len(LENGTHS))) - set(rows))
+        assert (LENGTHS[left] == 1).all()
+
+
+def test_most_of_the_tokens_of_a_batch_are_real():
+    for batches, least in ((TokenBatches(LENGTHS, 331, seed=3), 0.85), (InOrder(LENGTHS, 5), 0)):
+        order = one_pass(batches) if least else list(batches.from_step(0))
+        real = sum(LENGTHS[batch].sum() for batch in order)
+        padded = sum(len(batch) * LENGTHS[batch].max() for batch in order)
+        assert real > least * padded
+
+
+def test_there_are_few_shapes():
+    batches = one_pass(TokenBatches(LENGTHS, 331, seed=3))
+    shapes = {(len(batch), int(rounded_up(LENGTHS[batch].max()))) for batch in batches}
+    assert len(shapes) < 20
+
+
+def test_passes_of_tokens_have_orders_of_their_own():
+    orders = [
+        one_pass(TokenBatches(LENGTHS, 83, seed), number) for seed, number in ((3, 0), (4, 0))
+    ]
+    orders.append(one_pass(TokenBatches(LENGTHS, 83, 3), 1))
+    assert all(a != b for a, b in itertools.combinations(orders, 2))
+
+
+@pytest.mark.parametrize(
+    ("lengths", "message"),
+    [
+        ([1, 2, 90], "batch_tokens must be at least 94, the longest row rounded up; received 83."),
+        ([1, 2, 3], "TokenBatches: 3 rows fill no batch of 83 tokens."),
+    ],
+)
+def test_rows_that_make_no_batch_of_tokens_are_refused(lengths, message):
+    with pytest.raises(ValueError, match=message):
+        TokenBatches(lengths, 83, seed=0)
+
+
+def test_lengths_are_rounded_up_to_few_widths():
+    lengths = np.arange(1, 201)
+    widths = rounded_up(lengths)
+    assert (widths >= lengths).all() and (widths <= lengths + 1 + lengths // 8).all()
+    assert len(set(widths.tolist())) <= 32
+    np.testing.assert_array_equal(rounded_up(widths), widths)
+    assert [int(rounded_up(length)) for length in (1, 8, 9, 10, 11)] == [1, 8, 10, 10, 12]
+
+
+def test_rows_in_order_are_all_there_the_short_ones_first():
+    batches = list(InOrder([4, 1, 3, 2, 5], 2).from_step(0))
+    assert [batch.tolist() for batch in batches] == [[1, 3], [2, 0], [4]]
+    assert [batch.tolist() for batch in InOrder([4, 1, 3, 2, 5], 2).from_step(1)] == [[2, 0], [4]]

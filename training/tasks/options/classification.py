@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from training.options import FRACTION, DataFile, argument, at_least, option
+from training.options import FRACTION, DataFile, Number, argument, at_least, option
 from training.tasks.options.encoders import EncoderOptions
 
 
@@ -36,3 +36,6 @@ class ClassificationOptions(EncoderOptions):
     lowercase: bool = option(True, bool, "Read capitals as small letters, without accents.")
     max_length: int = option(128, at_least(4), "Tokens of a text, or a pair; more are cut off.")
     hops: int = option(4, at_least(1), "Queries of the attention that sums up the text.")
+    label_smoothing: float = option(
+        0.0, Number(0, 1, max_open=True), "Share of probability that all labels get."
+    )

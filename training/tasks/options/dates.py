@@ -5,7 +5,7 @@ import dataclasses
 import click
 
 from seqkeras.data import dates
-from training.options import FRACTION, FitOptions, Number, at_least, option
+from training.options import FRACTION, OPTIMIZERS, FitOptions, Number, at_least, option
 
 
 class _Locales(click.ParamType):
@@ -27,6 +27,9 @@ class _Locales(click.ParamType):
 class DatesOptions(FitOptions):
     """Dates people write, in 28 locales, to ISO dates of 1950 to 2049; others are none."""
 
+    # As the published figures were taken.
+    optimizer: str = option("keras-adam", click.Choice(OPTIMIZERS), "See docs/training.md.")
+    keep: str = option("last", click.Choice(["best", "last"]), "Which model the run ends with.")
     examples: int = option(200_000, at_least(1), "Training examples to make.")
     locales: tuple = option(
         dates.LOCALES, _Locales(), "Which, with commas between them; all 28 by default."
@@ -42,6 +45,9 @@ class DatesOptions(FitOptions):
     decoder_units: int = option(64, at_least(1), "Decoder state.")
     dropout: float = option(
         0.0, Number(0, 1, max_open=True), "Of embeddings and before the logits."
+    )
+    label_smoothing: float = option(
+        0.0, Number(0, 1, max_open=True), "Share of probability that all characters get."
     )
 
     def check(self):

@@ -1,0 +1,96 @@
+"""A model begins with the weights of another run, whose vocabulary is another one."""
+
+import keras
+import numpy as np
+import pytest
+
+from seqkeras.runs import RunError, RunFiles
+from seqkeras.tokenizers import CharacterTable
+from training.first_weights import take_weights
+
+LABELS = ["good", "bad"]
+
+
+def classifier(run, units=5):
+    """Embeddings of one vocabulary, and logits of the labels."""
+    token_ids = keras.Input((None,), dtype="int64", name="token_ids")
+    hidden = keras.layers.Embedding(len(run.tokenizers["text"]), units)(token_ids)
+    hidden = keras.layers.GlobalAveragePooling1D()(keras.layers.Dense(units)(hidden))
+    logits = keras.layers.Dense(len(run.record.settings["labels"]))(hidden)
+    return keras.Model({"token_ids": token_ids}, logits)
+
+
+def files(characters, labels):
+    return RunFiles.of(
+        "run",
+        "Classify",
+        [{"input": characters[:2], "target": labels[0]}],
+        {"source_length": 7},
+        {"text": CharacterTable.learn([characters])},
+        settings={"labels": labels, "pairs": False},
+    )
+
+
+@pytest.fixture
+def other(tmp_path):
+    """A run of "abc", its folder and its model."""
+    run = files("abc", LABELS)
+    model = classifier(run)
+    (tmp_path / "other").mkdir()
+    run.write(tmp_path / "other", model, {})
+    return tmp_path / "other", model
+
+
+def test_rows_of_what_both_know_are_taken_and_what_is_new_keeps_its_own(other, capsys):
+    folder, there = other
+    run = files("xbcaz", ["mixed", "bad", "good"])
+    model = classifier(run)
+    first = [weight.copy() for weight in model.get_weights()]
+    take_weights(model, classifier, run, folder)
+    tables = run.tokenizers["text"], CharacterTable.learn(["abc"])
+    for character in "abc":
+        np.testing.assert_array_equal(
+            model.get_weights()[0][tables[0].id_of(character)],
+            there.get_weights()[0][tables[1].id_of(character)],
+        )
+    for character in "xz":
+        row = tables[0].id_of(character)
+        np.testing.assert_array_equal(model.get_weights()[0][row], first[0][row])
+    for place in (1, 2):  # a layer that no vocabulary has a part in
+        np.testing.assert_array_equal(model.get_weights()[place], there.get_weights()[place])
+    kernel, bias = model.get_weights()[3:]
+    np.testing.assert_array_equal(kernel[:, [2, 1]], there.get_weights()[3])
+    np.testing.assert_array_equal(kernel[:, 0], first[3][:, 0])
+    np.testing.assert_array_equal(bias[[2, 1]], there.get_weights()[4])
+    assert "7 of 9 text entries, 2 of 3 labels entries are known there" in capsys.readouterr().out
+
+
+def test_a_vocabulary_of_the_same_size_is_not_taken_by_its_places(other):
+    folder, there = other
+    run = files("acb", LABELS[::-1])
+    model = classifier(run)
+    take_weights(model, classifier, run, folder)
+    np.testing.assert_array_equal(model.get_weights()[4], there.get_weights()[4][::-1])
+
+
+def test_a_model_of_other_sizes_is_refused(other):
+    folder, _ = other
+    run = files("abc", LABELS)
+
+    def wider(run):
+        return classifier(run, units=6)
+
+    with pytest.raises(RunError, match=r"has the shape \(7, 5\); .* of this training has \(7, 6\)"):
+        take_weights(wider(run), wider, run, folder)
+
+
+def test_a_model_of_other_layers_is_refused(other):
+    folder, _ = other
+    run = files("abc", LABELS)
+
+    def deeper(run):
+        model = classifier(run)
+        return keras.Model(model.inputs, keras.layers.Dense(2)(model.outputs[0]))
+
+    with pytest.raises(RunError, match="its model has 5 weights, that of this training 7"):
+        take_weights(deeper(run), deeper, run, folder)

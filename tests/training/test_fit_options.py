@@ -1,0 +1,236 @@
+"""Options of a training, each beside Keras or NumPy used directly."""
+
+import dataclasses
+
+import keras
+import numpy as np
+import pytest
+
+from seqkeras.data.batches import Batches, Sequences
+from seqkeras.losses import SmoothedCrossEntropy
+from seqkeras.runs import RunError
+from tests.conftest import run_python
+from tests.training.test_going_on import (
+    Scored,
+    classifier,
+    history,
+    same,
+    stop_after,
+    stopped,
+    trained,
+)
+from training.first_weights import freeze
+from training.fit import fit
+from training.optimizing import learning_rate
+from training.options import FitOptions
+
+
+@pytest.mark.parametrize("given", [{"ema": 0.8}, {"average_checkpoints": 3}])
+def test_averages_survive_a_stop(given, tmp_path):
+    whole = trained(tmp_path / "whole", keep="last", **given)
+    stopped(tmp_path / "stopped", 4, keep="last", **given)
+    same(trained(tmp_path / "stopped", keep="last", **given), whole)
+    assert history(tmp_path / "stopped") == history(tmp_path / "whole")
+
+
+def test_the_mean_of_the_last_checkpoints_is_looked_at_and_kept(tmp_path):
+    plain = Scored()
+    trained(tmp_path / "plain", validation=plain)
+    validation = Scored()
+    model = trained(tmp_path, validation=validation, average_checkpoints=3, keep="last")
+    steps = [25, 30, 35]
+    for place, weight in enumerate(model.get_weights()):
+        expected = np.mean([plain.seen[step][place] for step in steps], axis=0)
+        np.testing.assert_allclose(weight, expected, rtol=1e-5, atol=1e-7)
+        np.testing.assert_array_equal(weight, validation.seen[35][place])
+
+
+def test_the_moving_average_is_looked_at_and_kept(tmp_path):
+    seen = []
+
+    class Watch(keras.callbacks.Callback):
+        def on_train_batch_end(self, batch, logs=None):
+            seen.append(self.model.get_weights())
+
+    validation = Scored()
+    with pytest.MonkeyPatch.context() as patch:
+        own = keras.Model.fit
+
+        def watched(self, *arguments, callbacks, **options):
+            return own(self, *arguments, callbacks=[*callbacks, Watch()], **options)
+
+        patch.setattr(keras.Model, "fit", watched)
+        model = trained(tmp_path, 10, validation, ema=0.8, keep="last")
+    average = seen[0]
+    for weights in seen[1:]:
+        average = [0.8 * a + 0.2 * w for a, w in zip(average, weights)]
+    for weight, expected, looked in zip(model.get_weights(), average, validation.seen[10]):
+        np.testing.assert_allclose(weight, expected, rtol=1e-5, atol=1e-7)
+        np.testing.assert_array_equal(weight, looked)
+
+
+class Texts:
+    """Sequences of three lengths and their classes, with padding that counts nothing."""
+
+    def __init__(self, batch_size):
+        draw = np.random.default_rng(0)
+        rows = [draw.integers(1, 5, length).tolist() for length in draw.integers(1, 7, 48)]
+        self.sequences = Sequences(rows, width=7)
+        self.batches = Batches(self.sequences, self.sequences, InTurn(batch_size))
+
+
+class InTurn:
+    """48 rows in their order, again and again."""
+
+    def __init__(self, batch_size):
+        self.batch_size = batch_size
+
+    def from_step(self, step):
+        while True:
+            yield (np.arange(self.batch_size) + step * self.batch_size) % 48
+            step += 1
+
+
+def labeller():
+    return keras.Sequential(
+        [keras.Input((7,), dtype="int64"), keras.layers.Embedding(5, 3), keras.layers.Dense(5)]
+    )
+
+
+def fitted(folder, texts, steps, **given):
+    folder.mkdir(exist_ok=True)
+    options = FitOptions(steps_per_save=4, warmup_steps=2, max_steps=steps, **given)
+    loss = SmoothedCrossEntropy(0.1, ignore_class=0)
+    batches, per_step = texts.batches, options.gradient_accumulation
+    if per_step > 1:
+        batches = batches.in_groups(per_step, 0)
+    return fit(labeller, loss, batches.for_fit, steps, options, folder)
+
+
+@pytest.mark.parametrize("given", [{}, {"optimizer": "adamw", "ema": 0.7, "schedule": "linear"}])
+def test_small_batches_that_accumulate_are_one_large_batch(given, tmp_path):
+    small = fitted(tmp_path / "small", Texts(4), 8, gradient_accumulation=3, **given)
+    large = fitted(tmp_path / "large", Texts(12), 8, **given)
+    assert small.optimizer.gradient_accumulation_steps == 3
+    assert small.loss.reduction == "mean_with_sample_weight"
+    for weight, expected in zip(small.get_weights(), large.get_weights(), strict=True):
+        np.testing.assert_allclose(weight, expected, rtol=1e-4, atol=1e-6)
+
+
+def test_accumulation_survives_a_stop(tmp_path):
+    whole = fitted(tmp_path / "whole", Texts(4), 8, gradient_accumulation=3)
+    with stop_after(1):
+        fitted(tmp_path / "stopped", Texts(4), 8, gradient_accumulation=3)
+    same(fitted(tmp_path / "stopped", Texts(4), 8, gradient_accumulation=3), whole)
+
+
+def test_a_loss_that_does_not_add_up_is_refused(tmp_path):
+    with pytest.raises(RunError, match="adds up over batches"):
+        given = FitOptions(gradient_accumulation=2)
+        fit(classifier, lambda y, p: p, None, 4, given, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["float16", "bfloat16"])
+def test_mixed_precision_computes_in_it_and_ends_in_float32(name, tmp_path):
+    computed = []
+
+    class Seen(Scored):
+        def __call__(self, model):
+            computed.append((model.layers[0].compute_dtype, model.layers[0].kernel.dtype))
+            return super().__call__(model)
+
+    model = trained(tmp_path, 10, Seen(), mixed_precision=name)
+    assert computed == [(name, "float32")] * 2
+    assert {layer.compute_dtype for layer in model.layers} == {"float32"}
+    assert keras.config.dtype_policy().name == "float32"
+    whole = trained(tmp_path / "whole", mixed_precision=name)
+    stopped(tmp_path / "stopped", 3, mixed_precision=name)
+    same(trained(tmp_path / "stopped", mixed_precision=name), whole)
+
+
+COMPILED = """
+import sys
+from pathlib import Path
+
+import keras
+import numpy as np
+
+from tests.training import test_going_on
+
+
+def without_dropout():  # XLA draws other random numbers
+    return keras.Sequential([keras.Input((3,)), keras.layers.Dense(5), keras.layers.Dense(2)])
+
+
+test_going_on.classifier, trained = without_dropout, test_going_on.trained
+models = [trained(Path(sys.argv[1]) / str(xla), 10, xla=xla) for xla in (True, False)]
+assert [model.jit_compile for model in models] == [True, False]
+for weight, expected in zip(*(model.get_weights() for model in models), strict=True):
+    np.testing.assert_allclose(weight, expected, rtol=1e-3, atol=1e-5)
+try:
+    trained(Path(sys.argv[1]) / "later", 10, xla=True)
+except ValueError as error:
+    print(error)
+"""
+
+
+def test_xla_compiles_the_steps_and_changes_nothing_but_rounding(tmp_path):
+    finished = run_python("-c", COMPILED, tmp_path)
+    assert finished.returncode == 0, finished.stderr
+    last = finished.stdout.splitlines()[-1]
+    assert last.startswith("--xla: an earlier training in this process asked for deterministic")
+
+
+def test_frozen_weights_stay_as_they_are_and_the_others_learn(tmp_path):
+    keras.utils.set_random_seed(0)
+    before = classifier()
+    model = trained(tmp_path, 10, freeze=("*/dense*/kernel",), keep="last")
+    for variable, first in zip(model.weights, before.weights, strict=True):
+        frozen = variable.path.endswith("kernel")
+        assert np.array_equal(variable.numpy(), first.numpy()) == frozen
+    whole = trained(tmp_path / "whole", freeze=("*kernel",))
+    stopped(tmp_path / "stopped", 3, freeze=("*kernel",))
+    same(trained(tmp_path / "stopped", freeze=("*kernel",)), whole)
+
+
+def test_a_pattern_that_freezes_nothing_or_all_is_refused():
+    with pytest.raises(RunError, match="--freeze: no variable matches 'encoder'; there are .*/ker"):
+        freeze(classifier(), ["encoder"])
+    with pytest.raises(RunError, match="--freeze: no variable is left to learn; choose a narrower"):
+        freeze(classifier(), ["*"])
+
+
+@pytest.mark.parametrize("name", ["cosine", "linear", "inverse-root", "constant", "noam"])
+def test_a_schedule_is_its_formula(name):
+    @dataclasses.dataclass(frozen=True)
+    class Wide(FitOptions):
+        hidden_dim: int = 64
+
+    rate, warm, steps = 0.5, 10, 50
+    options = Wide(schedule=name, learning_rate=rate, warmup_steps=warm)
+    formula = {
+        "cosine": lambda i: rate * (1 + np.cos(np.pi * (i - warm) / (steps - warm))) / 2,
+        "linear": lambda i: rate * (steps - i) / (steps - warm),
+        "constant": lambda i: rate,
+        "inverse-root": lambda i: rate * np.sqrt(warm / (i + 1)),
+        "noam": lambda i: rate * 64**-0.5 * (i + 1) ** -0.5,
+    }[name]
+    schedule = learning_rate(options, steps)
+    for step in (10, 11, 30, 49):
+        assert float(schedule(step)) == pytest.approx(formula(step), rel=1e-5, abs=1e-7)
+    growing = [float(schedule(step)) for step in range(10)]
+    np.testing.assert_allclose(np.diff(growing), growing[-1] / (9 + (growing[0] > 0)), rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"schedule": "noam"}, "--schedule noam needs a task with --hidden-dim; choose inverse-ro"),
+        ({"ema": 0.9, "average_checkpoints": 2}, "are two averages; choose one"),
+        ({"ema": 0.9, "optimizer": "keras-adam"}, "--ema is for the optimizers of seqkeras"),
+        ({"gradient_accumulation": 2, "optimizer": "keras-adam"}, "choose adam"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(given, message):
+    [problem] = FitOptions(**given).fit_problems()
+    assert message in problem

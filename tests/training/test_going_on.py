@@ -1,0 +1,249 @@
+"""What a training writes and decides as it goes on, and that a stop changes none of it."""
+
+import contextlib
+import csv
+import itertools
+import re
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from seqkeras.runs import RunError
+from training.callbacks import Progress
+from training.checkpoint import Checkpoint
+from training.fit import fit
+from training.options import FitOptions
+from training.validation import Look
+
+LOSS = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+PEAK = [0.2, 0.7, 0.7, 0.6, 0.5, 0.4, 0.9]  # a validation score, look by look
+
+
+def classifier():
+    layers = [keras.layers.Dense(5, "tanh"), keras.layers.Dropout(0.3), keras.layers.Dense(2)]
+    return keras.Sequential([keras.Input((3,)), *layers])
+
+
+def batches(done):
+    draw = np.random.default_rng(0)
+    x = draw.normal(size=(50, 7, 3)).astype("float32")
+    y = (x.sum(-1) > 0).astype("int64")
+    return tf.data.Dataset.from_tensor_slices((x[done:], y[done:]))
+
+
+class Scored:
+    """A validation whose score is told in advance by the step; it keeps the weights that it saw."""
+
+    def __init__(self, scores=PEAK, every=5):
+        self.scores, self.every, self.seen = scores, every, {}
+
+    def __call__(self, model):
+        step = int(model.optimizer.iterations)
+        self.seen[step] = model.get_weights()
+        score = self.scores[step // self.every - 1]
+        return Look({}, {"score": score}, f"  answer {float(self.seen[step][0][0, 0])}\n")
+
+    def rank(self, look):
+        return [look.scores["score"]]
+
+    def in_words(self, look):
+        return [f"score {look.scores['score']:.0%}"]
+
+
+def options(**given):
+    return FitOptions(steps_per_save=5, warmup_steps=3, steps_per_look=5, **given)
+
+
+def trained(folder, num_steps=35, validation=None, **given):
+    folder.mkdir(exist_ok=True)
+    return fit(
+        classifier,
+        LOSS,
+        batches,
+        num_steps,
+        options(**given),
+        folder,
+        validation=validation or Scored(),
+        tokens_from=lambda step: itertools.repeat(21),
+    )
+
+
+@contextlib.contextmanager
+def stop_after(saves):
+    """Ends a training behind so many checkpoints, as if it were killed."""
+
+    def save(self, epoch, logs=None):
+        original(self, epoch, logs)
+        if epoch + 1 == saves:
+            raise KeyboardInterrupt
+
+    original = Checkpoint.on_epoch_end
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Checkpoint, "on_epoch_end", save)
+        yield
+
+
+def stopped(folder, saves, **given):
+    with stop_after(saves):
+        trained(folder, **given)
+
+
+def history(folder):
+    with open(folder / "history.csv", encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    timed = [(row.pop("seconds"), row.pop("tokens_per_second")) for row in rows]
+    assert all(float(seconds) > 0 and float(tokens) > 0 for seconds, tokens in timed)
+    return rows
+
+
+def same(model, other):
+    for weight, expected in zip(model.get_weights(), other.get_weights(), strict=True):
+        np.testing.assert_array_equal(weight, expected)
+
+
+@pytest.mark.parametrize(
+    ("saves", "given"),
+    [
+        (1, {}),
+        (4, {"patience": 3}),
+        (5, {"patience": 3}),
+        (3, {"keep": "last", "optimizer": "lion", "schedule": "linear"}),
+    ],
+)
+def test_a_training_that_was_stopped_ends_as_one_that_was_not(saves, given, tmp_path):
+    whole = trained(tmp_path / "whole", **given)
+    stopped(tmp_path / "stopped", saves, **given)
+    same(trained(tmp_path / "stopped", **given), whole)
+    assert history(tmp_path / "stopped") == history(tmp_path / "whole")
+    both = [(tmp_path / name / "samples.txt").read_text() for name in ("stopped", "whole")]
+    assert both[0] == both[1]
+
+
+def test_the_history_has_a_row_for_each_checkpoint(tmp_path):
+    trained(tmp_path)
+    rows = history(tmp_path)
+    assert [row["step"] for row in rows] == ["5", "10", "15", "20", "25", "30", "35"]
+    assert list(rows[0]) == ["step", "loss", "learning_rate", "score"]
+    assert [float(row["score"]) for row in rows] == PEAK
+    assert float(rows[-1]["learning_rate"]) == pytest.approx(0, abs=1e-9)
+
+
+def test_events_of_a_stopped_training_stand_once_for_tensorboard(tmp_path):
+    stopped(tmp_path, 3)
+    (tmp_path / "checkpoint.keras").unlink()
+    stopped(tmp_path, 2)
+    trained(tmp_path)
+    events = EventAccumulator(str(tmp_path / "tensorboard"), purge_orphaned_data=True).Reload()
+    assert [event.step for event in events.Scalars("score")] == [5, 10, 15, 20, 25, 30, 35]
+    np.testing.assert_allclose([event.value for event in events.Scalars("score")], PEAK)
+    assert {"loss", "learning_rate", "tokens_per_second"} <= set(events.Tags()["scalars"])
+
+
+def test_without_tensorboard_there_are_no_events(tmp_path):
+    trained(tmp_path, 5, tensorboard=False)
+    assert not (tmp_path / "tensorboard").exists()
+
+
+def test_the_first_of_the_best_models_is_kept(tmp_path):
+    validation = Scored([0.2, 0.7, 0.7, 0.6])
+    model = trained(tmp_path, 20, validation)
+    for weight, expected in zip(model.get_weights(), validation.seen[10], strict=True):
+        np.testing.assert_array_equal(weight, expected)
+
+
+def test_the_last_model_is_kept_on_request(tmp_path):
+    validation = Scored([0.2, 0.7, 0.7, 0.6])
+    model = trained(tmp_path, 20, validation, keep="last")
+    for weight, expected in zip(model.get_weights(), validation.seen[20], strict=True):
+        np.testing.assert_array_equal(weight, expected)
+
+
+def test_patience_ends_a_training_and_a_later_start_does_not_go_on(tmp_path, capsys):
+    validation = Scored()
+    model = trained(tmp_path, validation=validation, patience=3)
+    assert sorted(validation.seen) == [5, 10, 15, 20, 25]
+    assert "no better model in 3 looks: ended early" in capsys.readouterr().out
+    again = Scored()
+    same(trained(tmp_path, validation=again, patience=3), model)
+    assert again.seen == {}
+
+
+def test_max_steps_is_the_number_of_updates(tmp_path):
+    validation = Scored([0.1] * 9)
+    model = trained(tmp_path, 13, validation, max_steps=13)
+    assert int(model.optimizer.iterations) == 13
+
+
+def test_looks_are_spread_over_the_training(tmp_path):
+    validation = Scored()
+    plain = FitOptions(steps_per_save=5, looks=3)
+    fit(classifier, LOSS, batches, 30, plain, tmp_path, validation=validation)
+    assert sorted(validation.seen) == [10, 20, 30]
+
+
+def test_the_bar_shows_the_loss_and_the_tokens_of_a_second():
+    progress = Progress(10, 0, iter([21, 5]), batches_per_step=2)
+    progress.set_model(classifier())
+    progress.on_train_begin()
+    for loss in (0.7, 0.5):
+        progress.on_train_batch_end(0, {"loss": loss})
+    progress.close()
+    [task] = progress.bar.tasks
+    assert re.fullmatch(r"training, loss 0\.5000, [\d,]+ tokens/s", task.description)
+    assert (task.completed, task.total) == (1, 10)
+    assert (progress.take_tokens(), progress.take_tokens()) == (26, 0)
+
+
+def test_a_full_disk_gets_one_line_and_leaves_the_last_checkpoint(tmp_path, monkeypatch):
+    def save(self, path, *_, **__):
+        if int(self.optimizer.iterations) == 15:
+            Path(path).write_bytes(b"PK half")
+            raise OSError(28, "No space left on device")
+        original(self, path)
+
+    original = keras.Model.save
+    monkeypatch.setattr(keras.Model, "save", save)
+    with pytest.raises(RunError) as caught:
+        trained(tmp_path)
+    assert str(caught.value) == (
+        f"{tmp_path}: can not be written at step 15 (No space left on device); the checkpoint of "
+        "step 10 is kept. Make room; the same command, without --overwrite, goes on."
+    )
+    assert not list(tmp_path.glob(".*"))
+    monkeypatch.undo()
+    same(trained(tmp_path), trained(tmp_path / "whole"))
+
+
+KERAS = {
+    "adam": keras.optimizers.Adam,
+    "adamw": keras.optimizers.AdamW,
+    "sgd": keras.optimizers.SGD,
+    "lion": keras.optimizers.Lion,
+    "keras-adam": keras.optimizers.Adam,
+}
+
+
+@pytest.mark.parametrize("name", KERAS)
+def test_an_optimizer_is_that_of_keras(name, tmp_path):
+    given = {"learning_rate": 0.02, "clip_norm": 0.1, "schedule": "constant", "keep": "last"}
+    model = trained(tmp_path, 10, optimizer=name, **given)
+    keras.utils.set_random_seed(0)
+    expected = classifier()
+    rates = keras.optimizers.schedules.PiecewiseConstantDecay(
+        [0, 1, 2], [0.0, 0.02 / 3, 0.04 / 3, 0.02]
+    )
+    optimizer = KERAS[name](rates, global_clipnorm=0.1)
+    if name == "adamw":
+        optimizer.exclude_from_weight_decay(var_names=["bias"])
+    expected.compile(optimizer, LOSS)
+    states = [each for each in expected.variables if "seed_generator" in each.path]
+    for epoch in range(2):
+        for number, state in enumerate(states):
+            state.assign([number, epoch])
+        expected.fit(batches(5 * epoch), steps_per_epoch=5, shuffle=False, verbose=0)
+    for weight, other in zip(model.get_weights(), expected.get_weights(), strict=True):
+        np.testing.assert_allclose(weight, other, rtol=1e-4, atol=1e-6)

@@ -1,0 +1,132 @@
+"""What a training needs to go on as if it had not been stopped: one file, whole or not at all."""
+
+import dataclasses
+import io
+import json
+import zipfile
+
+import keras
+import numpy as np
+
+from seqkeras import files
+from seqkeras.runs import RunError
+from seqkeras.terminal import one_line
+
+STATE = "training.json"  # members of the .keras archive, which Keras does not read
+AVERAGED = "averaged.npz"
+
+
+@dataclasses.dataclass
+class State:
+    """What the model and its optimizer do not hold.
+
+    Attributes:
+        step: updates of the weights so far.
+        seconds: of training so far, over all processes.
+        rows: of history.csv, name -> value.
+        looks: [step, rank] of every look; the better look has the larger rank.
+        samples: of samples.txt, a text for each look.
+    """
+
+    step: int = 0
+    seconds: float = 0.0
+    rows: list = dataclasses.field(default_factory=list)
+    looks: list = dataclasses.field(default_factory=list)
+    samples: list = dataclasses.field(default_factory=list)
+
+    def best_step(self):
+        """The step of the first of the best looks; None before the first look."""
+        return max(self.looks, key=lambda look: look[1])[0] if self.looks else None
+
+    def looks_since_best(self):
+        return len(self.looks) - 1 - [step for step, _ in self.looks].index(self.best_step())
+
+
+class Checkpoint(keras.callbacks.Callback):
+    """Save model, optimizer and state after every epoch, and the weights that are averaged.
+
+    Args:
+        path: of the file.
+        state: a `State`.
+        averages: a `training.averages.Averages`.
+    """
+
+    def __init__(self, path, state, averages):
+        super().__init__()
+        self.path, self.state, self.averages = path, state, averages
+
+    def on_epoch_end(self, epoch, logs=None):
+        with files.written_aside(self.path) as aside:
+            self.model.save(aside)
+            with zipfile.ZipFile(aside, "a") as archive:
+                archive.writestr(STATE, json.dumps(dataclasses.asdict(self.state)))
+                if self.averages.kept:
+                    with archive.open(AVERAGED, "w", force_zip64=True) as member:
+                        np.savez(member, **_named(self.averages.kept))
+
+
+def restore(path, model):
+    """Give a compiled model the weights and the optimizer of a checkpoint.
+
+    Returns:
+        Its `State`, and the weights that are averaged.
+
+    Raises:
+        RunError: if the file is damaged.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            json.loads(archive.read("config.json"))
+            state = State(**json.loads(archive.read(STATE)))
+            kept = []
+            if AVERAGED in archive.namelist():
+                with archive.open(AVERAGED) as member, np.load(io.BytesIO(member.read())) as arrays:
+                    kept = _unnamed(arrays)
+        model.optimizer.build(model.trainable_variables)
+        model.load_weights(path)
+    except Exception as error:
+        raise _damaged(path, error, "begin again with --overwrite") from error
+    return state, kept
+
+
+def load_model(path, way_out, **options):
+    """A saved model.
+
+    Args:
+        path: of the file.
+        way_out: what to do if it is damaged, for the error.
+        options: as `keras.models.load_model` takes them.
+
+    Raises:
+        RunError: if it is damaged.
+    """
+    try:
+        return keras.models.load_model(path, **options)
+    except Exception as error:
+        raise _damaged(path, error, way_out) from error
+
+
+def _damaged(path, error, way_out):
+    """What Keras raises depends on the place of the damage."""
+    reason = one_line(str(error) or type(error).__name__)
+    return RunError(f"{path}: damaged ({reason:.200}); {way_out}.")
+
+
+def _named(kept):
+    """Name -> array, for lists of weights."""
+    return {
+        f"{number}/{place}": array
+        for number, weights in enumerate(kept)
+        for place, array in enumerate(weights)
+    }
+
+
+def _unnamed(arrays):
+    """The lists of weights of such names."""
+    kept = []
+    for name in arrays.files:
+        number, place = map(int, name.split("/"))
+        if place == 0:
+            kept.append([])
+        kept[number].append(arrays[name])
+    return kept

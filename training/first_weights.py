@@ -1,0 +1,150 @@
+"""What a model begins with: weights of another run, and which of its weights do not learn."""
+
+import dataclasses
+import fnmatch
+from pathlib import Path
+
+import keras
+import numpy as np
+
+from seqkeras.runs import MODEL, RunError, RunRecord
+from seqkeras.tokenizers import read_tokenizer
+from training.console import console
+
+EXTRA = (7, 11, 13, 17, 19)  # entries by which vocabularies grow to find their axes
+SHOWN = 12  # paths of variables in a message
+
+
+def freeze(model, patterns):
+    """Let the variables whose path matches a pattern keep their values.
+
+    Args:
+        model: that is built and not compiled.
+        patterns: as of the shell, each matches the whole path: "*embedding*".
+
+    Raises:
+        RunError: if a pattern matches nothing, or nothing is left to learn.
+    """
+    for pattern in patterns:
+        found = [each for each in model.variables if fnmatch.fnmatchcase(each.path, pattern)]
+        if not found:
+            paths = [variable.path for variable in model.trainable_variables]
+            more = f" and {len(paths) - SHOWN} more" if len(paths) > SHOWN else ""
+            raise RunError(
+                f"--freeze: no variable matches {pattern!r}; there are {', '.join(paths[:SHOWN])}"
+                f"{more}."
+            )
+        for variable in found:
+            variable.trainable = False
+    if not model.trainable_variables:
+        raise RunError("--freeze: no variable is left to learn; choose a narrower pattern.")
+
+
+def take_weights(model, build, run, folder):
+    """Give a model the weights of another run of the same task.
+
+    Of what stands in both vocabularies, tokens or labels, the rows are taken; what is new keeps its
+    first values.
+
+    Args:
+        model: that is built.
+        build: a `seqkeras.runs.RunFiles` -> a model like it.
+        run: the model's `RunFiles`.
+        folder: of the other run.
+
+    Raises:
+        RunError: if the other model is not of the same sizes.
+    """
+    folder = Path(folder)
+    record = RunRecord.read(folder)
+    tokenizers = {role: read_tokenizer(folder / path) for role, path in record.tokenizers.items()}
+    there = _vocabularies(tokenizers, record.settings)
+    here = _vocabularies(run.tokenizers, run.record.settings)
+    if here.keys() != there.keys():
+        raise RunError(f"{folder}: has {_listed(there)}; this training has {_listed(here)}.")
+    others = keras.models.load_model(folder / MODEL, compile=False).weights
+    axes = _axes(model, build, run)
+    if len(others) != len(axes):
+        raise RunError(
+            f"{folder}: its model has {len(others)} weights, that of this training {len(axes)}."
+        )
+    known = {role: _known(here[role], there[role]) for role in here}
+    for variable, other, roles in zip(model.weights, others, axes, strict=True):
+        values, found = np.array(variable.numpy()), np.array(other.numpy())
+        sizes = zip(values.shape, found.shape, roles, strict=False)
+        if len(values.shape) != len(found.shape) or any(
+            size != had for size, had, role in sizes if role is None
+        ):
+            raise RunError(
+                f"{folder}: {other.path} has the shape {found.shape}; {variable.path} of this "
+                f"training has {values.shape}. Choose the options of that run."
+            )
+        rows = [
+            known[role] if role else (np.arange(size),) * 2
+            for size, role in zip(values.shape, roles, strict=True)
+        ]
+        if rows:
+            values[np.ix_(*(own for own, _ in rows))] = found[np.ix_(*(had for _, had in rows))]
+        else:
+            values = found
+        variable.assign(values)
+    words = [
+        f"{len(known[role][0]):,} of {len(entries):,} {role} entries"
+        for role, entries in here.items()
+    ]
+    console.print(f"  weights of {folder}: {', '.join(words)} are known there")
+
+
+def _vocabularies(tokenizers, settings):
+    """Name -> entries in their order, of every tokenizer, and of the labels."""
+    found = {role: _entries(tokenizer) for role, tokenizer in tokenizers.items()}
+    return found | ({"labels": settings["labels"]} if "labels" in settings else {})
+
+
+def _entries(tokenizer):
+    entries = getattr(tokenizer, "entries", None)
+    return entries or [tokenizer.token_of(place) for place in range(len(tokenizer))]
+
+
+def _known(here, there):
+    """The places of what stands in both, here and there."""
+    place = {entry: index for index, entry in enumerate(there)}
+    own = [index for index, entry in enumerate(here) if entry in place]
+    return np.array(own, int), np.array([place[here[index]] for index in own], int)
+
+
+def _axes(model, build, run):
+    """For each weight the vocabulary of each axis, or None: those axes grow with a vocabulary."""
+    longer, extra = {}, {}
+    for role, tokenizer in run.tokenizers.items():
+        same = next((each for each, other in run.tokenizers.items() if other is tokenizer), role)
+        extra.setdefault(EXTRA[list(run.tokenizers).index(same)], role)
+        longer[role] = _Longer(tokenizer, EXTRA[list(run.tokenizers).index(same)])
+    record = run.record
+    if "labels" in record.settings:
+        extra[EXTRA[-1]] = "labels"
+        more = [f"\0{place}" for place in range(EXTRA[-1])]
+        labels = [*record.settings["labels"], *more]
+        record = dataclasses.replace(record, settings={**record.settings, "labels": labels})
+    grown = build(dataclasses.replace(run, record=record, tokenizers=longer)).weights
+    return [
+        [extra.get(more - size) for size, more in zip(variable.shape, other.shape, strict=True)]
+        for variable, other in zip(model.weights, grown, strict=True)
+    ]
+
+
+class _Longer:
+    """A tokenizer that says that it has more entries."""
+
+    def __init__(self, tokenizer, extra):
+        self._tokenizer, self._extra = tokenizer, extra
+
+    def __len__(self):
+        return len(self._tokenizer) + self._extra
+
+    def __getattr__(self, name):
+        return getattr(self._tokenizer, name)
+
+
+def _listed(vocabularies):
+    return ", ".join(vocabularies) or "no vocabulary"

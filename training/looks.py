@@ -1,0 +1,84 @@
+"""What is measured, shown and kept between two epochs, and when a training ends early."""
+
+import time
+
+import keras
+from keras import ops
+
+from seqkeras import files
+from training.console import console
+from training.run import BEST
+
+
+class Looks(keras.callbacks.Callback):
+    """Keep the history; at every look answer the validation examples, and save the best model.
+
+    What is best, and since when, is in the state, so that a training that goes on decides as one
+    that was not stopped. Stands before `Checkpoint`.
+
+    Args:
+        folder: the run's, a `Path`.
+        state: a `training.checkpoint.State`.
+        history: a `training.history.History`.
+        progress: a `training.callbacks.Progress`; it counts the steps and the tokens.
+        options: a `training.options.FitOptions`.
+        num_steps: of the whole training.
+        averages: a `training.averages.Averages`, the weights that are looked at.
+        validation: a `training.validation.Validation`, or None.
+    """
+
+    def __init__(
+        self, folder, state, history, progress, options, num_steps, averages, validation=None
+    ):
+        super().__init__()
+        self.averages = averages
+        self.folder, self.state, self.history, self.progress = folder, state, history, progress
+        self.options, self.num_steps, self.validation = options, num_steps, validation
+        self.went_on = time.monotonic()
+
+    def on_epoch_end(self, epoch, logs=None):
+        before, self.state.step = self.state.step, self.progress.step
+        row = {"step": self.state.step, **{name: float(value) for name, value in logs.items()}}
+        row["learning_rate"] = float(ops.convert_to_numpy(self.model.optimizer.learning_rate))
+        spent = time.monotonic() - self.went_on
+        self.state.seconds += spent
+        row["seconds"] = round(self.state.seconds, 3)
+        row["tokens_per_second"] = round(self.progress.take_tokens() / spent, 1)
+        self.state.rows.append(row)
+        self.averages.add(self.model)
+        if self._is_due(before, self.state.step):
+            words = [f"{name} {float(value):.4f}" for name, value in logs.items()]
+            if self.validation is not None:
+                with self.averages.in_place(self.model):
+                    words += self._look(row)
+            step = f"step {self.state.step:,} of {self.num_steps:,}"
+            console.print(f"  {step}: {', '.join(words)}")
+            self.history.write_look()
+        self.history.write()
+        self.went_on = time.monotonic()
+        if self.is_over():
+            self.model.stop_training = True
+
+    def is_over(self):
+        """Whether the last looks were as many without a better model as the patience allows."""
+        patience = self.options.patience
+        return bool(patience and self.state.looks and self.state.looks_since_best() >= patience)
+
+    def _is_due(self, before, step):
+        if step == self.num_steps:
+            return True
+        if self.options.steps_per_look is not None:
+            return step // self.options.steps_per_look > before // self.options.steps_per_look
+        looks = self.options.looks
+        return looks * step // self.num_steps > looks * before // self.num_steps
+
+    def _look(self, row):
+        """Add the numbers to a row and save the model if it is the best; the numbers in words."""
+        look = self.validation(self.model)
+        row |= look.measured | look.scores
+        self.state.looks.append([row["step"], self.validation.rank(look)])
+        self.state.samples.append(f"step {row['step']:,}\n{look.samples}")
+        if self.state.best_step() == row["step"]:
+            with files.written_aside(self.folder / BEST) as aside:
+                self.model.save(aside)
+        return self.validation.in_words(look)

@@ -1,0 +1,61 @@
+"""The optimizer and its learning rate, as the options say."""
+
+import keras
+
+from seqkeras import optimizers
+from seqkeras.learning_rates import Noam, WarmUp
+
+KINDS = {
+    "adam": optimizers.Adam,
+    "adamw": optimizers.AdamW,
+    "sgd": optimizers.SGD,
+    "lion": optimizers.Lion,
+    "adafactor": optimizers.Adafactor,
+    "keras-adam": keras.optimizers.Adam,
+}
+
+
+def make_optimizer(options, num_steps):
+    """The optimizer of a training of so many steps.
+
+    Args:
+        options: a `training.options.FitOptions`.
+    """
+    given = {"global_clipnorm": options.clip_norm}
+    if options.weight_decay is not None:
+        given["weight_decay"] = options.weight_decay
+    if options.gradient_accumulation > 1:
+        given["gradient_accumulation_steps"] = options.gradient_accumulation
+    if options.ema is not None:
+        given |= {"use_ema": True, "ema_momentum": options.ema}
+    if options.optimizer == "adafactor":
+        given["relative_step"] = False  # the rate is the schedule's
+    return KINDS[options.optimizer](learning_rate(options, num_steps), **given)
+
+
+def learning_rate(options, num_steps):
+    """The schedule; each grows linearly over the warm-up.
+
+    cosine        falls along half a cosine to zero
+    linear        falls along a line to zero
+    inverse-root  falls as the root of the step
+    noam          the same, times D^-0.5 warmup^-0.5: the learning rate is the paper's factor
+    constant      stays
+    """
+    rate, warmup_steps = options.learning_rate, min(options.warmup_steps, num_steps // 2)
+    if options.schedule == "cosine":
+        return keras.optimizers.schedules.CosineDecay(
+            initial_learning_rate=0.0 if warmup_steps else rate,
+            decay_steps=num_steps - warmup_steps,
+            warmup_target=rate if warmup_steps else None,
+            warmup_steps=warmup_steps,
+        )
+    if options.schedule == "linear":
+        fall = keras.optimizers.schedules.PolynomialDecay(rate, num_steps - warmup_steps, 0.0)
+        return WarmUp(rate, warmup_steps, fall)
+    if options.schedule == "constant":
+        return WarmUp(rate, warmup_steps)
+    peak = max(1, options.warmup_steps)
+    if options.schedule == "noam":
+        return Noam(options.hidden_dim, peak, rate)
+    return Noam(1, peak, rate * peak**0.5)

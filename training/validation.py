@@ -1,0 +1,123 @@
+"""A look at the validation examples while a model trains."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from keras import tree
+
+from seqkeras.data.batches import Batches
+from seqkeras.data.batching import InOrder
+from seqkeras.terminal import one_line
+from training.console import console
+
+LOSS = "validation_loss"
+SHOWN = 5  # examples in samples.txt
+MOST_CHARACTERS = 300  # of a text there
+
+
+class Look(NamedTuple):
+    """What was seen.
+
+    Attributes:
+        measured: name -> number: the loss, and what `Task.measure` gives.
+        scores: name -> number, as `Task.validation_scores` gives them.
+        samples: inputs, targets and answers of a few examples, a text.
+    """
+
+    measured: dict
+    scores: dict
+    samples: str
+
+
+class Validation:
+    """Model -> `Look`, and which of two looks is the better.
+
+    Args:
+        task: a `training.task.Task`.
+        examples: of validation.
+        run: a `seqkeras.runs.RunFiles`.
+        answer: of `training.answering`.
+    """
+
+    def __init__(self, task, examples, run, answer):
+        self.task, self.examples, self.run, self.answer = task, examples, run, answer
+        self.answered = task.looked_at(examples)
+        spread = np.linspace(0, len(self.answered) - 1, min(SHOWN, len(self.answered)))
+        self.shown = sorted({*spread.astype(int).tolist()})
+        self.loss = Loss(task, examples, run) if task.validation_loss else lambda model: {}
+
+    def __call__(self, model):
+        measured = self.loss(model)
+        model = self.task.trained(model)
+        measured |= self.task.measure(model, self.examples, self.run)
+        answers = self.answer(model, [example.text for example in self.answered])
+        scores = self.task.validation_scores(self.answered, answers)
+        return Look(measured, scores, self._samples(answers))
+
+    def rank(self, look):
+        """What is larger of a better look; of two equal ones that with the lower loss is better.
+
+        Raises:
+            ValueError: if there is no score of the name that the options ask for.
+        """
+        named = look.scores | look.measured
+        name = self.task.options.best_by or next(iter(named), None)
+        if name not in named:
+            raise ValueError(
+                f"--best-by must be a validation score, {', '.join(named)}; received {name!r}."
+            )
+        lower = name == LOSS or name in self.task.lower_is_better
+        value, loss = -named[name] if lower else named[name], -named.get(LOSS, 0.0)
+        return [-math.inf if math.isnan(number) else number for number in (value, loss)]
+
+    def in_words(self, look):
+        """The numbers of a look for the terminal."""
+        measured = [
+            f"{name.replace('_', ' ')} {value:.4f}" for name, value in look.measured.items()
+        ]
+        formats = self.task.score_formats
+        scores = [
+            f"{name} {value:{formats.get(name, '.2%')}}" for name, value in look.scores.items()
+        ]
+        return [*measured, *scores]
+
+    def _samples(self, answers):
+        texts = []
+        for place in self.shown:
+            parts = self.task.sample(self.answered[place], answers[place])
+            texts.append("".join(f"  {name:8}{_short(text)}\n" for name, text in parts.items()))
+        return "\n".join(texts)
+
+
+class Loss:
+    """Model -> {"validation_loss"}, the mean over all targets that count."""
+
+    def __init__(self, task, examples, run):
+        with console.capture():  # what `arrays` prints was said of the training examples
+            inputs, targets, lengths = task.arrays(examples, run)
+        self.batches = Batches(inputs, targets, InOrder(lengths, task.options.batch_size))
+        self.ignored = getattr(task.loss(), "ignore_class", None)
+        if task.options.gradient_accumulation > 1:  # the loss is a sum then
+            self.batches = self.batches.in_groups(1, self.ignored)
+
+    def __call__(self, model):
+        total = weight = 0.0
+        for batch in self.batches.from_step(0):
+            model.reset_metrics()
+            mean = float(model.test_on_batch(*batch, return_dict=True)["loss"])
+            counted = self._count(batch[1])
+            total, weight = total + counted * mean, weight + counted
+        model.reset_metrics()
+        return {LOSS: total / weight}
+
+    def _count(self, targets):
+        """How many targets count: all but those of the `ignore_class`, or else the rows."""
+        if self.ignored is None:
+            return len(tree.flatten(targets)[0])
+        return int(np.sum(targets != self.ignored))
+
+
+def _short(text):
+    text = one_line(text)
+    return text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]}…"
