@@ -61,6 +61,12 @@ def dictionary(folder):
     return str(folder / "words.dict")
 
 
+def config(folder, content):
+    """The option that gives a training these lines of TOML."""
+    (folder / "options.toml").write_text(content)
+    return ["--config", folder / "options.toml"]
+
+
 def printed(*arguments):
     """The lines of a training that ends well."""
     output = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
@@ -77,8 +83,8 @@ def task(**options):
 def translator(tmp_path_factory):
     """A run of a Transformer on sentences, and its lines."""
     folder = tmp_path_factory.mktemp("sentences")
-    options = ["--passes", 30, "--vocab-size", 60, "--joint", "true", "--held-out", 0.2]
-    options += ["--lowercase", "true", "--max-length", 23]
+    options = ["--passes", 30, "--vocab-size", 60, "--held-out", 0.2, "--max-length", 23]
+    options += config(folder, "joint = true\nlowercase = true\n")
     return folder / "run", printed(tab_separated(folder), "--out", folder / "run", *options)
 
 
@@ -88,7 +94,7 @@ def speller(tmp_path_factory):
     folder = tmp_path_factory.mktemp("words")
     file = dictionary(folder)
     options = ["--validation", file, "--format", "cmudict", "--metrics", "phonemes", "--passes", 8]
-    options += ["--several-targets", "true", "--stress", "false", "--model", "bahdanau"]
+    options += ["--model", "bahdanau", *config(folder, "several_targets = true\nstress = false")]
     options += ["--tokens", "characters", "--target-tokens", "words", "--max-length", 7]
     options += ["--teacher-forcing", 0.7, "--teacher-forcing-steps", 20]
     return folder / "run", printed(file, "--out", folder / "run", *options)
@@ -291,9 +297,15 @@ def test_files_that_nothing_can_be_learned_from_get_one_line(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ("--lowercase true --tokens characters", "characters keep their case"),
-        ("--joint true --target-tokens words", "one vocabulary has one kind of --tokens"),
-        ("--joint true --target-vocab-size 9", "one vocabulary has one --vocab-size"),
+        ("--config {folder}/lowercase.toml --tokens characters", "characters keep their case"),
+        (
+            "--config {folder}/joint.toml --target-tokens words",
+            "one vocabulary has one kind of --tokens",
+        ),
+        (
+            "--config {folder}/joint.toml --target-vocab-size 9",
+            "one vocabulary has one --vocab-size",
+        ),
         ("--validation-targets {file}", "--validation-targets needs --validation"),
         ("--validation {file} --targets {file}", "--validation must be in the form of FILE"),
         ("--cell lstm", "--cell is for recurrent models"),
@@ -310,7 +322,9 @@ def test_files_that_nothing_can_be_learned_from_get_one_line(
 )
 def test_options_that_do_not_go_together_get_one_line(options, message, tmp_path, capsys):
     file = tab_separated(tmp_path)
-    options = options.format(file=file).split()
+    for name in ("joint", "lowercase"):
+        (tmp_path / f"{name}.toml").write_text(f"{name} = true\n")
+    options = options.format(file=file, folder=tmp_path).split()
     assert main(["translation", file, "--out", str(tmp_path / "run"), *options]) == 2
     error = capsys.readouterr().err
     assert message in error and error.count("\n") == 1
@@ -371,7 +385,7 @@ def test_a_bundle_of_any_tokenizer_answers_as_the_run(kind, tmp_path):
 def test_public_sentences_are_learned_a_little(tmp_path):
     lines = public_data("tatoeba/eng-fra.txt").read_text(encoding="utf-8").split("\n")[:600]
     (tmp_path / "pairs.txt").write_text("\n".join(lines), encoding="utf-8")
-    options = ["--several-targets", "true", "--passes", 4, "--vocab-size", 300]
+    options = ["--passes", 4, "--vocab-size", 300, *config(tmp_path, "several_targets = true")]
     lines = printed(tmp_path / "pairs.txt", "--out", tmp_path / "run", *options)
     scores = json.loads((tmp_path / "run/scores.json").read_text())
     assert scores["bleu_signature"].startswith("nrefs:var|") and scores["chrf"] > 5
