@@ -27,6 +27,8 @@ class Translation(Task):
 
     name = "translation"
     options_class = TranslationOptions
+    validation_loss = True
+    lower_is_better = ("phoneme error",)
 
     def read(self):
         train, validation = training_examples(self.options)
