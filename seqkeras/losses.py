@@ -78,6 +78,62 @@ class PinballLoss(keras.losses.Loss):
 
 
 @keras.saving.register_keras_serializable("seqkeras")
+class ForecastLoss(keras.losses.Loss):
+    """Errors of a forecast in the units of its targets' scales; the mean over known targets.
+
+        e = (y - p) / s
+        loss = mean of |e|, of e^2, or over quantiles of max(q e_q, (q - 1) e_q)
+
+    Args:
+        kind: "mae", "mse" or "quantiles".
+        scale: s, a positive number of each target, as its deviation is.
+        quantiles: the q, as of `PinballLoss`, where the kind is "quantiles".
+
+    Call arguments:
+        y_true: (B, horizon, C) targets y; what is NaN is unknown, and counts nothing.
+        y_pred: (B, horizon, C) predictions p; of quantiles (B, horizon, C, quantiles).
+
+    Raises:
+        ValueError: if the kind is unknown, or a quantile is not between 0 and 1.
+    """
+
+    KINDS = ("mae", "mse", "quantiles")
+
+    def __init__(
+        self,
+        kind,
+        scale,
+        quantiles=(),
+        reduction="sum_over_batch_size",
+        name="forecast_loss",
+        dtype=None,
+    ):
+        super().__init__(name=name, reduction=reduction, dtype=dtype)
+        if kind not in self.KINDS:
+            raise ValueError(
+                f"ForecastLoss: kind must be {', '.join(self.KINDS)}; received {kind}."
+            )
+        self.kind, self.scale, self.quantiles = kind, [float(each) for each in scale], quantiles
+        self.pinball = PinballLoss(quantiles) if kind == "quantiles" else None
+
+    def call(self, y_true, y_pred):
+        known = ops.logical_not(ops.isnan(y_true))
+        scale = ops.convert_to_tensor(self.scale, y_pred.dtype)
+        y_true = ops.where(known, y_true, 0) / scale
+        if self.kind == "quantiles":
+            losses = self.pinball.call(y_true, y_pred / scale[:, None])
+        else:
+            error = y_true - y_pred / scale
+            losses = ops.abs(error) if self.kind == "mae" else ops.square(error)
+        known = ops.cast(known, losses.dtype)
+        return losses * known / ops.maximum(ops.mean(known), keras.config.epsilon())
+
+    def get_config(self):
+        own = {"kind": self.kind, "scale": self.scale, "quantiles": [*self.quantiles]}
+        return {**super().get_config(), **own}
+
+
+@keras.saving.register_keras_serializable("seqkeras")
 class SmoothedCrossEntropy(keras.losses.Loss):
     """Cross-entropy with label smoothing; the mean over real tokens.
 

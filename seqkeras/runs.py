@@ -7,6 +7,7 @@ validation.json  real inputs with their targets, on which export compares the mo
 validation.npz   the inputs of these that are arrays, if there are any
 scores.json      what training measured
 attention.png    attention maps of a few examples
+forecast.png     past, targets and forecasts of a few examples
 
 `save_run` writes one for any model, however it was trained.
 """
@@ -39,6 +40,7 @@ VALIDATION = "validation.json"
 ARRAYS = "validation.npz"
 SCORES = "scores.json"
 ATTENTION_MAP = "attention.png"
+FORECASTS = "forecast.png"
 DICTIONARIES = {"tokenizers": "{'text': tokenizer}", "settings": "{'labels': ['no', 'yes']}"}
 CHECKPOINT = "checkpoint.keras"  # only while the run is not finished
 TRAIN_AGAIN = "Train again."

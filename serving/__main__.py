@@ -14,7 +14,7 @@ from pathlib import Path
 
 from . import __version__, load
 from .describe import describe, table
-from .lines import answered, arguments, batches, checked_inputs, from_json, inputs, lines
+from .lines import FILES, answered, arguments, batches, checked_inputs, from_json, inputs, lines
 from .manifest import read_bundle, verify_files
 from .parsing import as_json
 from .printing import as_content, as_line, in_line, in_lines, printable
@@ -79,7 +79,7 @@ def bench(options):
     if options.input:
         with open(options.input, "rb") as stream:
             texts = lines(stream, options.input)
-            if getattr(pipeline, "reads_json", False) and options.input.endswith((".npy", ".npz")):
+            if getattr(pipeline, "reads_json", False) and options.input.endswith(FILES):
                 texts = arguments([options.input])
             values = list(
                 _checked_inputs(pipeline, options, inputs(pipeline, texts, options.json_input))
@@ -158,7 +158,7 @@ def _predict_parser(prog):
         metavar="INPUT",
         nargs="*",
         default=(),
-        help="texts; arrays as JSON, or .npy and .npz files (lines of standard input)",
+        help="texts; arrays as JSON, or .npy, .npz and .csv files (lines of standard input)",
     )
     _add_common_options(parser)
     form = parser.add_mutually_exclusive_group()

@@ -1,26 +1,32 @@
-"""Arrays in files of NumPy's, .npy and .npz, as inputs of a pipeline."""
+"""Arrays and rows in files, .npy and .npz of NumPy's and .csv, as inputs of a pipeline."""
 
+import csv
 import zipfile
 
 import numpy as np
 
-SUFFIXES = (".npy", ".npz")
 
-
-def arrays_in(path, fields):
+def inputs_in(path, fields, horizon=0):
     """Yield (name, input) of each input in a file.
 
     A .npy file holds one input. A .npz file whose arrays have the names of the pipeline's fields
     holds one input of several parts; another .npz file holds one input for each array.
+    A .csv file holds one input: rows below a header, the last `horizon` of them known covariates.
 
     Args:
         path: of the file.
         fields: the names of an input's parts.
+        horizon: how many rows of a .csv file are of the future.
 
     Raises:
         OSError: if it can not be opened.
         ValueError: if it is not a file of numbers that NumPy saved.
     """
+    if path.endswith(".csv"):
+        rows = _rows_in(path)
+        parts = (rows[: len(rows) - horizon], rows[len(rows) - horizon :])
+        yield "", dict(zip(fields, parts)) if horizon else rows
+        return
     try:
         loaded = np.load(path, allow_pickle=False)
         if isinstance(loaded, np.ndarray):
@@ -35,3 +41,13 @@ def arrays_in(path, fields):
     except (ValueError, EOFError, zipfile.BadZipFile) as error:
         reason = " ".join(str(error).split()).rstrip(".")
         raise ValueError(f"{path}: must be of numbers that NumPy saved: {reason}.") from error
+
+
+def _rows_in(path):
+    """Return the rows of a .csv file, a tuple of dictionaries."""
+    try:
+        with open(path, encoding="utf-8-sig", newline="") as file:
+            rows = tuple(csv.DictReader(file, strict=True, restkey="", restval=""))
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise ValueError(f"{path}: must be CSV in UTF-8: {error}.") from error
+    return rows

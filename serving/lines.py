@@ -1,11 +1,13 @@
 """Inputs of a pipeline on the command line: arguments, or lines of UTF-8.
 
 A line is a text; texts separated by tabs, for a pipeline of several parts; or JSON. For a pipeline
-that reads arrays it is JSON, or the name of a .npy or .npz file.
+that reads arrays it is JSON, or the name of a .npy, .npz or .csv file.
 """
 
 from .checks import shown
 from .parsing import parse_json
+
+FILES = (".npy", ".npz", ".csv")  # of arrays, or rows
 
 
 def arguments(texts):
@@ -41,7 +43,7 @@ def inputs(pipeline, texts, as_json=False):
     fields = getattr(pipeline, "fields", ())
     is_text = not getattr(pipeline, "reads_json", False)
     if not is_text:
-        yield from _arrays(texts, fields)
+        yield from _arrays(texts, fields, getattr(pipeline, "num_known_rows", 0))
         return
     for where, text in texts:
         name = f"{where}: text"
@@ -49,15 +51,15 @@ def inputs(pipeline, texts, as_json=False):
         yield name, value
 
 
-def _arrays(texts, fields):
-    from .array_files import SUFFIXES, arrays_in  # imports NumPy, which not every command needs
+def _arrays(texts, fields, horizon):
+    from .array_files import inputs_in  # imports NumPy, which not every command needs
 
     for where, text in texts:
         name = f"{where}: {fields[0] if fields else 'frames'}"
-        if not text.endswith(SUFFIXES):
+        if not text.endswith(FILES):
             yield name, _from_json(text, name)
             continue
-        for part, value in arrays_in(text, fields):
+        for part, value in inputs_in(text, fields, horizon):
             yield f"{name} of {text}{part}", value
 
 

@@ -24,6 +24,7 @@ TABLE = {
         {"seqkeras.data", "seqkeras.tokenizers", "seqkeras.files"},
         {*NUMERIC, "babel", "rapidfuzz"},
     ),
+    "seqkeras/data/series.py": ({"seqkeras.data", "serving.rows"}, {"numpy"}),
     "seqkeras/data/": (
         {"seqkeras.data", "seqkeras.files", "serving.parsing", "serving.text"},
         NUMERIC,

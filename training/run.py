@@ -10,6 +10,7 @@ from seqkeras.runs import (
     ARRAYS,
     ATTENTION_MAP,
     CHECKPOINT,
+    FORECASTS,
     MODEL,
     OPTIONS,
     RECORD,
@@ -28,7 +29,7 @@ SAMPLES = "samples.txt"
 TENSORBOARD = "tensorboard"
 # All that a run writes. The record goes first when a run is removed, so that a killed removal
 # leaves no run that seems finished, and the options never: new ones take their place.
-WRITTEN = (MODEL, SCORES, VALIDATION, ARRAYS, ATTENTION_MAP, HISTORY, CURVES, SAMPLES)
+WRITTEN = (MODEL, SCORES, VALIDATION, ARRAYS, ATTENTION_MAP, FORECASTS, HISTORY, CURVES, SAMPLES)
 FILES = (RECORD, CHECKPOINT, BEST, *WRITTEN)
 TOKENIZER_FILES = tuple(f"{role}.json" for role in ROLES)
 EVENTS = "events.out.tfevents."  # begins the name of every file in `TENSORBOARD`

@@ -4,7 +4,7 @@ import abc
 
 from seqkeras.data.batches import Batches
 from seqkeras.data.batching import BucketedBatches, TokenBatches
-from seqkeras.runs import RunError
+from seqkeras.runs import ATTENTION_MAP, RunError
 
 
 class Task(abc.ABC):
@@ -23,6 +23,7 @@ class Task(abc.ABC):
         name: of the command, and of the task in options.json and run.json.
         options_class: a dataclass of `training.options`, a `FitOptions`, in a module that does
             not import Keras.
+        picture: the file that `draw` makes, one of `training.run.FILES`.
         validation_loss: whether `arrays` takes validation examples too, for their loss.
         lower_is_better: names of those numbers of `validation_scores` and `measure` of which the
             lower is the better; of "validation_loss" it is known.
@@ -32,6 +33,7 @@ class Task(abc.ABC):
 
     name: str
     options_class: type
+    picture = ATTENTION_MAP
     validation_loss: bool = False
     lower_is_better: tuple = ()
     score_formats: dict = {}
@@ -66,6 +68,11 @@ class Task(abc.ABC):
     def record(self, examples):
         """What run.json says: a dictionary of `save_run`'s pipeline, limits, decoding, settings,
         text_prefix and inputs, as far as the pipeline needs them."""
+
+    def kept(self, validation):
+        """The validation examples that stay with the run, on which export proves itself: all,
+        unless they are too many or too large."""
+        return validation
 
     def arrays(self, examples, run):
         """The inputs and targets of examples, as `seqkeras.data.batches.Batches` takes them, and
@@ -144,7 +151,7 @@ class Task(abc.ABC):
         """
 
     def draw(self, model, run, path):
-        """Draw the model's attention into a PNG, if the task has one to show."""
+        """Draw the model's attention, or its answers, into a PNG, if the task has some to show."""
         return None
 
     def table(self, scores):

@@ -4,7 +4,7 @@ import dataclasses
 import shlex
 
 from seqkeras.locking import locked
-from seqkeras.runs import ATTENTION_MAP, CHECKPOINT, MODEL, SCORES, RunError, RunFiles
+from seqkeras.runs import CHECKPOINT, MODEL, SCORES, RunError, RunFiles
 from seqkeras.terminal import one_line
 from training.answering import answerer
 from training.console import console, progress_bar
@@ -41,9 +41,10 @@ def _train(task, folder, overwrite):
         return
     examples, validation = task.read()
     tokenizers = None if overwrite else kept_tokenizers(folder)
-    run = _run_files(task, folder, examples, validation, tokenizers or task.tokenizers(examples))
+    kept = task.kept(validation)
+    run = _run_files(task, folder, examples, kept, tokenizers or task.tokenizers(examples))
     answer = answerer(run)
-    run = _with_examples_that_fit(run, folder, validation, answer)
+    run = _with_examples_that_fit(run, folder, kept, answer)
     batches = task.batches(examples, run)
     looked_at = Validation(task, validation, run, answer)
     options, loss = task.options, task.loss()
@@ -85,7 +86,7 @@ def _train(task, folder, overwrite):
             lambda texts, advance: answer(model, texts, advance=advance),
         )
     )
-    task.draw(model, run, folder / ATTENTION_MAP)
+    task.draw(model, run, folder / task.picture)
     run.write(folder, model, scores)
     for name in (CHECKPOINT, BEST):
         (folder / name).unlink(missing_ok=True)
@@ -145,7 +146,7 @@ def answered(tests, answer):
 def _report(task, folder, scores):
     if (table := task.table(scores)) is not None:
         console.print(table)
-    names = (MODEL, SCORES, HISTORY, CURVES, SAMPLES, ATTENTION_MAP)
+    names = (MODEL, SCORES, HISTORY, CURVES, SAMPLES, task.picture)
     made = [name for name in names if (folder / name).exists()]
     console.print(
         f"{one_line(folder)}: {', '.join(made[:-1])} and {made[-1]} are there; "

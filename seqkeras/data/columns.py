@@ -16,19 +16,20 @@ from seqkeras.data.texts import DataError, read_text
 from serving.parsing import parse_json
 
 
-def read_columns(path, names):
+def read_columns(path, names, may_be_empty=()):
     """The columns of a file.
 
     Args:
         path: of the file.
         names: of the columns to return, in order.
+        may_be_empty: those whose fields may be empty, in JSON null.
 
     Returns:
         A list of (number of the line, tuple of texts): a row for each example, one at least.
 
     Raises:
         DataError: if the file can not be read, is empty or in another format, lacks a column, or
-            a row has a field too many or too few, or an empty one among those that are wanted.
+            a row has a field too many or too few, or an empty one that may not be.
     """
     path = Path(path)
     readers = {".csv": _of_csv, ".tsv": _of_tsv, ".jsonl": _of_json_lines}
@@ -37,9 +38,10 @@ def read_columns(path, names):
     if len(set(names)) < len(names):
         raise DataError(f"{path}: the columns must be distinct; received {', '.join(names)}.")
     rows = []
-    for line, values in readers[path.suffix.lower()](path, read_text(path), names):
+    read = readers[path.suffix.lower()]
+    for line, values in read(path, read_text(path), names, may_be_empty):
         for name, value in zip(names, values):
-            if not value.strip():
+            if not value.strip() and name not in may_be_empty:
                 raise DataError(f"{path}, line {line}: {name!r} is empty; remove the line.")
             if any("\ud800" <= character <= "\udfff" for character in value):
                 raise DataError(f"{path}, line {line}: {name!r} holds half of a character.")
@@ -54,7 +56,7 @@ def _lines(text):
     return [f"{line}\n" for line in text.split("\n")]
 
 
-def _of_csv(path, text, names):
+def _of_csv(path, text, names, _):
     reader = csv.reader(_lines(text), strict=True)
     fields = ((row, reader.line_num) for row in reader)
     try:
@@ -66,7 +68,7 @@ def _of_csv(path, text, names):
         ) from error
 
 
-def _of_tsv(path, text, names):
+def _of_tsv(path, text, names, _):
     lines = (line.rstrip("\r\n") for line in _lines(text))
     fields = ((line.split("\t") if line else [], place) for place, line in enumerate(lines, 1))
     yield from _of_fields(path, fields, names)
@@ -92,7 +94,7 @@ def _of_fields(path, fields, names):
         yield line, [row[place] for place in places]
 
 
-def _of_json_lines(path, text, names):
+def _of_json_lines(path, text, names, may_be_empty):
     for line, content in enumerate(_lines(text), start=1):
         if not content.strip():
             continue
@@ -105,7 +107,7 @@ def _of_json_lines(path, text, names):
         missing = [name for name in names if name not in row]
         if missing:
             raise _missing(f"{path}, line {line}", missing, row)
-        values = [row[name] for name in names]
+        values = ["" if row[name] is None and name in may_be_empty else row[name] for name in names]
         for name, value in zip(names, values):
             if not isinstance(value, str | int | float):
                 raise DataError(

@@ -3,7 +3,14 @@
 from seqkeras.metrics.accuracy import SequenceAccuracy, TokenAccuracy
 from seqkeras.metrics.classes import class_f1, matthews_correlation
 from seqkeras.metrics.error_rates import sequence_error_rate, token_error_rate
-from seqkeras.metrics.forecast import relative_error
+from seqkeras.metrics.forecast import (
+    coverage,
+    mean_absolute_error,
+    naive_error,
+    pinball_loss,
+    relative_error,
+    root_mean_squared_error,
+)
 from seqkeras.metrics.pairs import exact_match
 from seqkeras.metrics.perplexity import Perplexity
 from seqkeras.metrics.risk_coverage import area_under_risk_coverage
@@ -20,10 +27,15 @@ __all__ = [
     "bleu",
     "chrf",
     "class_f1",
+    "coverage",
     "entity_f1",
     "exact_match",
     "matthews_correlation",
+    "mean_absolute_error",
+    "naive_error",
+    "pinball_loss",
     "relative_error",
+    "root_mean_squared_error",
     "rouge",
     "sequence_error_rate",
     "signed_bleu",

@@ -5,6 +5,64 @@ import numpy as np
 from seqkeras.metrics.pairs import pairs_of
 
 
+def mean_absolute_error(values, targets, axis=None):
+    """The mean over known targets of |value - target|.
+
+    Args:
+        values, targets: arrays of one shape; a target that is NaN is unknown, and counts nothing.
+        axis: over which; None for all.
+
+    Returns:
+        A float64, or an array of them; NaN where no target is known.
+    """
+    return _mean(np.abs(np.subtract(values, targets, dtype="float64")), axis)
+
+
+def root_mean_squared_error(values, targets, axis=None):
+    """The root of the mean over known targets of (value - target)^2; arguments as of
+    `mean_absolute_error`."""
+    return np.sqrt(_mean(np.square(np.subtract(values, targets, dtype="float64")), axis))
+
+
+def pinball_loss(values, targets, quantile, axis=None):
+    """The mean over known targets of max(q (y - p), (q - 1) (y - p)), smallest where p is the
+    quantile q of y; arguments as of `mean_absolute_error`.
+
+    Reference: Koenker and Bassett 1978, section 3, https://doi.org/10.2307/1913643
+    """
+    error = np.subtract(targets, values, dtype="float64")
+    return _mean(np.maximum(quantile * error, (quantile - 1) * error), axis)
+
+
+def coverage(low, high, targets, axis=None):
+    """The share of known targets with low <= target <= high; arguments as of
+    `mean_absolute_error`."""
+    targets = np.asarray(targets, "float64")
+    inside = ((low <= targets) & (targets <= high)).astype("float64")
+    return _mean(np.where(np.isnan(targets), np.nan, inside), axis)
+
+
+def naive_error(series, period=1):
+    """What a mean absolute scaled error is measured by: how far a series is on average from its
+    value one period before.
+
+        MASE = mean |y - p| / (mean over t of |x(t) - x(t - period)|)
+
+    Args:
+        series: (length,) numbers x of the training part; NaN where one is unknown.
+
+    Reference: Hyndman and Koehler 2006, https://doi.org/10.1016/j.ijforecast.2006.03.001
+    """
+    series = np.asarray(series, "float64")
+    return float(mean_absolute_error(series[period:], series[:-period]))
+
+
+def _mean(numbers, axis):
+    known = ~np.isnan(numbers)
+    with np.errstate(invalid="ignore"):
+        return np.where(known, numbers, 0).sum(axis) / np.float64(known.sum(axis))
+
+
 def relative_error(values, targets):
     """The sum of absolute errors over the sum of the targets' absolute values.
 

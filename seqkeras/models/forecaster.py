@@ -222,7 +222,7 @@ class Forecaster(keras.Model):
             known = ops.reshape(known, (batch_size, horizon * num_known))
             hidden = ops.concatenate([hidden, known], axis=-1)
         outputs = self.output_layer(hidden)
-        return ops.reshape(outputs, (batch_size, horizon, -1))
+        return ops.reshape(outputs, (-1, horizon, self.output_layer.units // horizon))
 
     def _taught(self, states, known, previous):
         """(B, horizon, C quantiles), each step after the true values (B, horizon, C) before it."""

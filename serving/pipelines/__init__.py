@@ -61,6 +61,8 @@ What a manifest's `settings` may hold for them; those without a default must be 
                 mask_token ("[MASK]")
     Forecast    output
                 quantiles: what the last axis of the output is; none for no such axis
+                rows: what the columns of a table are, where series are rows of one
+                    (`serving.rows`); null for series of numbers (null)
 """
 
 import os

@@ -28,6 +28,9 @@ class ArrayReader:
             only, of which the first is the length of every array.
         unit: the name of an array's elements, for errors.
 
+    Attributes:
+        limit: the greatest length of an array.
+
     Raises:
         BundleError: if the input has no such shape.
     """
@@ -43,7 +46,7 @@ class ArrayReader:
                 subject=MANIFEST,
             )
         self._fixed = first if isinstance(first, int) else None
-        self._limit = self._fixed or manifest.limits.source_length
+        self.limit = self._fixed or manifest.limits.source_length
         self._unit = unit
 
     @property
@@ -70,15 +73,15 @@ class ArrayReader:
             array = array[..., 0]
         fits = array.ndim == 1 + len(self._sizes) and list(array.shape[1:]) == self._sizes
         if fits and truncate:
-            array = array[-self._limit :] if keep_last else array[: self._limit]
+            array = array[-self.limit :] if keep_last else array[: self.limit]
         if not fits or not len(array) or (self._fixed or len(array)) != len(array):
             expected = ", ".join(map(str, self.shape)) + "," * (not self._sizes)
             raise ValueError(
                 f"{name} must have shape ({expected}); received {array.shape}. "
                 "A list is several inputs: give one as an array or a tuple."
             )
-        if len(array) > self._limit:
-            raise too_long(name, len(array), self._limit, self._unit)
+        if len(array) > self.limit:
+            raise too_long(name, len(array), self.limit, self._unit)
         return array
 
 

@@ -11,6 +11,7 @@ from ..checks import shown
 from ..manifest import MANIFEST, BundleError, Manifest
 from ..opening import Runtime
 from ..results import Forecasting
+from ..rows import Rows
 from .arrays import PADDING, ArrayReader, numbers, padded
 from .batching import TOKEN_BUDGET
 from .inputs import encoded, one_or_all
@@ -27,6 +28,7 @@ class Settings:
 
     output: str | None = None
     quantiles: tuple[float, ...] = ()
+    rows: Rows | None = None
 
     def problems(self, outputs):
         """Yield what is wrong."""
@@ -48,6 +50,8 @@ class Settings:
                 "settings.quantiles must increase between 0 and 1; received "
                 f"{', '.join(map(str, self.quantiles))}"
             )
+        if self.rows is not None:
+            yield from (f"settings.rows: {reason}" for reason in self.rows.problems())
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +86,8 @@ class Forecast(Pipeline):
     """The values that follow a series, one for each step and target, or quantiles of them.
 
     A model without lengths and padding mask gets batches of series of one length, without padding.
-    A model of a single target may have no axis for it.
+    A model of a single target may have no axis for it. With `settings.rows` it reads
+    rows of a table (`serving.rows`) instead of numbers.
 
     Args:
         folder: the bundle.
@@ -91,6 +96,8 @@ class Forecast(Pipeline):
 
     Attributes:
         fields: the names of an input's parts.
+        rows: the `serving.rows.Rows` of the settings, or None.
+        num_known_rows: how many steps of the future an input says something of.
 
     Raises:
         BundleError: if the graph or the settings are not what the pipeline needs.
@@ -106,10 +113,22 @@ class Forecast(Pipeline):
         graph = (runtime or Runtime()).graphs_of(manifest)[ROLE]
         shapes = {spec.name: spec.shape for spec in graph.inputs}
         self._known_shape = shapes.get(KNOWN, (None,))[1:]
-        self.fields = ("series", KNOWN) if self._known_shape else ("series",)
         if not all(isinstance(size, int) for size in self._known_shape):
             reason = "known must have fixed sizes of steps and covariates"
             raise BundleError(reason, where=folder, subject=MANIFEST)
+        self.rows = self._settings.rows
+        if self.rows is not None:
+            found = (shapes[WINDOW][-1], *self._known_shape[1:])
+            expected = self.rows.num_features, self.rows.num_known
+            if found != expected[: 1 + bool(expected[1])]:
+                reason = (
+                    f"settings.rows are of {expected[0]} numbers a row and {expected[1]} a known "
+                    f"one; the graph takes {' and '.join(map(str, found))}"
+                )
+                raise BundleError(reason, where=folder, subject=MANIFEST)
+        asks_known = self._known_shape and (self.rows is None or self.rows.known)
+        self.fields = ("series", KNOWN) if asks_known else ("series",)
+        self.num_known_rows = self._known_shape[0] if asks_known else 0
 
     @overload
     def __call__(
@@ -130,7 +149,8 @@ class Forecast(Pipeline):
         Args:
             series: an array (length,) or (length, features), or a tuple of its rows; for a model
                 with known covariates, a dictionary of "series" and "known", (horizon, covariates);
-                or a list of such.
+                or a list of such. With `settings.rows` a row is a dictionary of values by column,
+                or a list of them in order; None is a missing value.
             truncate: drop the oldest values of a series over the limit.
             token_budget: the most steps of a batch, padding among them.
 
@@ -153,7 +173,7 @@ class Forecast(Pipeline):
         """
         if isinstance(series, Mapping) and set(series) == set(self.fields):
             series, known = series["series"], series.get(KNOWN)
-        elif isinstance(series, Mapping) or self._known_shape:
+        elif isinstance(series, Mapping) or KNOWN in self.fields:
             given = [*series] if isinstance(series, Mapping) else series
             raise ValueError(
                 f"{name} must be a dictionary of {' and '.join(self.fields)}, which this model "
@@ -161,6 +181,8 @@ class Forecast(Pipeline):
             )
         else:
             known = None
+        if self.rows is not None:
+            series, known = self._of_rows(series, known, name, truncate)
         if self._known_shape:
             known = numbers(known, f"{name}, known")
             if known.shape != self._known_shape:
@@ -168,6 +190,20 @@ class Forecast(Pipeline):
                     f"{name}, known must have shape {self._known_shape}; received {known.shape}."
                 )
         return _Row(self._reader.read(series, name, truncate, keep_last=True), known)
+
+    def _of_rows(self, series, known, name, truncate):
+        """Return the numbers of rows, and of what is known."""
+        length, *_ = self._reader.shape
+        given = len(series) if isinstance(series, (tuple, list, np.ndarray)) else 0
+        if given and truncate:
+            series = series[-self._reader.limit :]
+        if given and isinstance(length, int) and len(series) != length:
+            more = ", or more and truncate" if given < length else "; truncate keeps the last ones"
+            raise ValueError(f"{name} must have {length} rows{more}; received {given}.")
+        window, last = self.rows.window(series, name)
+        if not self._known_shape:
+            return window, None
+        return window, self.rows.future(known, last, self._known_shape[0], f"{name}, known")
 
     def _answer(self, values):
         quantiles = self._settings.quantiles

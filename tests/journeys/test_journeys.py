@@ -5,6 +5,7 @@ alone.
 """
 
 import csv
+import datetime
 import json
 import math
 import os
@@ -24,6 +25,8 @@ import serving
 from seqkeras.models import Bert
 from seqkeras.pretrained import save_hugging_face
 from seqkeras.tokenizers import learn_word_piece, pad, read_tokenizer
+from serving.manifest.fields import parse_fields
+from serving.pipelines.forecast import Settings
 from tests.arrays import close
 from tests.conftest import CHECKOUT
 
@@ -89,6 +92,22 @@ def load(folder):
     hours = (200 + 100 * math.sin(hour * math.pi / 12) + draw.gauss(0, 5) for hour in range(960))
     lines = [f"{hour},{value:.1f}\n" for hour, value in enumerate(hours)]
     (folder / "load.csv").write_text("".join(["hour,load\n", *lines]), encoding="utf-8")
+
+
+def hours_of_load(folder):
+    """load.csv: the load of 30 days, colder nights and a tariff; last.csv: its last hours."""
+    draw, time = random.Random(0), datetime.datetime(2024, 1, 1)
+    lines = []
+    for hour in range(720):
+        temperature = 5 + draw.gauss(0, 2)
+        load = 60 - 2 * temperature - 20 * math.cos(hour * math.pi / 12) + draw.gauss(0, 1)
+        shown = "NA" if draw.random() < 0.05 else f"{load:.1f}"
+        tariff = "night" if hour % 24 < 6 else "day"
+        lines.append(f"{time:%Y-%m-%d %H:%M},{shown},{temperature:.1f},{tariff}\n")
+        time += datetime.timedelta(hours=1)
+    header = "time,load,temperature,tariff\n"
+    (folder / "load.csv").write_text("".join([header, *lines]), encoding="utf-8")
+    (folder / "last.csv").write_text("".join([header, *lines[-60:]]), encoding="utf-8")
 
 
 def hugging_face(folder):
@@ -203,6 +222,31 @@ def test_a_text_becomes_a_language_model_and_that_one_that_answers_by_commands_a
     served = serving.load(tmp_path / "bundles/answers")
     messages = [{"role": "user", "content": "Who hears?"}]
     assert served({"messages": messages}).text == served("Who hears?").text
+
+
+@pytest.mark.long
+def test_a_table_becomes_a_forecaster_by_commands_alone(tmp_path):
+    hours_of_load(tmp_path)
+    page = (CHECKOUT / "docs/training.md").read_text(encoding="utf-8")
+    commands = commands_of("load", page)
+    trained, exported, printed = [run(command, tmp_path, CHECKOUT) for command in commands]
+    assert trained.splitlines()[-1] == f"next: {commands[1]}"
+    assert "next: " in exported
+    [block] = re.findall(r"```python\n(import csv\n\nimport serving\n.*?)```", page, re.DOTALL)
+    (tmp_path / "ask.py").write_text(block)
+    assert run("python ask.py", tmp_path, CHECKOUT).startswith("[[")
+    record = json.loads((tmp_path / "runs/load/run.json").read_text())
+    rows = Settings(**parse_fields(Settings, record["settings"], "settings", [])).rows
+    with open(tmp_path / "last.csv", newline="") as file:
+        table = [*csv.DictReader(file)]
+    window, last = rows.window(table[:48], "series")
+    known = rows.future(table[48:], last, 12, "known")
+    model = keras.models.load_model(tmp_path / "runs/load/model.keras", compile=False)
+    expected = keras.ops.convert_to_numpy(model({"window": window[None], "known": known[None]}))
+    answer = serving.load(tmp_path / "bundles/load")({"series": table[:48], "known": table[48:]})
+    close(answer.values, expected[0, ..., 1], rtol=1e-4, atol=1e-3)
+    values = [float(each) for each in printed.split()]
+    close(np.array(values), expected[0, :, 0, 1], rtol=1e-3, atol=1e-2)
 
 
 def test_parallel_text_becomes_a_translator(tmp_path):

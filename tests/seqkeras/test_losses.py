@@ -4,6 +4,7 @@ import pytest
 from keras import ops
 
 from seqkeras.losses import (
+    ForecastLoss,
     HiddenStateLoss,
     PinballLoss,
     SmoothedCrossEntropy,
@@ -203,3 +204,32 @@ def test_these_losses_are_made_again_from_their_config(loss):
     again = keras.losses.deserialize(keras.losses.serialize(loss))
     assert type(again) is type(loss)
     assert again.get_config() == loss.get_config()
+
+
+@pytest.mark.parametrize("kind", ForecastLoss.KINDS)
+def test_a_forecast_s_loss_leaves_out_what_is_unknown_and_knows_scales(kind):
+    quantiles = [0.2, 0.5, 0.9] if kind == "quantiles" else []
+    scale = [2.0, 0.5]
+    targets = floats(3, 5, 2)
+    targets[0, 1:4, 0] = targets[2, :, 1] = np.nan
+    predictions = floats(3, 5, 2, *([3] if quantiles else []), seed=1)
+    expected = []
+    for place in np.argwhere(~np.isnan(targets)):
+        size = scale[place[-1]]
+        target, found = targets[tuple(place)] / size, predictions[tuple(place)] / size
+        if quantiles:
+            expected.append(pinball(target[None], found[None], quantiles))
+        else:
+            expected.append(abs(target - found) if kind == "mae" else (target - found) ** 2)
+    loss = ForecastLoss(kind, scale, quantiles)
+    close(loss(targets, predictions), np.mean(expected))
+    again = keras.losses.deserialize(keras.losses.serialize(loss))
+    close(again(targets, predictions), np.mean(expected))
+    [gradient] = gradients_of(lambda values: loss(targets, values[0]), [predictions])
+    unknown = np.isnan(targets)
+    assert np.isfinite(gradient).all() and not gradient[unknown].any()
+
+
+def test_a_forecast_s_loss_of_no_kind_is_refused():
+    with pytest.raises(ValueError, match="^ForecastLoss: kind must be mae, mse, quantiles; receiv"):
+        ForecastLoss("mape", [1.0])

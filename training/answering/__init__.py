@@ -5,12 +5,14 @@ called with (model, texts, advance), and `fits` says whether it takes a text who
 """
 
 from training.answering.classify import Classify
+from training.answering.forecast import Forecast
 from training.answering.generate import Generate
 from training.answering.tag import Tag
 from training.answering.translate import Translate
 
 ANSWERERS = {  # by the pipelines of `serving`
     "Classify": Classify,
+    "Forecast": Forecast,
     "Generate": Generate,
     "Tag": Tag,
     "Translate": Translate,

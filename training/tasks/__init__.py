@@ -5,6 +5,7 @@ The command line reads the options alone, so its help and its refusals need no K
 
 from training.tasks.options.classification import ClassificationOptions
 from training.tasks.options.dates import DatesOptions
+from training.tasks.options.forecasting import ForecastingOptions
 from training.tasks.options.language_model import LanguageModelOptions
 from training.tasks.options.prompt_answer import PromptAnswerOptions
 from training.tasks.options.tagging import TaggingOptions
@@ -47,6 +48,12 @@ def _translation():
     return Translation
 
 
+def _forecasting():
+    from training.tasks.forecasting import Forecasting
+
+    return Forecasting
+
+
 TASKS = {  # name -> its options, and what imports its class
     "classification": (ClassificationOptions, _classification),
     "dates": (DatesOptions, _dates),
@@ -54,4 +61,5 @@ TASKS = {  # name -> its options, and what imports its class
     "language-model": (LanguageModelOptions, _language_model),
     "prompt-answer": (PromptAnswerOptions, _prompt_answer),
     "translation": (TranslationOptions, _translation),
+    "forecasting": (ForecastingOptions, _forecasting),
 }

@@ -7,7 +7,7 @@ from serving import BundleError
 from tests.serving.pipelines.toys import load
 from tests.serving.written import model_of
 
-W = np.random.default_rng(0).normal(size=(3, 2 * 4)).astype("float32")
+W = np.random.default_rng(0).normal(size=(4, 2 * 4)).astype("float32")
 
 
 def graph(num_features=3, known="", quantiles=""):

@@ -1,0 +1,256 @@
+"""Series of a file: rows that follow each other in time.
+
+Their values are read by `serving.rows`, in training as where they are served.
+"""
+
+import collections
+import dataclasses
+
+import numpy as np
+
+from seqkeras.data.columns import read_columns
+from seqkeras.data.texts import DataError
+from serving.rows import UNITS, Rows
+
+GAPS = ("refuse", "fill", "keep")
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Series:
+    """Rows that follow each other.
+
+    Attributes:
+        name: of the series; "" where a file holds one.
+        where: the place of each row, as "load.csv, line 7", for errors.
+        rows: a list for each row, of the values of the columns of its time, then of the others.
+        times: (rows,) datetime64 of seconds; None without a time column.
+    """
+
+    name: str
+    where: list
+    rows: list
+    times: np.ndarray | None
+
+    def __len__(self):
+        return len(self.rows)
+
+
+def read_series(path, columns, time=None, series_column=None, gaps="refuse"):
+    """The series of a file of columns (`seqkeras.data.columns`).
+
+    Args:
+        path: of the file.
+        columns: names of the columns of values; their fields may be empty.
+        time: a `serving.rows.TimeColumn`, whose step is found; None where rows follow each other by
+            the order of the lines alone.
+        series_column: name of the column that says which series a row is of; None for one series.
+        gaps: what a step in which rows are missing is: "refuse" it; "fill" it with rows without
+            values; "keep" the rows as if none were missing.
+
+    Returns:
+        A list of `Series`; the `TimeColumn` with its step, or None; how many rows were put in.
+
+    Raises:
+        DataError: if the file can not be read, or the times are none, do not ascend, or have gaps
+            that are refused.
+    """
+    own = () if series_column is None else (series_column,)
+    names = (*own, *(time.columns if time else ()), *columns)
+    groups = collections.defaultdict(list)
+    for line, values in read_columns(path, names, may_be_empty=columns):
+        name, row = (values[0], values[1:]) if own else ("", values)
+        groups[name].append((f"{path}, line {line}", [*row]))
+    found = [Series(name, *map(list, zip(*rows)), None) for name, rows in groups.items()]
+    if time is None:
+        return found, None, 0
+    found = [dataclasses.replace(series, times=_times(series, time)) for series in found]
+    if gaps == "keep":
+        return found, time, 0
+    time = _with_step(path, found, time)
+    filled = [_without_gaps(series, time, gaps) for series in found]
+    return filled, time, sum(map(len, filled)) - sum(map(len, found))
+
+
+def values_of(series, place, column):
+    """What a `serving.rows.Column` holds, at a place of each row: (rows, width), NaN where a number
+    is missing.
+
+    Raises:
+        DataError: with the line, if a value is no number.
+    """
+    try:
+        return column.values([row[place] for row in series.rows], series.where.__getitem__)
+    except ValueError as error:
+        raise DataError(str(error)) from error
+
+
+def _times(series, time):
+    size = len(time.columns)
+    try:
+        times = [time.read(row[:size], where) for row, where in zip(series.rows, series.where)]
+    except ValueError as error:
+        raise DataError(str(error)) from error
+    times = np.array(times)
+    for row in np.flatnonzero(times[1:] <= times[:-1]):
+        kind = "as" if times[row + 1] == times[row] else "after"
+        here, before = series.where[row + 1], series.where[row].rpartition(", ")[2]
+        way = "name the column that tells series apart with --series-column, or sort the rows"
+        raise DataError(
+            f"{here}: the time {_shown(times[row + 1])} is "
+            + ("the same as" if kind == "as" else "before")
+            + f" that of {before}, {_shown(times[row])}; {way}."
+        )
+    return times
+
+
+def _with_step(path, found, time):
+    """The time column with the most common step: of months where all rows begin at one moment of a
+    month, else of seconds."""
+    times = np.concatenate([series.times for series in found])
+    in_month = times - times.astype("M8[M]")
+    unit = "month" if np.ptp(in_month.astype("int64")) == 0 else "second"
+    steps = [np.diff(series.times.astype(f"M8[{UNITS[unit]}]")) for series in found]
+    steps = np.concatenate(steps).astype("int64")
+    if not len(steps):
+        raise DataError(f"{path}: a series needs two rows at least.")
+    sizes, counts = np.unique(steps, return_counts=True)
+    return dataclasses.replace(time, step=int(sizes[counts.argmax()]), unit=unit)
+
+
+def _without_gaps(series, time, gaps):
+    """A series with a row for each step."""
+    times = series.times.astype(f"M8[{UNITS[time.unit]}]").astype("int64")
+    whole, rest = np.divmod(np.diff(times), time.step)
+    for row in np.flatnonzero((rest != 0) | (whole != 1)):
+        expected = (
+            f"{series.where[row + 1]}: expected {_shown(time.after(series.times[row], 1)[0])}"
+        )
+        found = f"found {_shown(series.times[row + 1])}"
+        if rest[row]:
+            raise DataError(
+                f"{expected}, as most rows follow each other by {time.step:,} {time.unit}s; "
+                f"{found}; --gaps keep takes rows as they come."
+            )
+        if gaps == "refuse":
+            raise DataError(
+                f"{expected}, {found}: {whole[row] - 1:,} rows are missing; --gaps fill puts rows "
+                "without values there, --gaps keep takes rows as they come."
+            )
+    places = np.concatenate([[0], np.cumsum(whole)]).astype("int64")
+    empty = [""] * (len(series.rows[0]) - len(time.columns))
+    times = np.concatenate([series.times[:1], time.after(series.times[0], places[-1])])
+    rows, where = [], []
+    real = dict(zip(places.tolist(), range(len(series))))
+    for place, moment in enumerate(times):
+        row = real.get(place)
+        rows.append([*_written(moment, time), *empty] if row is None else series.rows[row])
+        where.append(f"the row of {_shown(moment)}" if row is None else series.where[row])
+    return Series(series.name, where, rows, times)
+
+
+def _written(moment, time):
+    """A time as the columns of a row hold it."""
+    moment = moment.item()
+    if len(time.columns) > 1:
+        return [str(part) for part in moment.timetuple()[: len(time.columns)]]
+    return [moment.strftime(time.format) if time.format else moment.isoformat()]
+
+
+def _shown(moment):
+    return str(moment).replace("T", " ").removesuffix(":00").removesuffix(" 00:00")
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Window:
+    """The past of a series up to a row, and what follows.
+
+    Attributes:
+        series: the `Series`.
+        table: (rows of the series, ...) as `serving.rows.Rows.table` gives it.
+        start: the first row of the past.
+        sizes: how many rows are of the past, how many follow, and how many numbers are targets.
+        rows: the `serving.rows.Rows`.
+    """
+
+    series: Series
+    table: np.ndarray
+    start: int
+    sizes: tuple[int, int, int]
+    rows: Rows
+
+    @property
+    def past(self):
+        """The place of the past in the table."""
+        return slice(self.start, self.start + self.sizes[0])
+
+    @property
+    def future(self):
+        """The place of what follows."""
+        begin = self.start + self.sizes[0]
+        return slice(begin, begin + self.sizes[1])
+
+    @property
+    def target(self):
+        """(horizon, targets), NaN where one is missing."""
+        return self.table[self.future, : self.sizes[2]]
+
+    @property
+    def text(self):
+        """The rows, as `serving.pipelines.Forecast` takes them."""
+        skipped = 0 if self.rows.time else len(self.series.rows[0]) - len(self.rows.columns)
+        past = tuple(row[skipped:] for row in self.series.rows[self.past])
+        if not self.rows.known:
+            return past
+        first = len(self.series.rows[0]) - len(self.rows.columns)
+        places = [first + place for place, column in enumerate(self.rows.columns) if column.known]
+        known = [[row[place] for place in places] for row in self.series.rows[self.future]]
+        return {"series": past, "known": known}
+
+
+class WindowArrays:
+    """The inputs of many `Window`s, made when rows of them are taken.
+
+    Args:
+        windows: a list of `Window`s of the same rows and sizes.
+        part: "window", "known" or "target".
+    """
+
+    dtype = np.dtype("float32")
+
+    def __init__(self, windows, part):
+        self.windows, self.part = windows, part
+        rows, (context, horizon, targets) = windows[0].rows, windows[0].sizes
+        numbers = [place for place, column in enumerate(rows.columns) if not column.categories]
+        self.places = _known_places(rows, len(numbers))
+        widths = {
+            "window": (context, rows.num_features),
+            "known": (horizon, rows.num_known),
+            "target": (horizon, targets),
+        }
+        self.shape = len(windows), *widths[part]
+
+    def __len__(self):
+        return len(self.windows)
+
+    def __getitem__(self, places):
+        """(len(places), ...) float32."""
+        windows = [self.windows[place] for place in places]
+        if self.part == "window":
+            tables = np.stack([window.table[window.past] for window in windows])
+            return windows[0].rows.filled(tables)
+        if self.part == "known":
+            return np.stack([window.table[window.future][:, self.places] for window in windows])
+        return np.stack([window.target for window in windows]).astype("float32")
+
+
+def _known_places(rows, num_numbers):
+    """Where in a table the numbers lie that are known of the future, in the order of
+    `serving.rows.Rows.future`."""
+    number, hot, places = 0, num_numbers, []
+    for column in rows.columns:
+        if column.categories:
+            place = range(hot, hot := hot + column.width)
+        else:
+            place = range(number, number := number + 1)
+        places += place if column.known else ()
+    return [*places, *range(hot, hot + rows.num_known - len(places))]

@@ -1,0 +1,370 @@
+"""Rows of a table, such as lines of a CSV file, as the numbers that a forecaster reads.
+
+The features of a step stand in this order:
+
+    numbers     the value of each column of numbers; a missing one is the last that was there, and
+                before the first the column's `fill`
+    missing     of each column that `may_be_missing`: 1 where the value is missing, else 0
+    categories  of each column of categories: 1 for the one that it is, 0 for the others; a category
+                that is missing or unknown is 0 for all
+    cycles      sine and cosine of the phase of the row's time, in each cycle
+
+Training and serving read rows by this file alone. It leaves out time zones: a time with an offset
+is read in UTC.
+"""
+
+import datetime
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from .checks import shown
+
+MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})  # as texts, in small letters
+DAY = np.timedelta64(1, "D")
+MONDAY = np.datetime64("1970-01-05")
+
+
+def _day(times):
+    return (times - times.astype("M8[D]")) / DAY
+
+
+def _week(times):
+    return (times - MONDAY) / (7 * DAY) % 1
+
+
+def _year(times):
+    years = times.astype("M8[Y]")
+    begin, end = years.astype("M8[s]"), (years + 1).astype("M8[s]")
+    return (times - begin) / (end - begin)
+
+
+CYCLES = {"day": _day, "week": _week, "year": _year}  # times -> phases from 0 to 1
+UNITS = {"second": "s", "month": "M"}  # of a step
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of numbers, or of categories.
+
+    Attributes:
+        name: in the header.
+        categories: of a column of categories; none for numbers.
+        fill: the number that stands for a missing one, where none is before it.
+        may_be_missing: whether the model is told where a number is missing.
+        known: whether the values of the forecast's steps are known.
+    """
+
+    name: str
+    categories: tuple[str, ...] = ()
+    fill: float = 0.0
+    may_be_missing: bool = False
+    known: bool = False
+
+    @property
+    def width(self):
+        """How many numbers a row has of it, beside the one that says that it is missing."""
+        return len(self.categories) or 1
+
+    def values(self, given, where):
+        """Return (rows, width) numbers, NaN where a number is missing.
+
+        Args:
+            given: the value of each row.
+            where: index of a row -> its name, for errors.
+
+        Raises:
+            ValueError: if a value is neither missing nor a finite number.
+        """
+        if self.categories:
+            place = {name: index for index, name in enumerate(self.categories)}
+            hot = np.zeros((len(given), self.width), "float32")
+            for row, value in enumerate(given):
+                if (index := place.get(_text(value))) is not None:
+                    hot[row, index] = 1
+            return hot
+        numbers = np.empty((len(given), 1), "float32")
+        for row, value in enumerate(given):
+            numbers[row] = self._number(value, row, where)
+        return numbers
+
+    def _number(self, value, row, where):
+        if is_missing(value):
+            return math.nan
+        try:
+            number = math.inf if isinstance(value, bool) else float(value)
+        except (OverflowError, TypeError, ValueError):
+            number = math.inf
+        if not abs(number) < 3e38:  # the most of float32
+            raise ValueError(
+                f"{where(row)}: {self.name!r} must be a number; received {shown(value)}."
+            )
+        return number
+
+
+@dataclass(frozen=True)
+class TimeColumn:
+    """The time of a row, which follows that of the row before by one step.
+
+    Attributes:
+        columns: its name in the header; or up to six: year, month, day, hour, minute, second.
+        format: of `datetime.strptime`; None for ISO 8601.
+        step: how many units lie between two rows.
+        unit: "second" or "month".
+        cycles: of `CYCLES`, those whose phases the model reads.
+    """
+
+    columns: tuple[str, ...]
+    format: str | None = None
+    step: int = 1
+    unit: str = "second"
+    cycles: tuple[str, ...] = ()
+
+    def problems(self):
+        """Yield what is wrong."""
+        if not 1 <= len(self.columns) <= 6:
+            yield f"the time must be of 1 to 6 columns; received {len(self.columns)}"
+        if self.unit not in UNITS or self.step < 1:
+            yield (
+                f"the step must be of {' or '.join(UNITS)}, at least 1; received {self.step} "
+                f"{self.unit}"
+            )
+        if unknown := [name for name in self.cycles if name not in CYCLES]:
+            yield f"cycles must be {', '.join(CYCLES)}; received {unknown[0]!r}"
+
+    def read(self, parts, where):
+        """Return the time that the columns of a row hold, as a datetime64 of seconds.
+
+        Raises:
+            ValueError: beginning with `where`, if they hold none.
+        """
+        try:
+            return np.datetime64(_in_utc(self._read(parts)), "s")
+        except (OverflowError, TypeError, ValueError) as error:
+            expected = f"as {self.format!r} writes it" if self.format else "in ISO 8601"
+            if len(self.columns) > 1:
+                expected = "of whole numbers"
+            name = " ".join(self.columns)
+            given = shown(" ".join(map(str, parts)))
+            raise ValueError(
+                f"{where}: {name!r} must be a time {expected}; received {given}."
+            ) from error
+
+    def _read(self, parts):
+        if len(self.columns) > 1:
+            numbers = [*map(int, parts), *[1, 1][len(parts) - 1 :]]  # a year alone has a first day
+            return datetime.datetime(*numbers)
+        [value] = parts
+        if isinstance(value, np.datetime64):
+            return value.astype("M8[s]").item()
+        if isinstance(value, datetime.datetime):
+            return value
+        if self.format:
+            return datetime.datetime.strptime(value, self.format)
+        return datetime.datetime.fromisoformat(value.strip())
+
+    def after(self, time, count):
+        """Return the times of 1 to `count` steps behind a time, (count,); behind (rows,) times,
+        (rows, count)."""
+        steps = np.arange(1, count + 1) * np.timedelta64(self.step, UNITS[self.unit])
+        time = np.asarray(time)[..., np.newaxis]
+        if self.unit == "second":
+            return time + steps
+        month = time.astype("M8[M]")
+        return (month + steps).astype("M8[s]") + (time - month)
+
+    def require_steps(self, times, where):
+        """Raise a ValueError for the first row that does not follow by one step."""
+        expected = self.after(times[:-1], 1)[:, 0]
+        for row in np.flatnonzero(times[1:] != expected):
+            raise ValueError(
+                f"{where(row + 1)}: expected the time {expected[row]}, {self.step} {self.unit}"
+                f"{'s' * (self.step > 1)} behind the row before; received {times[row + 1]}."
+            )
+
+    def phases(self, times):
+        """Return (rows, 2 cycles) numbers from -1 to 1."""
+        angles = [2 * np.pi * CYCLES[name](times) for name in self.cycles]
+        pairs = [wave(angle) for angle in angles for wave in (np.sin, np.cos)]
+        return (
+            np.stack(pairs, axis=-1).astype("float32")
+            if pairs
+            else np.empty((len(times), 0), "float32")
+        )
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What a row holds; the targets are the first columns.
+
+    Attributes:
+        columns: tuple of `Column`s.
+        time: a `TimeColumn`, if the model reads its cycles.
+    """
+
+    columns: tuple[Column, ...]
+    time: TimeColumn | None = None
+
+    @property
+    def names(self):
+        """The names of a row's values, in their order."""
+        return (
+            *(self.time.columns if self.time else ()),
+            *(column.name for column in self.columns),
+        )
+
+    @property
+    def num_features(self):
+        """How many numbers the model reads of a row of the past."""
+        missing = sum(column.may_be_missing for column in self.columns)
+        return sum(column.width for column in self.columns) + missing + self._num_phases
+
+    @property
+    def num_known(self):
+        """How many numbers it reads of a row of the future."""
+        return sum(column.width for column in self.known) + self._num_phases
+
+    @property
+    def known(self):
+        """The columns whose future is known."""
+        return tuple(column for column in self.columns if column.known)
+
+    @property
+    def _num_phases(self):
+        return 2 * len(self.time.cycles) if self.time else 0
+
+    def problems(self):
+        """Yield what is wrong."""
+        if not self.columns or len(set(self.names)) < len(self.names):
+            yield f"rows must have columns of different names; received {', '.join(self.names)}"
+        for column in self.columns:
+            if column.categories and column.may_be_missing:
+                yield f"a category that is missing is no number: {column.name!r} may not be both"
+            if not math.isfinite(column.fill):
+                yield f"fill of {column.name!r} must be finite; received {column.fill}"
+        yield from self.time.problems() if self.time else ()
+
+    def window(self, rows, name):
+        """Return (length, num_features) numbers, and the time of the last row or None.
+
+        Args:
+            rows: tuple, list or array of rows; each a dictionary by name, which may hold more, or
+                the values in the order of `names`.
+            name: of them, for errors.
+
+        Raises:
+            ValueError: beginning with `name`, if they can not be read.
+        """
+        where = _where(name)
+        fields = self._fields(rows, name, self.names)
+        times = None
+        if self.time is not None:
+            size = len(self.time.columns)
+            times = [self.time.read(row[:size], where(place)) for place, row in enumerate(fields)]
+            self.time.require_steps(times := np.array(times), where)
+        values = self._values(fields, self.columns, where)
+        return self.filled(self.table(values, times)), None if times is None else times[-1]
+
+    def future(self, rows, last, horizon, name):
+        """Return (horizon, num_known) numbers.
+
+        Args:
+            rows: as of `window`, of the columns that are known; None where there are none.
+            last: the time of the last row of the past, or None.
+            horizon: how many steps.
+            name: of the rows, for errors.
+
+        Raises:
+            ValueError: beginning with `name`, if they can not be read, or a number is missing.
+        """
+        where = _where(name)
+        parts = []
+        if self.known:
+            fields = self._fields(rows, name, [column.name for column in self.known])
+            if len(fields) != horizon:
+                raise ValueError(f"{name} must have {horizon} rows; received {len(fields)}.")
+            parts = self._values(fields, self.known, where)
+            for column, values in zip(self.known, parts):
+                if np.isnan(values).any():
+                    row = np.isnan(values).any(axis=1).argmax()
+                    raise ValueError(f"{where(row)}: {column.name!r} must be known.")
+        if self.time:
+            parts.append(self.time.phases(self.time.after(last, horizon)))
+        return np.concatenate(parts, axis=-1)
+
+    def table(self, values, times):
+        """Return (length, ...): a column for each of numbers, NaN where one is missing; then
+        categories and cycles, which are never missing.
+
+        Args:
+            values: of each column, as `Column.values` gives them.
+            times: of the rows, or None.
+        """
+        numbers = [each for each, column in zip(values, self.columns) if not column.categories]
+        hot = [each for each, column in zip(values, self.columns) if column.categories]
+        phases = [self.time.phases(times)] if self.time else []
+        return np.concatenate([*numbers, *hot, *phases], axis=-1)
+
+    def filled(self, table):
+        """Return (..., length, num_features) features of (..., length, ...), `table`s or a part."""
+        columns = [column for column in self.columns if not column.categories]
+        numbers, rest = table[..., : len(columns)], table[..., len(columns) :]
+        real = ~np.isnan(numbers)
+        steps = np.arange(numbers.shape[-2])[:, np.newaxis]
+        last = np.maximum.accumulate(np.where(real, steps, -1), axis=-2)
+        found = np.take_along_axis(numbers, np.maximum(last, 0), axis=-2)
+        fill = np.array([column.fill for column in columns], "float32")
+        numbers = np.where(last < 0, fill, found)
+        told = [index for index, column in enumerate(columns) if column.may_be_missing]
+        missing = ~real[..., told]
+        return np.concatenate([numbers, missing, rest], axis=-1, dtype="float32")
+
+    def _fields(self, rows, name, names):
+        """Return the values of every row, in the order of `names`."""
+        if not isinstance(rows, (tuple, list, np.ndarray)) or not len(rows):
+            raise ValueError(f"{name} must be rows of {', '.join(names)}; received {shown(rows)}.")
+        where = _where(name)
+        return [self._row(row, where, place, names) for place, row in enumerate(rows)]
+
+    def _row(self, row, where, place, names):
+        if isinstance(row, Mapping):
+            if missing := [name for name in names if name not in row]:
+                raise ValueError(f"{where(place)} has no {missing[0]!r}; it has {', '.join(row)}.")
+            return [row[name] for name in names]
+        if not isinstance(row, (tuple, list, np.ndarray)) or len(row) != len(names):
+            raise ValueError(
+                f"{where(place)} must hold {', '.join(names)}, or be a dictionary of them; "
+                f"received {shown(row)}."
+            )
+        return [*row]
+
+    def _values(self, fields, columns, where):
+        first = len(fields[0]) - len(columns)
+        return [
+            column.values([row[place] for row in fields], where)
+            for place, column in enumerate(columns, start=first)
+        ]
+
+
+def is_missing(value):
+    """Return whether a value of a row is missing: None, NaN, or a text that says so."""
+    if isinstance(value, str):
+        return value.strip().lower() in MISSING
+    return value is None or value != value
+
+
+def _text(value):
+    """Return a category as a CSV file writes it."""
+    return value.strip() if isinstance(value, str) else str(value)
+
+
+def _where(name):
+    return lambda place: f"{name}, row {place + 1}"
+
+
+def _in_utc(time):
+    if time.tzinfo is None:
+        return time
+    return time.astimezone(datetime.UTC).replace(tzinfo=None)

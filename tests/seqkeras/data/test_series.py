@@ -1,0 +1,139 @@
+"""Series of a file: their rows, steps, gaps, and windows that serving reads alike."""
+
+import re
+
+import numpy as np
+import pytest
+
+from seqkeras.data.series import Window, WindowArrays, read_series, values_of
+from seqkeras.data.texts import DataError
+from serving.rows import Column, Rows, TimeColumn
+
+TIME = TimeColumn(("time",))
+HOURS = (
+    "time,load\n2024-01-01 00:00,1\n2024-01-01 01:00,NA\n2024-01-01 04:00,4\n2024-01-01 05:00,\n"
+)
+
+
+def write(folder, content):
+    path = folder / "load.csv"
+    path.write_text(content)
+    return path
+
+
+def read(folder, content, *arguments, **options):
+    return read_series(write(folder, content), ("load",), *arguments, **options)
+
+
+def test_rows_without_a_time_follow_each_other(tmp_path):
+    [series], time, filled = read(tmp_path, "load\n1\n3\nNA\n")
+    assert (time, filled, series.rows) == (None, 0, [["1"], ["3"], ["NA"]])
+    np.testing.assert_array_equal(values_of(series, 0, Column("load")), [[1], [3], [np.nan]])
+
+
+def test_gaps_are_filled_with_rows_without_values(tmp_path):
+    [series], time, filled = read(tmp_path, HOURS, TIME, gaps="fill")
+    assert (time.step, time.unit, filled) == (3600, "second", 2)
+    assert [row[1] for row in series.rows] == ["1", "NA", "", "", "4", ""]
+    hours = [f"2024-01-01T0{hour}:00:00" for hour in range(6)]
+    assert [str(each) for each in series.times] == hours
+    assert [str(time.read(row[:1], "row")) for row in series.rows] == hours
+
+
+def test_gaps_may_be_kept(tmp_path):
+    [series], _, filled = read(tmp_path, HOURS, TIME, gaps="keep")
+    assert len(series) == 4 and filled == 0
+
+
+def test_months_are_steps_of_one_month(tmp_path):
+    lines = [f"2023-{month:02},{month}" for month in range(10, 13)] + ["2024-02,2"]
+    time = TimeColumn(("time",), "%Y-%m")
+    [series], time, filled = read(tmp_path, "\n".join(["time,load", *lines]), time, gaps="fill")
+    assert (time.step, time.unit, filled) == (1, "month", 1)
+    assert series.rows[3] == ["2024-01", ""]
+
+
+def test_a_time_of_several_columns_is_filled_too(tmp_path):
+    content = "year,month,day,load\n2024,2,27,1\n2024,2,28,1\n2024,3,1,2\n2024,3,2,3\n"
+    time = TimeColumn(("year", "month", "day"))
+    [series], time, filled = read(tmp_path, content, time, gaps="fill")
+    assert (time.step, filled, series.rows[2]) == (86400, 1, ["2024", "2", "29", ""])
+
+
+def test_a_column_tells_series_apart(tmp_path):
+    content = "time,load,place\n2024-01-01,1,b\n2024-01-01,2,a\n2024-01-02,3,a\n2024-01-02,4,b\n"
+    found, _, _ = read(tmp_path, content, TIME, "place")
+    assert {each.name: [row[-1] for row in each.rows] for each in found} == {
+        "b": ["1", "4"],
+        "a": ["2", "3"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (
+            "time,mass\n2024-01-01,1\n",
+            "load.csv: there is no column 'load'; there are 'time', 'mass'.",
+        ),
+        ("time,load\n2024-01-01,1\n", "load.csv: a series needs two rows at least."),
+        ("time,load\nMonday,1\n", "line 2: 'time' must be a time in ISO 8601; received 'Monday'."),
+        (
+            HOURS,
+            "load.csv, line 4: expected 2024-01-01 02:00, found 2024-01-01 04:00: 2 rows are "
+            "missing; --gaps fill puts rows without values there, --gaps keep takes rows as they "
+            "come.",
+        ),
+        (
+            "time,load\n2024-01-01,1\n2024-01-02,2\n2024-01-02,3\n",
+            "load.csv, line 4: the time 2024-01-02 is the same as that of line 3, 2024-01-02; ",
+        ),
+        (
+            "time,load\n2024-01-03,1\n2024-01-02,2\n",
+            "load.csv, line 3: the time 2024-01-02 is before that of line 2, 2024-01-03; name ",
+        ),
+        (
+            "time,load\n2024-01-01,1\n2024-01-02,2\n2024-01-03,3\n2024-01-03T07:00,3\n",
+            "line 5: expected 2024-01-04, as most rows follow each other by 86,400 seconds; found "
+            "2024-01-03 07:00; --gaps keep takes rows as they come.",
+        ),
+    ],
+)
+def test_times_that_are_no_series_get_one_line(content, message, tmp_path):
+    with pytest.raises(DataError, match=re.escape(message)):
+        read(tmp_path, content, TIME)
+
+
+def test_a_value_that_is_no_number_is_named_by_its_line(tmp_path):
+    [series], _, _ = read(tmp_path, HOURS.replace(",4\n", ",4 kW\n"), TIME, gaps="fill")
+    message = "load.csv, line 4: 'load' must be a number; received '4 kW'."
+    with pytest.raises(DataError, match=re.escape(message)):
+        values_of(series, 1, Column("load"))
+
+
+def test_windows_are_what_serving_makes_of_their_rows(tmp_path):
+    """Categories, cycles and what is known among them."""
+    draw = np.random.default_rng(0)
+    lines = [
+        f"2024-01-{day:02},{'' if draw.random() < 0.4 else day},{draw.choice(['x', 'y'])},{day % 5}"
+        for day in range(1, 24)
+    ]
+    content = "\n".join(["time,load,kind,plan", *lines])
+    columns = Column("load", fill=11.0, may_be_missing=True), Column("kind", ("x", "y"), known=True)
+    columns += (Column("plan", known=True),)
+    path, names = write(tmp_path, content), ("load", "kind", "plan")
+    [series], time, _ = read_series(path, names, TimeColumn(("time",), cycles=("week",)))
+    rows = Rows(columns, time)
+    values = [values_of(series, place, column) for place, column in enumerate(columns, 1)]
+    table = rows.table(values, series.times)
+    windows = [Window(series, table, start, (7, 3, 1), rows) for start in range(14)]
+    window, known, target = (
+        WindowArrays(windows, part)[range(14)] for part in ("window", "known", "target")
+    )
+    assert window.shape == (14, 7, rows.num_features)
+    for place, each in enumerate(windows):
+        features, last = rows.window(each.text["series"], "series")
+        np.testing.assert_array_equal(window[place], features)
+        np.testing.assert_array_equal(known[place], rows.future(each.text["known"], last, 3, "k"))
+        loads = [float(row[1]) if row[1] else np.nan for row in series.rows[place + 7 : place + 10]]
+        np.testing.assert_array_equal(target[place, :, 0], np.float32(loads))

@@ -1,0 +1,183 @@
+"""Rows of a table become the numbers that a forecaster reads."""
+
+import datetime
+import json
+import math
+import re
+
+import numpy as np
+import pytest
+
+import serving
+from serving import BundleError
+from serving.__main__ import main
+from serving.rows import Column, Rows, TimeColumn
+from tests.serving.pipelines.test_forecast import W, graph
+from tests.serving.pipelines.toys import load
+
+COLUMNS = (
+    Column("load", fill=5.0, may_be_missing=True),
+    Column("wind", ("N", "S"), known=True),
+)
+HOURS = TimeColumn(("time",), step=2, unit="second", cycles=("day", "week"))
+NUMBER, CATEGORY = {"name": "load", "may_be_missing": True, "fill": 2.0}, {"name": "wind"}
+
+
+def test_a_missing_number_is_the_last_one_before_it_and_the_model_is_told():
+    rows = (("NA", "S"), (3, "N"), (None, ""), [math.nan, "unheard of"], {"load": "7", "wind": "S"})
+    window, last = Rows(COLUMNS).window(rows, "series")
+    assert last is None
+    np.testing.assert_array_equal(
+        window, [[5, 1, 0, 1], [3, 0, 1, 0], [3, 1, 0, 0], [3, 1, 0, 0], [7, 0, 0, 1]]
+    )
+    assert window.dtype == np.float32 and Rows(COLUMNS).num_features == 4
+
+
+def test_a_batch_of_tables_is_filled_window_by_window():
+    rows = Rows((Column("a", fill=11.0), Column("b", fill=13.0)))
+    values = np.random.default_rng(0).normal(size=(3, 7, 2)).astype("float32")
+    values[np.random.default_rng(1).random(values.shape) < 0.4] = math.nan
+    filled = rows.filled(values)
+    for window, found in zip(values, filled, strict=True):
+        for place, column in enumerate(rows.columns):
+            last = column.fill
+            for step, number in enumerate(window[:, place]):
+                last = last if math.isnan(number) else number
+                assert found[step, place] == np.float32(last)
+
+
+def test_cycles_are_sine_and_cosine_of_the_time_s_phase():
+    rows = Rows((Column("load"),), TimeColumn(("time",), step=6 * 3600, cycles=("day", "year")))
+    times = [datetime.datetime(2024, 12, 31, 6 * hour) for hour in range(3)]
+    window, last = rows.window([(time, 1.0) for time in times], "series")
+    future = rows.future(None, last, 2, "known")
+    for row, time in zip([*window[:, 1:], *future], [*times, times[2] + (times[1] - times[0])]):
+        day = 2 * math.pi * time.hour / 24
+        year = 2 * math.pi * (time - datetime.datetime(2024, 1, 1)).total_seconds() / 366 / 86400
+        expected = [math.sin(day), math.cos(day), math.sin(year), math.cos(year)]
+        np.testing.assert_allclose(row, expected, atol=1e-6)
+    np.testing.assert_allclose(future[1], [0, 1, 0, 1], atol=1e-6)  # the new year
+    assert (rows.num_features, rows.num_known) == (5, 4)
+
+
+def test_a_week_begins_on_monday():
+    [phases] = TimeColumn(("t",), cycles=("week",)).phases(np.array(["2024-01-01"], "M8[s]"))
+    np.testing.assert_allclose(phases, [0, 1], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("column", "parts", "expected"),
+    [
+        (TimeColumn(("t",)), ["2024-02-29 23:00"], "2024-02-29T23:00"),
+        (TimeColumn(("t",)), ["2024-02-29T23:00+02:00"], "2024-02-29T21:00"),
+        (TimeColumn(("t",), "%d.%m.%Y"), ["29.2.2024"], "2024-02-29"),
+        (TimeColumn(("y", "m")), ["2024", 2], "2024-02-01"),
+        (TimeColumn(("y", "m", "d", "h")), ["2024", "2", "29", "23"], "2024-02-29T23:00"),
+        (TimeColumn(("t",)), [np.datetime64("2024-02-29")], "2024-02-29"),
+    ],
+)
+def test_times_are_read_as_they_are_written(column, parts, expected):
+    assert column.read(parts, "row") == np.datetime64(expected, "s")
+
+
+def test_the_next_months_begin_where_months_begin():
+    months = TimeColumn(("t",), step=1, unit="month").after(np.datetime64("2023-12-15", "s"), 3)
+    assert [str(each)[:10] for each in months] == ["2024-01-15", "2024-02-15", "2024-03-15"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ((("2024-01-01", "b", "N"),), "series, row 1: 'load' must be a number; received 'b'."),
+        ((("2024-01-01", math.inf, "N"),), "row 1: 'load' must be a number; received float inf."),
+        ((("2024-01-01", 1e39, "N"),), "row 1: 'load' must be a number; received float 1e+39."),
+        ((("2024-01-01", True, "N"),), "row 1: 'load' must be a number; received bool True."),
+        ((("Monday", 1, "N"),), "row 1: 'time' must be a time in ISO 8601; received 'Monday'."),
+        (((1, "N"),), "series, row 1 must hold time, load, wind, or be a dictionary of them; rec"),
+        (({"time": "2024-01-01", "load": 1},), "series, row 1 has no 'wind'; it has time, load."),
+        ("2024", "series must be rows of time, load, wind; received '2024'."),
+        ((), "series must be rows of time, load, wind; received tuple ()."),
+        (
+            (("2024-01-01T00:00:00", 1, "N"), ("2024-01-01T00:00:03", 1, "N")),
+            "series, row 2: expected the time 2024-01-01T00:00:02, 2 seconds behind the row before;"
+            " received 2024-01-01T00:00:03.",
+        ),
+    ],
+)
+def test_a_row_that_can_not_be_read_is_named(rows, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        Rows(COLUMNS, HOURS).window(rows, "series")
+
+
+def test_what_is_known_must_be_whole():
+    rows = Rows((Column("price", known=True), *COLUMNS))
+    known = [{"price": 3, "wind": "S"}, {"price": 4, "wind": "N"}]
+    np.testing.assert_array_equal(rows.future(known, None, 2, "known"), [[3, 0, 1], [4, 1, 0]])
+    with pytest.raises(ValueError, match=r"^known must have 3 rows; received 2\.$"):
+        rows.future(known, None, 3, "known")
+    with pytest.raises(ValueError, match=r"^known, row 2: 'price' must be known\.$"):
+        rows.future([known[0], known[1] | {"price": "NA"}], None, 2, "known")
+
+
+def settings(**known):
+    wind = CATEGORY | {"categories": ["N"], **known}
+    return {"rows": {"columns": [NUMBER, wind]}}
+
+
+def test_a_bundle_answers_rows_a_csv_file_and_json_alike(tmp_path, capsys):
+    folder = tmp_path / "bundle"
+    forecast = load(folder, "Forecast", graph(), settings(), tokenizers={})
+    expected = (np.float32([5 + 2, 1, 1]) @ W[:3]).reshape(2, 4)
+    rows = ({"wind": "N", "load": None, "more": 1}, ("5", "E"))
+    np.testing.assert_allclose(forecast(rows).values, expected, rtol=1e-5)
+    (tmp_path / "last.csv").write_text("day,wind,load\n1,N,NA\n2,E,5\n")
+    lines = []
+    for given in (str(tmp_path / "last.csv"), json.dumps([[None, "N"], [5, "E"]])):
+        assert main(["predict", str(folder), "--json", given]) == 0
+        lines.append(json.loads(capsys.readouterr().out)["values"])
+    for values in lines:
+        np.testing.assert_allclose(values, expected, rtol=1e-5)
+
+
+def test_the_last_rows_of_a_csv_file_are_the_known_ones(tmp_path, capsys):
+    folder = tmp_path / "bundle"
+    columns = [{"name": name, "known": True} for name in ("a", "b", "c", "d")]
+    rows = {"rows": {"columns": columns}}
+    forecast = load(folder, "Forecast", graph(4, known=True), rows, tokenizers={})
+    (tmp_path / "last.csv").write_text("a,b,c,d\n1,2,3,4\n5,6,7,8\n1,1,1,1\n2,2,2,2\n")
+    assert main(["predict", str(folder), "--json", str(tmp_path / "last.csv")]) == 0
+    found = json.loads(capsys.readouterr().out)["values"]
+    series = ((1, 2, 3, 4), (5, 6, 7, 8))
+    answer = forecast({"series": series, "known": ([1] * 4, [2] * 4)})
+    np.testing.assert_allclose(found, answer.values, rtol=1e-6)
+
+
+def test_old_rows_are_forgotten_before_gaps_are_filled(tmp_path):
+    forecast = load(tmp_path, "Forecast", graph(), settings(), tokenizers={})
+    rows = ((100, "N"), *[(None, "N")] * 31)
+    answer = forecast(rows, truncate=True)
+    expected = (np.float32([31 * 2, 31, 31]) @ W[:3]).reshape(2, 4)
+    np.testing.assert_allclose(answer.values, expected, rtol=1e-4)
+
+
+def test_settings_that_are_not_the_graph_s_are_refused(tmp_path):
+    message = "settings.rows are of 3 numbers a row and 1 a known one; the graph takes 3"
+    with pytest.raises(BundleError, match=re.escape(message)):
+        load(tmp_path, "Forecast", graph(), settings(known=True), tokenizers={})
+    wrong = {"rows": {"columns": [NUMBER, NUMBER], "time": {"columns": [], "cycles": ["moon"]}}}
+    with pytest.raises(BundleError) as caught:
+        load(tmp_path / "other", "Forecast", graph(), wrong, tokenizers={})
+    assert "settings.rows: rows must have columns of different names; received l" in str(
+        caught.value
+    )
+    assert "settings.rows: the time must be of 1 to 6 columns; received 0" in str(caught.value)
+    assert "settings.rows: cycles must be day, week, year; received 'moon'" in str(caught.value)
+
+
+def test_a_csv_file_that_is_none_is_refused(tmp_path, capsys):
+    folder = tmp_path / "bundle"
+    load(folder, "Forecast", graph(), settings(), tokenizers={})
+    (tmp_path / "bad.csv").write_bytes(b"load,wind\n1,\xff\n")
+    assert main(["predict", str(folder), str(tmp_path / "bad.csv")]) == 1
+    assert "bad.csv: must be CSV in UTF-8" in capsys.readouterr().err
+    assert serving.load(folder).rows.names == ("load", "wind")

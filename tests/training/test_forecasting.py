@@ -1,0 +1,369 @@
+"""Forecasts of a user's file: what is learned, what it is held against, what is refused."""
+
+import contextlib
+import datetime
+import io
+import json
+import math
+import random
+import shlex
+
+import keras
+import numpy as np
+import pytest
+
+import serving
+from export.refusals import refusals_of
+from seqkeras.data.series import WindowArrays
+from tests.arrays import close
+from tests.conftest import others_long, run_python
+from training.__main__ import main
+from training.tasks.forecasting import Forecasting
+from training.tasks.forecasting_baselines import Ridge, persistence, seasonal_naive
+from training.tasks.options.forecasting import ForecastingOptions
+
+COLUMNS = {
+    "targets": ("load",),
+    "numbers": ("mild", "plan"),
+    "categories": ("tariff",),
+    "known": ("plan", "tariff"),
+    "time": ("time",),
+    "cycles": ("day",),
+}
+SIZES = {"context": 13, "horizon": 5, "period": 6, "batch_size": 11, "units": 7}
+
+
+def hourly(path, count=211, missing=0.1, tail=""):
+    """A CSV file: a load that swings with the day, and follows a plan."""
+    draw, time = random.Random(0), datetime.datetime(2024, 1, 1)
+    lines = ["time,load,mild,plan,tariff,note"]
+    for place in range(count):
+        plan = place * place % 7
+        load = 40 + 9 * math.sin(place * math.pi / 12) + plan + draw.gauss(0, 0.3)
+        shown = "NA" if draw.random() < missing else f"{load:.3f}"
+        tariff = "night" if place % 24 < 7 else "day"
+        lines.append(f"{time},{shown},{draw.gauss(3, 1):.2f},{plan},{tariff},x")
+        time += datetime.timedelta(hours=1)
+    path.write_text("\n".join(lines) + "\n" + tail)
+    return str(path)
+
+
+def arguments(**options):
+    """Options as the command line has them."""
+    words = []
+    for name, value in options.items():
+        text = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+        words += ["--" + name.replace("_", "-"), text]
+    return words
+
+
+def task_of(file, **options):
+    """A task that has read its file, its windows of training, and of validation."""
+    task = Forecasting(ForecastingOptions(file=file, **COLUMNS, **SIZES, **options))
+    return task, *task.read()
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """The folder of a run of quantiles, its file, and what was printed."""
+    folder = tmp_path_factory.mktemp("forecasting")
+    file = hourly(folder / "load.csv")
+    options = arguments(**COLUMNS, **SIZES, quantiles=(0.1, 0.5, 0.9), passes=20, held_out=0.2)
+    printed = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
+    with contextlib.redirect_stdout(printed):
+        rate = ["--learning-rate", "0.02", "--warmup-steps", "5"]
+        assert main(["forecasting", file, "--out", str(folder / "run"), *options, *rate]) == 0
+    return folder / "run", file, printed.buffer.getvalue().decode().splitlines()
+
+
+def test_it_learns_and_is_measured_beside_naive_forecasts(trained):
+    folder, _, (first, *_, following) = trained
+    scores = json.loads((folder / "scores.json").read_text())
+    assert first == (
+        "forecasting: 152 training and 38 validation windows of 13 steps, and 5 to come"
+    )
+    assert scores["windows"] == 38
+    assert [*scores["forecasts"]] == ["model", "persistence", "seasonal naive", "linear"]
+    naive = min(scores["forecasts"][name]["mae"] for name in ("persistence", "seasonal naive"))
+    assert scores["mae"] < 0.6 * naive
+    assert scores["better_than_naive"] == pytest.approx(1 - scores["mae"] / naive)
+    assert following == f"next: python -m export {folder} bundles/run"
+    assert (folder / "forecast.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_export_takes_the_run(trained):
+    assert refusals_of(trained[0]) == []
+
+
+def test_scores_are_those_of_loops_over_the_answers(trained):
+    """Answers by the saved model, of windows cut here from the file."""
+    folder, file, _ = trained
+    scores = json.loads((folder / "scores.json").read_text())
+    task, train, validation = task_of(file, held_out=0.2, quantiles=(0.1, 0.5, 0.9))
+    model = keras.models.load_model(folder / "model.keras", compile=False)
+    inputs, targets, _ = task.arrays(validation, None)
+    everything = range(len(validation))
+    given = {name: arrays[everything] for name, arrays in inputs.items()}
+    values, targets = np.asarray(model(given)), targets[everything]
+    errors, covered, squares = [], [], []
+    for row, step in np.argwhere(~np.isnan(targets[..., 0])):
+        low, middle, high = values[row, step, 0].astype("float64")
+        target = float(targets[row, step, 0])
+        errors.append(abs(middle - target))
+        squares.append((middle - target) ** 2)
+        covered.append(low <= target <= high)
+    assert scores["mae"] == pytest.approx(np.mean(errors), rel=1e-4)
+    assert scores["rmse"] == pytest.approx(np.sqrt(np.mean(squares)), rel=1e-4)
+    assert scores["coverage"]["found"] == pytest.approx(np.mean(covered), abs=0.02)
+    with open(file) as lines:
+        loads = [line.split(",")[1] for line in [*lines][1:170]]
+    steps = [
+        abs(float(after) - float(before))
+        for before, after in zip(loads, loads[1:])
+        if "NA" not in (before, after)
+    ]
+    assert scores["mase"] == pytest.approx(np.mean(errors) / np.mean(steps), rel=1e-4)
+
+
+def test_naive_forecasts_repeat_the_past():
+    past = np.arange(2 * 7 * 3).reshape(2, 7, 3)
+    found, seasons = persistence(past, 5), seasonal_naive(past, 5, 3)
+    for step in range(5):
+        np.testing.assert_array_equal(found[:, step], past[:, 6])
+        np.testing.assert_array_equal(seasons[:, step], past[:, 4 + step % 3])
+
+
+def test_the_linear_forecast_is_ridge_regression(tmp_path):
+    """By least squares in float64 on rows that are put in for the penalty."""
+    task, train, validation = task_of(hourly(tmp_path / "load.csv"))
+    inputs, targets, _ = task.arrays(train, None)
+    ridge = Ridge((inputs["window"], inputs["known"], targets), 1)
+
+    def features(windows):
+        arrays = task.arrays(windows, None)[0]
+        rows = range(len(windows))
+        flat = [arrays[name][rows].reshape(len(windows), -1) for name in ("window", "known")]
+        return np.concatenate(flat, axis=1).astype("float64")
+
+    whole = [window for window in train if not np.isnan(window.target).any()]
+    x, y = features(whole), np.stack([window.target[:, 0] for window in whole]).astype("float64")
+    deviation = x.std(axis=0)
+    deviation[deviation < 1e-6] = 1
+    z = (x - x.mean(axis=0)) / deviation
+    z, padded = (
+        np.vstack([z, np.eye(z.shape[1])]),
+        np.vstack([y - y.mean(0), np.zeros((z.shape[1], 5))]),
+    )
+    weights = np.linalg.lstsq(z, padded, rcond=None)[0]
+    expected = (features(validation) - x.mean(axis=0)) / deviation @ weights + y.mean(axis=0)
+    inputs, _, _ = task.arrays(validation, None)
+    rows = range(len(validation))
+    found = ridge(inputs["window"][rows], inputs["known"][rows])
+    np.testing.assert_allclose(found[..., 0], expected, rtol=1e-5, atol=1e-4)
+
+
+def test_what_is_held_out_changes_nothing_of_the_training(tmp_path):
+    file = hourly(tmp_path / "load.csv")
+    task, train, validation = task_of(file)
+    with open(file) as lines:
+        changed = [*lines]
+    for place in range(len(changed) - 21, len(changed)):  # a tenth
+        time, _, _, _, _, note = changed[place].split(",")
+        changed[place] = f"{time},9e9,-7e7,1e6,unheard of,{note}"
+    (tmp_path / "other.csv").write_text("".join(changed))
+    other, others, _ = task_of(str(tmp_path / "other.csv"))
+    assert task.record(train) == other.record(others)
+    np.testing.assert_array_equal(task.mean, other.mean)
+    np.testing.assert_array_equal(task.deviation, other.deviation)
+    for part in ("window", "known", "target"):
+        rows = range(len(train))
+        same = WindowArrays(train, part)[rows], WindowArrays(others, part)[rows]
+        np.testing.assert_array_equal(*same)
+    assert max(each.future.stop for each in train) == 190
+    assert min(each.future.start for each in validation) == 190
+
+
+@pytest.mark.parametrize(
+    "options",
+    others_long(
+        [
+            {"model": "transformer", "units": 8, "num_heads": 2, "quantiles": (0.2, 0.5, 0.8)},
+            {"model": "lstm", "decoder": "recurrent", "from_last": False},
+            {"model": "qrnn", "num_layers": 2},
+            {"loss": "mse", "targets": ("load", "mild"), "numbers": ("plan",)},
+            {"log": ("load", "plan"), "quantiles": (0.2, 0.8), "from_last": False},
+        ]
+    ),
+    ids=lambda options: "-".join(map(str, options.values())),
+)
+def test_every_model_forecasts_all_steps_and_targets(options, tmp_path):
+    settings = COLUMNS | SIZES | options
+    task = Forecasting(ForecastingOptions(file=hourly(tmp_path / "load.csv"), **settings))
+    train, _ = task.read()
+    model = task.model(None)
+    inputs, targets, _ = task.arrays(train, None)
+    given = {name: arrays[range(11)] for name, arrays in inputs.items()}
+    own = (len(settings["quantiles"]),) if "quantiles" in settings else ()
+    assert model.output_shape == (None, 5, len(settings["targets"]), *own)
+    model.compile(keras.optimizers.Adam(0.01), task.loss())
+    first, *_, last = (model.train_on_batch(given, targets[range(11)]) for _ in range(12))
+    assert last < first
+    values = np.asarray(model(given))
+    if own:
+        assert (np.diff(values, axis=-1) > 0).all()
+
+
+def test_a_forecast_moves_with_the_scale_of_its_file(tmp_path):
+    """Loads in other units, the same weights: the forecasts are in these units."""
+    file = hourly(tmp_path / "load.csv", missing=0)
+    with open(file) as lines:
+        rows = [line.split(",") for line in lines]
+    for row in rows[1:]:
+        row[1] = str(1000 * float(row[1]) + 7)
+    (tmp_path / "other.csv").write_text("".join(map(",".join, rows)))
+    found = []
+    for path in (file, str(tmp_path / "other.csv")):
+        task, train, _ = task_of(path)
+        keras.utils.set_random_seed(0)
+        model, (inputs, _, _) = task.model(None), task.arrays(train, None)
+        found.append(np.asarray(model({name: each[range(11)] for name, each in inputs.items()})))
+    close(found[1], 1000 * found[0] + 7, rtol=1e-4, atol=1)
+
+
+HOURS = "time,load,mild,plan,tariff\n" + "".join(
+    f"2024-01-01 {hour:02}:00,{hour},{hour % 5},1.{hour % 3},{'ab'[hour % 2]}\n"
+    for hour in range(24)
+)
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "message"),
+    [
+        (HOURS, {"targets": ("heat",)}, "load.csv: there is no column 'heat'; there are 'time', "),
+        (HOURS.replace(",7,", ",7 kW,"), {}, "line 9: 'load' must be a number; received '7 kW'."),
+        (
+            HOURS.replace("07:00", "03:00"),
+            {},
+            "line 9: the time 2024-01-01 03:00 is before that of ",
+        ),
+        (
+            HOURS.replace("07:00", "06:00"),
+            {},
+            "line 9: the time 2024-01-01 06:00 is the same as th",
+        ),
+        (
+            HOURS.replace("2024-01-01 07:00", "seven"),
+            {},
+            "line 9: 'time' must be a time in ISO 8601",
+        ),
+        (
+            HOURS,
+            {"context": 20},
+            "24 rows leave no validation window: a window of --context 20 and ",
+        ),
+        (
+            HOURS,
+            {"context": 9, "held_out": 0.3},
+            "load.csv: 24 rows leave 4 windows for training, of 9 and 5 steps: fewer than the 11 ",
+        ),
+        (
+            HOURS.replace(",7,", ",-7,"),
+            {"log": ("load",)},
+            "'load' may not be under 0, as it is --log; the training rows have -7.",
+        ),
+        (
+            HOURS.replace(",1.1,", ",1.0,").replace(",1.2,", ",1.0,"),
+            {},
+            "'plan' is 1 in all 22 training rows: nothing can be learned of it; leave it out.",
+        ),
+        (
+            HOURS.replace(",b\n", ",a\n"),
+            {},
+            "'tariff' must hold two categories at least in its tra",
+        ),
+        (
+            HOURS.replace(",1.1,", ",NA,"),
+            {},
+            "load.csv, line 3: 'plan' must have a value: it is --k",
+        ),
+        (
+            HOURS.replace("2024-01-01 07:00,7,2,1.1,b\n", ""),
+            {},
+            "1 rows are missing; --gaps fill pu",
+        ),
+    ],
+)
+def test_a_file_that_nothing_can_be_learned_from_gets_one_line(
+    content, options, message, tmp_path, capsys
+):
+    (tmp_path / "load.csv").write_text(content)
+    options = arguments(**(COLUMNS | SIZES | options))
+    out = ["--out", str(tmp_path / "run")]
+    assert main(["forecasting", str(tmp_path / "load.csv"), *out, *options]) == 1
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.startswith("training: ") and error.count("\n") == 1
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("", "--targets is missing"),
+        ("--targets a --numbers a", "must name different columns"),
+        ("--targets a --known b", "--known must be of --numbers and --categories; received 'b'"),
+        ("--targets a --log b", "--log must be of --targets and --numbers; received 'b'"),
+        ("--targets a --cycles day", "--cycles needs --time"),
+        ("--targets a --time t --cycles moon", "must be of day, week, year; received 'moon'"),
+        (
+            "--targets a --quantiles 0.5,0.1",
+            "needs numbers that increase between 0 and 1; received",
+        ),
+        ("--targets a --model qrnn --decoder recurrent", "goes with --model gru or lstm"),
+        ("--targets a --model transformer --num-heads 3", "--num-heads must divide --units"),
+    ],
+)
+def test_options_that_do_not_go_together_get_one_line(options, message, tmp_path, capsys):
+    (tmp_path / "load.csv").write_text(HOURS)
+    given = [str(tmp_path / "load.csv"), "--out", str(tmp_path / "run"), *shlex.split(options)]
+    assert main(["forecasting", *given]) == 2
+    error = capsys.readouterr().err
+    assert message in error and error.count("\n") == 1
+    assert not (tmp_path / "run").exists()
+
+
+def test_help_begins_with_what_a_file_looks_like():
+    shown = run_python("-m", "training", "forecasting", "--help")
+    assert shown.returncode == 0, shown.stderr
+    assert "Your file looks like this" in shown.stdout
+    assert "time,load,temperature,tariff" in shown.stdout
+
+
+@pytest.mark.long
+def test_the_bundle_forecasts_from_raw_rows_what_the_model_does(trained, tmp_path):
+    folder, file, _ = trained
+    finished = run_python("-m", "export", folder, tmp_path / "bundle")
+    assert finished.returncode == 0, finished.stderr
+    forecast = serving.load(tmp_path / "bundle")
+    task, _, validation = task_of(file, held_out=0.2, quantiles=(0.1, 0.5, 0.9))
+    model = keras.models.load_model(folder / "model.keras", compile=False)
+    inputs, _, _ = task.arrays(validation, None)
+    given = {name: arrays[range(len(validation))] for name, arrays in inputs.items()}
+    expected = np.asarray(model(given))
+    answers = forecast([window.text for window in validation])
+    for values, answer in zip(expected, answers, strict=True):
+        for place, quantile in enumerate((0.1, 0.5, 0.9)):
+            close(answer.quantiles[quantile], values[..., place], rtol=1e-4, atol=1e-4)
+    names = ["time", "load", "mild", "plan", "tariff"]
+    rows = [dict(zip(names, row)) for row in validation[0].text["series"]]
+    known = [dict(zip(["plan", "tariff"], row)) for row in validation[0].text["known"]]
+    answer = forecast({"series": rows, "known": known})
+    close(answer.values, expected[0, ..., 1], rtol=1e-4, atol=1e-4)
+    for part in (folder, tmp_path / "bundle"):
+        out = tmp_path / f"{part.name}.json"
+        options = arguments(**COLUMNS, context=13, horizon=5, period=6) if part != folder else []
+        command = ["evaluate", str(part), "--data", file, "--out", str(out), *options]
+        assert main(command) == 0
+    scores = [json.loads((tmp_path / f"{name}.json").read_text()) for name in ("run", "bundle")]
+    assert scores[0]["mae"] == pytest.approx(scores[1]["mae"], rel=1e-4)
+    assert [*scores[0]["forecasts"]] == ["model", "persistence", "seasonal naive"]

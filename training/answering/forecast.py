@@ -1,0 +1,66 @@
+"""`Forecast` while it trains: rows of a table to the values that follow them."""
+
+import numpy as np
+
+from seqkeras.decoding import compiled, in_batches
+from serving.manifest.fields import parse_fields
+from serving.pipelines.forecast import Settings
+from serving.results import Forecasting
+
+
+class Forecast:
+    """Rows to `Forecasting`s.
+
+    Args:
+        run: a `seqkeras.runs.RunFiles`, with rows in its settings.
+    """
+
+    def __init__(self, run):
+        settings = Settings(**parse_fields(Settings, run.record.settings, "settings", []))
+        self.rows, self.quantiles = settings.rows, settings.quantiles
+        self.model = None
+
+    def __call__(self, model, texts, advance=None):
+        """The answers of a model to rows.
+
+        Args:
+            advance: called with the number of answers after each batch, for a progress bar.
+        """
+        if model is not self.model:
+            self.model, self.forecast = model, compiled(_values_of(model))
+        given = [self._arrays(text, model.output_shape[1]) for text in texts]
+        [values] = in_batches(self.forecast, given, _stacked, advance=advance)
+        return [self._answer(each) for each in np.asarray(values)]
+
+    def fits(self, text):
+        """Whether rows are taken: those of a run are."""
+        return True
+
+    def _arrays(self, text, horizon):
+        given = text if isinstance(text, dict) else {"series": text, "known": None}
+        window, last = self.rows.window(given["series"], "series")
+        if not self.rows.num_known:
+            return window, np.empty((horizon, 0), "float32")
+        return window, self.rows.future(given["known"], last, horizon, "known")
+
+    def _answer(self, values):
+        if not self.quantiles:
+            return Forecasting(values, {})
+        by_quantile = {each: values[..., place] for place, each in enumerate(self.quantiles)}
+        middle = min(self.quantiles, key=lambda quantile: abs(quantile - 0.5))
+        return Forecasting(by_quantile[middle], by_quantile)
+
+
+def _stacked(rows):
+    windows, known = zip(*rows)
+    return np.stack(windows), np.stack(known)
+
+
+def _values_of(model):
+    names = [tensor.name for tensor in model.inputs]
+
+    def values(window, known):
+        given = {"window": window, "known": known}
+        return (model({name: given[name] for name in names}, training=False),)
+
+    return values

@@ -1,0 +1,320 @@
+"""The values that follow a series of a user's file."""
+
+import dataclasses
+
+import numpy as np
+
+from seqkeras.analysis.forecast_plots import ForecastPlot, plot_forecasts
+from seqkeras.data.series import Window, WindowArrays, read_series, values_of
+from seqkeras.losses import ForecastLoss
+from seqkeras.metrics import naive_error
+from seqkeras.runs import FORECASTS, RunError
+from serving.manifest.fields import parse_fields
+from serving.pipelines.forecast import Settings
+from serving.rows import Column, Rows, TimeColumn
+from training.answering.forecast import Forecast
+from training.console import console
+from training.task import Task
+from training.tasks.forecasting_baselines import Ridge, baselines
+from training.tasks.forecasting_model import forecasting_model
+from training.tasks.forecasting_scores import (
+    forecast_scores,
+    forecast_summary,
+    forecast_table,
+)
+from training.tasks.options.forecasting import ForecastingOptions
+
+KEPT = 32  # validation windows that go with the run
+LOOKED_AT = 256  # validation windows that are answered while it trains
+PICTURED = 4
+
+
+class Forecasting(Task):
+    """Windows of series, and the values that follow."""
+
+    name = "forecasting"
+    options_class = ForecastingOptions
+    picture = FORECASTS
+    validation_loss = True
+
+    def __init__(self, options):
+        super().__init__(options)
+        self.ridge = None
+        self.naive_errors = {}  # of the training part: name of a series -> of each target
+
+    def read(self):
+        options = self.options
+        found, time = self._series(options.file)
+        parts = [len(series) - round(options.held_out * len(series)) for series in found]
+        self.rows, self.mean, self.deviation = self._learned(found, parts, time)
+        train, validation = [], []
+        for series, part in zip(found, parts):
+            windows = self._windows(series, self.rows)
+            train += [window for window in windows if window.future.stop <= part]
+            validation += [window for window in windows if window.future.start >= part]
+            if windows:
+                self.naive_errors[series.name] = [
+                    naive_error(column) for column in windows[0].table[:part, : self._targets].T
+                ]
+        train, validation = _with_targets(train), _with_targets(validation)
+        self._require_enough(found, train, validation)
+        console.print(
+            f"{self.name}: {len(train):,} training and {len(validation):,} validation windows of "
+            f"{options.context:,} steps, and {options.horizon:,} to come"
+        )
+        self.train, self.validation = train, validation
+        return train, validation
+
+    def examples_of(self, paths, settings):
+        rows = Settings(**parse_fields(Settings, settings, "settings", [])).rows
+        names = tuple(column.name for column in rows.columns)
+        if names != self._names or bool(rows.time) != bool(self.options.cycles):
+            raise RunError(
+                f"{paths[0]}: the options must be those of the training, whose columns were "
+                f"{', '.join(rows.names)}: --targets, --numbers, --categories, --time, --cycles, "
+                "--context, --horizon."
+            )
+        windows = []
+        for path in paths:
+            found, time = self._series(path)
+            if rows.time and (time.step, time.unit) != (rows.time.step, rows.time.unit):
+                raise RunError(
+                    f"{path}: rows must follow each other by {rows.time.step:,} {rows.time.unit}s, "
+                    f"as in training; most do by {time.step:,} {time.unit}s."
+                )
+            for series in found:
+                windows += self._windows(series, rows)
+        windows = _with_targets(windows)
+        self._whole(paths[0], windows)
+        return windows
+
+    @property
+    def _targets(self):
+        return len(self.options.targets)
+
+    @property
+    def _names(self):
+        return (*self.options.targets, *self.options.numbers, *self.options.categories)
+
+    def _in_words(self):
+        return (
+            f"a window of --context {self.options.context} and --horizon {self.options.horizon} "
+            "steps"
+        )
+
+    def _series(self, path):
+        options = self.options
+        time = None
+        if options.time:
+            time = TimeColumn(options.time, options.time_format, cycles=options.cycles)
+            if problems := [*time.problems()]:
+                raise RunError(f"--time: {problems[0]}.")
+        found, time, filled = read_series(
+            path, self._names, time, options.series_column, options.gaps
+        )
+        if filled:
+            console.print(
+                f"  {filled:,} rows were missing between others: rows without values stand there"
+            )
+        return found, time
+
+    def _learned(self, found, parts, time):
+        """The `Rows`, and mean and deviation of each column of numbers as the model reads it, of
+        the training parts."""
+        options, columns, mean, deviation, scale = self.options, [], [], [], []
+        for name in (*options.targets, *options.numbers):
+            values = [self._values(series, Column(name)) for series in found]
+            values = np.concatenate([each[:part, 0] for each, part in zip(values, parts)])
+            real = values[~np.isnan(values)]
+            if not len(real) or np.ptp(real) == 0:
+                holds = f"is {real[0]:g} in all" if len(real) else "has no value in its"
+                raise RunError(
+                    f"{options.file}: {name!r} {holds} {len(values):,} training rows: nothing can "
+                    "be learned of it; leave it out."
+                )
+            if name in options.log and real.min() < 0:
+                raise RunError(
+                    f"{options.file}: {name!r} may not be under 0, as it is --log; the training "
+                    f"rows have {real.min():g}."
+                )
+            known = name in options.known
+            fill, missing = float(np.median(real)), len(real) < len(values)
+            columns.append(Column(name, (), fill, missing and not known, known))
+            scale.append(float(real.std(dtype="float64")))
+            real = np.log1p(real) if name in options.log else real
+            mean.append(float(real.mean(dtype="float64")))
+            deviation.append(float(real.std(dtype="float64")))
+        for name in options.categories:
+            place = self._place(found[0], name)
+            texts = {
+                row[place].strip()
+                for series, part in zip(found, parts)
+                for row in series.rows[:part]
+            }
+            if len(texts := sorted(texts - {""})) < 2:
+                raise RunError(
+                    f"{options.file}: {name!r} must hold two categories at least in its training "
+                    f"rows; received {', '.join(map(repr, texts)) or 'none'}."
+                )
+            columns.append(Column(name, tuple(texts), known=name in options.known))
+        rows = Rows(tuple(columns), time if options.cycles else None)
+        self.scale = scale[: self._targets]
+        return rows, np.array(mean), np.array(deviation)
+
+    def _place(self, series, name):
+        return len(series.rows[0]) - len(self._names) + self._names.index(name)
+
+    def _values(self, series, column):
+        """The values of one column."""
+        place = self._place(series, column.name)
+        return values_of(series, place, column)
+
+    def _windows(self, series, rows):
+        """All windows of a series."""
+        options = self.options
+        values = [self._values(series, column) for column in rows.columns]
+        table = rows.table(values, series.times)
+        sizes = options.context, options.horizon, self._targets
+        self._require_known(series, rows, values)
+        count = len(series) - options.context - options.horizon + 1
+        return [Window(series, table, start, sizes, rows) for start in range(max(0, count))]
+
+    def _require_known(self, series, rows, values):
+        for column, numbers in zip(rows.columns, values):
+            missing = np.flatnonzero(np.isnan(numbers).any(axis=1))
+            if column.known and len(missing):
+                raise RunError(
+                    f"{series.where[missing[0]]}: {column.name!r} must have a value: it is --known."
+                )
+
+    def _require_enough(self, found, train, validation):
+        options = self.options
+        rows = sum(map(len, found))
+        if not validation:
+            raise RunError(
+                f"{options.file}: {rows:,} rows leave no validation window: {self._in_words()} "
+                "must end in the held out rows; choose smaller ones, or a larger --held-out."
+            )
+        if len(train) < options.batch_size:
+            raise RunError(
+                f"{options.file}: {rows:,} rows leave {len(train):,} windows for training, of "
+                f"{options.context} and {options.horizon} steps: fewer than the "
+                f"{options.batch_size} of a batch; choose a smaller --context, --horizon or "
+                "--batch-size."
+            )
+
+    def tokenizers(self, examples):
+        return {}
+
+    def record(self, examples):
+        return {
+            "pipeline": "Forecast",
+            "limits": {"source_length": self.options.context},
+            "settings": {
+                "quantiles": self.options.quantiles,
+                "rows": dataclasses.asdict(self.rows),
+            },
+        }
+
+    def kept(self, validation):
+        return _spread(self._whole(self.options.file, validation), KEPT)
+
+    def _whole(self, path, windows):
+        """The windows without a missing target, one at least."""
+        whole = [window for window in windows if not np.isnan(window.target).any()]
+        if not whole:
+            raise RunError(
+                f"{path}: no window of {self.options.context:,} and {self.options.horizon:,} steps "
+                "has all of its targets; choose a smaller --context or --horizon."
+            )
+        return whole
+
+    def looked_at(self, examples):
+        return _spread(examples, LOOKED_AT)
+
+    def arrays(self, examples, run):
+        inputs = {"window": WindowArrays(examples, "window")}
+        if examples[0].rows.num_known:
+            inputs["known"] = WindowArrays(examples, "known")
+        lengths = np.full(len(examples), self.options.context)
+        return inputs, WindowArrays(examples, "target"), lengths
+
+    def model(self, run):
+        return forecasting_model(self.options, self.rows, self.mean, self.deviation)
+
+    def loss(self):
+        options = self.options
+        kind = "quantiles" if options.quantiles else options.loss
+        return ForecastLoss(kind, self.scale, options.quantiles)
+
+    def sample(self, example, answer):
+        past, came = (example.table[part, 0] for part in (example.past, example.future))
+        return {
+            "past": _written(past[-self.options.horizon :]),
+            "came": _written(came),
+            "forecast": _written(answer.values[:, 0]),
+        }
+
+    def validation_scores(self, examples, answers):
+        return {}
+
+    def scores(self, answered):
+        [(examples, answers)] = answered.values()
+        if self.ridge is None and self.naive_errors:
+            inputs, target, _ = self.arrays(self.train, None)
+            self.ridge = Ridge((inputs["window"], inputs.get("known"), target), self._targets)
+        unknown = [np.nan] * self._targets
+        scales = [self.naive_errors.get(window.series.name, unknown) for window in examples]
+        return forecast_scores(
+            answers,
+            np.stack([window.target for window in examples]),
+            baselines(examples, self.options, self.ridge),
+            self.options.targets,
+            np.array(scales),
+        )
+
+    def draw(self, model, run, path):
+        """The first target of a few validation windows: the past, what came, and the forecast."""
+        windows = _spread(self.validation, PICTURED)
+        answers = Forecast(run)(model, [window.text for window in windows])
+        past = 4 * self.options.horizon + 24
+        plots = [
+            ForecastPlot(
+                _when(window),
+                window.table[window.past, 0][-past:],
+                window.target[:, 0],
+                answer.values[:, 0],
+                {quantile: values[:, 0] for quantile, values in answer.quantiles.items()},
+            )
+            for window, answer in zip(windows, answers)
+        ]
+        plot_forecasts(plots, self.options.targets[0], path)
+
+    def table(self, scores):
+        return forecast_table(scores)
+
+    def summary(self, scores):
+        return forecast_summary(scores)
+
+
+def _with_targets(windows):
+    """Those of which one target at least is known."""
+    return [window for window in windows if not np.isnan(window.target).all()]
+
+
+def _spread(examples, most):
+    """At most so many, evenly spread."""
+    places = np.linspace(0, len(examples) - 1, min(most, len(examples))).astype(int)
+    return [examples[place] for place in places]
+
+
+def _written(numbers):
+    return " ".join(f"{number:.5g}" for number in numbers)
+
+
+def _when(window):
+    name = window.series.name
+    if window.series.times is not None:
+        last = window.series.times[window.past.stop - 1]
+        return f"{name} {last}".strip()
+    return f"{name} {window.series.where[window.past.stop - 1]}".strip()

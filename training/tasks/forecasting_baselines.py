@@ -1,0 +1,94 @@
+"""Forecasts that a model must beat: by the last value, by the last season, and linear ones."""
+
+import numpy as np
+
+from seqkeras.data.series import WindowArrays
+
+NAIVE = ("persistence", "seasonal naive")
+AT_ONCE = 256  # windows
+MOST_FEATURES = 2500  # of the linear forecast: beyond, it reads the targets' past alone
+
+
+def persistence(window, horizon):
+    """(B, horizon, C), the last of (B, context, C) values."""
+    return np.repeat(window[:, -1:], horizon, axis=1)
+
+
+def seasonal_naive(window, horizon, period):
+    """(B, horizon, C), of (B, context, C) values those one period before, again and again."""
+    steps = np.arange(horizon) % period
+    return window[:, window.shape[1] - period + steps]
+
+
+class Ridge:
+    """Ridge regression of all steps on the past and on what is known, each feature scaled.
+
+        W = argmin sum ||y - m_y - W^T z||^2 + ||W||^2,  z = (x - m_x) / s_x
+
+    scikit-learn's Ridge with its default penalty behind its StandardScaler. Windows with a target
+    that is missing are left out.
+
+    Args:
+        arrays: (window, known, target), each as `seqkeras.data.series.WindowArrays`; known may be
+            None.
+        targets: C, how many of a step's features are targets.
+    """
+
+    def __init__(self, arrays, targets):
+        window, known, target = arrays
+        known_width = known.shape[1] * known.shape[2] if known else 0
+        features = window.shape[1] * window.shape[2] + known_width
+        self.width = targets if features > MOST_FEATURES else window.shape[2]
+        self.horizon_and_targets = target.shape[1:]
+        count, sums, products = 0, 0.0, 0.0
+        for start in range(0, len(window), AT_ONCE):
+            places = np.arange(start, min(start + AT_ONCE, len(window)))
+            y = target[places].reshape(len(places), -1).astype("float64")
+            real = ~np.isnan(y).any(axis=1)
+            x = self._features(window[places], known[places] if known else None)
+            both = np.concatenate([x, y], axis=1)[real]
+            count, sums, products = count + len(both), sums + both.sum(0), products + both.T @ both
+        size, count = x.shape[1], max(count, 1)
+        mean = sums / count
+        covariance = products - count * np.outer(mean, mean)
+        self.mean, self.intercept = mean[:size], mean[size:]
+        self.deviation = np.sqrt(np.maximum(np.diag(covariance)[:size] / count, 0))
+        self.deviation[self.deviation < 1e-6] = 1.0
+        gram = covariance[:size, :size] / np.outer(self.deviation, self.deviation)
+        right = covariance[:size, size:] / self.deviation[:, None]
+        self.weights = np.linalg.solve(gram + np.eye(size), right)
+
+    def __call__(self, window, known):
+        """(B, horizon, C) forecasts of (B, context, features) and (B, horizon, covariates)."""
+        z = (self._features(window, known) - self.mean) / self.deviation
+        return (z @ self.weights + self.intercept).reshape(-1, *self.horizon_and_targets)
+
+    def _features(self, window, known):
+        parts = [window[..., : self.width]] + ([] if known is None else [known])
+        flat = [part.reshape(len(part), -1) for part in parts]
+        return np.concatenate(flat, axis=1, dtype="float64")
+
+
+def baselines(windows, options, ridge=None):
+    """Name -> (windows, horizon, C) forecasts; the seasonal one where there is a season.
+
+    Args:
+        windows: list of `seqkeras.data.series.Window`s.
+        options: `ForecastingOptions`.
+        ridge: a `Ridge`, for the linear forecast.
+    """
+    window = WindowArrays(windows, "window")
+    known = WindowArrays(windows, "known") if windows[0].rows.num_known else None
+    seasonal = 1 < options.period <= options.context
+    found = {name: [] for name in (*NAIVE[: 1 + seasonal], *(["linear"] if ridge else []))}
+    for start in range(0, len(windows), AT_ONCE):
+        places = range(start, min(start + AT_ONCE, len(windows)))
+        past = window[places]
+        targets = past[..., : len(options.targets)]
+        found["persistence"].append(persistence(targets, options.horizon))
+        if seasonal:
+            values = seasonal_naive(targets, options.horizon, options.period)
+            found["seasonal naive"].append(values)
+        if ridge:
+            found["linear"].append(ridge(past, known[places] if known else None))
+    return {name: np.concatenate(parts) for name, parts in found.items()}
