@@ -252,7 +252,7 @@ class Forecasting(Task):
         return {
             "past": _written(past[-self.options.horizon :]),
             "came": _written(came),
-            "forecast": _written(answer.values[:, 0]),
+            "answer": _written(answer.values[:, 0]),
         }
 
     def validation_scores(self, examples, answers):
