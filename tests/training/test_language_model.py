@@ -21,6 +21,7 @@ from tests.conftest import CHECKOUT, run_python
 from training.__main__ import main
 from training.carried import CarriedState
 from training.tasks.language_model import LanguageModel, LanguageModelOptions
+from training.train import train
 
 TINY = "--hidden-dim 8 --num-heads 2 --num-layers 1 --context 7 --batch-size 5".split()
 FEW = [*TINY, "--steps", "6", "--steps-per-save", "3"]
@@ -138,6 +139,43 @@ def test_a_state_goes_on_until_its_row_begins_anew(tmp_path):
     anew = carried({"token_ids": token_ids[:, :5], "begins": np.array([True, False, True])})
     np.testing.assert_allclose(anew[::2], first[::2], rtol=1e-5, atol=1e-6)
     assert np.abs(anew[1] - first[1]).max() > 1e-3
+
+
+class Stopped(LanguageModel):
+    """Is stopped at its second look, behind the first checkpoint."""
+
+    looks = 0
+
+    def measure(self, model, examples, run):
+        self.looks += 1
+        if self.looks == 2:
+            raise KeyboardInterrupt
+        return super().measure(model, examples, run)
+
+
+@pytest.mark.long
+def test_rows_that_go_on_go_on_in_a_training_that_was_stopped(tmp_path):
+    options = LanguageModelOptions(
+        files=(text_file(tmp_path / "text.txt"),),
+        model="gru",
+        num_layers=1,
+        hidden_dim=7,
+        dropout=0.1,
+        context=5,
+        batch_size=3,
+        steps=6,
+        steps_per_save=3,
+    )
+    with pytest.raises(KeyboardInterrupt):
+        train(Stopped(options), tmp_path / "stopped")
+    assert (tmp_path / "stopped/checkpoint.keras").exists()
+    models = []
+    for folder in (tmp_path / "stopped", tmp_path / "whole"):
+        train(LanguageModel(options), folder)
+        models.append(keras.models.load_model(folder / "model.keras"))
+    for weight, expected in zip(models[0].weights, models[1].weights, strict=True):
+        np.testing.assert_array_equal(weight, expected)
+    assert scores_of(tmp_path / "stopped") == scores_of(tmp_path / "whole")
 
 
 def test_several_files_are_one_text_and_may_be_compressed(tmp_path):
