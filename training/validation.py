@@ -73,9 +73,7 @@ class Validation:
 
     def in_words(self, look):
         """The numbers of a look for the terminal."""
-        measured = [
-            f"{name.replace('_', ' ')} {value:.4f}" for name, value in look.measured.items()
-        ]
+        measured = [f"{name} {value:.4f}" for name, value in look.measured.items()]
         formats = self.task.score_formats
         scores = [
             f"{name} {value:{formats.get(name, '.2%')}}" for name, value in look.scores.items()

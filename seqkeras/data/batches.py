@@ -100,7 +100,7 @@ class Batches(keras.utils.PyDataset):
     def from_step(self, step):
         """Yields the batches of `step`, `step + 1`, and so on without end, as NumPy arrays."""
         batches = map(self._batch, self.order.from_step(step * (self.group or 1)))
-        return batches if self.group is None else self._weighted(batches)
+        yield from batches if self.group is None else self._weighted(batches)
 
     def in_groups(self, size, ignored=None):
         """The same batches, each with a weight for every target, which sum to the size over so

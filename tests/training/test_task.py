@@ -153,7 +153,7 @@ def test_what_a_task_says_stands_in_the_run(run):
 
 def test_the_lines_show_metrics_and_validation_scores_and_what_to_do_next(run_and_lines):
     folder, (*steps, made, following) = run_and_lines
-    measured = "loss 1.*, token_accuracy 0.*, validation loss 1.*, words right *%"
+    measured = "loss 1.*, token_accuracy 0.*, validation_loss 1.*, words right *%"
     assert any(fnmatch.fnmatch(line, f"  step * of 6: {measured}") for line in steps)
     written = "model.keras, scores.json, history.csv, curves.png and samples.txt"
     assert made.startswith(f"{folder}: {written} are there; right are ")
