@@ -239,9 +239,8 @@ def _parameter(field):
     if field.metadata.get("is_argument"):
         several = {"nargs": -1, "required": True} if field.metadata["several"] else {}
         return click.Argument([field.name], type=field.metadata["type"], **several)
-    name = field.name.replace("_", "-")
     return click.Option(
-        [f"--{name}/--no-{name}" if field.metadata["type"] is bool else f"--{name}"],
+        ["--" + field.name.replace("_", "-")],
         type=field.metadata["type"],
         default=field.default,
         show_default=not isinstance(field.default, tuple),
