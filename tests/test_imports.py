@@ -25,6 +25,10 @@ TABLE = {
         {*NUMERIC, "babel", "rapidfuzz"},
     ),
     "seqkeras/data/series.py": ({"seqkeras.data", "serving.rows"}, {"numpy"}),
+    "seqkeras/data/conll.py": (
+        {"seqkeras.data", "serving.entities", "serving.parsing"},
+        set(),
+    ),
     "seqkeras/data/": (
         {"seqkeras.data", "seqkeras.files", "serving.parsing", "serving.text"},
         NUMERIC,
