@@ -102,7 +102,7 @@ def test_words_are_learned_by_rows_that_go_on(words):
     scores = scores_of(run)
     # Of six words and <eos> three can be told, the others by 2, 3, 3 and 2 of equal chances.
     assert scores["perplexity"] < 3.5
-    assert any("validation_loss" in line and "perplexity" in line for line in steps)
+    assert any("validation loss" in line and "perplexity" in line for line in steps)
     np.testing.assert_allclose(scores["perplexity"], scores["perplexity_per_word"], rtol=0.05)
 
 
