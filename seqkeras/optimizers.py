@@ -1,6 +1,6 @@
 """Keras's optimizers, right where Keras 3.15 is wrong.
 
-Three faults, on which `tests/seqkeras/test_optimizers.py` has an eye:
+Four faults, on which `tests/seqkeras/test_optimizers.py` has an eye:
 
 - Adam, AdamW and Adafactor square the rows of an embedding's gradient one by one, where a token
   that stands several times in a batch has several rows: (a + b)^2 becomes a^2 + b^2. Clipping
@@ -8,6 +8,7 @@ Three faults, on which `tests/seqkeras/test_optimizers.py` has an eye:
 - With `gradient_accumulation_steps` a schedule of the learning rate counts the batches, not the
   updates of the weights.
 - With `gradient_accumulation_steps` and `use_ema` the average is taken at every batch.
+- Under a `tf.distribute.Strategy` the gradients of each replica are clipped before they are summed.
 
 And one habit of the field: weight decay leaves weights of one axis alone, that is biases and the
 scales of normalization (Radford et al. 2018, section 4.1).
@@ -27,6 +28,12 @@ class _Mended:
             variables = self._trainable_variables
         dense = [_dense(gradient, variable) for gradient, variable in zip(grads, variables)]
         super().apply(dense, trainable_variables)
+
+    def _clip_gradients(self, grads):
+        return super()._clip_gradients(_over_replicas(grads))
+
+    def _all_reduce_sum_gradients(self, grads_and_vars):
+        return grads_and_vars  # which `_clip_gradients` has summed
 
     def _get_current_learning_rate(self):
         if isinstance(self._learning_rate, keras.optimizers.schedules.LearningRateSchedule):
@@ -55,6 +62,18 @@ def _dense(gradient, variable):
         return gradient
     values, rows = gradient.values, variable.shape[0]
     return ops.segment_sum(values, gradient.indices, num_segments=rows)
+
+
+def _over_replicas(gradients):
+    """The sum of the gradients of all replicas of a `tf.distribute.Strategy`."""
+    if keras.backend.backend() != "tensorflow":
+        return gradients
+    import tensorflow as tf
+
+    replica = tf.distribute.get_replica_context()
+    if replica is None or replica.num_replicas_in_sync == 1:
+        return gradients
+    return replica.all_reduce(tf.distribute.ReduceOp.SUM, gradients)
 
 
 @keras.saving.register_keras_serializable("seqkeras")

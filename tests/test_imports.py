@@ -125,12 +125,16 @@ TABLE = {
     "seqkeras/locking.py": (set(), {"filelock"}),
     "seqkeras/__main__.py": ({"seqkeras", "training", "export", "serving"}, set()),
     "seqkeras/preprocessors.py": ({"seqkeras.tokenizers"}, NUMERIC),
-    "seqkeras/quiet.py": (set(), {"tensorflow"}),
+    "seqkeras/quiet.py": (set(), {"keras", "tensorflow"}),
     "seqkeras/losses.py": ({"seqkeras.values"}, NUMERIC),
     "seqkeras/__init__.py": ({"seqkeras.registration"}, set()),
     "seqkeras/": ({"seqkeras.shapes"}, NUMERIC),
     "training/events.py": (set(), {"tensorboard"}),
-    "training/": ({"training", "seqkeras", "serving"}, {*NUMERIC, "click", "rich"}),
+    "training/strategies.py": ({"training", "seqkeras"}, {"keras", "tensorflow"}),
+    "training/": (
+        {"training", "seqkeras", "serving"},
+        {"keras", "numpy", "click", "rich"},
+    ),
     "export/text_graphs/sentence_pieces.py": (
         {"export", "serving"},
         {*NUMERIC, "sentencepiece", "tensorflow_text"},
@@ -150,7 +154,11 @@ PRIVATE = {
         "export/keras_layers.py",
         "export/onnx_graphs.py",
     },
-    "tensorflow.python": {"export/freezing.py", "seqkeras/composites/nodes.py"},
+    "tensorflow.python": {
+        "export/freezing.py",
+        "seqkeras/composites/nodes.py",
+        "training/strategies.py",
+    },
 }
 SOURCES = sorted(
     path.relative_to(CHECKOUT).as_posix()

@@ -8,12 +8,14 @@ import click
 from seqkeras.data.texts import DataError
 from seqkeras.interrupts import Interrupts
 from seqkeras.locking import InUseError
-from seqkeras.quiet import import_tensorflow
+from seqkeras.quiet import import_keras
 from seqkeras.runs import RunError
 from seqkeras.terminal import allow_any_text, one_line
 from training.evaluate import EVALUATE, Evaluation, evaluate, evaluate_command
 from training.options import command
 from training.tasks import TASKS
+
+OUT_OF_MEMORY = {"ResourceExhaustedError", "OutOfMemoryError"}  # of TensorFlow, of PyTorch
 
 
 def main(arguments=None):
@@ -55,10 +57,8 @@ def _train(arguments, interrupts):
     asked = group.main(arguments, prog_name="python -m training", standalone_mode=False)
     if asked == 0:  # for help, which is printed
         return
-    import_tensorflow()
+    import_keras()
     interrupts.check()
-    from tensorflow.errors import ResourceExhaustedError
-
     from training.train import train
 
     try:
@@ -68,8 +68,16 @@ def _train(arguments, interrupts):
             name, options, folder, overwrite = asked
             _, task_class = TASKS[name]
             train(task_class()(options), folder, overwrite)
-    except ResourceExhaustedError as error:
-        raise MemoryError(str(error)) from error
+    except Exception as error:
+        if _is_out_of_memory(error):
+            raise MemoryError(str(error)) from error
+        raise
+
+
+def _is_out_of_memory(error):
+    """Whether a backend had no memory left, whichever backend that is."""
+    names = {kind.__name__ for kind in type(error).__mro__}
+    return bool(names & OUT_OF_MEMORY) or str(error).startswith("RESOURCE_EXHAUSTED")  # JAX
 
 
 if __name__ == "__main__":

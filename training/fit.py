@@ -17,6 +17,7 @@ from training.history import History
 from training.looks import Looks
 from training.optimizing import make_optimizer
 from training.run import BEST
+from training.strategies import ONE_DEVICE, choose_operations
 
 
 def fit(
@@ -31,6 +32,7 @@ def fit(
     tokens_from=None,
     prepare=None,
     begin=None,
+    devices=ONE_DEVICE,
 ):
     """Train a model, from the checkpoint in the folder if there is one.
 
@@ -51,40 +53,44 @@ def fit(
         tokens_from: step -> iterator over the tokens of every batch from that step on, or None.
         prepare: called with the model before it is compiled, or None.
         begin: called when nothing more can be refused, before the folder is read or written.
+        devices: a `training.strategies.OneDevice`, or one of its subclasses.
 
     Returns:
-        The model as the options ask for it, the best or the last.
+        The model as the options ask for it, the best or the last; None in a worker that is not
+        the chief.
 
     Raises:
         RunError: if the checkpoint is damaged, the loss or a weight is not finite, or the disk is
             full; then the last checkpoint is kept.
     """
     keras.utils.set_random_seed(options.seed)
-    if keras.backend.backend() == "tensorflow":
-        _choose_operations(options.xla)
+    choose_operations(options.xla)
     per_step = options.gradient_accumulation
     epochs = math.ceil(num_steps / options.steps_per_save)
     steps_per_epoch = math.ceil(num_steps / epochs)
     if options.max_steps is None:
         num_steps = epochs * steps_per_epoch
-    with _precision(options.mixed_precision):
-        model = build_model()
-    if prepare is not None:
-        prepare(model)
-    freeze(model, options.freeze)
     metrics = list(metrics) or None
-    model.compile(
-        optimizer=make_optimizer(options, num_steps),
-        loss=loss if per_step == 1 else summed(loss),
-        metrics=metrics,
-        jit_compile=options.xla if keras.backend.backend() == "tensorflow" else "auto",
-    )
-    if begin is not None:
-        begin()
     checkpoint = folder / CHECKPOINT
-    state, averaged = restore(checkpoint, model) if checkpoint.exists() else (State(), [])
+    with devices.scope():
+        with _precision(options.mixed_precision):
+            model = build_model()
+        if prepare is not None:
+            prepare(model)
+        freeze(model, options.freeze)
+        model.compile(
+            optimizer=make_optimizer(options, num_steps),
+            loss=loss if per_step == 1 else summed(loss),
+            metrics=metrics,
+            jit_compile=options.xla if keras.backend.backend() == "tensorflow" else "auto",
+        )
+        if begin is not None:
+            begin()
+        state, averaged = restore(checkpoint, model) if checkpoint.exists() else (State(), [])
     averages = Averages(options, averaged)
     done = state.step
+    batches = devices.prepare(model, done, batches_from(done))
+    folder = devices.folder(folder)
     if done:
         console.print(f"  going on from step {done:,} of {num_steps:,}")
     began = time.monotonic()
@@ -95,7 +101,7 @@ def fit(
     try:
         if done < num_steps and not looks.is_over():
             model.fit(
-                batches_from(done),
+                batches,
                 initial_epoch=done // steps_per_epoch,
                 epochs=epochs,
                 steps_per_epoch=steps_per_epoch * per_step,
@@ -106,7 +112,8 @@ def fit(
                     StopAtNaN(done, per_step),
                     progress,
                     looks,
-                    Checkpoint(checkpoint, state, averages),
+                    Checkpoint(folder / CHECKPOINT, state, averages),
+                    *devices.callbacks(),
                 ],
             )
     except DivergedError as error:
@@ -128,6 +135,8 @@ def fit(
     console.print(f"  {state.step - done:,} steps in {time.monotonic() - began:.0f} s")
     if looks.is_over():
         console.print(f"  no better model in {options.patience} looks: ended early")
+    if not devices.is_chief:
+        return None
     weights = averages.of(model)
     if validation is not None and options.keep == "best":
         console.print(f"  the best model is that of step {state.best_step():,}")
@@ -140,20 +149,6 @@ def fit(
         model.compile(optimizer=model.optimizer, loss=loss, metrics=metrics)
     model.set_weights(weights)
     return model
-
-
-def _choose_operations(xla):
-    """Let TensorFlow compute by deterministic operations; Keras takes no XLA beside them."""
-    import tensorflow as tf
-    from tensorflow.python.framework.config import is_op_determinism_enabled
-
-    if not xla:
-        tf.config.experimental.enable_op_determinism()
-    elif is_op_determinism_enabled():
-        raise RunError(
-            "--xla: an earlier training in this process asked for deterministic operations, beside "
-            "which Keras takes no XLA; begin a new process."
-        )
 
 
 @contextlib.contextmanager

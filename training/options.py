@@ -94,6 +94,7 @@ class Number(click.FloatRange):
         return number
 
 
+STRATEGIES = ("auto", "one", "mirrored", "multi-worker", "tpu")
 SCHEDULES = ("cosine", "linear", "noam", "inverse-root", "constant")
 OPTIMIZERS = ("adam", "adamw", "sgd", "lion", "adafactor", "keras-adam")
 POSITIVE = Number(min=0, min_open=True, max=float("inf"), max_open=True)
@@ -153,6 +154,9 @@ class FitOptions:
     )
     keep: str = option("best", click.Choice(["best", "last"]), "Which model the run ends with.")
     patience: int | None = option(None, at_least(1), "Looks without a better model until the end.")
+    strategy: str = option(
+        "auto", click.Choice(STRATEGIES), "On which devices, see docs/distributed.md.", False
+    )
     tensorboard: bool = option(True, bool, "Write events for TensorBoard.", decides=False)
 
     def check(self):

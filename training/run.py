@@ -88,13 +88,24 @@ def open_run(folder, task, options, overwrite):
     return False
 
 
-def kept_tokenizers(folder):
-    """The tokenizers of a run that has a checkpoint, role -> tokenizer; None of one that has none.
+def require_begun(folder, task, options):
+    """Raise a `RunError` unless the folder holds a run with the same options, as the chief's."""
+    if not (folder / OPTIONS).is_file():
+        raise RunError(f"{folder}: holds no run of the chief; all workers need the same folder.")
+    is_finished(folder, task, options, False)
+
+
+def kept_tokenizers(folder, with_checkpoint=True):
+    """The tokenizers of a run, role -> tokenizer.
+
+    Args:
+        folder: a `Path`, the run's.
+        with_checkpoint: None unless there is a checkpoint, which was trained with them.
 
     Raises:
         RunError: if one of them is damaged.
     """
-    if not (folder / CHECKPOINT).exists():
+    if with_checkpoint and not (folder / CHECKPOINT).exists():
         return None
     found = {}
     for role in ROLES:

@@ -1,5 +1,6 @@
 """A training from its options to a run that export takes."""
 
+import contextlib
 import dataclasses
 import shlex
 
@@ -11,7 +12,17 @@ from training.console import console, progress_bar
 from training.first_weights import take_weights
 from training.fit import fit
 from training.options import RunFolder
-from training.run import BEST, CURVES, HISTORY, SAMPLES, is_finished, kept_tokenizers, open_run
+from training.run import (
+    BEST,
+    CURVES,
+    HISTORY,
+    SAMPLES,
+    is_finished,
+    kept_tokenizers,
+    open_run,
+    require_begun,
+)
+from training.strategies import strategy
 from training.validation import Validation
 
 
@@ -29,18 +40,24 @@ def train(task, folder, overwrite=False):
         InUseError: if another process writes the folder.
         RunError: if the folder holds something else, or the training fails.
     """
-    with locked(folder):
-        _train(task, folder, overwrite)
+    devices = strategy(task.options.strategy)
+    devices.refuse(task.options)
+    with locked(folder) if devices.is_chief else contextlib.nullcontext(), devices.running():
+        _train(task, folder, overwrite, devices)
 
 
-def _train(task, folder, overwrite):
+def _train(task, folder, overwrite, devices):
     if is_finished(folder, task.name, task.options, overwrite):
         console.print(
             one_line(f"{folder}: finished already, with these options; see {folder / SCORES}")
         )
         return
+    if not devices.is_chief:
+        devices.meet()  # from here on the chief's options and tokenizers are there
+        overwrite = False
+        require_begun(folder, task.name, task.options)
     examples, validation = task.read()
-    tokenizers = None if overwrite else kept_tokenizers(folder)
+    tokenizers = None if overwrite else kept_tokenizers(folder, devices.is_chief)
     kept = task.kept(validation)
     run = _run_files(task, folder, examples, kept, tokenizers or task.tokenizers(examples))
     answer = answerer(run)
@@ -65,6 +82,11 @@ def _train(task, folder, overwrite):
         open_run(folder, task.name, options, overwrite)
         run.write_tokenizers(folder)
 
+    if devices.num_processes > 1:  # which meet before a model is made
+        if devices.is_chief:
+            begin()
+            devices.meet()
+        begin = None
     model = fit(
         lambda: task.model(run),
         loss,
@@ -77,7 +99,11 @@ def _train(task, folder, overwrite):
         tokens_from=batches.tokens_from,
         prepare=prepare,
         begin=begin,
+        devices=devices,
     )
+    if not devices.is_chief:
+        devices.part()
+        return
     model = task.trained(model)
     scores = task.measure(model, validation, run)
     scores |= task.scores(
@@ -90,6 +116,7 @@ def _train(task, folder, overwrite):
     run.write(folder, model, scores)
     for name in (CHECKPOINT, BEST):
         (folder / name).unlink(missing_ok=True)
+    devices.part()
     _report(task, folder, scores)
 
 

@@ -273,7 +273,7 @@ import sys
 
 from training import __main__ as command
 
-command.import_tensorflow = lambda: exec("signal.raise_signal(signal.SIGTERM)")
+command.import_keras = lambda: exec("signal.raise_signal(signal.SIGTERM)")
 sys.exit(command.main(["dates", "--out", "run"]))
 """
 

@@ -1,0 +1,163 @@
+"""Trainings on one device and by two replicas on logical CPUs: run as a module.
+
+`python -m tests.training.replicas NAME ...` prints a line of JSON: for each case how far losses
+and weights of the two trainings are apart.
+"""
+
+import csv
+import json
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from seqkeras import optimizers
+from seqkeras.data.batches import Batches, Sequences
+from seqkeras.data.batching import BucketedBatches
+from seqkeras.losses import SmoothedCrossEntropy
+from seqkeras.models import GPT, RNNLanguageModel, Transformer
+from training import strategies
+from training.run import HISTORY
+from training.tasks.classification import Classification
+from training.tasks.options.classification import ClassificationOptions
+from training.train import train
+
+VOCAB, ROWS, EPOCHS, STEPS = 11, 8, 4, 5
+SIZES = {"hidden_dim": 6, "num_layers": 1, "num_heads": 2, "feed_forward_dim": 7, "dropout": 0.0}
+RANDOM = np.random.default_rng(0)
+# Short and long rows share a batch, so the replicas hold different numbers of tokens.
+TEXTS = [RANDOM.integers(3, VOCAB, length).tolist() for length in RANDOM.integers(2, 14, 64)]
+WORDS = "good fine great dull poor sad the a film story plot one is was very".split()
+REVIEWS = [
+    " ".join(np.roll(WORDS, row)[: 1 + length])
+    for row, length in enumerate(RANDOM.permutation(np.arange(48) % 12))
+]
+CROSS_ENTROPY = keras.losses.SparseCategoricalCrossentropy(
+    from_logits=True, ignore_class=0, reduction="mean_with_sample_weight"
+)
+
+
+class Recorder(keras.Model):
+    """A model that notes the types of what it is called with."""
+
+    seen = set()
+
+    def __init__(self):
+        super().__init__()
+        self.embedding = keras.layers.Embedding(VOCAB, VOCAB)
+
+    def call(self, inputs):
+        self.seen.add(keras.backend.standardize_dtype(inputs["token_ids"].dtype))
+        return self.embedding(inputs["token_ids"])
+
+
+def gpt():
+    return GPT(VOCAB, **SIZES, max_length=13)
+
+
+def rnn():
+    return RNNLanguageModel(VOCAB, 5, 7)
+
+
+def transformer():
+    return Transformer(VOCAB, VOCAB, **SIZES)
+
+
+def adam():
+    # Adam magnifies the gradients of key biases, which are rounding alone: hence the epsilon.
+    return optimizers.Adam(0.01, global_clipnorm=0.03, epsilon=1e-4)
+
+
+def fitted(make, optimizer, loss, devices, prepare=True):
+    """Losses and weights after `fit` on ragged batches of next tokens."""
+    keras.utils.set_random_seed(1)
+    with devices.scope():
+        model = make()
+        model.compile(optimizer(), loss, jit_compile=False)
+    read = Sequences([row[:-1] for row in TEXTS])
+    inputs = {"token_ids": read}
+    if isinstance(model, Transformer):
+        inputs |= {"lengths": read.lengths, "target_ids": read}
+    targets = Sequences([row[1:] for row in TEXTS])
+    order = BucketedBatches(np.ones(len(TEXTS)), ROWS, 0)
+    batches = Batches(inputs, targets, order).dataset(0)
+    if prepare:
+        batches = devices.prepare(model, 0, batches)
+    history = model.fit(
+        batches, epochs=EPOCHS, steps_per_epoch=STEPS, shuffle=False, verbose=0
+    ).history
+    return history["loss"], model.get_weights()
+
+
+def classified(devices):
+    """Losses and weights of the task `classification`, from its file to its run."""
+    with TemporaryDirectory() as folder:
+        lines = [f"{text},{'odd' if row % 2 else 'even'}" for row, text in enumerate(REVIEWS)]
+        file = Path(folder, "reviews.csv")
+        file.write_text("\n".join(["text,label", *lines]))
+        options = ClassificationOptions(
+            file=str(file),
+            batch_size=ROWS,
+            units=7,
+            embedding_dim=5,
+            vocab_size=40,
+            dropout=0.0,
+            steps_per_save=5,
+            strategy="one" if devices.num_replicas == 1 else "mirrored",
+        )
+        train(Classification(options), Path(folder, "run"))
+        model = keras.models.load_model(Path(folder, "run", "model.keras"))
+        with Path(folder, "run", HISTORY).open() as history:
+            return [float(row["loss"]) for row in csv.DictReader(history)], model.get_weights()
+
+
+def without_the_mean_over_tokens(devices):
+    """What Keras's mean of the replicas' means comes to."""
+    ours, strategies._summed = strategies._summed, lambda loss: loss
+    try:
+        return fitted(rnn, adam, CROSS_ENTROPY, devices)
+    finally:
+        strategies._summed = ours
+
+
+def clipped_by_keras(devices):
+    """What clipping before the sum comes to."""
+    return fitted(
+        rnn, lambda: keras.optimizers.SGD(0.5, global_clipnorm=0.03), CROSS_ENTROPY, devices
+    )
+
+
+def built_by_keras(devices):
+    """Losses and weights of `fit` without `prepare`, as far as there are any."""
+    return fitted(Recorder, adam, CROSS_ENTROPY, devices, prepare=False)
+
+
+CASES = {
+    "GPT": lambda devices: fitted(gpt, adam, SmoothedCrossEntropy(ignore_class=0), devices),
+    "RNN": lambda devices: fitted(rnn, adam, CROSS_ENTROPY, devices),
+    "Transformer": lambda devices: fitted(transformer, adam, CROSS_ENTROPY, devices),
+    "classification": classified,
+    "without the mean over tokens": without_the_mean_over_tokens,
+    "clipped by Keras": clipped_by_keras,
+    "built by Keras": built_by_keras,
+}
+
+
+def main():
+    [cpu] = tf.config.list_physical_devices("CPU")
+    logical = [tf.config.LogicalDeviceConfiguration()] * 2
+    tf.config.set_logical_device_configuration(cpu, logical)
+    devices = [strategies.OneDevice(), strategies.strategy("mirrored")]
+    differences = {}
+    for name in sys.argv[1:]:
+        (losses, weights), (others, other_weights) = (CASES[name](where) for where in devices)
+        pairs = [(losses, others), *zip(weights, other_weights, strict=True)]
+        differences[name] = max(float(np.abs(np.subtract(*pair)).max()) for pair in pairs)
+    print(json.dumps({"differences": differences, "seen": sorted(Recorder.seen)}))
+
+
+if __name__ == "__main__":
+    main()

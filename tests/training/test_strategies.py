@@ -1,0 +1,100 @@
+"""Several replicas learn what one device learns, and what they can not do is refused."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from seqkeras.runs import RunError
+from tests.conftest import CHECKOUT
+from training.options import FitOptions
+from training.strategies import Replicas, Workers, strategy
+
+
+def replicas(*names):
+    """How far losses and weights of two replicas are from those of one device, by case."""
+    finished = subprocess.run(
+        [sys.executable, "-m", "tests.training.replicas", *names],
+        cwd=CHECKOUT,
+        capture_output=True,
+        text=True,
+    )
+    assert finished.returncode == 0, finished.stderr
+    return json.loads(finished.stdout.splitlines()[-1])
+
+
+def test_two_replicas_with_different_numbers_of_tokens_come_to_the_losses_and_weights_of_one():
+    assert replicas("RNN")["differences"]["RNN"] < 1e-6
+
+
+@pytest.mark.long
+def test_two_replicas_come_to_the_losses_and_weights_of_one():
+    names = ["GPT", "Transformer", "classification"]
+    differences = replicas(*names)["differences"]
+    assert [*differences] == names
+    assert max(differences.values()) < 1e-6, differences
+
+
+@pytest.mark.long
+def test_keras_still_needs_what_is_overridden():
+    """The day that this fails, an override of `training.strategies` or of `seqkeras.optimizers`
+    has nothing to mend."""
+    found = replicas("without the mean over tokens", "clipped by Keras", "built by Keras")
+    assert found["differences"]["without the mean over tokens"] > 1e-3
+    assert found["differences"]["clipped by Keras"] > 1e-3
+    assert found["seen"] == ["float32", "int64"]  # floats: the mean of the replicas' token ids
+
+
+@pytest.mark.parametrize(
+    "name, message",
+    [
+        ("mirrored", "--strategy mirrored: needs two devices; there is /device:CPU:0."),
+        ("tpu", "--strategy tpu: no TPU can be reached .*TPU_NAME"),
+        ("multi-worker", "--strategy multi-worker: the environment variable TF_CONFIG must name"),
+    ],
+)
+def test_a_strategy_that_can_not_be_had_is_refused_with_the_reason(name, message, monkeypatch):
+    for variable in ("TF_CONFIG", "TPU_NAME"):
+        monkeypatch.delenv(variable, raising=False)
+    with pytest.raises(RunError, match=message):
+        strategy(name)
+
+
+def test_auto_is_one_device_where_there_is_one(monkeypatch):
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    assert strategy("auto").num_replicas == strategy("one").num_replicas == 1
+
+
+def test_auto_is_the_workers_that_tf_config_names(monkeypatch):
+    config = {"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": 0}}
+    monkeypatch.setenv("TF_CONFIG", json.dumps(config))
+    found = strategy("auto")
+    assert isinstance(found, Workers)
+    assert (found.num_replicas, found.is_chief) == (2, True)
+
+
+def test_a_batch_that_the_replicas_can_not_share_is_refused():
+    devices = object.__new__(Replicas)
+    devices.num_replicas = 2
+    devices.refuse(FitOptions(batch_size=8))
+    with pytest.raises(RunError, match="--batch-size 7: must divide by the 2 devices"):
+        devices.refuse(FitOptions(batch_size=7))
+
+
+def test_a_worker_without_its_fellow_says_so_on_the_command_line(tmp_path):
+    file = tmp_path / "reviews.csv"
+    file.write_text("text,label\n" + "a fine film,good\na dull film,bad\n" * 9)
+    command = ["classification", str(file), "--out", str(tmp_path / "run"), "--batch-size", "7"]
+    finished = subprocess.run(
+        [sys.executable, "-m", "training", *command, "--strategy", "multi-worker"],
+        cwd=CHECKOUT,
+        env={name: value for name, value in os.environ.items() if name != "TF_CONFIG"},
+        capture_output=True,
+        text=True,
+    )
+    assert (finished.returncode, finished.stdout) == (1, "")
+    assert finished.stderr.startswith("training: --strategy multi-worker: the environment varia")
+    assert finished.stderr.count("\n") == 1
+    assert [*tmp_path.iterdir()] == [file]
