@@ -1,0 +1,80 @@
+"""Classification on JAX where TensorFlow is not installed: run as a module.
+
+`python -m tests.training.on_jax FILE FOLDER` trains on one device, on two, and once more in two
+sittings; it prints a line of JSON with how far the weights are from those of one device.
+"""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+os.environ["KERAS_BACKEND"] = "jax"
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=2"
+MISSING = ("tensorflow", "tensorflow_text", "keras_nlp", "tensorboard")
+
+
+class Absent:
+    """A finder that finds none of the packages that are missing."""
+
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in MISSING:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
+class Stopped(Exception):
+    """After the first checkpoint."""
+
+
+def main(file, folder):
+    import keras
+    import numpy as np
+
+    from training.checkpoint import Checkpoint
+    from training.tasks.classification import Classification
+    from training.tasks.options.classification import ClassificationOptions
+    from training.train import train
+
+    def trained(name, strategy):
+        sizes = {"batch_size": 8, "units": 3, "embedding_dim": 5, "vocab_size": 40, "encoder": "gru"}
+        options = ClassificationOptions(
+            file=file,
+            **sizes,
+            dropout=0.0 if strategy != "one" or name == "one" else 0.2,
+            passes=2,
+            steps_per_save=5,
+            looks=1,
+            tensorboard=False,
+            strategy=strategy,
+        )
+        train(Classification(options), Path(folder, name))
+        return keras.models.load_model(Path(folder, name, "model.keras")).get_weights()
+
+    def stopped(name):
+        saved = Checkpoint.on_epoch_end
+
+        def save_and_stop(self, epoch, logs=None):
+            saved(self, epoch, logs)
+            raise Stopped
+
+        Checkpoint.on_epoch_end = save_and_stop
+        try:
+            trained(name, "one")
+        except Stopped:
+            Checkpoint.on_epoch_end = saved
+        return trained(name, "one")
+
+    def apart(weights, others):
+        return max(float(np.abs(a - b).max()) for a, b in zip(weights, others, strict=True))
+
+    found = {
+        "two devices": apart(trained("one", "one"), trained("two", "auto")),
+        "two sittings": apart(trained("whole", "one"), stopped("sittings")),
+        "imported": sorted(set(MISSING) & set(sys.modules)),
+    }
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    sys.meta_path.insert(0, Absent())
+    main(*sys.argv[1:])

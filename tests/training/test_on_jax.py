@@ -1,0 +1,50 @@
+"""The same tasks train on JAX, where TensorFlow is not installed."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tests.conftest import CHECKOUT
+
+IMPORTS = """
+import sys
+
+from tests.training.on_jax import Absent
+
+sys.meta_path.insert(0, Absent())
+from seqkeras.quiet import import_keras
+
+import_keras()
+import training.train
+from training.tasks import TASKS
+
+for _, task in TASKS.values():
+    task()
+"""
+
+
+def test_every_task_is_imported_where_tensorflow_is_not_installed():
+    finished = subprocess.run(
+        [sys.executable, "-c", IMPORTS], cwd=CHECKOUT, capture_output=True, text=True
+    )
+    assert finished.returncode == 0, finished.stderr
+
+
+@pytest.mark.long
+def test_it_trains_on_one_device_and_two_and_goes_on_bit_for_bit(tmp_path):
+    file = tmp_path / "reviews.csv"
+    rows = "a fine film,good\na dull and sad one,bad\nfine,good\nit was a dull story,bad\n"
+    file.write_text("text,label\n" + 11 * rows)
+    finished = subprocess.run(
+        [sys.executable, "-m", "tests.training.on_jax", str(file), str(tmp_path)],
+        cwd=CHECKOUT,
+        capture_output=True,
+        text=True,
+    )
+    assert finished.returncode == 0, finished.stderr
+    found = json.loads(finished.stdout.splitlines()[-1])
+    assert found["two devices"] < 1e-6
+    assert found["two sittings"] == 0
+    assert found["imported"] == []
