@@ -36,10 +36,11 @@ def main(file, folder):
     from training.train import train
 
     def trained(name, strategy):
-        sizes = {"batch_size": 8, "units": 3, "embedding_dim": 5, "vocab_size": 40, "encoder": "gru"}
+        sizes = {"batch_size": 8, "units": 3, "embedding_dim": 5, "vocab_size": 40}
         options = ClassificationOptions(
             file=file,
             **sizes,
+            encoder="gru",
             dropout=0.0 if strategy != "one" or name == "one" else 0.2,
             passes=2,
             steps_per_save=5,

@@ -63,7 +63,7 @@ def two_workers(file, *folders, dropout=0.0):
 
 def options(file, folder, dropout):
     sizes = "--batch-size 8 --units 7 --embedding-dim 5 --vocab-size 40 --max-length 12".split()
-    steps = "--passes 40 --steps-per-save 20 --looks 2 --no-tensorboard".split()
+    steps = "--passes 40 --steps-per-save 20 --looks 2 --tensorboard false".split()
     return file, "--out", folder, "--dropout", dropout, *sizes, *steps
 
 
