@@ -8,6 +8,7 @@ import numpy as np
 from keras import tree
 
 from seqkeras.data.batching import rounded_up
+from seqkeras.data.nested import NestedSequences
 
 
 class Sequences:
@@ -66,7 +67,8 @@ class Batches(keras.utils.PyDataset):
     `model.fit(batches, epochs=5)`.
 
     Args:
-        inputs, targets: an array with a row for each example, `Sequences`, or a dictionary of such.
+        inputs, targets: an array with a row for each example, `Sequences`, `NestedSequences`, or a
+            dictionary of such.
         order: yields the rows of each batch, as `seqkeras.data.batching.BucketedBatches`.
         few_shapes: pad to few widths (`seqkeras.data.batching.rounded_up`), for backends that
             compile a step for each shape; None: where the backend is not TensorFlow.
@@ -146,7 +148,7 @@ class Batches(keras.utils.PyDataset):
 
     def _batch(self, rows, more=0):
         def taken(array):
-            if isinstance(array, Sequences):
+            if isinstance(array, Sequences | NestedSequences):
                 return array.padded(rows, self.few_shapes, more)
             return array[rows]
 

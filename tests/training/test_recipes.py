@@ -20,7 +20,10 @@ def test_a_recipe_holds_options_of_its_task_its_goal_and_its_command(path):
     options_class, _ = TASKS[task]
     options = parse_options("recipe", options_class, [], values)
     options.check()
-    assert {name: getattr(options, name) for name in values} == values
+    given = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in values.items()
+    }
+    assert {name: getattr(options, name) for name in values} == given
     parts = re.findall(r"(?m)^#   (\w+) +(.*)", text)
     assert {"goal", "published", "command"} <= {name for name, _ in parts}
     assert f"python -m training {task} " in dict(parts)["command"]

@@ -5,6 +5,7 @@ called with (model, texts, advance), and `fits` says whether it takes a text who
 """
 
 from training.answering.classify import Classify
+from training.answering.classify_trees import ClassifyTrees
 from training.answering.forecast import Forecast
 from training.answering.generate import Generate
 from training.answering.tag import Tag
@@ -30,4 +31,6 @@ def answerer(run):
         raise ValueError(
             f"answerer: the pipeline must be {', '.join(ANSWERERS)}; received {pipeline!r}."
         )
+    if pipeline == "Classify" and "words" in run.tokenizers:
+        return ClassifyTrees(run)
     return ANSWERERS[pipeline](run)

@@ -3,6 +3,9 @@
 The command line reads the options alone, so its help and its refusals need no Keras.
 """
 
+import functools
+import importlib
+
 from training.tasks.options.classification import ClassificationOptions
 from training.tasks.options.dates import DatesOptions
 from training.tasks.options.forecasting import ForecastingOptions
@@ -10,56 +13,25 @@ from training.tasks.options.language_model import LanguageModelOptions
 from training.tasks.options.prompt_answer import PromptAnswerOptions
 from training.tasks.options.tagging import TaggingOptions
 from training.tasks.options.translation import TranslationOptions
+from training.tasks.options.trees import TreesOptions
 
 
-def _classification():
-    from training.tasks.classification import Classification
-
-    return Classification
-
-
-def _dates():
-    from training.tasks.dates import Dates
-
-    return Dates
+def _class_of(name, class_name):
+    module = importlib.import_module(f"training.tasks.{name.replace('-', '_')}")
+    return getattr(module, class_name)
 
 
-def _tagging():
-    from training.tasks.tagging import Tagging
-
-    return Tagging
-
-
-def _language_model():
-    from training.tasks.language_model import LanguageModel
-
-    return LanguageModel
-
-
-def _prompt_answer():
-    from training.tasks.prompt_answer import PromptAnswer
-
-    return PromptAnswer
-
-
-def _translation():
-    from training.tasks.translation import Translation
-
-    return Translation
-
-
-def _forecasting():
-    from training.tasks.forecasting import Forecasting
-
-    return Forecasting
-
-
+CLASSES = {  # name -> its options, and the name of its class, in a module of its own
+    "classification": (ClassificationOptions, "Classification"),
+    "dates": (DatesOptions, "Dates"),
+    "forecasting": (ForecastingOptions, "Forecasting"),
+    "language-model": (LanguageModelOptions, "LanguageModel"),
+    "prompt-answer": (PromptAnswerOptions, "PromptAnswer"),
+    "tagging": (TaggingOptions, "Tagging"),
+    "translation": (TranslationOptions, "Translation"),
+    "trees": (TreesOptions, "Trees"),
+}
 TASKS = {  # name -> its options, and what imports its class
-    "classification": (ClassificationOptions, _classification),
-    "dates": (DatesOptions, _dates),
-    "tagging": (TaggingOptions, _tagging),
-    "language-model": (LanguageModelOptions, _language_model),
-    "prompt-answer": (PromptAnswerOptions, _prompt_answer),
-    "translation": (TranslationOptions, _translation),
-    "forecasting": (ForecastingOptions, _forecasting),
+    name: (options, functools.partial(_class_of, name, class_name))
+    for name, (options, class_name) in CLASSES.items()
 }

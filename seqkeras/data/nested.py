@@ -1,0 +1,53 @@
+"""Rows of lists of integers, such as the children of a tree's nodes, padded batch by batch."""
+
+import numpy as np
+
+from seqkeras.data.batching import rounded_up
+from serving.text.packing import pad_nested
+
+
+class NestedSequences:
+    """Rows of lists of integers; what is taken of them is padded on both axes.
+
+    Args:
+        rows: list of lists of lists of integers.
+        width: the length to which every list is padded; None pads to the longest that is taken.
+        padding: the integer that stands after the end of a list, and in lists after a row's end.
+
+    Attributes:
+        lengths: (rows,) int64, how many lists each row has.
+
+    Raises:
+        ValueError: if a list is longer than the width.
+    """
+
+    dtype = np.dtype("int64")
+
+    def __init__(self, rows, width=None, padding=0):
+        self.rows, self.width, self.padding = rows, width, padding
+        self.lengths = np.array([len(row) for row in rows], self.dtype)
+        widest = max((len(values) for row in rows for values in row), default=0)
+        if width is not None and widest > width:
+            raise ValueError(
+                f"NestedSequences: lists must have at most {width} ids; received {widest}."
+            )
+
+    @property
+    def shape(self):
+        return len(self.rows), None, self.width
+
+    def padded(self, rows, few=False, more=0):
+        """(len(rows), longest, width) int64.
+
+        Args:
+            rows: integers, which rows.
+            few: pad to one of few sizes, see `rounded_up`.
+            more: how many empty lists stand after the longest row.
+        """
+        taken = pad_nested([self.rows[row] for row in rows], self.padding)
+        longest, widest = taken.shape[1:]
+        if few:
+            longest, widest = (int(size) for size in rounded_up([longest, widest]))
+        width = widest if self.width is None else self.width
+        sizes = [(0, 0), (0, longest + more - taken.shape[1]), (0, width - taken.shape[2])]
+        return np.pad(taken, sizes, constant_values=self.padding)

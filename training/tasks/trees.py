@@ -1,0 +1,247 @@
+"""Trees with a label at every node, from a file of the user's."""
+
+from typing import NamedTuple
+
+import numpy as np
+from rich.table import Table
+
+from seqkeras.data.batches import Sequences
+from seqkeras.data.nested import NestedSequences
+from seqkeras.data.texts import DataError, lines_of, read_text
+from seqkeras.losses import SmoothedCrossEntropy
+from seqkeras.metrics import TokenAccuracy, exact_match
+from seqkeras.models import TreeClassifier
+from seqkeras.runs import RunError
+from seqkeras.tokenizers import PAD, WordTable
+from serving.text.trees import NO_NODE, Nodes, parse_tree
+from training.console import console
+from training.task import Task
+from training.tasks.options.trees import TreesOptions
+
+NO_LABEL = -1  # the target of a node without one
+SENTIMENT = ("0", "1", "2", "3", "4")  # labels of which 2 is neutral
+
+
+class Example(NamedTuple):
+    """A tree in brackets, and its root's label."""
+
+    text: str
+    target: str
+
+
+class Trees(Task):
+    """Trees with a label at every node."""
+
+    name = "trees"
+    options_class = TreesOptions
+    validation_loss = True
+    asked = {"nodes": True}
+
+    def read(self):
+        options = self.options
+        train = self._examples(options.file)
+        if options.validation is not None:
+            validation = self._examples(options.validation)
+        else:
+            places = np.random.default_rng(options.seed).permutation(len(train))
+            number = max(1, round(options.held_out * len(train)))
+            held_out = {*places[:number].tolist()}
+            validation = [train[place] for place in sorted(held_out)]
+            train = [example for place, example in enumerate(train) if place not in held_out]
+        if len(train) < options.batch_size:
+            raise RunError(
+                f"{options.file}: {len(train):,} trees are left for training, fewer than the "
+                f"{options.batch_size} of a batch; choose a smaller --batch-size."
+            )
+        labels = _labels_of(train)
+        if len(labels) < 2:
+            raise RunError(f"{options.file}: all nodes have the label {labels[0]!r:.40}.")
+        self._require_known(options.validation or options.file, validation, labels)
+        self.num_children = self._most_children([*train, *validation])
+        nodes = sum(len(_nodes(example)) for example in train)
+        console.print(
+            f"{self.name}: {len(train):,} training and {len(validation):,} validation trees, "
+            f"{nodes:,} nodes, {len(labels):,} labels"
+        )
+        return train, validation
+
+    def examples_of(self, paths, settings):
+        examples = []
+        for path in paths:
+            found = self._examples(path)
+            self._require_known(path, found, settings["labels"])
+            examples += found
+        return examples
+
+    def _examples(self, path):
+        examples = []
+        for line, text in enumerate(lines_of(read_text(path)), start=1):
+            if not text.strip():
+                continue
+            try:
+                tree = parse_tree(text)
+            except ValueError as error:
+                raise DataError(f"{path}, line {line}: not a tree: {error}.") from error
+            if tree.label is None:
+                raise DataError(f"{path}, line {line}: the root has no label.")
+            size = len(Nodes(tree))
+            if size > self.options.max_nodes:
+                raise DataError(
+                    f"{path}, line {line}: a tree of {size:,} nodes; the limit is --max-nodes "
+                    f"{self.options.max_nodes:,}."
+                )
+            examples.append(Example(text.strip(), str(tree.label)))
+        return examples
+
+    def _require_known(self, path, examples, labels):
+        unknown = sorted({*_labels_of(examples)} - {*labels})
+        if unknown:
+            raise RunError(
+                f"{path}: the labels {', '.join(map(repr, unknown))} are not among those that are "
+                f"trained, {', '.join(labels)}."
+            )
+
+    def _most_children(self, examples):
+        most = max(len(below) for example in examples for below in _nodes(example).children)
+        if most > 2 and self.options.cell == "binary":
+            raise RunError(
+                f"{self.options.file}: a node has {most} children, and --cell binary reads two; "
+                "choose --cell child_sum or tree_rnn."
+            )
+        return max(most, 2)
+
+    def tokenizers(self, examples):
+        words = [
+            tree.word
+            for example in examples
+            for tree in _nodes(example).trees
+            if tree.word is not None
+        ]
+        options = self.options
+        table = WordTable.learn(words, options.lowercase, options.min_count)
+        return {"words": WordTable(table.words[: options.vocab_size], options.lowercase)}
+
+    def record(self, examples):
+        return {
+            "pipeline": "Classify",
+            "limits": {"source_length": self.options.max_nodes},
+            "settings": {"labels": _labels_of(examples)},
+        }
+
+    def arrays(self, examples, run):
+        lookup = run.tokenizers["words"].lookup
+        place = {label: index for index, label in enumerate(run.record.settings["labels"])}
+        rows = [_nodes(example) for example in examples]
+        token_ids = Sequences(
+            [
+                [PAD if tree.word is None else lookup(tree.word) for tree in row.trees]
+                for row in rows
+            ]
+        )
+        children = NestedSequences([row.children for row in rows], self.num_children, NO_NODE)
+        targets = [
+            [NO_LABEL if tree.label is None else place[str(tree.label)] for tree in row.trees]
+            for row in rows
+        ]
+        inputs = {
+            "token_ids": token_ids,
+            "lengths": token_ids.lengths,
+            "children": children,
+            "levels": NestedSequences([row.levels for row in rows], padding=NO_NODE),
+        }
+        return inputs, Sequences(targets, padding=NO_LABEL), token_ids.lengths
+
+    def model(self, run):
+        options = self.options
+        model = TreeClassifier(
+            len(run.tokenizers["words"].words),
+            options.embedding_dim,
+            options.units,
+            len(run.record.settings["labels"]),
+            options.cell,
+            self.num_children,
+            options.dropout,
+        )
+        model.build(None)
+        return model
+
+    def loss(self):
+        return SmoothedCrossEntropy(0.0, ignore_class=NO_LABEL)
+
+    def metrics(self):
+        return [TokenAccuracy(ignore_class=NO_LABEL, name="accuracy")]
+
+    def validation_scores(self, examples, answers):
+        found, targets = _of_roots(examples, answers)
+        return {"roots right": exact_match(found, targets)}
+
+    def scores(self, answered):
+        [(examples, answers)] = answered.values()
+        roots = [(answer, example.target) for example, answer in zip(examples, answers)]
+        nodes = [
+            (node, str(tree.label))
+            for example, answer in zip(examples, answers, strict=True)
+            for node, tree in zip(answer.nodes, _written(example), strict=True)
+            if tree.label is not None
+        ]
+        scores = {"trees": len(roots), "nodes": len(nodes)}
+        for name, rows in (("roots", roots), ("all_nodes", nodes)):
+            found = [answer.labels[0] for answer, _ in rows]
+            scores[name] = {"accuracy": exact_match(found, [target for _, target in rows])}
+            if {*roots[0][0].scores} == {*SENTIMENT}:
+                scores[name]["binary_accuracy"] = binary_accuracy(rows)
+        return scores
+
+    def table(self, scores):
+        table = Table(title=f"{scores['trees']:,} validation trees")
+        table.add_column("")
+        for name in scores["roots"]:
+            table.add_column(name.replace("_", " "), justify="right")
+        for name in ("roots", "all_nodes"):
+            table.add_row(name.replace("_", " "), *(f"{v:.2%}" for v in scores[name].values()))
+        return table
+
+    def summary(self, scores):
+        return (
+            f"right are {scores['roots']['accuracy']:.2%} of the roots, "
+            f"{scores['all_nodes']['accuracy']:.2%} of all nodes"
+        )
+
+
+def _nodes(example):
+    return Nodes(parse_tree(example.text))
+
+
+def _written(example):
+    """The nodes of a tree in the order of the text."""
+    nodes = _nodes(example)
+    return [nodes.trees[place] for place in nodes.written]
+
+
+def _labels_of(examples):
+    return sorted(
+        {
+            str(tree.label)
+            for example in examples
+            for tree in _nodes(example).trees
+            if tree.label is not None
+        }
+    )
+
+
+def _of_roots(examples, answers):
+    found = [answer.labels[0] for answer in answers]
+    return found, [example.target for example in examples]
+
+
+def binary_accuracy(rows):
+    """The share of rows that are not neutral whose side, good or bad, is the likelier one.
+
+    Reference: Socher et al. 2013, section 5, https://aclanthology.org/D13-1170
+    """
+    sides = [
+        (answer.scores["3"] + answer.scores["4"] > answer.scores["0"] + answer.scores["1"], target)
+        for answer, target in rows
+        if target != "2"
+    ]
+    return sum(good == (target in "34") for good, target in sides) / len(sides) if sides else None
