@@ -74,6 +74,7 @@ def restore(path, model):
     Raises:
         RunError: if the file is damaged.
     """
+    model.optimizer.build(model.trainable_variables)
     try:
         with zipfile.ZipFile(path) as archive:
             json.loads(archive.read("config.json"))
@@ -82,11 +83,19 @@ def restore(path, model):
             if AVERAGED in archive.namelist():
                 with archive.open(AVERAGED) as member, np.load(io.BytesIO(member.read())) as arrays:
                     kept = _unnamed(arrays)
-        model.optimizer.build(model.trainable_variables)
         model.load_weights(path)
     except Exception as error:
         raise _damaged(path, error, "begin again with --overwrite") from error
     return state, kept
+
+
+def saved_step(path):
+    """The step of a checkpoint; 0 where there is none, or it can not be read."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return json.loads(archive.read(STATE))["step"]
+    except (OSError, KeyError, ValueError, zipfile.BadZipFile):
+        return 0
 
 
 def load_model(path, way_out, **options):

@@ -10,7 +10,7 @@ from seqkeras.runs import CHECKPOINT, RunError
 from seqkeras.terminal import one_line
 from training.averages import Averages
 from training.callbacks import DivergedError, Progress, Reseed, StopAtNaN
-from training.checkpoint import Checkpoint, State, load_model, restore
+from training.checkpoint import Checkpoint, State, load_model, restore, saved_step
 from training.console import console
 from training.first_weights import freeze
 from training.history import History
@@ -72,6 +72,7 @@ def fit(
         num_steps = epochs * steps_per_epoch
     metrics = list(metrics) or None
     checkpoint = folder / CHECKPOINT
+    devices.require_same_step(saved_step(checkpoint))
     with devices.scope():
         with _precision(options.mixed_precision):
             model = build_model()
@@ -89,7 +90,7 @@ def fit(
         state, averaged = restore(checkpoint, model) if checkpoint.exists() else (State(), [])
     averages = Averages(options, averaged)
     done = state.step
-    batches = devices.prepare(model, done, batches_from(done))
+    batches = devices.prepare(model, batches_from(done))
     folder = devices.folder(folder)
     if done:
         console.print(f"  going on from step {done:,} of {num_steps:,}")

@@ -52,19 +52,11 @@ class OneDevice:
         trains, the others would wait for."""
         return contextlib.nullcontext()
 
-    def prepare(self, model, step, batches):
-        """Make a compiled model ready for `fit`.
+    def require_same_step(self, step):
+        """Raise a `RunError` if another process has the checkpoint of another step."""
 
-        Args:
-            step: updates of its weights so far; all processes must say the same.
-            batches: of training.
-
-        Returns:
-            What `fit` takes.
-
-        Raises:
-            RunError: if a process stands at another step than the chief.
-        """
+    def prepare(self, model, batches):
+        """Make a compiled model ready for `fit`; returns the batches that `fit` takes."""
         return batches
 
     def folder(self, folder):
@@ -131,7 +123,7 @@ class Replicas(OneDevice):
     def scope(self):
         return self.strategy.scope()
 
-    def prepare(self, model, step, batches):
+    def prepare(self, model, batches):
         with self.scope():  # Keras's would build on the mean of the replicas' token ids
             model._symbolic_build(data_batch=next(iter(batches)))
         model._maybe_symbolic_build = lambda **_: None
@@ -183,7 +175,7 @@ class Workers(Replicas):
                 f"({_reason(error)}). Start all workers again: they go on from the last checkpoint."
             ) from None
 
-    def prepare(self, model, step, batches):
+    def require_same_step(self, step):
         steps = self._of_all(step)
         if len(set(steps)) > 1:
             found = ", ".join(f"{name} {at:,}" for name, at in zip(self.cluster.names, steps))
@@ -191,7 +183,9 @@ class Workers(Replicas):
                 f"{self.cluster.name}: the workers' checkpoints are of different steps: {found}; "
                 "all need the same folder as --out."
             )
-        batches = super().prepare(model, step, batches)
+
+    def prepare(self, model, batches):
+        batches = super().prepare(model, batches)
         # Keras takes a mean over the first axis of what a step returns.
         model.train_step = _with_an_axis(model.train_step)
         model.test_step = _with_an_axis(model.test_step)

@@ -85,7 +85,7 @@ def fitted(make, optimizer, loss, devices, prepare=True):
     order = BucketedBatches(np.ones(len(TEXTS)), ROWS, 0)
     batches = Batches(inputs, targets, order).dataset(0)
     if prepare:
-        batches = devices.prepare(model, 0, batches)
+        batches = devices.prepare(model, batches)
     history = model.fit(
         batches, epochs=EPOCHS, steps_per_epoch=STEPS, shuffle=False, verbose=0
     ).history

@@ -59,6 +59,9 @@ def two_workers(file, *folders, dropout=0.0):
     finally:
         for worker in workers:
             worker.kill()
+            worker.wait()
+            worker.stdout.close()
+            worker.stderr.close()
 
 
 def options(file, folder, dropout):
