@@ -97,6 +97,10 @@ class Task(abc.ABC):
                 raise RunError(f"--batch-tokens: {error}") from error
         return Batches(inputs, targets, order)
 
+    def carries_state(self):
+        """Whether the state of a row goes on to the next batch, so that rows can not be shared."""
+        return False
+
     def num_steps(self, batches):
         """How many steps to train."""
         return self.options.passes * batches.order.batches_per_pass

@@ -57,6 +57,11 @@ def _train(task, folder, overwrite, devices):
         overwrite = False
         require_begun(folder, task.name, task.options)
     examples, validation = task.read()
+    if devices.num_replicas > 1 and task.carries_state():
+        raise RunError(
+            "--windows consecutive: not with several devices: each would have to carry the states "
+            "of its rows on; choose --windows random, or --strategy one."
+        )
     tokenizers = None if overwrite else kept_tokenizers(folder, devices.is_chief)
     kept = task.kept(validation)
     run = _run_files(task, folder, examples, kept, tokenizers or task.tokenizers(examples))

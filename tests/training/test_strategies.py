@@ -9,8 +9,11 @@ import pytest
 
 from seqkeras.runs import RunError
 from tests.conftest import CHECKOUT
+from training import train as training
 from training.options import FitOptions
-from training.strategies import Replicas, Workers, strategy
+from training.strategies import OneDevice, Replicas, Workers, strategy
+from training.tasks.language_model import LanguageModel
+from training.tasks.options.language_model import LanguageModelOptions
 
 
 def replicas(*names):
@@ -81,6 +84,35 @@ def test_a_batch_that_the_replicas_can_not_share_is_refused():
     devices.refuse(FitOptions(batch_size=8))
     with pytest.raises(RunError, match="--batch-size 7: must divide by the 2 devices"):
         devices.refuse(FitOptions(batch_size=7))
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"batch_tokens": 64}, "--batch-tokens: not with several devices"),
+        ({"gradient_accumulation": 2}, "--gradient-accumulation: not with several devices"),
+        ({"xla": True}, "--xla: not with several devices"),
+        ({"mixed_precision": "float16"}, "--mixed-precision float16: not with several devices"),
+        ({"optimizer": "keras-adam"}, "--optimizer keras-adam: not with several devices"),
+    ],
+)
+def test_an_option_that_replicas_can_not_take_is_refused_with_the_reason(options, message):
+    devices = object.__new__(Replicas)
+    devices.num_replicas = 2
+    with pytest.raises(RunError, match=message):
+        devices.refuse(FitOptions(batch_size=8, **options))
+
+
+def test_a_state_that_is_carried_on_is_refused_on_several_devices(tmp_path, monkeypatch):
+    path, devices = tmp_path / "text.txt", OneDevice()
+    path.write_text("abcd " * 200, encoding="utf-8")
+    devices.num_replicas = 2
+    monkeypatch.setattr(training, "strategy", lambda name: devices)
+    task = LanguageModel(LanguageModelOptions(files=(str(path),), model="lstm", context=5))
+    with pytest.raises(
+        RunError, match="--windows consecutive: not with several devices: .* random"
+    ):
+        training.train(task, tmp_path / "run")
 
 
 def test_a_worker_without_its_fellow_says_so_on_the_command_line(tmp_path):

@@ -128,7 +128,7 @@ class LanguageModel(Task):
         tokens = self._stream(examples, run)
         size = options.context, options.batch_size
         try:
-            if self._carries():
+            if self.carries_state():
                 found = consecutive_windows(tokens, *size)
             else:
                 found = random_windows(tokens, *size, options.seed)
@@ -138,14 +138,14 @@ class LanguageModel(Task):
                 f"few for {options.batch_size} windows of --context {options.context}; choose a "
                 "smaller --context or --batch-size."
             ) from error
-        kind = "rows that go on from batch to batch" if self._carries() else "random windows"
+        kind = "rows that go on from batch to batch" if self.carries_state() else "random windows"
         console.print(
             f"  {len(tokens):,} tokens of {len(run.tokenizers['text']):,}; {kind} of "
             f"{options.context}"
         )
         return found
 
-    def _carries(self):
+    def carries_state(self):
         """Whether the state of a row goes on to the next batch."""
         if self.options.start_from is not None:
             recurrent = isinstance(self._start().model, RNNLanguageModel)
@@ -166,7 +166,7 @@ class LanguageModel(Task):
                 f"{self.options.start_from}: has {model.max_length} positions, fewer than "
                 f"--context {self.options.context}."
             )
-        if not self._carries():
+        if not self.carries_state():
             return model
         carried = CarriedState(model, self.options.batch_size)
         carried.build()
