@@ -58,6 +58,7 @@ def adam(learning_rate):
 WITH = {
     "span_loss": lambda: {"loss": losses.span_loss},
     "PinballLoss": lambda: {"loss": losses.PinballLoss([0.1, 0.3, 0.5, 0.7, 0.9])},
+    "ForecastLoss": lambda: {"loss": losses.ForecastLoss("quantiles", [3.0], [0.1, 0.5, 0.9])},
     "SmoothedCrossEntropy": lambda: {"loss": losses.SmoothedCrossEntropy(ignore_class=0)},
     "SoftTargetLoss": lambda: {"loss": losses.SoftTargetLoss(3.0)},
     "HiddenStateLoss": lambda: {"loss": losses.HiddenStateLoss("cosine")},
