@@ -26,7 +26,7 @@ TABLE = {
     ),
     "seqkeras/data/series.py": ({"seqkeras.data", "serving.rows"}, {"numpy"}),
     "seqkeras/data/conll.py": (
-        {"seqkeras.data", "serving.entities", "serving.parsing"},
+        {"seqkeras.data", "serving.entities"},
         set(),
     ),
     "seqkeras/data/": (

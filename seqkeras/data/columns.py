@@ -12,8 +12,8 @@ import csv
 import json
 from pathlib import Path
 
+from seqkeras.data.json_lines import json_objects
 from seqkeras.data.texts import DataError, read_text
-from serving.parsing import parse_json
 
 
 def read_columns(path, names, may_be_empty=()):
@@ -95,15 +95,7 @@ def _of_fields(path, fields, names):
 
 
 def _of_json_lines(path, text, names, may_be_empty):
-    for line, content in enumerate(_lines(text), start=1):
-        if not content.strip():
-            continue
-        try:
-            row = parse_json(content)
-        except ValueError as error:
-            raise DataError(f"{path}, line {line}: not JSON: {error}.") from error
-        if not isinstance(row, dict):
-            raise DataError(f"{path}, line {line}: expected a JSON object, one a line.")
+    for line, row in json_objects(path, text):
         missing = [name for name in names if name not in row]
         if missing:
             raise _missing(f"{path}, line {line}", missing, row)

@@ -15,9 +15,9 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
+from seqkeras.data.json_lines import json_objects
 from seqkeras.data.texts import DataError, lines_of, read_text
 from serving.entities import LETTERS
-from serving.parsing import parse_json
 
 DOCUMENT = "-DOCSTART-"
 NUMBER_ONE = re.compile(r"1(-\d+)?")  # of the first word of CoNLL-U, or of a range from it
@@ -113,15 +113,7 @@ def _sentence(rows):
 
 
 def _of_json_lines(path, text, words_name, tags_name):
-    for line, content in enumerate(lines_of(text), start=1):
-        if not content.strip():
-            continue
-        try:
-            row = parse_json(content)
-        except ValueError as error:
-            raise DataError(f"{path}, line {line}: not JSON: {error}.") from error
-        if not isinstance(row, dict):
-            raise DataError(f"{path}, line {line}: expected a JSON object, one a line.")
+    for line, row in json_objects(path, text):
         for name in (words_name, tags_name):
             values = row.get(name)
             if not isinstance(values, list) or not all(isinstance(value, str) for value in values):

@@ -98,7 +98,7 @@ def test_words_that_are_cut_off_count_as_outside_in_run_and_bundle(tmp_path):
     "content, options, message",
     [
         ("a O\nb\n", [], "line 2: expected 2 columns"),
-        ("a O\n", [], "one sentence is too few to hold some out; give --validation"),
+        ("a O\n", [], "0 sentences are left for training, fewer than the 16 of a batch"),
         ("a X\n\n" * 9, ["--batch-size", "9"], "8 sentences are left for training, fewer than the"),
         ("a X\n\n" * 9, ["--batch-size", "2"], "all words have the tag 'X'"),
         ("a X\n\nb Y\n\n", ["--batch-size", "1"], "of the validation are not among those"),

@@ -4,7 +4,6 @@ import dataclasses
 from typing import NamedTuple
 
 import keras
-import numpy as np
 from rich.table import Table
 
 from seqkeras.data.batches import Sequences
@@ -18,6 +17,7 @@ from training.console import console
 from training.starting import read_start
 from training.task import Task
 from training.tasks.options.prompt_answer import PromptAnswerOptions
+from training.tasks.splitting import split
 
 NO_TARGET = -1
 MOST_TOKENS = 512  # of a prompt and its answer, for a model without positions
@@ -46,10 +46,7 @@ class PromptAnswer(Task):
         if options.validation is not None:
             validation = self._examples(options.validation)
         else:
-            order = np.random.default_rng(options.seed).permutation(len(train))
-            held_out = {*order[: max(1, round(options.held_out * len(train)))].tolist()}
-            validation = [train[place] for place in sorted(held_out)]
-            train = [example for place, example in enumerate(train) if place not in held_out]
+            train, validation = split(train, options)
         train, validation = self._fitting(train), self._fitting(validation)
         if len(train) < options.batch_size or not validation:
             raise RunError(

@@ -3,7 +3,6 @@
 from typing import NamedTuple
 
 import keras
-import numpy as np
 from rich.table import Table
 
 from seqkeras.data.batches import Sequences
@@ -18,6 +17,7 @@ from training.console import console
 from training.task import Task
 from training.tasks.encoders import encoded
 from training.tasks.options.tagging import TaggingOptions
+from training.tasks.splitting import split
 
 NO_TAG = -1  # the target of a token that is not the first of its word
 OUTSIDE = "O"
@@ -41,16 +41,8 @@ class Tagging(Task):
         train = self._examples([options.file])
         if options.validation is not None:
             validation = self._examples([options.validation])
-        elif len(train) > 1:
-            places = np.random.default_rng(options.seed).permutation(len(train))
-            number = min(max(1, round(options.held_out * len(train))), len(train) - 1)
-            held_out = {*places[:number].tolist()}
-            validation = [train[place] for place in sorted(held_out)]
-            train = [example for place, example in enumerate(train) if place not in held_out]
         else:
-            raise RunError(
-                f"{options.file}: one sentence is too few to hold some out; give --validation."
-            )
+            train, validation = split(train, options)
         if len(train) < options.batch_size:
             raise RunError(
                 f"{options.file}: {len(train):,} sentences are left for training, fewer than the "

@@ -2,7 +2,6 @@
 
 from typing import NamedTuple
 
-import numpy as np
 from rich.table import Table
 
 from seqkeras.data.batches import Sequences
@@ -17,6 +16,7 @@ from serving.text.trees import NO_NODE, Nodes, parse_tree
 from training.console import console
 from training.task import Task
 from training.tasks.options.trees import TreesOptions
+from training.tasks.splitting import split
 
 NO_LABEL = -1  # the target of a node without one
 SENTIMENT = ("0", "1", "2", "3", "4")  # labels of which 2 is neutral
@@ -43,11 +43,7 @@ class Trees(Task):
         if options.validation is not None:
             validation = self._examples(options.validation)
         else:
-            places = np.random.default_rng(options.seed).permutation(len(train))
-            number = max(1, round(options.held_out * len(train)))
-            held_out = {*places[:number].tolist()}
-            validation = [train[place] for place in sorted(held_out)]
-            train = [example for place, example in enumerate(train) if place not in held_out]
+            train, validation = split(train, options)
         if len(train) < options.batch_size:
             raise RunError(
                 f"{options.file}: {len(train):,} trees are left for training, fewer than the "

@@ -1,0 +1,26 @@
+"""Files of JSON lines: an object a line; empty lines are passed over."""
+
+from seqkeras.data.texts import DataError, lines_of
+from serving.parsing import parse_json
+
+
+def json_objects(path, text):
+    """Yields (number of the line, dictionary) of a file's text.
+
+    Args:
+        path: of the file, for errors.
+        text: its content.
+
+    Raises:
+        DataError: if a line is not a JSON object; it names the line.
+    """
+    for line, content in enumerate(lines_of(text), start=1):
+        if not content.strip():
+            continue
+        try:
+            row = parse_json(content)
+        except ValueError as error:
+            raise DataError(f"{path}, line {line}: not JSON: {error}.") from error
+        if not isinstance(row, dict):
+            raise DataError(f"{path}, line {line}: expected a JSON object, one a line.")
+        yield line, row
