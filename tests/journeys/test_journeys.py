@@ -24,11 +24,13 @@ import pytest
 import serving
 from seqkeras.models import Bert
 from seqkeras.pretrained import save_hugging_face
+from seqkeras.runs import RunFiles
 from seqkeras.tokenizers import learn_word_piece, pad, read_tokenizer
 from serving.manifest.fields import parse_fields
 from serving.pipelines.forecast import Settings
 from tests.arrays import close
 from tests.conftest import CHECKOUT
+from training.answering import answerer
 
 HERE = Path(__file__).parent
 SCRIPTS = sorted(each for each in HERE.glob("*.py") if not each.name.startswith(("test_", "__")))
@@ -205,7 +207,11 @@ def test_a_file_becomes_a_classifier_by_commands_alone(tmp_path):
 
 def test_a_file_becomes_a_translator_by_commands_alone(tmp_path):
     parallel_text(tmp_path)
-    assert commands_alone("en-de", tmp_path) == "das rote haus ist groß\n"
+    printed = commands_alone("en-de", tmp_path)
+    trained = RunFiles.read(tmp_path / "runs/en-de")
+    model = keras.models.load_model(tmp_path / "runs/en-de/model.keras", compile=False)
+    [answer] = answerer(trained)(model, ["the red house is big"])
+    assert printed == f"{answer.text}\n"
 
 
 def test_a_text_becomes_a_language_model_and_that_one_that_answers_by_commands_alone(tmp_path):

@@ -17,7 +17,7 @@ from training.tasks.options.trees import TreesOptions
 
 
 def _class_of(name, class_name):
-    module = importlib.import_module(f"training.tasks.{name.replace('-', '_')}")
+    module = importlib.import_module(f"{__package__}.{name.replace('-', '_')}")
     return getattr(module, class_name)
 
 
