@@ -80,7 +80,8 @@ def evaluate(evaluation):
     """Score a run or a bundle; prints a table, and returns the scores.
 
     Raises:
-        RunError: if the folder is neither, or its task reads no files.
+        RunError: if the folder is neither, its task reads no files, or the model does not take an
+            input.
         DataError: if a file can not be read.
     """
     from training.console import console
@@ -90,7 +91,10 @@ def evaluate(evaluation):
     task = subject.task
     examples = task.examples_of(evaluation.data, subject.settings)
     name = Path(evaluation.data[0]).name
-    found = answered([(name, part) for _, part in task.tests(examples)], subject.answer)
+    try:
+        found = answered([(name, part) for _, part in task.tests(examples)], subject.answer)
+    except ValueError as error:  # an input that the model does not take
+        raise RunError(f"{evaluation.data[0]}: {error}") from error
     scores = subject.measure(examples) | task.scores(found)
     if (table := task.table(scores)) is not None:
         console.print(table)

@@ -193,9 +193,14 @@ class Classify(Pipeline):
         if len(logits) < len(settings.labels):  # one logit for two: the first is 0
             logits = np.append(np.zeros_like(logits), logits)
         scores = (sigmoid if settings.multi_label else softmax)(logits).tolist()
-        ranked = dict(sorted(zip(settings.labels, scores), key=lambda item: -item[1]))
-        best = next(iter(ranked))
-        labels = (best,)
+        labels, score, ranked = ranked_classes(settings.labels, scores)
         if settings.multi_label:
-            labels = tuple(label for label, score in ranked.items() if score > settings.threshold)
-        return labels, ranked[best], ranked
+            labels = tuple(label for label, value in ranked.items() if value > settings.threshold)
+        return labels, score, ranked
+
+
+def ranked_classes(labels, scores):
+    """Return the labels, the score and the scores of a `Classification` with one label."""
+    ranked = dict(sorted(zip(labels, scores), key=lambda item: -item[1]))
+    best = next(iter(ranked))
+    return (best,), ranked[best], ranked

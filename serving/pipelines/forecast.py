@@ -209,8 +209,13 @@ class Forecast(Pipeline):
         quantiles = self._settings.quantiles
         if values.ndim < 2 + bool(quantiles):
             values = values[:, np.newaxis]  # the targets
-        if not quantiles:
-            return Forecasting(values, {})
-        middle = min(range(len(quantiles)), key=lambda place: abs(quantiles[place] - 0.5))
-        by_quantile = {quantile: values[..., place] for place, quantile in enumerate(quantiles)}
-        return Forecasting(values[..., middle], by_quantile)
+        return forecasting_of(values, quantiles)
+
+
+def forecasting_of(values, quantiles):
+    """Return the `Forecasting` of values (horizon, targets), or (horizon, targets, quantiles)."""
+    if not quantiles:
+        return Forecasting(values, {})
+    middle = min(range(len(quantiles)), key=lambda place: abs(quantiles[place] - 0.5))
+    by_quantile = {quantile: values[..., place] for place, quantile in enumerate(quantiles)}
+    return Forecasting(values[..., middle], by_quantile)

@@ -200,7 +200,7 @@ class Tag(Pipeline):
             Word("", self._settings.labels[tag], place, place + 1, float(score[tag]))
             for place, (tag, score) in enumerate(zip(scores.argmax(axis=-1), scores))
         )
-        return Tagging(words, self._entities("", words))
+        return Tagging(words, entities_of("", words, self._settings.scheme))
 
     def _answer(self, row, scores_by_window):
         scores = np.empty((len(row.places), len(self._settings.labels)))
@@ -211,18 +211,26 @@ class Tag(Pipeline):
             Word(row.text[start:end], self._settings.labels[tag], start, end, float(score[tag]))
             for (start, end), tag, score in zip(row.places, best, scores)
         )
-        return Tagging(words, self._entities(row.text, words))
+        return Tagging(words, entities_of(row.text, words, self._settings.scheme))
 
-    def _entities(self, text, words):
-        if self._settings.scheme is None:
-            return ()
-        found = []
-        for label, first, behind in entities([word.tag for word in words]):
-            own = words[first:behind]
-            start, end = own[0].start, own[-1].end
-            score = sum(word.score for word in own) / len(own)
-            found.append(Entity(text[start:end], label, start, end, score))
-        return tuple(found)
+
+def entities_of(text, words, scheme):
+    """Return the tuple of `Entity` that the tags of words spell; of no scheme there are none.
+
+    Args:
+        text: in which the words are.
+        words: tuple of `Word`.
+        scheme: of the tags, one of `SCHEMES`, or None.
+    """
+    if scheme is None:
+        return ()
+    found = []
+    for label, first, behind in entities([word.tag for word in words]):
+        own = words[first:behind]
+        start, end = own[0].start, own[-1].end
+        score = sum(word.score for word in own) / len(own)
+        found.append(Entity(text[start:end], label, start, end, score))
+    return tuple(found)
 
 
 def _require_tags_of_frames(folder, graph, output):

@@ -2,11 +2,9 @@
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from ..checks import shown
 from ..text import WordTable
-from ..text.trees import NO_NODE, Nodes, node_arrays, parse_tree
+from ..text.trees import Nodes, node_arrays, parse_tree
 from .inputs import MOST_CHARACTERS, open_tokenizer, require_words
 from .model import ROLE, Packing
 
@@ -78,9 +76,4 @@ class TreeReader:
         return TreeRow(nodes)
 
     def _arrays(self, rows):
-        arrays = node_arrays([row.nodes for row in rows], self._words.lookup)
-        missing = self._most_children - arrays["children"].shape[-1]
-        arrays["children"] = np.pad(
-            arrays["children"], [(0, 0), (0, 0), (0, missing)], constant_values=NO_NODE
-        )
-        return arrays
+        return node_arrays([row.nodes for row in rows], self._words.lookup, self._most_children)

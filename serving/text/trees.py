@@ -7,6 +7,8 @@ be missing, then a word or nodes. Does not support traces and empty nodes.
 import dataclasses
 import re
 
+import numpy as np
+
 from .packing import pad, pad_nested
 from .vocabularies import PAD
 
@@ -123,12 +125,13 @@ class Nodes:
         return places
 
 
-def node_arrays(rows, lookup):
+def node_arrays(rows, lookup, num_children=1):
     """Return a batch of trees as the arrays that a recursive network reads.
 
     Args:
         rows: list of `Nodes`.
         lookup: takes a word, returns its id, from 1 on; 0 is padding and every node without a word.
+        num_children: C at least; a model of two children also reads trees of one word.
 
     Returns:
         A dictionary of int64 arrays, where N is the most nodes, C the most children, H the most
@@ -139,9 +142,11 @@ def node_arrays(rows, lookup):
     words = [[tree.word for tree in row.trees] for row in rows]
     token_ids = [[PAD if word is None else lookup(word) for word in row] for row in words]
     token_ids, lengths = pad(token_ids)
+    children = pad_nested([row.children for row in rows], NO_NODE)
+    missing = max(0, num_children - children.shape[-1])
     return {
         "token_ids": token_ids,
         "lengths": lengths,
-        "children": pad_nested([row.children for row in rows], NO_NODE),
+        "children": np.pad(children, [(0, 0), (0, 0), (0, missing)], constant_values=NO_NODE),
         "levels": pad_nested([row.levels for row in rows], NO_NODE),
     }

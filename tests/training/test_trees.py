@@ -70,6 +70,15 @@ def test_run_and_bundle_have_the_same_scores_on_a_file(trained, tmp_path):
     assert found[1]["trees"] == 31 and found[1]["roots"]["accuracy"] == 1.0
 
 
+@pytest.mark.parametrize("name", ["run", "bundle"])
+def test_a_tree_that_the_model_does_not_take_is_one_line(trained, tmp_path, capsys, name):
+    path = tmp_path / "test.txt"
+    path.write_text("(4 (2 It) (2 is) (4 fine))\n", encoding="utf-8")
+    assert main(["evaluate", str(trained / name), "--data", str(path)]) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"training: {path}: ") and "3" in line
+
+
 def test_five_labels_of_sentiment_have_a_binary_accuracy_without_the_neutral_ones():
     def answer(*scores):
         return Classification((), 0.0, dict(zip("01234", scores)))

@@ -2,6 +2,7 @@
 
 from seqkeras.decoding import compiled, in_batches
 from seqkeras.tokenizers import pad
+from serving.pipelines.classify import ranked_classes
 from serving.pipelines.model import softmax
 from serving.results import Classification
 
@@ -27,18 +28,16 @@ class Classify:
             self.model, self.logits = model, compiled(_logits_of(model))
         encodings = [text_encoding(self.run, text) for text in texts]
         [logits] = in_batches(self.logits, encodings, _padded, advance=advance)
-        return [self._classification(scores) for scores in softmax(logits).tolist()]
+        return [
+            Classification(*ranked_classes(self.labels, scores))
+            for scores in softmax(logits).tolist()
+        ]
 
     def fits(self, text):
         """Whether a text, or each of two, has tokens, and nothing is cut off."""
         tokenizer, limit = self.run.tokenizers["text"], self.run.record.limits["source_length"]
         texts = text if isinstance(text, tuple) else (text,)
         return all(map(tokenizer.encode, texts)) and len(tokenizer.analyze(*texts)) <= limit
-
-    def _classification(self, scores):
-        ranked = dict(sorted(zip(self.labels, scores), key=lambda item: -item[1]))
-        best = next(iter(ranked))
-        return Classification((best,), ranked[best], ranked)
 
 
 def text_encoding(run, text):

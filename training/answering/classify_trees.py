@@ -3,10 +3,11 @@
 import numpy as np
 
 from seqkeras.decoding import compiled
+from serving.pipelines.classify import ranked_classes
 from serving.pipelines.model import softmax
 from serving.pipelines.trees import TreeRow
 from serving.results import Classification, Node
-from serving.text.trees import NO_NODE, Nodes, node_arrays, parse_tree
+from serving.text.trees import Nodes, node_arrays, parse_tree
 
 BATCH = 128
 
@@ -39,7 +40,8 @@ class ClassifyTrees:
             places = order[start : start + BATCH]
             logits = np.asarray(self.logits(self._arrays([rows[place].nodes for place in places])))
             for place, of_nodes in zip(places, softmax(logits).tolist()):
-                answers[place] = self._classification(rows[place], of_nodes)
+                row = rows[place]
+                answers[place] = self._classification(row, of_nodes[: len(row)])
             if advance:
                 advance(len(places))
         return answers
@@ -49,18 +51,9 @@ class ClassifyTrees:
         return len(Nodes(parse_tree(text))) <= self.limit
 
     def _arrays(self, nodes):
-        arrays = node_arrays(nodes, self.words.lookup)
-        missing = self.model.sizes["num_children"] - arrays["children"].shape[-1]
-        arrays["children"] = np.pad(
-            arrays["children"], [(0, 0), (0, 0), (0, missing)], constant_values=NO_NODE
-        )
-        return arrays
+        return node_arrays(nodes, self.words.lookup, self.model.sizes["num_children"])
 
     def _classification(self, row, of_nodes):
-        nodes = tuple(Node(text, *self._classes(of_nodes[place])) for place, text in row.written())
-        return Classification(*self._classes(of_nodes[0]), nodes)
-
-    def _classes(self, scores):
-        ranked = dict(sorted(zip(self.labels, scores), key=lambda item: -item[1]))
-        best = next(iter(ranked))
-        return (best,), ranked[best], ranked
+        classes = [ranked_classes(self.labels, scores) for scores in of_nodes]
+        nodes = tuple(Node(text, *classes[place]) for place, text in row.written())
+        return Classification(*classes[0], nodes)

@@ -4,8 +4,7 @@ import numpy as np
 
 from seqkeras.decoding import compiled, in_batches
 from serving.manifest.fields import parse_fields
-from serving.pipelines.forecast import Settings
-from serving.results import Forecasting
+from serving.pipelines.forecast import Settings, forecasting_of
 
 
 class Forecast:
@@ -30,7 +29,7 @@ class Forecast:
             self.model, self.forecast = model, compiled(_values_of(model))
         given = [self._arrays(text, model.output_shape[1]) for text in texts]
         [values] = in_batches(self.forecast, given, _stacked, advance=advance)
-        return [self._answer(each) for each in np.asarray(values)]
+        return [forecasting_of(row, self.quantiles) for row in np.asarray(values)]
 
     def fits(self, text):
         """Whether rows are taken: those of a run are."""
@@ -42,13 +41,6 @@ class Forecast:
         if not self.rows.num_known:
             return window, np.empty((horizon, 0), "float32")
         return window, self.rows.future(given["known"], last, horizon, "known")
-
-    def _answer(self, values):
-        if not self.quantiles:
-            return Forecasting(values, {})
-        by_quantile = {each: values[..., place] for place, each in enumerate(self.quantiles)}
-        middle = min(self.quantiles, key=lambda quantile: abs(quantile - 0.5))
-        return Forecasting(by_quantile[middle], by_quantile)
 
 
 def _stacked(rows):

@@ -7,10 +7,9 @@ from keras import ops
 
 from seqkeras.decoding import compiled, in_batches
 from seqkeras.tokenizers import pad
-from serving.entities import entities
-from serving.pipelines.tag import joined, tokens_of_words
+from serving.pipelines.tag import entities_of, joined, tokens_of_words
 from serving.pipelines.windows import Windows
-from serving.results import Entity, Tagging, Word
+from serving.results import Tagging, Word
 
 NAME = "Tag: text"
 
@@ -69,16 +68,7 @@ class Tag:
             Word(row.text[start:end], self.labels[tags[token]], start, end, float(scores[token]))
             for (start, end), token in zip(row.places, row.first_tokens, strict=True)
         )
-        return Tagging(words, tuple(self._entities(row.text, words)))
-
-    def _entities(self, text, words):
-        if self.scheme is None:
-            return
-        for label, first, behind in entities([word.tag for word in words]):
-            own = words[first:behind]
-            start, end = own[0].start, own[-1].end
-            score = sum(word.score for word in own) / len(own)
-            yield Entity(text[start:end], label, start, end, score)
+        return Tagging(words, entities_of(row.text, words, self.scheme))
 
 
 def read_words(run, words):

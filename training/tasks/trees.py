@@ -23,10 +23,11 @@ SENTIMENT = ("0", "1", "2", "3", "4")  # labels of which 2 is neutral
 
 
 class Example(NamedTuple):
-    """A tree in brackets, and its root's label."""
+    """A tree in brackets, its root's label, and its nodes."""
 
     text: str
     target: str
+    nodes: Nodes
 
 
 class Trees(Task):
@@ -54,7 +55,7 @@ class Trees(Task):
             raise RunError(f"{options.file}: all nodes have the label {labels[0]!r:.40}.")
         self._require_known(options.validation or options.file, validation, labels)
         self.num_children = self._most_children([*train, *validation])
-        nodes = sum(len(_nodes(example)) for example in train)
+        nodes = sum(len(example.nodes) for example in train)
         console.print(
             f"{self.name}: {len(train):,} training and {len(validation):,} validation trees, "
             f"{nodes:,} nodes, {len(labels):,} labels"
@@ -80,13 +81,13 @@ class Trees(Task):
                 raise DataError(f"{path}, line {line}: not a tree: {error}.") from error
             if tree.label is None:
                 raise DataError(f"{path}, line {line}: the root has no label.")
-            size = len(Nodes(tree))
-            if size > self.options.max_nodes:
+            nodes = Nodes(tree)
+            if len(nodes) > self.options.max_nodes:
                 raise DataError(
-                    f"{path}, line {line}: a tree of {size:,} nodes; the limit is --max-nodes "
-                    f"{self.options.max_nodes:,}."
+                    f"{path}, line {line}: a tree of {len(nodes):,} nodes; the limit is "
+                    f"--max-nodes {self.options.max_nodes:,}."
                 )
-            examples.append(Example(text.strip(), str(tree.label)))
+            examples.append(Example(text.strip(), str(tree.label), nodes))
         return examples
 
     def _require_known(self, path, examples, labels):
@@ -98,7 +99,7 @@ class Trees(Task):
             )
 
     def _most_children(self, examples):
-        most = max(len(below) for example in examples for below in _nodes(example).children)
+        most = max(len(below) for example in examples for below in example.nodes.children)
         if most > 2 and self.options.cell == "binary":
             raise RunError(
                 f"{self.options.file}: a node has {most} children, and --cell binary reads two; "
@@ -110,7 +111,7 @@ class Trees(Task):
         words = [
             tree.word
             for example in examples
-            for tree in _nodes(example).trees
+            for tree in example.nodes.trees
             if tree.word is not None
         ]
         options = self.options
@@ -127,7 +128,7 @@ class Trees(Task):
     def arrays(self, examples, run):
         lookup = run.tokenizers["words"].lookup
         place = {label: index for index, label in enumerate(run.record.settings["labels"])}
-        rows = [_nodes(example) for example in examples]
+        rows = [example.nodes for example in examples]
         token_ids = Sequences(
             [
                 [PAD if tree.word is None else lookup(tree.word) for tree in row.trees]
@@ -204,14 +205,9 @@ class Trees(Task):
         )
 
 
-def _nodes(example):
-    return Nodes(parse_tree(example.text))
-
-
 def _written(example):
     """The nodes of a tree in the order of the text."""
-    nodes = _nodes(example)
-    return [nodes.trees[place] for place in nodes.written]
+    return [example.nodes.trees[place] for place in example.nodes.written]
 
 
 def _labels_of(examples):
@@ -219,7 +215,7 @@ def _labels_of(examples):
         {
             str(tree.label)
             for example in examples
-            for tree in _nodes(example).trees
+            for tree in example.nodes.trees
             if tree.label is not None
         }
     )
