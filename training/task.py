@@ -28,7 +28,6 @@ class Task(abc.ABC):
         lower_is_better: names of those numbers of `validation_scores` and `measure` of which the
             lower is the better; of "validation_loss" it is known.
         asked: options of the pipeline with which a bundle is scored, beside `truncate`.
-        asked: options of the pipeline with which a bundle is scored.
         score_formats: name of a validation score -> format of its number; the others are shares,
             written as "93.10%".
     """
@@ -39,7 +38,6 @@ class Task(abc.ABC):
     validation_loss: bool = False
     lower_is_better: tuple = ()
     score_formats: dict = {}
-    asked: dict = {}
     asked: dict = {}
 
     def __init__(self, options):
