@@ -59,6 +59,13 @@ LONG = {"benchmarks", "journeys", "learning"}  # folders of what `make test-all`
 ELSEWHERE = {f"test_{name}.py" for name in ("rows", "padding", "past", "steps", "gradients")}
 
 
+def pytest_ignore_collect(collection_path, config):
+    """`make test` does not even import the folders of which it runs nothing."""
+    if config.option.markexpr == "not long" and collection_path.is_dir():
+        return collection_path.name in LONG or None
+    return None
+
+
 def pytest_collection_modifyitems(items):
     """Mark what is long by its folder or backend."""
     for item in items:

@@ -1,31 +1,30 @@
-import importlib
+import functools
 import inspect
-import pkgutil
 
 import keras
 import pytest
 
-import seqkeras
 from seqkeras.recurrent.cell import Cell
 from seqkeras.recurrent.rnn import RNN, Recurrent
 from tests.catalogue import CASES, recurrent
+from tests.catalogue.case import public_layers
 
-MADE = {case: case.make() for case in [*CASES, *recurrent.STATEFUL]}
-WITHOUT_LAYERS = {"analysis", "data", "tokenizers"}  # and slow to import
+ALL = [*CASES, *recurrent.STATEFUL]
 
 
-def public_layers():
-    for module in pkgutil.iter_modules(seqkeras.__path__):
-        if module.ispkg and module.name not in WITHOUT_LAYERS:
-            package = importlib.import_module(f"seqkeras.{module.name}")
-            for name in package.__all__:
-                value = getattr(package, name)
-                if inspect.isclass(value) and issubclass(value, keras.layers.Layer):
-                    yield value
+@functools.cache
+def configs_by_class():
+    """The class of a layer -> the configurations of its cases."""
+    configs = {}
+    for case in ALL:
+        layer = case.make()
+        assert type(layer) is case.layer_class, case.name
+        configs.setdefault(type(layer), []).append(layer.get_config())
+    return configs
 
 
 def test_the_catalogue_holds_every_public_layer_and_model():
-    assert {type(MADE[case]) for case in CASES} == set(public_layers())
+    assert {case.layer_class for case in CASES} == set(public_layers().values())
 
 
 def test_case_names_are_unique():
@@ -50,17 +49,16 @@ def arguments(layer_class):
     }
 
 
-@pytest.mark.parametrize("layer_class", dict.fromkeys(map(type, MADE.values())), ids=str)
+@pytest.mark.parametrize("layer_class", dict.fromkeys(case.layer_class for case in ALL), ids=str)
 def test_every_argument_is_given_a_value_that_is_not_its_default(layer_class):
     if layer_class.__init__ is keras.layers.Layer.__init__:
         return  # no argument of its own
-    configs = [layer.get_config() for layer in MADE.values() if type(layer) is layer_class]
+    configs = configs_by_class()[layer_class]
     for name, default in arguments(layer_class).items():
         assert any(name in config and config[name] != default for config in configs), name
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_every_layer_is_registered_under_the_librarys_name(case):
-    layer_class = type(MADE[case])
+@pytest.mark.parametrize("layer_class", public_layers().values(), ids=public_layers())
+def test_every_layer_is_registered_under_the_librarys_name(layer_class):
     registered = keras.saving.get_registered_name(layer_class)
     assert registered == f"seqkeras>{layer_class.__name__}"

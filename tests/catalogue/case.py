@@ -3,6 +3,10 @@
 import contextlib
 import dataclasses
 import functools
+import importlib
+import inspect
+import pkgutil
+import re
 from collections.abc import Callable
 from unittest import mock
 
@@ -10,8 +14,10 @@ import keras
 import numpy as np
 from keras import tree
 
+import seqkeras
 from tests.arrays import BACKEND, randomize
 
+WITHOUT_LAYERS = {"analysis", "data", "tokenizers"}  # and slow to import
 B, T, S, D, U = 2, 3, 5, 7, 11  # batch, target and source length, width of the input, units
 
 INITIALIZERS = [
@@ -26,7 +32,7 @@ class Case:
     """A layer or model, and what the properties must know of it.
 
     Args:
-        name: of the test.
+        name: of the test; it begins with the name of the class.
         make: () -> the layer, not built, made with arguments that are not the defaults.
         inputs: () -> its call arguments by name; a model takes them as one dictionary.
         lengths: argument -> the axis along which padding may be added at the end. A mask among
@@ -44,6 +50,11 @@ class Case:
     mask: str | None = None
     past: tuple = ()
     scale: float = 1e3
+
+    @property
+    def layer_class(self):
+        """The class of the layer, without making one."""
+        return public_layers()[re.split(r"[(,]", self.name)[0]]
 
     def build(self):
         """The layer with random weights."""
@@ -69,6 +80,21 @@ class Case:
             )
             for name, axis in self.lengths.items()
         }
+
+
+@functools.cache
+def public_layers():
+    """Name -> class, of every public layer and model."""
+    found = {}
+    for module in pkgutil.iter_modules(seqkeras.__path__):
+        if module.ispkg and module.name not in WITHOUT_LAYERS:
+            package = importlib.import_module(f"seqkeras.{module.name}")
+            found |= {name: getattr(package, name) for name in package.__all__}
+    return {
+        name: value
+        for name, value in found.items()
+        if inspect.isclass(value) and issubclass(value, keras.layers.Layer)
+    }
 
 
 @functools.cache

@@ -18,7 +18,7 @@ from tests.catalogue.seq2seq import CASES as RECURRENT_PAIRS
 from tests.catalogue.transformer_models import BERTS, GPTS, TRANSFORMERS, WITH_HEADS
 from tests.conftest import CHECKOUT, others_long
 
-MODELS = [case for case in CASES if isinstance(case.make(), keras.Model)]
+MODELS = [case for case in CASES if issubclass(case.layer_class, keras.Model)]
 SOME = [GPTS[0], LANGUAGE[1], TRANSFORMERS[1], RECURRENT_PAIRS[0], BERTS[0], WITH_HEADS[2]]
 FIT = {
     "eagerly": {"run_eagerly": True},

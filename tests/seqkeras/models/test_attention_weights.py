@@ -22,9 +22,13 @@ ATTENDING = [
     *transformer_models.WITH_HEADS,
     *models.PAST_LANGUAGE,
     *models.BIDAF,
-    *[case for case in seq2seq.CASES if case.make().attends],
+    *seq2seq.ATTENDING,
 ]
 SIZES = {"hidden_dim": 6, "num_layers": 2, "num_heads": 3, "feed_forward_dim": 11}
+
+
+def test_every_encoder_decoder_that_attends_is_here():
+    assert [case for case in seq2seq.CASES if case.make().attends] == seq2seq.ATTENDING
 
 
 @options_long(ATTENDING)
