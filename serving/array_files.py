@@ -6,26 +6,28 @@ import zipfile
 import numpy as np
 
 
-def inputs_in(path, fields, horizon=0):
+def inputs_in(path, fields, horizon=0, series=None):
     """Yield (name, input) of each input in a file.
 
     A .npy file holds one input. A .npz file whose arrays have the names of the pipeline's fields
     holds one input of several parts; another .npz file holds one input for each array.
-    A .csv file holds one input: rows below a header, the last `horizon` of them known covariates.
+    A .csv file holds rows below a header, the last `horizon` of an input known covariates: one
+    input, or one for each value of the column `series`, if there is such a column.
 
     Args:
         path: of the file.
         fields: the names of an input's parts.
-        horizon: how many rows of a .csv file are of the future.
+        horizon: how many rows of an input in a .csv file are of the future.
+        series: the name of that column.
 
     Raises:
         OSError: if it can not be opened.
         ValueError: if it is not a file of numbers that NumPy saved.
     """
     if path.endswith(".csv"):
-        rows = _rows_in(path)
-        parts = (rows[: len(rows) - horizon], rows[len(rows) - horizon :])
-        yield "", dict(zip(fields, parts)) if horizon else rows
+        for part, rows in _series_in(_rows_in(path), series):
+            parts = (rows[: len(rows) - horizon], rows[len(rows) - horizon :])
+            yield part, dict(zip(fields, parts)) if horizon else rows
         return
     try:
         loaded = np.load(path, allow_pickle=False)
@@ -41,6 +43,18 @@ def inputs_in(path, fields, horizon=0):
     except (ValueError, EOFError, zipfile.BadZipFile) as error:
         reason = " ".join(str(error).split()).rstrip(".")
         raise ValueError(f"{path}: must be of numbers that NumPy saved: {reason}.") from error
+
+
+def _series_in(rows, column):
+    """Yield (name, rows) of each series, in the order in which they begin."""
+    if not rows or column not in rows[0]:
+        yield "", rows
+        return
+    series = {}
+    for row in rows:
+        series.setdefault(row[column], []).append(row)
+    for name, own in series.items():
+        yield f", {column} {name}", tuple(own)
 
 
 def _rows_in(path):

@@ -43,7 +43,9 @@ def inputs(pipeline, texts, as_json=False):
     fields = getattr(pipeline, "fields", ())
     is_text = not getattr(pipeline, "reads_json", False)
     if not is_text:
-        yield from _arrays(texts, fields, getattr(pipeline, "num_known_rows", 0))
+        rows = getattr(pipeline, "rows", None)
+        series = None if rows is None else rows.series
+        yield from _arrays(texts, fields, getattr(pipeline, "num_known_rows", 0), series)
         return
     for where, text in texts:
         name = f"{where}: text"
@@ -51,7 +53,7 @@ def inputs(pipeline, texts, as_json=False):
         yield name, value
 
 
-def _arrays(texts, fields, horizon):
+def _arrays(texts, fields, horizon, series):
     from .array_files import inputs_in  # imports NumPy, which not every command needs
 
     for where, text in texts:
@@ -59,7 +61,7 @@ def _arrays(texts, fields, horizon):
         if not text.endswith(FILES):
             yield name, _from_json(text, name)
             continue
-        for part, value in inputs_in(text, fields, horizon):
+        for part, value in inputs_in(text, fields, horizon, series):
             yield f"{name} of {text}{part}", value
 
 

@@ -202,10 +202,12 @@ class Rows:
     Attributes:
         columns: tuple of `Column`s.
         time: a `TimeColumn`, if the model reads its cycles.
+        series: the name of the column that tells several series of a file apart, or None.
     """
 
     columns: tuple[Column, ...]
     time: TimeColumn | None = None
+    series: str | None = None
 
     @property
     def names(self):

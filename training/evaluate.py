@@ -132,6 +132,7 @@ def _run(folder, run, arguments):
     path = folder / OPTIONS
     values = files.read_json(path) if path.is_file() else {}
     task = _task(folder, run.record.task, values, arguments)
+    task.source_length = run.record.limits["source_length"]
     model, answer = load_model(folder / MODEL, "train again", compile=False), answerer(run)
     return _Subject(
         task,
@@ -151,6 +152,7 @@ def _bundle(folder, evaluation):
         raise RunError(str(error)) from error
     manifest = pipeline.manifest
     task = _task(folder, manifest.task, {}, evaluation.arguments)
+    task.source_length = manifest.limits.source_length
 
     # Of a prompt nobody knows how much may be left out.
     options = {} if manifest.pipeline == "Generate" else {"truncate": True}

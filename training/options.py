@@ -80,6 +80,26 @@ class Patterns(click.ParamType):
         return tuple(patterns)
 
 
+class Names(click.ParamType):
+    """Names with commas between them, as a tuple; those that may be, if these are given."""
+
+    name = "names"
+
+    def __init__(self, known=None):
+        self.known = known
+
+    def convert(self, value, parameter, context):
+        names = value.split(",") if isinstance(value, str) else value
+        if not all(isinstance(name, str) and name for name in names):
+            self.fail(f"needs names with commas between them; received {value!r}.")
+        if len(set(names)) < len(names):
+            self.fail(f"each name may stand once; received {value!r}.")
+        for name in names:
+            if self.known is not None and name not in self.known:
+                self.fail(f"must be of {', '.join(self.known)}; received {name!r}.")
+        return tuple(names)
+
+
 def at_least(minimum):
     return click.IntRange(min=minimum, max=MOST)
 
@@ -162,6 +182,11 @@ class FitOptions:
     def check(self):
         """Raise a `click.UsageError` for options that do not go together; nothing is read yet."""
         return None
+
+    def files_within(self):
+        """Name of a file of the user's -> paths of the files that it names; a run continues only
+        while their content stays the same, too."""
+        return {}
 
     def fit_problems(self):
         """Yields a sentence for each two options that do not go together."""

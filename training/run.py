@@ -137,6 +137,11 @@ def _content(task, options):
         for path in map(kind.read_file, (value,) if isinstance(value, str) else value):
             with open(path, "rb") as file:
                 digests[path] = hashlib.file_digest(file, "sha256").hexdigest()
+    for path, within in options.files_within().items():
+        digest = hashlib.sha256()
+        for own in within:
+            digest.update(hashlib.sha256(own.read_bytes()).digest())
+        digests[f"the files of {path}"] = digest.hexdigest()
     return json.loads(json.dumps(content | ({"sha256": digests} if digests else {})))
 
 

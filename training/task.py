@@ -28,6 +28,7 @@ class Task(abc.ABC):
         lower_is_better: names of those numbers of `validation_scores` and `measure` of which the
             lower is the better; of "validation_loss" it is known.
         asked: options of the pipeline with which a bundle is scored, beside `truncate`.
+        source_length: the limit of a run or bundle that is evaluated; None while one is trained.
         score_formats: name of a validation score -> format of its number; the others are shares,
             written as "93.10%".
     """
@@ -39,6 +40,7 @@ class Task(abc.ABC):
     lower_is_better: tuple = ()
     score_formats: dict = {}
     asked: dict = {}
+    source_length: int | None = None
 
     def __init__(self, options):
         self.options = options

@@ -55,9 +55,32 @@ class Sequences:
             width = int(rounded_up(width) if few else width) + more
         steps = np.arange(width)
         real = steps < lengths[:, None]
-        padded = np.full(real.shape, self.padding, self.dtype)
+        padded = np.full((*real.shape, *self.values.shape[1:]), self.padding, self.dtype)
         padded[real] = self.values[(self.starts[rows][:, None] + steps)[real]]
         return padded
+
+
+class FrameSequences(Sequences):
+    """Rows of frames, float32 arrays (length, features) of different lengths; what is taken of them
+    is padded with zeros.
+
+    Args:
+        rows: list of such arrays, one at least.
+
+    Attributes: as of `Sequences`.
+    """
+
+    dtype = np.dtype("float32")
+
+    def __init__(self, rows):
+        self.lengths = np.array([len(row) for row in rows], "int64")
+        self.width, self.padding = None, 0
+        self.starts = np.cumsum(self.lengths) - self.lengths
+        self.values = np.concatenate(rows).astype(self.dtype)
+
+    @property
+    def shape(self):
+        return len(self.lengths), None, *self.values.shape[1:]
 
 
 class Batches(keras.utils.PyDataset):
@@ -67,8 +90,8 @@ class Batches(keras.utils.PyDataset):
     `model.fit(batches, epochs=5)`.
 
     Args:
-        inputs, targets: an array with a row for each example, `Sequences`, `NestedSequences`, or a
-            dictionary of such.
+        inputs, targets: an array with a row for each example, `Sequences`, `FrameSequences`,
+            `NestedSequences`, or a dictionary of such.
         order: yields the rows of each batch, as `seqkeras.data.batching.BucketedBatches`.
         few_shapes: pad to few widths (`seqkeras.data.batching.rounded_up`), for backends that
             compile a step for each shape; None: where the backend is not TensorFlow.

@@ -37,6 +37,8 @@ What a manifest's `settings` may hold for them; those without a default must be 
                 multi_label: several at once (false)
                 threshold: of several at once, the probability of those that are given (0.5)
                 pairs: true for pairs of texts only, false for single ones, null for both (null)
+                rows: what the columns of a table are, where frames are rows of one
+                    (`serving.rows`); null for frames of numbers (null)
     Tag         labels: the tags
                 output
                 scheme: "IOB2", "IOBES" or "BILOU"; null for tags that spell no entities ("IOB2")
@@ -45,6 +47,7 @@ What a manifest's `settings` may hold for them; those without a default must be 
                 stride: how many tokens a window begins after the one before, for texts of any
                     length; null refuses or cuts what is over the limit (null). Hugging Face's
                     default is none too; its number is that of the tokens that windows share
+                rows: as of Classify (null)
     Answer      start, end: outputs of the graph
                 window: tokens that are read at once, special ones too (384)
                 stride: how many tokens of a context a window begins after the one before (128)

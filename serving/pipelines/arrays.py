@@ -18,36 +18,48 @@ def takes_frames(manifest, role):
 
 
 class ArrayReader:
-    """Converts values to arrays for a graph's input, in float32.
+    """Converts values to arrays of a model's input, in float32.
 
     Args:
-        folder: the bundle.
-        manifest: its `Manifest`.
-        role: of the graph.
-        name: of its input: (batch, length, ...) with fixed sizes after the length; or fixed sizes
-            only, of which the first is the length of every array.
+        shape: of an array: its length, and fixed sizes. A length that is no integer is open.
+        limit: the greatest length, where it is open.
         unit: the name of an array's elements, for errors.
 
     Attributes:
         limit: the greatest length of an array.
-
-    Raises:
-        BundleError: if the input has no such shape.
     """
 
-    def __init__(self, folder, manifest, role, name, unit):
+    def __init__(self, shape, limit, unit):
+        length, *self._sizes = shape
+        self._fixed = length if isinstance(length, int) else None
+        self.limit = self._fixed or limit
+        self._unit = unit
+
+    @classmethod
+    def of_graph(cls, folder, manifest, role, name, unit):
+        """Return the reader for an input of a bundle's graph.
+
+        Args:
+            folder: the bundle.
+            manifest: its `Manifest`.
+            role: of the graph.
+            name: of its input: (batch, length, ...) with fixed sizes after the length; or fixed
+                sizes only, of which the first is the length of every array.
+            unit: see the class.
+
+        Raises:
+            BundleError: if the input has no such shape.
+        """
         [spec] = [tensor for tensor in manifest.graphs[role].inputs if tensor.name == name]
-        first, *self._sizes = (None, None) if len(spec.shape) < 2 else spec.shape[1:]
-        if first is None or not all(isinstance(size, int) for size in self._sizes):
+        shape = spec.shape[1:]
+        if not shape or not all(isinstance(size, int) for size in shape[1:]):
             raise BundleError(
                 f"{name} must have an axis for the batch, one for the length, and fixed sizes for "
                 "all others",
                 where=folder,
                 subject=MANIFEST,
             )
-        self._fixed = first if isinstance(first, int) else None
-        self.limit = self._fixed or manifest.limits.source_length
-        self._unit = unit
+        return cls(shape, manifest.limits.source_length, unit)
 
     @property
     def shape(self):
@@ -111,23 +123,42 @@ PACKED_FRAMES = Packing(
 
 
 class FrameReader:
-    """Frames, as an array or as a dictionary of "frames", to arrays.
+    """Frames, as an array, as rows of a table, or as a dictionary of "frames", to arrays.
 
     Args:
-        folder: the bundle.
-        manifest: its `Manifest`.
-        role: of the graph that reads them.
+        shape, limit: see `ArrayReader`.
+        rows: the `serving.rows.Rows` of a table whose rows are frames; None for numbers.
     """
 
     unit, fields, packing = FRAMES, (FRAMES,), PACKED_FRAMES
 
-    def __init__(self, folder, manifest, role):
-        self._reader = ArrayReader(folder, manifest, role, FRAMES, FRAMES)
+    def __init__(self, shape, limit, rows=None):
+        self._reader = ArrayReader(shape, limit, FRAMES)
+        self._rows = rows
+
+    @classmethod
+    def of_graph(cls, folder, manifest, role, rows=None):
+        """Return the reader for the graph of a role.
+
+        Raises:
+            BundleError: if its input has another shape.
+        """
+        reader = ArrayReader.of_graph(folder, manifest, role, FRAMES, FRAMES)
+        if rows is not None and reader.shape[1:] != (rows.num_features,):
+            raise BundleError(
+                f"settings.rows are of {rows.num_features} numbers a row; the graph takes frames "
+                f"of shape {reader.shape}",
+                where=folder,
+                subject=MANIFEST,
+            )
+        return cls(reader.shape, reader.limit, rows)
 
     def read(self, value, name, truncate=False):
         """Return the array of one input; see `ArrayReader`."""
         if isinstance(value, dict) and set(value) == {FRAMES}:
             value = value[FRAMES]
+        if self._rows is not None:
+            value, _ = self._rows.window(value, name)
         return self._reader.read(value, name, truncate)
 
 

@@ -11,13 +11,14 @@ from ..checks import require_flag
 from ..manifest import Manifest
 from ..opening import Runtime
 from ..results import Classification, Node
+from ..rows import Rows
 from .arrays import FrameReader, takes_frames
 from .attention import AttentionGraph
 from .batching import TOKEN_BUDGET
 from .inputs import TextReader, encoded, one_or_all, parts_of
 from .model import ROLE, TOKENS, Model, sigmoid, softmax
 from .pipeline import Pipeline
-from .settings import read_settings, wrong_logits
+from .settings import read_settings, row_problems, wrong_logits
 from .trees import TreeReader
 
 PAIR = ("text", "pair")
@@ -32,6 +33,7 @@ class Settings:
     multi_label: bool = False
     threshold: float = 0.5
     pairs: bool | None = None
+    rows: Rows | None = None
 
     axes: ClassVar[tuple[str, ...]] = ("batch",)
 
@@ -47,6 +49,7 @@ class Settings:
             yield "settings.multi_label needs labels"
         if not 0 < self.threshold < 1:
             yield f"settings.threshold must be between 0 and 1; received {self.threshold}"
+        yield from row_problems(self.rows)
 
 
 class TreeSettings(Settings):
@@ -95,6 +98,7 @@ class Classify(Pipeline):
     Attributes:
         fields: the names of an input's parts: of a text, of a pair, of a tree or of frames.
         reads_json: whether inputs are arrays, which the command line reads as JSON.
+        rows: the `serving.rows.Rows` of the settings, or None.
 
     Raises:
         BundleError: if the graph, the tokenizer or the settings are not what the pipeline needs.
@@ -109,8 +113,9 @@ class Classify(Pipeline):
         self._settings = read_settings(folder, manifest, kind)
         self._reader: FrameReader | TreeReader | _TextsOrPairs
         self.reads_json = takes_frames(manifest, ROLE)
+        self.rows = self._settings.rows
         if self.reads_json:
-            self._reader = FrameReader(folder, manifest, ROLE)
+            self._reader = FrameReader.of_graph(folder, manifest, ROLE, self._settings.rows)
         elif self._reads_trees:
             self._reader = TreeReader(folder, manifest)
         else:
@@ -142,8 +147,9 @@ class Classify(Pipeline):
         Args:
             texts: a string; a pair as a tuple or as a dictionary of "text" and "pair"; to a model
                 of trees a tree in brackets, as "(3 (2 A) (2 film))", where labels may be left out;
-                to a model of frames an array (length, features), or a tuple of its rows; or a list
-                of such.
+                to a model of frames an array (length, features), or a tuple of its rows, which with
+                `settings.rows` are dictionaries of values by column, or lists of them in order; or
+                a list of such.
             truncate: cut inputs over the limit; of a pair, the longer text. A tree is never cut.
             token_budget: the most tokens of a batch, padding among them.
             nodes: also return the classes of every node of a tree.

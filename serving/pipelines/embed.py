@@ -77,7 +77,7 @@ class Embed(Pipeline):
         self._reader: FrameReader | SpelledWords | TextReader
         packing = TOKENS
         if self.reads_json:
-            self._reader = FrameReader(folder, manifest, ROLE)
+            self._reader = FrameReader.of_graph(folder, manifest, ROLE)
             packing = FrameReader.packing
         elif self._of_words:
             self._reader = SpelledWords(folder, manifest, self._settings.word_length)

@@ -17,7 +17,7 @@ from .batching import TOKEN_BUDGET
 from .inputs import encoded, one_or_all
 from .model import ROLE, Model, Packing
 from .pipeline import Pipeline
-from .settings import read_settings, wrong_output
+from .settings import read_settings, row_problems, wrong_output
 
 WINDOW, KNOWN = "window", "known"
 
@@ -50,8 +50,7 @@ class Settings:
                 "settings.quantiles must increase between 0 and 1; received "
                 f"{', '.join(map(str, self.quantiles))}"
             )
-        if self.rows is not None:
-            yield from (f"settings.rows: {reason}" for reason in self.rows.problems())
+        yield from row_problems(self.rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +108,7 @@ class Forecast(Pipeline):
         self.manifest = manifest
         self._settings = read_settings(folder, manifest, Settings)
         self._model = Model(folder, manifest, runtime, [self._settings.output], PACKED)
-        self._reader = ArrayReader(folder, manifest, ROLE, WINDOW, "values")
+        self._reader = ArrayReader.of_graph(folder, manifest, ROLE, WINDOW, "values")
         graph = (runtime or Runtime()).graphs_of(manifest)[ROLE]
         shapes = {spec.name: spec.shape for spec in graph.inputs}
         self._known_shape = shapes.get(KNOWN, (None,))[1:]

@@ -77,5 +77,11 @@ def wrong_logits(outputs, name, axes, labels):
         )
 
 
+def row_problems(rows):
+    """Yield problems of the `serving.rows.Rows` of the settings, or of None."""
+    if rows is not None:
+        yield from (f"settings.rows: {reason}" for reason in rows.problems())
+
+
 def _described(name):
     return "the model's output" if name == "output" else f"the model's output {name}"

@@ -14,6 +14,7 @@ from ..entities import SCHEMES, entities, is_tag
 from ..manifest import MANIFEST, BundleError, Manifest
 from ..opening import Runtime
 from ..results import Entity, Tagging, Word
+from ..rows import Rows
 from ..text import Subwords, whole_characters
 from .arrays import FRAMES, FrameReader, takes_frames
 from .attention import AttentionGraph
@@ -21,7 +22,7 @@ from .batching import TOKEN_BUDGET
 from .inputs import TextReader, encoded, one_or_all, require_token, require_words, text_of
 from .model import ROLE, TOKENS, Model, softmax
 from .pipeline import Pipeline
-from .settings import read_settings, wrong_logits
+from .settings import read_settings, row_problems, wrong_logits
 from .windows import Windows
 
 WORDS = ("tokenizer", "spaces")
@@ -36,6 +37,7 @@ class Settings:
     scheme: str | None = "IOB2"
     words: str = "tokenizer"
     stride: int | None = None
+    rows: Rows | None = None
 
     def problems(self, outputs):
         """Yield what is wrong."""
@@ -44,6 +46,7 @@ class Settings:
             yield f"settings.words must be one of {', '.join(WORDS)}; received {self.words!r}"
         if self.stride is not None and self.stride < 1:
             yield f"settings.stride must be at least 1; received {self.stride}"
+        yield from row_problems(self.rows)
         if self.scheme is not None and self.scheme not in SCHEMES:
             yield f"settings.scheme must be one of {', '.join(SCHEMES)}; received {self.scheme!r}"
         elif self.scheme:
@@ -94,8 +97,9 @@ class Tag(Pipeline):
         self._settings = read_settings(folder, manifest, Settings)
         self._reader: Any  # a FrameReader or a TextReader
         self.reads_json = takes_frames(manifest, ROLE)
+        self.rows = self._settings.rows
         if self.reads_json:
-            self._reader = FrameReader(folder, manifest, ROLE)
+            self._reader = FrameReader.of_graph(folder, manifest, ROLE, self._settings.rows)
             _require_tags_of_frames(folder, manifest.graphs[ROLE], self._settings.output)
         else:
             self._reader = TextReader(folder, manifest)
@@ -127,7 +131,8 @@ class Tag(Pipeline):
             texts: a string, or a tuple of its words, which are then joined by spaces and keep their
                 places in that, and which a table of words looks up whole; or a dictionary of
                 "text", which is one of these; to a model of frames an array (length, features), or
-                a tuple of its rows; or a list of such.
+                a tuple of its rows, which with `settings.rows` are dictionaries of values by
+                column, or lists of them in order; or a list of such.
             truncate: cut a text over the limit; words that are cut have no tags. With a `stride`,
                 no text is cut.
             token_budget: the most tokens of a batch, padding among them.
@@ -148,7 +153,7 @@ class Tag(Pipeline):
         if self.reads_json:
             tags = self._model.answer(
                 rows,
-                lambda place, logits: self._of_frames(softmax(logits[: len(rows[place])])),
+                lambda place, logits: tagging_of_frames(logits[: len(rows[place])], self._settings),
                 token_budget,
             )
             tags = self._attention.attach(tags, rows, attention, token_budget)
@@ -195,13 +200,6 @@ class Tag(Pipeline):
                 require_token(self._reader.tokenizer.encode(word), f"{name}, word {number}")
         return _Row(text, windows, places, _by_window(windows, np.array(tokens, int)))
 
-    def _of_frames(self, scores):
-        words = tuple(
-            Word("", self._settings.labels[tag], place, place + 1, float(score[tag]))
-            for place, (tag, score) in enumerate(zip(scores.argmax(axis=-1), scores))
-        )
-        return Tagging(words, entities_of("", words, self._settings.scheme))
-
     def _answer(self, row, scores_by_window):
         scores = np.empty((len(row.places), len(self._settings.labels)))
         for (words, _), own in zip(row.tokens, scores_by_window):
@@ -212,6 +210,20 @@ class Tag(Pipeline):
             for (start, end), tag, score in zip(row.places, best, scores)
         )
         return Tagging(words, entities_of(row.text, words, self._settings.scheme))
+
+
+def tagging_of_frames(logits, settings):
+    """Return the `Tagging` of (length, tags) logits of frames: words without letters.
+
+    Args:
+        settings: the `Settings`, for labels and scheme.
+    """
+    scores = softmax(logits)
+    words = tuple(
+        Word("", settings.labels[tag], place, place + 1, float(score[tag]))
+        for place, (tag, score) in enumerate(zip(scores.argmax(axis=-1), scores))
+    )
+    return Tagging(words, entities_of("", words, settings.scheme))
 
 
 def entities_of(text, words, scheme):

@@ -65,7 +65,7 @@ class Translate(Pipeline):
         self._source: Any  # a FrameReader or a tokenizer
         self.reads_json = takes_frames(manifest, "encoder")
         if self.reads_json:
-            self._source = FrameReader(folder, manifest, "encoder")
+            self._source = FrameReader.of_graph(folder, manifest, "encoder")
         else:
             self._source = open_tokenizer(folder, manifest, "source")
         self._target = open_tokenizer(folder, manifest, "target")

@@ -7,6 +7,7 @@ called with (model, texts, advance), and `fits` says whether it takes a text who
 from training.answering.classify import Classify
 from training.answering.classify_trees import ClassifyTrees
 from training.answering.forecast import Forecast
+from training.answering.frames import ClassifyFrames, TagFrames
 from training.answering.generate import Generate
 from training.answering.tag import Tag
 from training.answering.translate import Translate
@@ -18,6 +19,7 @@ ANSWERERS = {  # by the pipelines of `serving`
     "Tag": Tag,
     "Translate": Translate,
 }
+OF_FRAMES = {"Classify": ClassifyFrames, "Tag": TagFrames}  # without a tokenizer
 
 
 def answerer(run):
@@ -33,4 +35,5 @@ def answerer(run):
         )
     if pipeline == "Classify" and "words" in run.tokenizers:
         return ClassifyTrees(run)
-    return ANSWERERS[pipeline](run)
+    kinds = ANSWERERS if run.tokenizers else ANSWERERS | OF_FRAMES
+    return kinds[pipeline](run)

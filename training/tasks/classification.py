@@ -1,4 +1,4 @@
-"""Sentences, or pairs of sentences, and their labels, from a file of the user's."""
+"""Sentences, pairs of sentences, or frames of numbers, and their labels, from a user's file."""
 
 from collections import Counter
 from typing import NamedTuple
@@ -19,9 +19,11 @@ from training.answering.classify import text_encoding
 from training.console import console
 from training.task import Task
 from training.tasks.encoders import encoded
+from training.tasks.frames import Frames
 from training.tasks.options.classification import ClassificationOptions
 
 MOST_SHOWN = 20  # labels in a table
+MOST_TOKENS = 128  # of a text or a pair, by default
 
 
 class Example(NamedTuple):
@@ -32,14 +34,20 @@ class Example(NamedTuple):
 
 
 class Classification(Task):
-    """Sentences, or pairs, and their labels."""
+    """Sentences, pairs or frames, and their labels."""
 
     name = "classification"
     options_class = ClassificationOptions
     validation_loss = True
 
+    def __init__(self, options):
+        super().__init__(options)
+        self.frames = None  # `Frames`, where inputs are no texts
+
     def read(self):
         options = self.options
+        if options.reads_frames(options.file):
+            self.frames = Frames(options, options.label_column, for_each_frame=False)
         rows = self._rows(options.file)
         labels = _labels(options.file, options.label_column, rows)
         train = [example for _, example in rows]
@@ -47,6 +55,8 @@ class Classification(Task):
             train, validation = self._held_out(train)
         else:
             validation = self._of_known_labels(options.validation, labels, options.file)
+            if self.frames:
+                self.frames.require_size(train, validation)
         if len(train) < options.batch_size:
             raise RunError(
                 f"{options.file}: {len(train):,} examples are left for training, fewer than the "
@@ -59,16 +69,21 @@ class Classification(Task):
         return train, validation
 
     def _rows(self, path):
-        """The lines of a file with their examples."""
+        """The places in a file with their examples."""
         options = self.options
+        if self.frames:
+            return [(recording.where, recording) for recording in self.frames.read(path)]
         pair = () if options.pair_column is None else (options.pair_column,)
         columns = (options.text_column, *pair, options.label_column)
         return [
-            (line, Example(tuple(texts) if pair else texts[0], label))
+            (f"{path}, line {line}", Example(tuple(texts) if pair else texts[0], label))
             for line, (*texts, label) in read_columns(path, columns)
         ]
 
     def examples_of(self, paths, settings):
+        if self.options.reads_frames(paths[0]) or settings.get("rows"):
+            frames = Frames(self.options, self.options.label_column, for_each_frame=False)
+            self.frames = frames.of_settings(settings)
         return [
             example
             for path in paths
@@ -78,11 +93,11 @@ class Classification(Task):
     def _of_known_labels(self, path, labels, source):
         """The examples of a file whose labels are those of another."""
         rows = self._rows(path)
-        for line, example in rows:
+        for where, example in rows:
             if example.target not in labels:
                 raise RunError(
-                    f"{path}, line {line}: the label {example.target!r:.40} is not in "
-                    f"{source}, which has {_shown(labels)}."
+                    f"{where}: the label {example.target!r:.40} is not in {source}, which has "
+                    f"{_shown(labels)}."
                 )
         return [example for _, example in rows]
 
@@ -99,6 +114,8 @@ class Classification(Task):
         return [examples[place] for place in kept], [examples[place] for place in sorted(held_out)]
 
     def tokenizers(self, examples):
+        if self.frames:
+            return {}
         texts = [text for example in examples for text in _parts(example.text)]
         try:
             tokenizer = learn_word_piece(texts, self.options.vocab_size, self.options.lowercase)
@@ -106,28 +123,41 @@ class Classification(Task):
             raise RunError(f"{self.options.file}: {error} Choose a larger --vocab-size.") from error
         return {"text": tokenizer}
 
+    def kept(self, validation):
+        return self.frames.kept(validation) if self.frames else validation
+
     def record(self, examples):
+        if self.frames:
+            limits, settings = self.frames.record(examples)
+        else:
+            limits = {"source_length": self.options.max_length or MOST_TOKENS}
+            settings = {"pairs": self.options.pair_column is not None}
+        labels = sorted({example.target for example in examples})
         return {
             "pipeline": "Classify",
-            "limits": {"source_length": self.options.max_length},
-            "settings": {
-                "labels": sorted({example.target for example in examples}),
-                "pairs": self.options.pair_column is not None,
-            },
+            "limits": limits,
+            "settings": {"labels": labels} | settings,
         }
 
     def arrays(self, examples, run):
+        place = {label: index for index, label in enumerate(run.record.settings["labels"])}
+        targets = np.array([place[example.target] for example in examples])
+        inputs, lengths = self._inputs(examples, run)
+        return inputs, targets, lengths
+
+    def _inputs(self, examples, run):
+        if self.frames:
+            return self.frames.inputs(examples, run.record.limits["source_length"])
         encodings = [text_encoding(run, example.text) for example in examples]
         token_ids = Sequences([encoding.token_ids for encoding in encodings])
         self._say_what_is_cut(examples, token_ids.lengths, run)
         inputs = {"token_ids": token_ids}
         if self.options.pair_column is not None:
             inputs["segment_ids"] = Sequences([encoding.segment_ids for encoding in encodings])
-        place = {label: index for index, label in enumerate(run.record.settings["labels"])}
-        return inputs, np.array([place[example.target] for example in examples]), token_ids.lengths
+        return inputs, token_ids.lengths
 
     def _say_what_is_cut(self, examples, lengths, run):
-        tokenizer, limit = run.tokenizers["text"], self.options.max_length
+        tokenizer, limit = run.tokenizers["text"], run.record.limits["source_length"]
         full = [example for example, length in zip(examples, lengths) if length == limit]
         cut = sum(len(tokenizer.analyze(*_parts(example.text))) > limit for example in full)
         if cut:
@@ -135,8 +165,11 @@ class Classification(Task):
 
     def model(self, run):
         options, labels = self.options, run.record.settings["labels"]
-        takes_pairs = options.pair_column is not None
-        inputs, hidden, real = encoded(options, len(run.tokenizers["text"]), takes_pairs)
+        if self.frames:
+            inputs, hidden, real = self.frames.encoded()
+        else:
+            takes_pairs = options.pair_column is not None
+            inputs, hidden, real = encoded(options, len(run.tokenizers["text"]), takes_pairs)
         summary, _ = StructuredSelfAttention(options.units, options.hops)(hidden, mask=real)
         summary = keras.layers.Dropout(options.dropout)(summary)
         return keras.Model(inputs, keras.layers.Dense(len(labels), name="label")(summary))
@@ -149,6 +182,11 @@ class Classification(Task):
 
     def validation_scores(self, examples, answers):
         return {"validation examples right": exact_match(*_labels_of(examples, answers))}
+
+    def sample(self, example, answer):
+        return super().sample(example, answer) | (
+            self.frames.sample(example) if self.frames else {}
+        )
 
     def scores(self, answered):
         [(examples, answers)] = answered.values()

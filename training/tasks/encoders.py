@@ -1,4 +1,4 @@
-"""Encoders of the tasks of texts: from token ids to a vector for each token."""
+"""Encoders of the tasks of texts and of frames: a vector for each token, or each frame."""
 
 import keras
 from keras import ops
@@ -38,9 +38,33 @@ def encoded(options, vocab_size, takes_pairs=False):
         inputs["segment_ids"] = keras.Input((None,), dtype="int64", name="segment_ids")
         segments = keras.layers.Embedding(2, options.embedding_dim)(inputs["segment_ids"])
         hidden = keras.layers.Add()([hidden, segments])
+    return inputs, _layers(options, hidden, real), real
+
+
+def encoded_frames(options, scaling, num_features):
+    """The same of frames z: numbers, and the number of frames in each row.
+
+        x(t) = W scaling(z(t)) + b
+
+    Args:
+        options: an `EncoderOptions`.
+        scaling: a layer.
+        num_features: how many numbers a frame has.
+
+    Returns:
+        As of `encoded`, with T frames.
+    """
+    frames = keras.Input((None, num_features), name="frames")
+    lengths = keras.Input((), dtype="int64", name="lengths")
+    places = ops.cumsum(ops.ones_like(frames[..., 0], dtype="int32"), axis=1)  # from 1, (B, T)
+    real = places <= ops.cast(lengths, "int32")[:, None]
+    hidden = keras.layers.Dense(options.embedding_dim)(scaling(frames))  # (B, T, D)
+    return {"frames": frames, "lengths": lengths}, _layers(options, hidden, real), real
+
+
+def _layers(options, hidden, real):
     layers = {"convolution": _convolutions, "transformer": _transformer}
-    hidden = layers.get(options.encoder, _recurrent)(options, hidden, real)
-    return inputs, hidden, real
+    return layers.get(options.encoder, _recurrent)(options, hidden, real)
 
 
 def _recurrent(options, hidden, real):

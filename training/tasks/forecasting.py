@@ -23,6 +23,7 @@ from training.tasks.forecasting_scores import (
     forecast_table,
 )
 from training.tasks.options.forecasting import ForecastingOptions
+from training.tasks.scaling import learned_numbers
 
 KEPT = 32  # validation windows that go with the run
 LOOKED_AT = 256  # validation windows that are answered while it trains
@@ -121,29 +122,13 @@ class Forecasting(Task):
     def _learned(self, found, parts, time):
         """The `Rows`, and mean and deviation of each column of numbers as the model reads it, of
         the training parts."""
-        options, columns, mean, deviation, scale = self.options, [], [], [], []
+        options, learned = self.options, []
         for name in (*options.targets, *options.numbers):
             values = [self._values(series, Column(name)) for series in found]
             values = np.concatenate([each[:part, 0] for each, part in zip(values, parts)])
-            real = values[~np.isnan(values)]
-            if not len(real) or np.ptp(real) == 0:
-                holds = f"is {real[0]:g} in all" if len(real) else "has no value in its"
-                raise RunError(
-                    f"{options.file}: {name!r} {holds} {len(values):,} training rows: nothing can "
-                    "be learned of it; leave it out."
-                )
-            if name in options.log and real.min() < 0:
-                raise RunError(
-                    f"{options.file}: {name!r} may not be under 0, as it is --log; the training "
-                    f"rows have {real.min():g}."
-                )
-            known = name in options.known
-            fill, missing = float(np.median(real)), len(real) < len(values)
-            columns.append(Column(name, (), fill, missing and not known, known))
-            scale.append(float(real.std(dtype="float64")))
-            real = np.log1p(real) if name in options.log else real
-            mean.append(float(real.mean(dtype="float64")))
-            deviation.append(float(real.std(dtype="float64")))
+            of_name = name in options.log, name in options.known
+            learned.append(learned_numbers(options.file, name, values, *of_name))
+        columns = [numbers.column for numbers in learned]
         for name in options.categories:
             place = self._place(found[0], name)
             texts = {
@@ -157,8 +142,9 @@ class Forecasting(Task):
                     f"rows; received {', '.join(map(repr, texts)) or 'none'}."
                 )
             columns.append(Column(name, tuple(texts), known=name in options.known))
-        rows = Rows(tuple(columns), time if options.cycles else None)
-        self.scale = scale[: self._targets]
+        rows = Rows(tuple(columns), time if options.cycles else None, options.series_column)
+        self.scale = [numbers.scale for numbers in learned[: self._targets]]
+        mean, deviation = zip(*((numbers.mean, numbers.deviation) for numbers in learned))
         return rows, np.array(mean), np.array(deviation)
 
     def _place(self, series, name):

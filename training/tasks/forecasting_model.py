@@ -7,6 +7,7 @@ from keras import ops
 from seqkeras.embeddings import SinusoidalPositions
 from seqkeras.models import Forecaster
 from seqkeras.transformer import Encoder, EncoderBlock
+from training.tasks.scaling import scaling
 
 
 def forecasting_model(options, rows, mean, deviation):
@@ -29,13 +30,13 @@ def forecasting_model(options, rows, mean, deviation):
     inputs = {"window": window}
     numbers = [column.name in options.log for column in rows.columns if not column.categories]
     read = _logarithm(window, numbers)
-    scaled = {"window": _scaling(mean, deviation, rows.num_features)(read)}
+    scaled = {"window": scaling(mean, deviation, rows.num_features)(read)}
     if rows.num_known:
         inputs["known"] = keras.Input((options.horizon, rows.num_known), name="known")
         logs = [bool(log) for log in _of_known(rows, numbers, False)]
         own = _of_known(rows, mean, 0.0), _of_known(rows, deviation, 1.0)
         known = _logarithm(inputs["known"], logs)
-        scaled["known"] = _scaling(*own, rows.num_known)(known)
+        scaled["known"] = scaling(*own, rows.num_known)(known)
     core = _transformer if options.model == "transformer" else _recurrent
     change = core(options, rows, scaled)  # (B, horizon, C) or (B, horizon, C, quantiles)
     base = np.zeros(targets) if options.from_last else mean[:targets]
@@ -57,15 +58,6 @@ def _logarithm(features, of):
         return features
     of = np.array([*of, *[False] * (features.shape[-1] - len(of))])
     return ops.where(of, ops.log(1 + ops.maximum(features, 0)), features)
-
-
-def _scaling(mean, deviation, width):
-    """The first features scaled by a mean and a deviation each; the others stay."""
-    rest = width - len(mean)
-    return keras.layers.Normalization(
-        mean=np.concatenate([mean, np.zeros(rest)]),
-        variance=np.square(np.concatenate([deviation, np.ones(rest)])),
-    )
 
 
 def _of_known(rows, numbers, other):

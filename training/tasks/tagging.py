@@ -1,14 +1,16 @@
-"""The words of sentences and their tags, from a file of the user's."""
+"""The words of sentences, or frames of numbers, and their tags, from a file of the user's."""
 
+import itertools
 from typing import NamedTuple
 
 import keras
+import numpy as np
 from rich.table import Table
 
 from seqkeras.data.batches import Sequences
 from seqkeras.data.conll import read_sentences, scheme_of, to_iob2
 from seqkeras.losses import SmoothedCrossEntropy
-from seqkeras.metrics import TokenAccuracy, entity_f1, tag_accuracy
+from seqkeras.metrics import TokenAccuracy, class_f1, entity_f1, tag_accuracy
 from seqkeras.runs import RunError
 from seqkeras.terminal import one_line
 from seqkeras.tokenizers import learn_word_piece
@@ -16,11 +18,13 @@ from training.answering.tag import read_words
 from training.console import console
 from training.task import Task
 from training.tasks.encoders import encoded
-from training.tasks.options.tagging import TaggingOptions
+from training.tasks.frames import Frames
+from training.tasks.options.tagging import TAG, TaggingOptions
 from training.tasks.splitting import split
 
 NO_TAG = -1  # the target of a token that is not the first of its word
 OUTSIDE = "O"
+MOST_TOKENS = 256  # of a sentence, by default
 
 
 class Example(NamedTuple):
@@ -31,40 +35,71 @@ class Example(NamedTuple):
 
 
 class Tagging(Task):
-    """The words of sentences and their tags."""
+    """The words of sentences, or frames, and their tags."""
 
     name = "tagging"
     options_class = TaggingOptions
 
+    def __init__(self, options):
+        super().__init__(options)
+        self.frames = None  # `Frames`, where inputs are no texts
+
     def read(self):
         options = self.options
+        if options.reads_frames(options.file):
+            self.frames = self._frames()
         train = self._examples([options.file])
         if options.validation is not None:
             validation = self._examples([options.validation])
+            if self.frames:
+                self.frames.require_size(train, validation)
+        elif len(train) == 1 and self.frames and options.max_length:
+            train, validation = split(self._in_pieces(train), options)
         else:
             train, validation = split(train, options)
+        train, validation = self._in_pieces(train), self._in_pieces(validation)
         if len(train) < options.batch_size:
+            pieces = ", or a --max-length to cut recordings into pieces" if self.frames else ""
             raise RunError(
-                f"{options.file}: {len(train):,} sentences are left for training, fewer than the "
-                f"{options.batch_size} of a batch; choose a smaller --batch-size."
+                f"{options.file}: {len(train):,} {self._unit}s are left for training, fewer than "
+                f"the {options.batch_size} of a batch; choose a smaller --batch-size{pieces}."
             )
         self._require_known_tags(train, validation)
         labels = _labels(train)
         if len(labels) < 2:
-            raise RunError(f"{options.file}: all words have the tag {labels[0]!r:.40}.")
+            words = "frames" if self.frames else "words"
+            raise RunError(f"{options.file}: all {words} have the tag {labels[0]!r:.40}.")
         console.print(
-            f"{self.name}: {len(train):,} training and {len(validation):,} validation sentences, "
-            f"{len(labels):,} tags, {_scheme_in_words(scheme_of(labels))}"
+            f"{self.name}: {len(train):,} training and {len(validation):,} validation "
+            f"{self._unit}s, {len(labels):,} tags, {_scheme_in_words(scheme_of(labels))}"
         )
         return train, validation
 
+    @property
+    def _unit(self):
+        return "recording" if self.frames else "sentence"
+
+    def _frames(self):
+        return Frames(self.options, self.options.tag_column or TAG, for_each_frame=True)
+
+    def _in_pieces(self, examples):
+        """Recordings in pieces of as many frames as the model reads; sentences as they are."""
+        length = self.source_length or self.options.max_length
+        if not self.frames or length is None:
+            return examples
+        return [piece for example in examples for piece in example.pieces(length)]
+
     def examples_of(self, paths, settings):
-        examples = self._examples(paths)
+        if self.options.reads_frames(paths[0]) or settings.get("rows"):
+            self.frames = self._frames().of_settings(settings)
+        examples = self._in_pieces(self._examples(paths))
         self._require_known_tags([Example((), settings["labels"])], examples)
         return examples
 
     def _examples(self, paths):
         options = self.options
+        if self.frames:
+            return [recording for path in paths for recording in self.frames.read(path)]
         examples = []
         for path in paths:
             sentences = read_sentences(path, options.word_column, options.tag_column)
@@ -84,6 +119,8 @@ class Tagging(Task):
             )
 
     def tokenizers(self, examples):
+        if self.frames:
+            return {}
         texts = [" ".join(example.text) for example in examples]
         try:
             tokenizer = learn_word_piece(texts, self.options.vocab_size, self.options.lowercase)
@@ -91,16 +128,27 @@ class Tagging(Task):
             raise RunError(f"{self.options.file}: {error} Choose a larger --vocab-size.") from error
         return {"text": tokenizer}
 
+    def kept(self, validation):
+        return self.frames.kept(validation) if self.frames else validation
+
     def record(self, examples):
-        labels = _labels(examples)
+        labels, settings = _labels(examples), {}
+        limits = {"source_length": self.options.max_length or MOST_TOKENS}
+        if self.frames:
+            limits, settings = self.frames.record(examples)
         return {
             "pipeline": "Tag",
-            "limits": {"source_length": self.options.max_length},
-            "settings": {"labels": labels, "scheme": scheme_of(labels)},
+            "limits": limits,
+            "settings": {"labels": labels, "scheme": scheme_of(labels)} | settings,
         }
 
     def arrays(self, examples, run):
         place = {label: index for index, label in enumerate(run.record.settings["labels"])}
+        limit = run.record.limits["source_length"]
+        if self.frames:
+            targets = [[place[tag] for tag in example.target[:limit]] for example in examples]
+            inputs, lengths = self.frames.inputs(examples, limit)
+            return inputs, Sequences(targets, padding=NO_TAG), lengths
         token_ids, targets, cut = [], [], 0
         for example in examples:
             read = read_words(run, example.text)
@@ -109,18 +157,18 @@ class Tagging(Task):
                 row[token] = place[example.target[number]]
             token_ids.append(read.token_ids)
             targets.append(row)
-            cut += len(read) == self.options.max_length and len(read.numbers) < len(example.text)
+            cut += len(read) == limit and len(read.numbers) < len(example.text)
         if cut:
-            console.print(
-                f"  {cut:,} sentences of more than --max-length {self.options.max_length} tokens "
-                "are cut"
-            )
+            console.print(f"  {cut:,} sentences of more than --max-length {limit} tokens are cut")
         token_ids = Sequences(token_ids)
         return {"token_ids": token_ids}, Sequences(targets, padding=NO_TAG), token_ids.lengths
 
     def model(self, run):
         options, labels = self.options, run.record.settings["labels"]
-        inputs, hidden, _ = encoded(options, len(run.tokenizers["text"]))
+        if self.frames:
+            inputs, hidden, _ = self.frames.encoded()
+        else:
+            inputs, hidden, _ = encoded(options, len(run.tokenizers["text"]))
         hidden = keras.layers.Dropout(options.dropout)(hidden)
         return keras.Model(inputs, keras.layers.Dense(len(labels), name="tag")(hidden))
 
@@ -130,19 +178,26 @@ class Tagging(Task):
     def metrics(self):
         return [TokenAccuracy(ignore_class=NO_TAG, name="accuracy")]
 
+    def sample(self, example, answer):
+        return super().sample(example, answer) | (
+            self.frames.sample(example) if self.frames else {}
+        )
+
     def validation_scores(self, examples, answers):
-        found, targets = _tags_of(examples, answers)
-        scores = {"words right": tag_accuracy(found, targets)}
+        found, targets = self._tags_of(examples, answers)
+        words = "frames" if self.frames else "words"
+        scores = {f"{words} right": tag_accuracy(found, targets)}
         if scheme_of(tag for tags in targets for tag in tags):
             scores["F1 of entities"] = entity_f1(found, targets)
         return scores
 
     def scores(self, answered):
         [(examples, answers)] = answered.values()
-        found, targets = _tags_of(examples, answers)
+        found, targets = self._tags_of(examples, answers)
+        words = "frames" if self.frames else "words"
         scores = {
-            "sentences": len(examples),
-            "words": sum(map(len, targets)),
+            f"{self._unit}s": len(examples),
+            words: sum(map(len, targets)),
             "accuracy": tag_accuracy(found, targets),
         }
         if scheme_of(tag for tags in targets for tag in tags):
@@ -151,23 +206,40 @@ class Tagging(Task):
             scores["by_label"] = {
                 kind: entity_f1(_of_kind(found, kind), _of_kind(targets, kind)) for kind in kinds
             }
+        elif self.frames:
+            f1 = class_f1([*itertools.chain(*found)], [*itertools.chain(*targets)])
+            scores |= {"macro_f1": float(np.mean([*f1.values()])), "by_label": f1}
         return scores
 
     def table(self, scores):
         if "by_label" not in scores:
             return None
-        table = Table(title=f"entities of {scores['sentences']:,} validation sentences")
+        kind = "entities" if "entity_f1" in scores else "frames"
+        table = Table(title=f"{kind} of {scores[f'{self._unit}s']:,} {self._unit}s")
         table.add_column("label")
         table.add_column("F1", justify="right")
         for label, f1 in scores["by_label"].items():
             table.add_row(one_line(label), f"{f1:.2%}")
         table.add_section()
-        table.add_row("all", f"{scores['entity_f1']:.2%}")
+        if "entity_f1" in scores:
+            table.add_row("all", f"{scores['entity_f1']:.2%}")
+        else:
+            table.add_row("all, macro", f"{scores['macro_f1']:.2%}")
         return table
 
     def summary(self, scores):
         f1 = f"F1 of entities is {scores['entity_f1']:.2%}, " if "entity_f1" in scores else ""
-        return f"{f1}{scores['accuracy']:.2%} of the words have the right tag"
+        words = "frames" if self.frames else "words"
+        return f"{f1}{scores['accuracy']:.2%} of the {words} have the right tag"
+
+    def _tags_of(self, examples, answers):
+        """The tags of the answers, and the targets; a word that was cut off has the tag O."""
+        found = []
+        for example, answer in zip(examples, answers, strict=True):
+            starts = range(len(example.text)) if self.frames else _starts(example.text)
+            tags = dict.fromkeys(starts, OUTSIDE)
+            found.append([*(tags | {word.start: word.tag for word in answer.words}).values()])
+        return found, [example.target for example in examples]
 
 
 def _labels(examples):
@@ -183,16 +255,6 @@ def _of_kind(sentences, kind):
     return [[tag if tag[2:] == kind else OUTSIDE for tag in tags] for tags in sentences]
 
 
-def _tags_of(examples, answers):
-    """The tags of the answers, and the targets; a word that was cut off has the tag O."""
-    found = []
-    for example, answer in zip(examples, answers, strict=True):
-        starts, start = {}, 0
-        for number, word in enumerate(example.text):
-            starts[start] = number
-            start += len(word) + 1
-        tags = [OUTSIDE] * len(example.text)
-        for word in answer.words:
-            tags[starts[word.start]] = word.tag
-        found.append(tags)
-    return found, [example.target for example in examples]
+def _starts(words):
+    """Where words begin in their text."""
+    return [0, *itertools.accumulate(len(word) + 1 for word in words[:-1])]

@@ -1,4 +1,4 @@
-"""Options of the encoders that tasks of texts choose from."""
+"""Options of the encoders that tasks of texts and of frames choose from."""
 
 import dataclasses
 
@@ -12,19 +12,19 @@ ENCODERS = (*CELLS, "convolution", "transformer")
 
 @dataclasses.dataclass(frozen=True)
 class EncoderOptions(FitOptions):
-    """What reads a text: token embeddings, and layers over them."""
+    """What reads a text, or frames: vectors of tokens or frames, and layers over them."""
 
     encoder: str = option(
         "lstm",
         click.Choice(ENCODERS),
-        "What reads the text: a recurrent cell in both directions, convolutions, or a Transformer.",
+        "What reads the input: a recurrent cell in both directions, convolutions, a Transformer.",
     )
-    embedding_dim: int = option(128, at_least(1), "Size of the token embeddings.")
+    embedding_dim: int = option(128, at_least(1), "Size of the vector of a token or frame.")
     units: int = option(
         128, at_least(1), "State in each direction, or filters; a Transformer has the embedding's."
     )
     layers: int = option(1, at_least(1), "Layers of the encoder.")
-    width: int = option(3, at_least(1), "Tokens that a convolution sees.")
+    width: int = option(3, at_least(1), "Tokens or frames that a convolution sees.")
     heads: int = option(4, at_least(1), "Attention heads of a Transformer.")
     dropout: float = option(
         0.3, Number(0, 1, max_open=True), "Of embeddings, between layers, before the logits."

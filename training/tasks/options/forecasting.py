@@ -10,31 +10,12 @@ from training.options import (
     POSITIVE,
     DataFile,
     FitOptions,
+    Names,
     Number,
     argument,
     at_least,
     option,
 )
-
-
-class Names(click.ParamType):
-    """Names with commas between them, as a tuple; those that may be, if these are given."""
-
-    name = "names"
-
-    def __init__(self, known=None):
-        self.known = known
-
-    def convert(self, value, parameter, context):
-        names = value.split(",") if isinstance(value, str) else value
-        if not all(isinstance(name, str) and name for name in names):
-            self.fail(f"needs names with commas between them; received {value!r}.")
-        if len(set(names)) < len(names):
-            self.fail(f"each name may stand once; received {value!r}.")
-        for name in names:
-            if self.known is not None and name not in self.known:
-                self.fail(f"must be of {', '.join(self.known)}; received {name!r}.")
-        return tuple(names)
 
 
 class Quantiles(click.ParamType):

@@ -3,12 +3,14 @@
 import dataclasses
 
 from training.options import FRACTION, DataFile, argument, at_least, option
-from training.tasks.options.encoders import EncoderOptions
+from training.tasks.options.frames import FrameOptions
+
+TAG = "tag"  # the column of tags, where frames are rows
 
 
 @dataclasses.dataclass(frozen=True)
-class TaggingOptions(EncoderOptions):
-    """The words of sentences and their tags: names, parts of speech.
+class TaggingOptions(FrameOptions):
+    """The words of sentences, or frames of numbers, and their tags: names, parts of speech.
 
     Your file looks like this: a word a line, columns with spaces or tabs between them, an empty
     line behind each sentence, as CoNLL has it. Of more columns the first is the word, the last the
@@ -26,9 +28,19 @@ class TaggingOptions(EncoderOptions):
     Or .jsonl with an object a line: {"tokens": ["She", "left"], "tags": ["O", "O"]}. Tags of
     entities may be IOB1, IOB2, IOBES or BILOU; others, as parts of speech, spell no entities. The
     model reads WordPieces that are learned from the file; a word has the tag of its first one.
+
+    Frames of sound, video or sensors, each with a tag: a row for each frame, with --numbers x,y,z
+    and, of several recordings, --series-column series; or a row for each recording, with
+    --frames-column file, where file and tag name .npy files; or a .npz file of the arrays "frames",
+    "labels" and "lengths".
+
+    \b
+        series,x,y,z,tag
+        a,0.1,9.7,0.4,walk
+        a,0.2,9.9,,sit
     """
 
-    file: str = argument(DataFile(), "Of training: CoNLL columns, or .jsonl.")
+    file: str = argument(DataFile(), "Of training: CoNLL columns, .jsonl; of frames .csv, .npz.")
     validation: str | None = option(
         None, DataFile(), "File of validation; without it, some sentences of FILE are held out."
     )
@@ -37,10 +49,21 @@ class TaggingOptions(EncoderOptions):
         None, str, "Which column the words are: a number from 1, or a name in .jsonl."
     )
     tag_column: str | None = option(
-        None, str, "Which the tags are; a number below 0 counts from the last column."
+        None,
+        str,
+        "Which the tags are; a number below 0 counts from the last column; of frames a name.",
     )
     batch_size: int = option(16, at_least(1), "Sentences in each step.")
     passes: int = option(10, at_least(1), "How often the model sees each training sentence.")
     vocab_size: int = option(8000, at_least(1), "WordPieces to learn, at most.")
     lowercase: bool = option(False, bool, "Read capitals as small letters, without accents.")
-    max_length: int = option(256, at_least(4), "Tokens of a sentence; words behind are cut off.")
+    max_length: int | None = option(
+        None,
+        at_least(4),
+        "Tokens of a sentence, 256 by default; words behind are cut off. Frames of a recording, by "
+        "default those of the longest; a longer one is cut into pieces.",
+    )
+
+    def table_columns(self):
+        columns = super().table_columns()
+        return columns and (*columns, self.tag_column or TAG)

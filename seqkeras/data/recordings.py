@@ -1,0 +1,240 @@
+"""Recordings: sequences of frames, of as many numbers each, with a label, or one for each frame.
+
+    .npz    arrays "frames" (recordings, frames, numbers) and "labels", of integers or texts: one
+            for each recording, or each frame; "lengths" where recordings are shorter than the array
+    table   .csv, .tsv, .jsonl: a row for each recording, with the name of a .npy file of frames
+            (frames, numbers), and its label, or the name of a .npy file of a label for each frame
+    rows    .csv, .tsv, .jsonl: a row for each frame, with a column for each number, the label, and
+            the name of the recording
+
+Names of files are relative to the folder of the table. A single number in each frame needs no axis.
+"""
+
+import dataclasses
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from seqkeras.data.columns import read_columns
+from seqkeras.data.series import read_series, values_of
+from seqkeras.data.texts import DataError
+from serving.rows import Column
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Recording:
+    """Frames, and what they are.
+
+    Attributes:
+        where: the place in the file, for errors.
+        numbers: (frames, numbers) float32, NaN where a field is empty.
+        target: the label, a text; or a list of one for each frame.
+        rows: tuple of the rows of texts that the file has; None for arrays.
+    """
+
+    where: str
+    numbers: np.ndarray
+    target: Any
+    rows: tuple | None = None
+
+    def __len__(self):
+        return len(self.numbers)
+
+    @property
+    def text(self):
+        """The frames as the pipeline takes them: numbers, or rows."""
+        return self.numbers if self.rows is None else self.rows
+
+    def pieces(self, length):
+        """The recording in pieces of so many frames, the last one shorter; each frame has a
+        label."""
+        parts = [slice(start, start + length) for start in range(0, len(self), length)]
+        return [
+            dataclasses.replace(
+                self,
+                numbers=self.numbers[part],
+                target=self.target[part],
+                rows=None if self.rows is None else self.rows[part],
+            )
+            for part in parts
+        ]
+
+
+def read_arrays(path, for_each_frame):
+    """The recordings of a .npz file.
+
+    Args:
+        path: of the file.
+        for_each_frame: whether each frame has a label.
+
+    Returns:
+        A list of `Recording`, one at least.
+
+    Raises:
+        DataError: if it is no such file, or a number is not finite.
+    """
+    loaded = _loaded(path)
+    if isinstance(loaded, np.ndarray) or not {"frames", "labels"} <= {*loaded.files}:
+        found = "one array" if isinstance(loaded, np.ndarray) else ", ".join(loaded.files) or "none"
+        raise DataError(f"{path}: expected the arrays 'frames' and 'labels'; found {found}.")
+    with loaded:
+        frames, labels, lengths = (
+            _of_numpy(path, lambda name=name: loaded[name]) if name in loaded.files else None
+            for name in ("frames", "labels", "lengths")
+        )
+    if frames.ndim == 2:
+        frames = frames[..., np.newaxis]
+    if frames.ndim != 3 or not frames.size:
+        raise DataError(
+            f"{path}: 'frames' must have shape (recordings, frames, numbers); received "
+            f"{frames.shape}."
+        )
+    own = frames.shape[: 1 + for_each_frame]
+    if labels.shape != own:
+        of = "frame" if for_each_frame else "recording"
+        raise DataError(
+            f"{path}: 'labels' must have shape {own}, one for each {of}; received {labels.shape}."
+        )
+    lengths = np.full(len(frames), frames.shape[1]) if lengths is None else lengths
+    fits = lengths.shape == own[:1] and lengths.dtype.kind in "iu"
+    if not fits or lengths.min() < 1 or lengths.max() > frames.shape[1]:
+        raise DataError(
+            f"{path}: 'lengths' must be {len(frames)} integers from 1 to {frames.shape[1]}."
+        )
+    names = [f"{path}, frames[{place}]" for place in range(len(frames))]
+    return [
+        Recording(where, _numbers(where, row[:length]), _labels(where, label, int(length)))
+        for where, row, label, length in zip(names, frames, labels, lengths)
+    ]
+
+
+def read_table(path, frames_column, label_column, for_each_frame):
+    """The recordings of a table of files; see the head of this module.
+
+    Args:
+        path: of the table.
+        frames_column, label_column: names of columns.
+        for_each_frame: whether the label is the name of a file of a label for each frame.
+
+    Returns, raises: as of `read_arrays`; also if files have frames of different numbers.
+    """
+    found, folder = [], Path(path).parent
+    for line, (name, label) in read_columns(path, (frames_column, label_column)):
+        where = f"{path}, line {line}: {name}"
+        frames = _array(where, folder / name)
+        frames = frames[:, np.newaxis] if frames.ndim == 1 else frames
+        if frames.ndim != 2 or not frames.size:
+            raise DataError(f"{where} must have shape (frames, numbers); received {frames.shape}.")
+        numbers = _numbers(where, frames)
+        size, first = numbers.shape[1], found[0].numbers.shape[1] if found else numbers.shape[1]
+        if size != first:
+            raise DataError(f"{where} has frames of {size} numbers; the first file, of {first}.")
+        if for_each_frame:
+            labels = _array(f"{path}, line {line}: {label}", folder / label)
+            if labels.shape != (len(numbers),):
+                raise DataError(
+                    f"{path}, line {line}: {label} must have {len(numbers):,} labels, one for each "
+                    f"frame of {name}; its shape is {labels.shape}."
+                )
+            label = _labels(f"{path}, line {line}: {label}", labels, len(labels))
+        found.append(Recording(where, numbers, label))
+    return found
+
+
+def files_of_table(path, columns):
+    """The files that a table names, in its order.
+
+    Raises:
+        DataError: if the table can not be read.
+    """
+    folder = Path(path).parent
+    return [folder / name for _, names in read_columns(path, columns) for name in names]
+
+
+def read_rows(path, numbers, label_column, for_each_frame, recording_column=None):
+    """The recordings of a table with a row for each frame.
+
+    Args:
+        path: of the file.
+        numbers: names of the columns of numbers, whose fields may be empty.
+        label_column: name of the column of labels.
+        for_each_frame: whether the rows of a recording may have different labels.
+        recording_column: name of the column that tells recordings apart; None for one recording.
+
+    Returns:
+        A list of `Recording` with rows.
+
+    Raises:
+        DataError: if the file can not be read, a value is no number, or a label is missing or
+            changes.
+    """
+    series, _, _ = read_series(path, (*numbers, label_column), series_column=recording_column)
+    found = []
+    for own in series:
+        labels = [row[-1].strip() for row in own.rows]
+        for where, label in zip(own.where, labels):
+            if not label:
+                raise DataError(f"{where}: {label_column!r} is empty; remove the line.")
+            if not for_each_frame and label != labels[0]:
+                raise DataError(
+                    f"{where}: the label is {label!r:.40} and {labels[0]!r:.40} before; the rows "
+                    f"of {recording_column} {own.name!r:.40} must have one label."
+                )
+        values = [values_of(own, place, Column(name)) for place, name in enumerate(numbers)]
+        where = f"{path}, {recording_column} {own.name!r:.40}" if recording_column else str(path)
+        rows = tuple(row[:-1] for row in own.rows)
+        target = labels if for_each_frame else labels[0]
+        found.append(Recording(where, np.concatenate(values, axis=1), target, rows))
+    return found
+
+
+def _loaded(path):
+    return _of_numpy(path, lambda: np.load(path, allow_pickle=False))
+
+
+def _array(where, path):
+    if not path.is_file():
+        raise DataError(f"{where}: no such file.")
+    loaded = _of_numpy(where, lambda: np.load(path, allow_pickle=False))
+    if not isinstance(loaded, np.ndarray):
+        raise DataError(f"{where} must be a .npy file of one array.")
+    return loaded
+
+
+def _of_numpy(where, load):
+    try:
+        return load()
+    except OSError as error:
+        raise DataError(f"{where}: can not be read: {error.strerror or error}.") from error
+    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+        reason = " ".join(str(error).split()).rstrip(".")
+        raise DataError(f"{where}: must be arrays that NumPy saved: {reason}.") from error
+
+
+def _numbers(where, frames):
+    """The frames in float32, all finite."""
+    if frames.dtype.kind not in "biuf":
+        raise DataError(f"{where}: frames must be numbers; received {frames.dtype}.")
+    with np.errstate(over="ignore"):
+        frames = frames.astype("float32")
+    wrong = np.argwhere(~np.isfinite(frames))
+    if len(wrong):
+        place, number = wrong[0]
+        raise DataError(
+            f"{where}: number {number} of frame {place} is {frames[place, number]}; put a number "
+            "there, or leave the recording out. In a table with a row for each frame a field may "
+            "be empty."
+        )
+    return frames
+
+
+def _labels(where, labels, length):
+    """A label as a text, or a list of the labels of so many frames."""
+    if labels.dtype.kind not in "biuUS":
+        raise DataError(f"{where}: labels must be texts or integers; received {labels.dtype}.")
+    if labels.dtype.kind == "S":
+        labels = np.char.decode(labels, "utf-8", "replace")
+    texts = [str(label) for label in np.atleast_1d(labels)[:length].tolist()]
+    return texts if labels.ndim else texts[0]

@@ -1,0 +1,314 @@
+"""Classification and tagging of frames of numbers: what they learn, leave, serve and refuse."""
+
+import csv
+import json
+
+import keras
+import numpy as np
+import pytest
+
+import serving
+from export.__main__ import main as export
+from serving.__main__ import main as serve
+from tests.conftest import others_long
+from training.__main__ import main
+from training.tasks.classification import Classification
+from training.tasks.options.classification import ClassificationOptions
+
+TINY = "--units 7 --embedding-dim 6 --heads 3 --hops 2 --learning-rate 0.03 --batch-size 5".split()
+OF_TAGS = [word for word in TINY if word not in ("--hops", "2")]
+LABELS = ("rest", "walk")
+SENSORS = ["--numbers", "x,y,z", "--series-column", "series"]
+
+
+def recording(place, generator):
+    """Frames of a sensor in its own units, and a label for each: a wave on x where one walks."""
+    length = 5 + place * 7 % 13
+    steps = np.arange(length)
+    walks = (steps // 3 + place) % 2 == 1
+    frames = generator.normal([300, -5, 0.01], [1, 3, 0.002], (length, 3))
+    frames[:, 0] += 40 * walks
+    return frames.astype("float32"), [LABELS[int(walk)] for walk in walks]
+
+
+def recordings(count, seed=0):
+    """Recordings with a label for each frame, and one for each: whether x is high."""
+    generator = np.random.default_rng(seed)
+    found = [recording(place, generator) for place in range(count)]
+    for place, (frames, _) in enumerate(found):
+        frames[:, 1] += 30 * (place % 2)
+    return [(frames, tags, LABELS[place % 2]) for place, (frames, tags) in enumerate(found)]
+
+
+def as_rows(path, found, missing=()):
+    """A CSV file with a row for each frame; x of some rows is not there."""
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["series", "time", "x", "y", "z", "label", "tag"])
+        for place, (frames, tags, label) in enumerate(found):
+            for time, (frame, tag) in enumerate(zip(frames.tolist(), tags)):
+                if (place, time) in missing:
+                    frame[0] = ""
+                writer.writerow([f"s{place}", time, *frame, label, tag])
+    return str(path)
+
+
+def as_files(folder, found):
+    """A table of .npy files."""
+    folder.mkdir()
+    lines = ["file,label,tag"]
+    for place, (frames, tags, label) in enumerate(found):
+        np.save(folder / f"{place}.npy", frames)
+        np.save(folder / f"{place}-tags.npy", np.array(tags))
+        lines.append(f"{place}.npy,{label},{place}-tags.npy")
+    (folder / "table.csv").write_text("\n".join(lines))
+    return str(folder / "table.csv")
+
+
+def as_arrays(path, found, for_each_frame):
+    """One .npz file."""
+    lengths = np.array([len(frames) for frames, _, _ in found])
+    frames = np.zeros((len(found), lengths.max(), 3), "float32")
+    labels = np.zeros((len(found), lengths.max()), "U4")
+    for place, (own, tags, _) in enumerate(found):
+        frames[place, : len(own)], labels[place, : len(own)] = own, tags
+    if not for_each_frame:
+        labels = np.array([label for _, _, label in found])
+    np.savez(path, frames=frames, labels=labels, lengths=lengths)
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def sensors(tmp_path_factory):
+    """A run on rows of which some lack a number, its bundle, and its file."""
+    folder = tmp_path_factory.mktemp("sensors")
+    file = as_rows(folder / "sensors.csv", recordings(41), {(0, 0), (3, 2), (3, 3)})
+    options = [*SENSORS, *TINY, "--passes", "12", "--held-out", "0.2"]
+    assert main(["classification", file, "--out", str(folder / "run"), *options]) == 0
+    assert export([str(folder / "run"), str(folder / "bundle")]) == 0
+    return folder
+
+
+def features(frames, settings):
+    """What the model reads of numbers with NaN, by a loop: the last number that was there, or the
+    median, and whether one is missing."""
+    columns = settings["rows"]["columns"]
+    told = [place for place, column in enumerate(columns) if column["may_be_missing"]]
+    last, found = [column["fill"] for column in columns], []
+    for frame in frames:
+        last = [old if np.isnan(new) else new for new, old in zip(frame, last)]
+        found.append([*last, *(float(np.isnan(frame[place])) for place in told)])
+    return np.array(found, "float32")
+
+
+def test_a_users_rows_are_learned_and_the_bundle_answers_as_keras(sensors, capsys):
+    scores = json.loads((sensors / "run" / "scores.json").read_text())
+    assert scores["examples"] == 8 and scores["accuracy"] == 1.0
+    settings = json.loads((sensors / "run" / "run.json").read_text())["settings"]
+    model = keras.models.load_model(sensors / "run" / "model.keras", compile=False)
+    classify = serving.load(sensors / "bundle")
+    new = recordings(7, seed=1)
+    new[2][0][0, 0] = new[2][0][4, 0] = np.nan
+    file = as_rows(sensors / "new.csv", new, {(2, 0), (2, 4)})
+    answers = classify([frames for frames, _, _ in new])
+    for (frames, _, label), answer in zip(new, answers, strict=True):
+        given = {"frames": features(frames, settings)[None], "lengths": np.array([len(frames)])}
+        expected = keras.ops.convert_to_numpy(keras.ops.softmax(model(given)))[0]
+        found = [answer.scores[name] for name in settings["labels"]]
+        np.testing.assert_allclose(found, expected, atol=1e-5)
+        assert answer.labels == (label,)
+    capsys.readouterr()
+    assert serve(["predict", str(sensors / "bundle"), file]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == [label for _, _, label in new]
+
+
+def test_a_number_that_is_missing_or_none_is_said_by_the_bundle(sensors):
+    classify = serving.load(sensors / "bundle")
+    rows = ({"x": "301", "y": "", "z": "0.01", "more": "a"}, {"x": None, "y": 3, "z": 0.0})
+    numbers = np.array([[301, np.nan, 0.01], [np.nan, 3, 0]], "float32")
+    assert classify(rows).scores == pytest.approx(classify(numbers).scores, abs=1e-6)
+    message = r"^Classify: frames, row 2: 'x' must be a number; received 'far'"
+    with pytest.raises(ValueError, match=message):
+        classify((rows[0], rows[1] | {"x": "far"}))
+    with pytest.raises(ValueError, match="frames, row 1 has no 'z'; it has x, y"):
+        classify(({"x": 1, "y": 2},))
+
+
+@pytest.mark.parametrize("name", ["run", "bundle"])
+def test_run_and_bundle_have_the_same_score_on_a_file(sensors, name, tmp_path):
+    data = as_rows(tmp_path / "test.csv", recordings(11, seed=2), {(5, 1)})
+    out = tmp_path / "scores.json"
+    assert main(["evaluate", str(sensors / name), "--data", data, "--out", str(out)]) == 0
+    scores = json.loads(out.read_text())
+    assert (scores["examples"], scores["accuracy"], scores["macro_f1"]) == (11, 1.0, 1.0)
+
+
+def test_scaling_is_learned_of_training_rows_alone(tmp_path):
+    found = recordings(19)
+    options = {"numbers": ("x", "y", "z"), "series_column": "series", "batch_size": 5}
+    records = []
+    for factor in (1, 1000):
+        file = as_rows(tmp_path / f"{factor}.csv", found)
+        task = Classification(ClassificationOptions(file=file, **options))
+        train, validation = task.read()
+        record = task.record(train)
+        numbers = np.concatenate([example.numbers for example in train]).astype("float64")
+        np.testing.assert_allclose(task.frames.mean, numbers.mean(axis=0), rtol=1e-5)
+        np.testing.assert_allclose(task.frames.deviation, numbers.std(axis=0), rtol=1e-5)
+        places = {example.where.partition(" ")[2] for example in validation}
+        for place, (frames, _, _) in enumerate(found):
+            if f"series 's{place}'" in places:
+                frames *= 1000
+        records.append((record, task.frames.mean.tolist(), task.frames.deviation.tolist()))
+    assert len(places) == 2 and records[0] == records[1]
+
+
+@pytest.mark.parametrize("form", others_long(["files", "arrays", "rows"]), ids=lambda form: form)
+def test_each_form_of_tagged_frames_is_learned_and_served(form, tmp_path):
+    found, test = recordings(31), recordings(7, seed=1)
+    forms = {
+        "files": (lambda name, own: as_files(tmp_path / name, own), ["--frames-column", "file"]),
+        "arrays": (lambda name, own: as_arrays(tmp_path / f"{name}.npz", own, True), []),
+        "rows": (lambda name, own: as_rows(tmp_path / f"{name}.csv", own), SENSORS),
+    }
+    write, options = forms[form]
+    run, bundle = tmp_path / "run", tmp_path / "bundle"
+    sizes = [*OF_TAGS, "--max-length", "7", "--passes", "12", "--encoder", "convolution"]
+    file = write("train", found)
+    assert main(["tagging", file, "--out", str(run), *options, *sizes]) == 0
+    scores = json.loads((run / "scores.json").read_text())
+    assert scores["accuracy"] > 0.95 and {*scores["by_label"]} == {*LABELS}
+    assert export([str(run), str(bundle)]) == 0
+    data, out = write("test", test), [tmp_path / "run.json", tmp_path / "bundle.json"]
+    for folder, path in zip((run, bundle), out):
+        own = [] if folder == run else options
+        assert main(["evaluate", str(folder), "--data", data, "--out", str(path), *own]) == 0
+    scores = [json.loads(path.read_text()) for path in out]
+    assert scores[0] == scores[1] and scores[0]["accuracy"] > 0.95
+    assert scores[0]["frames"] == sum(len(frames) for frames, _, _ in test)
+    tag, (frames, tags, _) = serving.load(bundle), test[0]
+    if form != "rows":
+        np.save(tmp_path / "one.npy", frames[:7])
+        found = [word.tag for word in tag(np.load(tmp_path / "one.npy")).words]
+        right = [own == wanted for own, wanted in zip(found, tags[:7], strict=True)]
+        assert np.mean(right) > 0.8
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("encoder", ["gru", "rnn", "qrnn", "transformer"])
+def test_every_encoder_reads_frames_and_leaves(encoder, tmp_path):
+    file = as_arrays(tmp_path / "train.npz", recordings(41), False)
+    run = tmp_path / "run"
+    options = [*TINY, "--encoder", encoder, "--layers", "2", "--passes", "15", "--dropout", "0"]
+    assert main(["classification", file, "--out", str(run), *options]) == 0
+    assert json.loads((run / "scores.json").read_text())["accuracy"] == 1.0
+    assert export([str(run), str(tmp_path / "bundle")]) == 0
+
+
+def test_frames_over_the_limit_are_cut_and_the_files_of_a_table_may_not_change(tmp_path, capsys):
+    file = as_files(tmp_path / "data", recordings(13))
+    options = ["--frames-column", "file", *TINY, "--passes", "1", "--max-length", "11"]
+    options += ["--encoder", "convolution"]
+    command = ["classification", file, "--out", str(tmp_path / "run"), *options]
+    assert main(command) == 0
+    out = capsys.readouterr().out
+    assert " recordings of more than 11 frames are cut" in out
+    assert main(command) == 0 and "finished already" in capsys.readouterr().out
+    np.save(tmp_path / "data" / "3.npy", np.ones((5, 3)))
+    assert main(command) == 1
+    assert "began with another content of" in capsys.readouterr().err
+
+
+HEAD = "series,x,label\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "message"),
+    [
+        ("a,1,u\na,2,v\n", "", "line 3: the label is 'v' and 'u' before; the rows of series 'a' m"),
+        ("a,1,u\nb,far,v\n", "", "line 3: 'x' must be a number; received 'far'"),
+        ("a,1,u\nb,2,\n", "", "line 3: 'label' is empty"),
+        ("a,1,u\nb,1,v\nc,1,v\n", "", "'x' is 1 in all 2 training rows: nothing can be learned"),
+        ("a,1,u\nb,2\n", "", "line 3: expected 3 fields, as in the header; found 2."),
+        ("a,1,u\n", "--numbers x,y", "there is no column 'y'; there are 'series', 'x', 'label'"),
+        ("a,1,u\nb,2,u\n", "", "'label' must hold two labels at least"),
+    ],
+)
+def test_rows_that_nothing_can_be_learned_from_get_one_line(
+    content, options, message, tmp_path, capsys
+):
+    file, out = tmp_path / "rows.csv", tmp_path / "run"
+    file.write_text(HEAD + content)
+    given = ["--numbers", "x", "--series-column", "series", "--batch-size", "1", *options.split()]
+    assert main(["classification", str(file), "--out", str(out), *given]) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith("training: ") and message in line and not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"1.npy": np.full((4, 3), np.inf)}, "line 3: 1.npy: number 0 of frame 0 is inf; put a n"),
+        ({"1.npy": np.ones((4, 2))}, "line 3: 1.npy has frames of 2 numbers; the first file, of 3"),
+        ({"1.npy": np.ones((4, 3, 2))}, "1.npy must have shape (frames, numbers); received (4, 3"),
+        ({"1.npy": np.array(["a"])}, "1.npy: frames must be numbers; received <U1."),
+        ({"1.npy": b"no array"}, "line 3: 1.npy: must be arrays that NumPy saved: "),
+        ({"1.npy": None}, "line 3: 1.npy: no such file."),
+        ({"1-tags.npy": np.array(["rest"])}, "line 3: 1-tags.npy must have 12 labels, one for e"),
+        ({"1-tags.npy": np.ones(12)}, "1-tags.npy: labels must be texts or integers; received fl"),
+    ],
+)
+def test_a_file_of_a_table_that_can_not_be_used_gets_one_line(change, message, tmp_path, capsys):
+    table = as_files(tmp_path / "data", recordings(9))
+    for name, content in change.items():
+        path = tmp_path / "data" / name
+        path.unlink()
+        if isinstance(content, bytes):
+            path.write_bytes(content)
+        elif content is not None:
+            np.save(path, content)
+    command = ["tagging", table, "--frames-column", "file", "--out", str(tmp_path / "run")]
+    assert main([*command, "--batch-size", "1"]) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith("training: ") and message in line
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"x": np.ones(3)}, "expected the arrays 'frames' and 'labels'; found x."),
+        ({"frames": np.ones(3), "labels": np.ones(3)}, "'frames' must have shape (recordings, fra"),
+        ({"frames": np.ones((3, 5)), "labels": np.arange(4)}, "'labels' must have shape (3,), one"),
+        (
+            {"frames": np.ones((3, 5)), "labels": np.arange(3), "lengths": np.array([5, 6, 1])},
+            "'lengths' must be 3 integers from 1 to 5.",
+        ),
+        ({"frames": np.array([[None]]), "labels": np.arange(1)}, "must be arrays that NumPy saved"),
+    ],
+)
+def test_arrays_that_can_not_be_used_get_one_line(arrays, message, tmp_path, capsys):
+    np.savez(tmp_path / "a.npz", **arrays)
+    command = ["classification", str(tmp_path / "a.npz"), "--out", str(tmp_path / "run")]
+    assert main(command) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith("training: ") and message in line
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("--numbers x", "--numbers needs --series-column"),
+        ("--numbers x --frames-column file", "are two forms; choose one"),
+        ("--series-column s", "--series-column needs --numbers"),
+        ("--frames-column file --pair-column b", "--pair-column is of texts"),
+    ],
+)
+def test_options_that_do_not_go_together_get_one_line(options, message, tmp_path, capsys):
+    (tmp_path / "rows.csv").write_text(HEAD)
+    given = [str(tmp_path / "rows.csv"), "--out", str(tmp_path / "run"), *options.split()]
+    assert main(["classification", *given]) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert message in line

@@ -1,0 +1,110 @@
+"""Frames of numbers as the inputs of a task: read, scaled, and given to an encoder."""
+
+import dataclasses
+
+import numpy as np
+
+from seqkeras.data.batches import FrameSequences
+from seqkeras.data.recordings import read_arrays, read_rows, read_table
+from seqkeras.runs import RunError
+from serving.rows import Rows
+from training.console import console
+from training.tasks.encoders import encoded_frames
+from training.tasks.options.frames import ARRAYS
+from training.tasks.scaling import learned_numbers, scaling
+
+KEPT = 128  # validation recordings that go with the run
+
+
+class Frames:
+    """What tasks of frames share.
+
+    Args:
+        options: `FrameOptions`.
+        label_column: the column of labels in a table.
+        for_each_frame: whether each frame has a label.
+    """
+
+    def __init__(self, options, label_column, for_each_frame):
+        self.options, self.label_column, self.for_each_frame = options, label_column, for_each_frame
+
+    def read(self, path):
+        """The `Recording`s of a file of training or validation."""
+        options = self.options
+        if path.lower().endswith(ARRAYS):
+            return read_arrays(path, self.for_each_frame)
+        column = self.label_column
+        if options.frames_column is not None:
+            return read_table(path, options.frames_column, column, self.for_each_frame)
+        if not options.numbers:
+            raise RunError(
+                f"{path}: expected a {ARRAYS} file, or --frames-column, as the model reads arrays."
+            )
+        names = options.numbers, column, self.for_each_frame, options.series_column
+        return read_rows(path, *names)
+
+    def of_settings(self, settings):
+        """The same, to read further files as those that a run or a bundle was trained on."""
+        rows = settings.get("rows")
+        if rows is None:
+            own = {"numbers": (), "series_column": None}
+        else:
+            names = tuple(column["name"] for column in rows["columns"])
+            series = self.options.series_column or rows.get("series")
+            own = {"numbers": names, "series_column": series, "frames_column": None}
+        options = dataclasses.replace(self.options, **own)
+        return Frames(options, self.label_column, self.for_each_frame)
+
+    def require_size(self, examples, others):
+        """Raise a `RunError` unless frames of two files have as many numbers."""
+        sizes = [recordings[0].numbers.shape[1] for recordings in (examples, others)]
+        if sizes[0] != sizes[1]:
+            raise RunError(
+                f"{others[0].where}: its frames have {sizes[1]} numbers, those of training "
+                f"{sizes[0]}."
+            )
+
+    def record(self, examples):
+        """The limits and settings of a run, as learned of training examples."""
+        longest = max(map(len, examples))
+        self._learn(np.concatenate([example.numbers for example in examples]))
+        settings = {} if self.rows is None else {"rows": dataclasses.asdict(self.rows)}
+        return {"source_length": self.options.max_length or longest}, settings
+
+    def _learn(self, numbers):
+        options = self.options
+        if not options.numbers:
+            self.rows = None
+            self.mean = numbers.mean(axis=0, dtype="float64")
+            deviation = numbers.std(axis=0, dtype="float64")
+            self.deviation = np.where(deviation > 0, deviation, 1.0)
+            return
+        learned = [
+            learned_numbers(options.file, name, column)
+            for name, column in zip(options.numbers, numbers.T, strict=True)
+        ]
+        self.rows = Rows(tuple(own.column for own in learned), None, options.series_column)
+        self.mean, self.deviation = np.array([(own.mean, own.deviation) for own in learned]).T
+
+    def kept(self, validation):
+        """The examples that go with the run, evenly spread."""
+        places = np.linspace(0, len(validation) - 1, min(KEPT, len(validation))).astype(int)
+        return [validation[place] for place in places]
+
+    def inputs(self, examples, limit):
+        """The arrays of examples, cut to so many frames, and their lengths."""
+        cut = sum(len(example) > limit for example in examples)
+        if cut:
+            console.print(f"  {cut:,} recordings of more than {limit:,} frames are cut")
+        fill = (lambda numbers: numbers) if self.rows is None else self.rows.filled
+        frames = FrameSequences([fill(example.numbers)[:limit] for example in examples])
+        return {"frames": frames, "lengths": frames.lengths}, frames.lengths
+
+    def sample(self, example):
+        """What samples.txt shows of the input."""
+        return {"input": f"{example.where}, {len(example):,} frames"}
+
+    def encoded(self):
+        """See `training.tasks.encoders.encoded_frames`."""
+        size = len(self.mean) if self.rows is None else self.rows.num_features
+        return encoded_frames(self.options, scaling(self.mean, self.deviation, size), size)

@@ -1,0 +1,47 @@
+"""Options of tasks that read frames of numbers as well as texts."""
+
+import dataclasses
+
+import click
+
+from seqkeras.data.recordings import files_of_table
+from training.options import Names, option
+from training.tasks.options.encoders import EncoderOptions
+
+ARRAYS = ".npz"
+
+
+@dataclasses.dataclass(frozen=True)
+class FrameOptions(EncoderOptions):
+    """How files of frames are read; a subclass has `file`, `validation` and a column of labels."""
+
+    numbers: tuple = option(
+        (), Names(), "Of a file with a row for each frame: the columns of numbers."
+    )
+    series_column: str | None = option(
+        None, str, "Of such a file: the column that tells recordings apart."
+    )
+    frames_column: str | None = option(
+        None, str, "Of a file with a row for each recording: the column of names of .npy files."
+    )
+
+    def check(self):
+        super().check()
+        if self.numbers and self.frames_column is not None:
+            raise click.UsageError("--numbers and --frames-column are two forms; choose one.")
+        if self.series_column is not None and not self.numbers:
+            raise click.UsageError("--series-column needs --numbers.")
+
+    def reads_frames(self, path):
+        """Whether a file is of frames, and not of texts."""
+        return str(path).lower().endswith(ARRAYS) or bool(self.numbers or self.frames_column)
+
+    def table_columns(self):
+        """The columns of a table that name files."""
+        return () if self.frames_column is None else (self.frames_column,)
+
+    def files_within(self):
+        """Name of a file of the user's -> the files that it names."""
+        columns = self.table_columns()
+        paths = [path for path in (self.file, self.validation) if path is not None and columns]
+        return {path: files_of_table(path, columns) for path in paths}
