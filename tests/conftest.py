@@ -143,6 +143,7 @@ def _let_go(request):
         if hasattr(value, "cache_clear") and value.__module__ == request.module.__name__:
             value.cache_clear()
     gc.collect()
+    gc.freeze()  # modules imported meanwhile, and what the session shares: not looked at again
 
 
 def run_python(*arguments, **options):

@@ -14,6 +14,7 @@ from seqkeras.attention import AdditiveScore, Attention, StructuredSelfAttention
 from seqkeras.runs import save_run
 from seqkeras.tokenizers.learn import learn_word_piece
 from tests.arrays import close, numbers, randomize
+from tests.conftest import others_long
 from tests.export.test_every_pipeline import (
     MAKERS,
     TEXTS,
@@ -145,7 +146,7 @@ def additive(x, ids):
 
 @pytest.mark.parametrize(
     ("attend", "sizes"),
-    [(structured, (1, 1, 3)), (by_keras, (2, 2, None)), (additive, (1, 1, None))],
+    others_long([(structured, (1, 1, 3)), (by_keras, (2, 2, None)), (additive, (1, 1, None))]),
     ids=lambda each: getattr(each, "__name__", ""),
 )
 def test_a_functional_model_shows_what_its_layers_attend_to(attend, sizes, bundle):

@@ -53,7 +53,7 @@ LIMIT = 24
 
 
 def encoder(vocab_size):
-    return Bert(vocab_size, 16, 2, 2, 24, max_length=LIMIT)
+    return Bert(vocab_size, 16, 1, 2, 24, max_length=LIMIT)
 
 
 def classify(folder):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import serving
-from export.bundle import export
+from export.bundle import ExportOptions, export
 from seqkeras.decoding import beam
 from seqkeras.models import RNNSeq2Seq
 from seqkeras.runs import save_run
@@ -25,10 +25,15 @@ PAPERS = {"sutskever": LAYERS, "cho": {}, "bahdanau": {}, "luong": LAYERS}
 
 
 @pytest.mark.parametrize(
-    "preset, options",
-    others_long([*CLASSICAL.items(), *PAPERS.items()]),
+    "preset, options, saved_models",
+    others_long(
+        [
+            ("classical_first_state", {}, False),
+            *((*preset, True) for preset in [*CLASSICAL.items(), *PAPERS.items()]),
+        ]
+    ),
 )
-def test_a_bundle_of_a_preset_answers_as_keras_does(preset, options, tmp_path):
+def test_a_bundle_of_a_preset_answers_as_keras_does(preset, options, saved_models, tmp_path):
     model = getattr(RNNSeq2Seq, preset)(len(TABLE), len(TABLE), 5, 7, **options)
     model.build()
     randomize(model)
@@ -36,7 +41,7 @@ def test_a_bundle_of_a_preset_answers_as_keras_does(preset, options, tmp_path):
     examples = [{"text": text, "target": text[::-1]} for text in TEXTS]
     tokenizers = {"source": TABLE, "target": TABLE}
     save_run(tmp_path / "run", model, "Translate", examples, LIMITS, tokenizers)
-    export(tmp_path / "run", tmp_path / "bundle")
+    export(tmp_path / "run", tmp_path / "bundle", options=ExportOptions(saved_models=saved_models))
     translate = serving.load(tmp_path / "bundle", threads=1)
 
     state = model.encode(*pad([TABLE.encode(text) for text in TEXTS]))

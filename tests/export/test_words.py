@@ -9,7 +9,7 @@ import tensorflow as tf
 from keras import layers
 
 import serving
-from export.bundle import export
+from export.bundle import ExportOptions, export
 from export.text_graphs.reading import in_graph
 from seqkeras.runs import RunError, save_run
 from seqkeras.tokenizers import WordTable, from_text_vectorization, word_places
@@ -98,7 +98,7 @@ def test_a_model_that_begins_with_strings_is_refused_with_the_calls_that_save_it
     )
     names = {"keras": keras, "model": model, "from_text_vectorization": from_text_vectorization}
     save(*(eval(part, names) for part in said.groups()))
-    export(tmp_path / "run", tmp_path / "bundle")
+    export(tmp_path / "run", tmp_path / "bundle", options=ExportOptions(saved_models=False))
     expected = keras.ops.softmax(model(tf.constant(TEXTS))).numpy()
     for row, answer in zip(expected, serving.load(tmp_path / "bundle")(TEXTS), strict=True):
         scores = np.array([answer.scores[label] for label in LABELS])

@@ -6,7 +6,7 @@ import json
 import pytest
 
 import serving
-from export.__main__ import main as export
+from export.bundle import ExportOptions, export
 from tests.training.test_classification import TINY, sentences
 from training.__main__ import main
 
@@ -29,7 +29,7 @@ def trained(tmp_path_factory):
     arguments = ["--text-column", "sentence", "--label-column", "mark"]
     command = ["classification", renamed(folder / "train.csv"), *arguments, *TINY, "--passes", "1"]
     assert main([*command, "--out", str(folder / "run")]) == 0
-    assert export([str(folder / "run"), str(folder / "bundle")]) == 0
+    export(folder / "run", folder / "bundle", options=ExportOptions(saved_models=False))
     sentences(folder / "test.csv", count=31)
     return folder, renamed(folder / "test.csv"), arguments
 

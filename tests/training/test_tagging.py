@@ -6,7 +6,7 @@ import random
 import pytest
 
 import serving
-from export.__main__ import main as export
+from export.bundle import ExportOptions, export
 from export.refusals import refusals_of
 from training.__main__ import main
 
@@ -38,7 +38,7 @@ def trained(tmp_path_factory):
         sentences(folder / "dev.txt", 23),
     ]
     assert main(["tagging", *files, *TINY, "--out", str(folder / "run")]) == 0
-    assert export([str(folder / "run"), str(folder / "bundle")]) == 0
+    export(folder / "run", folder / "bundle", options=ExportOptions(saved_models=False))
     return folder
 
 
@@ -84,7 +84,7 @@ def test_words_that_are_cut_off_count_as_outside_in_run_and_bundle(tmp_path):
         "words": 18,
         "accuracy": 1.0,
     }
-    assert export([str(run), str(bundle)]) == 0
+    export(run, bundle, options=ExportOptions(saved_models=False))
     found = []
     for folder in (run, bundle):
         out = tmp_path / "scores.json"
