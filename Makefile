@@ -5,6 +5,8 @@
 # Both prove properties of every layer on JAX too; `make test-all BACKEND=torch` (or jax) tests the
 # whole library on that backend, `make test` its first cases; `make parity` compares it with other libraries, live;
 # `make vectors` writes anew what those say to tests/vectors/*.npz.
+# `make recipe-NAME` runs the command in training/recipes/NAME.toml on the data in the folder SEQKERAS_DATA,
+# and exports what it made; stopped, the same command goes on.
 
 PYTHON ?= $(firstword $(foreach name,python3 python3.13 python3.12 python3.11,\
 	$(shell $(name) -c 'import sys; (3, 11) <= sys.version_info[:2] <= (3, 13) and print("$(name)")' 2>/dev/null)))
@@ -27,6 +29,13 @@ quickstart: .venv/requirements.done
 	$(BIN)/python -m export $(RUN) $(BUNDLE) --overwrite
 	$(BIN)/python -m serving predict $(BUNDLE) "de|Samstag, 3. Mai 2014" "en_US|teusday sept 9 97" "ar|31 مايو 2036"
 	@echo "next: ask it more, as in the last command; see $(RUN)/attention.png; read $(BUNDLE)/README.md"
+
+# The command is the comment of that name, which --out ends.
+recipe-%: training/recipes/%.toml .venv/requirements.done
+	@test -d "$$SEQKERAS_DATA" || { echo "make: SEQKERAS_DATA must name the folder of the data: docs/training.md, Recipes"; exit 1; }
+	@command=$$(sed -n '/^#   command/,/--out/s/^# *\(command *\)\{0,1\}//p' $<); echo "$$command"; \
+		PATH="$(CURDIR)/$(BIN):$$PATH" sh -ec "$$command"
+	$(BIN)/python -m export runs/$* bundles/$* --overwrite
 
 ifdef BACKEND
 test: lint $(if $(filter torch,$(BACKEND)),.venv/requirements-parity.done)

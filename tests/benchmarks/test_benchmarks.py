@@ -1,5 +1,6 @@
 """Smoke runs of the benchmarks, and what they print and write; never a time."""
 
+import importlib.util
 import json
 import sys
 import types
@@ -13,12 +14,14 @@ from benchmarks import (
     harness,
     loading,
     recurrent_export,
+    train_speed,
     transformer_layers,
     trees,
 )
 from serving.manifest import Limits, TextPrefix
 from tests.serving import toy_bundle
 
+COLOURS = ("red", "green", "blue", "white", "old", "new")
 FAST, SLOW = [0.002, 0.001, 0.004], [0.008, 0.002, 0.004]
 
 
@@ -152,6 +155,18 @@ def test_encoders_are_compared_with_transformers(capsys, tmp_path):
     pytest.importorskip("transformers", reason="needs benchmarks/requirements.txt")
     rows = smoke_rows(transformer_layers, capsys, tmp_path / "rows.json", "--only", "minilm")
     assert set(rows) == {"minilm b2 t5 vs transformers", "minilm b2 t5 XLA vs transformers"}
+
+
+def test_training_is_compared_from_files_to_steps(capsys, tmp_path):
+    sources, targets = tmp_path / "train.en", tmp_path / "train.de"
+    lines = [f"the {colour} house has {number} doors" for colour in COLOURS for number in range(40)]
+    sources.write_text("\n".join(lines))
+    targets.write_text("\n".join(line[::-1] for line in lines))
+    rows = smoke_rows(train_speed, capsys, tmp_path / "rows.json", sources, targets)
+    rivals = ["keras_nlp", *(["torch"] if importlib.util.find_spec("torch") else [])]
+    steps = [f"step dropout {rate} vs {rival}" for rate in ("0", "0.3") for rival in rivals]
+    [budget] = [case for case in rows if case.startswith("token budget vs ")]
+    assert {*rows} == {*steps, "input alone vs its step", budget, "start vs 20 s"}
 
 
 def test_generation_is_compared_with_a_sampler_of_keras_nlp(capsys, tmp_path):
