@@ -26,12 +26,13 @@ def trained(tmp_path_factory):
     """A run, its bundle, and a file of tests with the same columns."""
     folder = tmp_path_factory.mktemp("evaluate")
     sentences(folder / "train.csv")
+    sentences(folder / "test.csv", count=31)
+    train, data = renamed(folder / "train.csv"), renamed(folder / "test.csv")
     arguments = ["--text-column", "sentence", "--label-column", "mark"]
-    command = ["classification", renamed(folder / "train.csv"), *arguments, *TINY, "--passes", "1"]
+    command = ["classification", train, "--validation", data, *arguments, *TINY, "--passes", "1"]
     assert main([*command, "--out", str(folder / "run")]) == 0
     export(folder / "run", folder / "bundle", options=ExportOptions(saved_models=False))
-    sentences(folder / "test.csv", count=31)
-    return folder, renamed(folder / "test.csv"), arguments
+    return folder, data, arguments
 
 
 def scores_of(folder, *arguments):
@@ -51,12 +52,10 @@ def test_a_run_and_its_bundle_have_the_same_scores_which_are_those_of_its_answer
     assert of_run["accuracy"] == sum(map(str.__eq__, answers, targets)) / 31
 
 
-def test_the_scores_of_training_are_those_of_its_validation_file(trained, tmp_path):
-    _, data, columns = trained
-    run = tmp_path / "run"
-    command = ["classification", data, "--validation", data, *columns, *TINY, "--passes", "1"]
-    assert main([*command, "--out", str(run)]) == 0
-    assert scores_of(tmp_path, run, "--data", data) == json.loads((run / "scores.json").read_text())
+def test_the_scores_of_training_are_those_of_its_validation_file(trained):
+    folder, data, _ = trained
+    scores = json.loads((folder / "run" / "scores.json").read_text())
+    assert scores_of(folder, folder / "run", "--data", data) == scores
 
 
 @pytest.mark.parametrize(

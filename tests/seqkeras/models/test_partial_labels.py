@@ -27,6 +27,7 @@ def compiled(heads=("classes", "tags"), **options):
     model(INPUTS)
     losses = {name: LOSSES[name] for name in heads}
     model.compile(keras.optimizers.SGD(0.1), losses, **FEW_STEPS | options)
+    model.optimizer.build(model.trainable_variables)  # or Keras traces the training step twice
     return model
 
 

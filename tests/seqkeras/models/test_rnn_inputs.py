@@ -36,10 +36,11 @@ def test_every_recurrent_model_is_here():
 @every_model
 def test_an_input_that_is_missing_is_named(kind):
     case = CASES[kind]
+    layers = case.make(), case.built()
     for name in REQUIRED[kind]:
         rest = {key: each for key, each in case.inputs().items() if key != name}
         message = rf"{kind.__name__}: inputs must hold \['{name}'\]; received "
-        for layer in (case.make(), case.build()):
+        for layer in layers:
             with pytest.raises(ValueError, match=message):
                 layer(rest)
 
@@ -56,7 +57,7 @@ def test_an_input_that_nobody_reads_is_named(kind):
 def test_an_array_in_place_of_the_dictionary_is_refused(kind):
     case = CASES[kind]
     array = case.inputs()[REQUIRED[kind][0]]
-    for layer in (case.make(), case.build()):
+    for layer in (case.make(), case.built()):
         with pytest.raises(ValueError, match=f"{kind.__name__}: inputs must be a dictionary of "):
             layer(array)
 

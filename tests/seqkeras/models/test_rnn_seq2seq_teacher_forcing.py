@@ -138,6 +138,7 @@ def fitted():
     model.decoder.teacher_forcing.training_step.assign(0)
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     model.compile("adam", loss, jit_compile=BACKEND == "jax")  # XLA takes long to compile
+    model.optimizer.build(model.trainable_variables)  # or Keras traces the training step twice
     inputs = translation_inputs()
     model.fit(inputs, inputs["target_ids"], epochs=3, batch_size=1, verbose=0)
     return model, inputs
