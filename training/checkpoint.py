@@ -66,7 +66,7 @@ class Checkpoint(keras.callbacks.Callback):
 
 
 def restore(path, model):
-    """Give a compiled model the weights and the optimizer of a checkpoint.
+    """Give a compiled model, whose optimizer is built, the weights and the state of a checkpoint.
 
     Returns:
         Its `State`, and the weights that are averaged.
@@ -74,7 +74,6 @@ def restore(path, model):
     Raises:
         RunError: if the file is damaged.
     """
-    model.optimizer.build(model.trainable_variables)
     try:
         with zipfile.ZipFile(path) as archive:
             json.loads(archive.read("config.json"))

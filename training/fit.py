@@ -85,6 +85,8 @@ def fit(
             metrics=metrics,
             jit_compile=options.xla if keras.backend.backend() == "tensorflow" else "auto",
         )
+        # Variables that are made while TensorFlow traces the step have it traced once more.
+        model.optimizer.build(model.trainable_variables)
         if begin is not None:
             begin()
         state, averaged = restore(checkpoint, model) if checkpoint.exists() else (State(), [])

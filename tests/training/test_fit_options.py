@@ -9,7 +9,7 @@ import pytest
 from seqkeras.data.batches import Batches, Sequences
 from seqkeras.losses import SmoothedCrossEntropy
 from seqkeras.runs import RunError
-from tests.conftest import run_python
+from tests.conftest import others_long, run_python
 from tests.training.test_going_on import (
     Scored,
     classifier,
@@ -130,7 +130,7 @@ def test_a_loss_that_does_not_add_up_is_refused(tmp_path):
         fit(classifier, lambda y, p: p, None, 4, given, tmp_path)
 
 
-@pytest.mark.parametrize("name", ["float16", "bfloat16"])
+@pytest.mark.parametrize("name", others_long(["float16", "bfloat16"]))
 def test_mixed_precision_computes_in_it_and_ends_in_float32(name, tmp_path):
     computed = []
 

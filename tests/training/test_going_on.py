@@ -13,9 +13,11 @@ import tensorflow as tf
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from seqkeras.runs import RunError
+from tests.conftest import others_long
 from training.callbacks import Progress
 from training.checkpoint import Checkpoint
 from training.fit import fit
+from training.optimizing import make_optimizer
 from training.options import FitOptions
 from training.validation import Look
 
@@ -60,16 +62,18 @@ def options(**given):
 
 def trained(folder, num_steps=35, validation=None, **given):
     folder.mkdir(exist_ok=True)
-    return fit(
-        classifier,
-        LOSS,
-        batches,
-        num_steps,
-        options(**given),
-        folder,
-        validation=validation or Scored(),
-        tokens_from=lambda step: itertools.repeat(21),
-    )
+    with pytest.MonkeyPatch.context() as patch:  # to draw takes longer than to train
+        patch.setattr("training.history.draw_curves", lambda rows, path: path.touch())
+        return fit(
+            classifier,
+            LOSS,
+            batches,
+            num_steps,
+            options(**given),
+            folder,
+            validation=validation or Scored(),
+            tokens_from=lambda step: itertools.repeat(21),
+        )
 
 
 @contextlib.contextmanager
@@ -107,12 +111,15 @@ def same(model, other):
 
 @pytest.mark.parametrize(
     ("saves", "given"),
-    [
-        (1, {}),
-        (4, {"patience": 3}),
-        (5, {"patience": 3}),
-        (3, {"keep": "last", "optimizer": "lion", "schedule": "linear"}),
-    ],
+    others_long(
+        [
+            (4, {"patience": 3}),
+            (3, {"keep": "last", "optimizer": "lion", "schedule": "linear"}),
+            (1, {}),
+            (5, {"patience": 3}),
+        ],
+        short=2,
+    ),
 )
 def test_a_training_that_was_stopped_ends_as_one_that_was_not(saves, given, tmp_path):
     whole = trained(tmp_path / "whole", **given)
@@ -228,7 +235,14 @@ KERAS = {
 
 
 @pytest.mark.parametrize("name", KERAS)
-def test_an_optimizer_is_that_of_keras(name, tmp_path):
+def test_the_name_of_an_optimizer_makes_it(name):
+    optimizer = make_optimizer(options(optimizer=name, clip_norm=0.1), 10)
+    assert isinstance(optimizer, KERAS[name])
+    assert optimizer.global_clipnorm == 0.1
+
+
+@pytest.mark.parametrize("name", others_long(KERAS, short=2))
+def test_an_optimizer_trains_as_that_of_keras(name, tmp_path):
     given = {"learning_rate": 0.02, "clip_norm": 0.1, "schedule": "constant", "keep": "last"}
     model = trained(tmp_path, 10, optimizer=name, **given)
     keras.utils.set_random_seed(0)
