@@ -152,6 +152,8 @@ def _bundle(folder, evaluation):
         raise RunError(str(error)) from error
     manifest = pipeline.manifest
     task = _task(folder, manifest.task, {}, evaluation.arguments)
+    if task.not_in_bundle:
+        raise RunError(f"{folder}: can not be scored: {task.not_in_bundle}; give the run.")
     task.source_length = manifest.limits.source_length
 
     # Of a prompt nobody knows how much may be left out.

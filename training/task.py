@@ -29,6 +29,7 @@ class Task(abc.ABC):
             lower is the better; of "validation_loss" it is known.
         asked: options of the pipeline with which a bundle is scored, beside `truncate`.
         source_length: the limit of a run or bundle that is evaluated; None while one is trained.
+        not_in_bundle: why a bundle can not be scored, if it can not.
         score_formats: name of a validation score -> format of its number; the others are shares,
             written as "93.10%".
     """
@@ -41,6 +42,7 @@ class Task(abc.ABC):
     score_formats: dict = {}
     asked: dict = {}
     source_length: int | None = None
+    not_in_bundle: str = ""
 
     def __init__(self, options):
         self.options = options
@@ -140,6 +142,10 @@ class Task(abc.ABC):
         """Name -> value, what samples.txt shows of a validation example."""
         found = getattr(answer, "text", None) or ", ".join(getattr(answer, "labels", ()))
         return {"input": example.text, "target": example.target, "answer": found or answer}
+
+    def samples(self, model, run, examples, answers):
+        """What samples.txt shows of some validation examples and their answers, a `sample` each."""
+        return [self.sample(*pair) for pair in zip(examples, answers, strict=True)]
 
     def looked_at(self, validation):
         """The validation examples that are answered while it trains: all, unless they are many."""

@@ -53,7 +53,7 @@ class Validation:
         measured |= self.task.measure(model, self.examples, self.run)
         answers = self.answer(model, [example.text for example in self.answered])
         scores = self.task.validation_scores(self.answered, answers)
-        return Look(measured, scores, self._samples(answers))
+        return Look(measured, scores, self._samples(model, answers))
 
     def rank(self, look):
         """What is larger of a better look; of two equal ones that with the lower loss is better.
@@ -80,11 +80,14 @@ class Validation:
         ]
         return [*measured, *scores]
 
-    def _samples(self, answers):
-        texts = []
-        for place in self.shown:
-            parts = self.task.sample(self.answered[place], answers[place])
-            texts.append("".join(f"  {name:8}{_short(text)}\n" for name, text in parts.items()))
+    def _samples(self, model, answers):
+        examples, answers = (
+            [rows[place] for place in self.shown] for rows in (self.answered, answers)
+        )
+        texts = [
+            "".join(f"  {name:8}{_short(text)}\n" for name, text in parts.items())
+            for parts in self.task.samples(model, self.run, examples, answers)
+        ]
         return "\n".join(texts)
 
 

@@ -196,6 +196,6 @@ class Batches(keras.utils.PyDataset):
 
 
 def _tokens(array, rows):
-    if isinstance(array, Sequences):
+    if isinstance(array, Sequences | NestedSequences):
         return int(array.lengths[rows].sum())
     return len(rows) * (array.shape[1] if len(array.shape) > 1 else 1)

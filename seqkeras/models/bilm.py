@@ -121,6 +121,8 @@ class BiLM(TokenModel):
         num_highways: the number of highway layers.
         activation: of the `CharacterCNN`, "relu" or "tanh".
         dropout: of each LSTM's inputs and before the logits.
+        boundary_ids: two character ids, of the words of one character that begin and end each
+            sentence of the training; None for none.
 
     Call arguments (one dictionary):
         character_ids: (B, T, W) integers, the characters of each word, padded with 0.
@@ -134,8 +136,10 @@ class BiLM(TokenModel):
             already is out of range; from `CharacterCNN` if widths, filters or the activation do
             not fit.
 
-    `represent` gives the layers that `LayerMix` weighs. Train it with the masked cross-entropy
-    named in `seqkeras.losses`, on the word ids shifted by one to the left and to the right.
+    `represent` gives the layers that `LayerMix` weighs; with `boundary_ids` it reads each row
+    between those two words, and gives the layers of the row. Train it, boundaries among the words,
+    with the masked cross-entropy named in `seqkeras.losses`, on the word ids shifted by one to the
+    left and to the right.
 
     Reference: Peters et al. 2018, sections 3.1 and 3.4, https://arxiv.org/abs/1802.05365
     """
@@ -155,9 +159,18 @@ class BiLM(TokenModel):
         num_highways=2,
         activation="relu",
         dropout=0.0,
+        boundary_ids=None,
         **kwargs,
     ):
         super().__init__(**kwargs)
+        if boundary_ids is not None and not (
+            len(boundary_ids) == 2 and all(0 < each < character_vocab_size for each in boundary_ids)
+        ):
+            raise ValueError(
+                f"BiLM: boundary_ids must be two ids from 1 to {character_vocab_size - 1}; "
+                f"received {boundary_ids}."
+            )
+        self.boundary_ids = None if boundary_ids is None else list(boundary_ids)
         self.sizes = {
             "vocab_size": vocab_size,
             "units": units,
@@ -203,12 +216,36 @@ class BiLM(TokenModel):
 
     def represent(self, inputs, training=False):
         """(B, L + 1, T, 2P): [x; x], then [f_j; b_j] of every layer j, for `LayerMix`."""
-        x, forward, backward = self._encode(inputs, training)
+        is_bounded = self.boundary_ids is not None
+        given = self._bounded(inputs) if is_bounded else inputs
+        x, forward, backward = self._encode(given, training)
         layers = [
             ops.concatenate(pair, axis=-1)
             for pair in zip([x, *forward], [x, *backward], strict=True)
         ]
-        return ops.stack(layers, axis=1)
+        layers = ops.stack(layers, axis=1)
+        return layers[:, :, 1:-1] if is_bounded else layers
+
+    def _bounded(self, inputs):
+        """The inputs with a word that begins and a word that ends each row."""
+        self.require_inputs(inputs)
+        self.check_ids(inputs)
+        character_ids = ops.convert_to_tensor(inputs["character_ids"])
+        batch_size, length, width = ops.shape(character_ids)
+        lengths = inputs.get("lengths")
+        if lengths is None:
+            lengths = ops.full((batch_size,), length)
+        lengths = ops.cast(lengths, character_ids.dtype)[:, None]
+        places = ops.arange(length + 2, dtype=character_ids.dtype)[None]  # (1, T + 2)
+        begin, end = self.boundary_ids
+        boundary = ops.where(places == 0, begin, ops.where(places == lengths + 1, end, 0))
+        alone = ops.cast(ops.arange(width) == 0, character_ids.dtype)
+        words = ops.pad(character_ids, [[0, 0], [1, 1], [0, 0]])
+        bounded = (
+            ops.where((places <= lengths)[..., None], words, ops.zeros_like(words))
+            + alone * ops.cast(boundary, words.dtype)[..., None]
+        )
+        return {"character_ids": bounded, "lengths": lengths[:, 0] + 2}
 
     def _encode(self, inputs, training):
         """x (B, T, P), and the lists of each direction's layers, (B, T, P) each."""
@@ -241,6 +278,7 @@ class BiLM(TokenModel):
             "num_highways": len(self.highways),
             "activation": cnn.activation,
             "dropout": self.dropout.rate,
+            "boundary_ids": self.boundary_ids,
         }
 
 

@@ -134,9 +134,7 @@ class Embed(Pipeline):
         def read(place, output):
             if not self._of_words:
                 return Embedding(_normalized(output, normalize))
-            layers = output[:, : len(rows[place])].astype("float32")  # (L, T, D)
-            vector = _normalized(layers.mean(axis=(0, 1)), normalize)
-            return Embedding(vector, _features(rows[place], layers) if words else ())
+            return embedding_of_words(rows[place], output, normalize, words)
 
         answers = self._model.answer(rows, read, token_budget)
         answers = self._attention.attach(answers, rows, attention, token_budget)
@@ -175,6 +173,13 @@ class Embed(Pipeline):
             [[row.vector @ column.vector for column in columns] for row in rows], "float32"
         )
         return cosines.reshape(len(rows), len(columns)).clip(-1, 1)  # rounding may exceed 1
+
+
+def embedding_of_words(row, layers, normalize, words):
+    """Return the `Embedding` of a `SpelledText`; layers (L, T or more, D)."""
+    layers = layers[:, : len(row)].astype("float32")
+    vector = _normalized(layers.mean(axis=(0, 1)), normalize)
+    return Embedding(vector, _features(row, layers) if words else ())
 
 
 def _normalized(vector, normalize):

@@ -6,6 +6,7 @@ called with (model, texts, advance), and `fits` says whether it takes a text who
 
 from training.answering.classify import Classify
 from training.answering.classify_trees import ClassifyTrees
+from training.answering.embed import Embed
 from training.answering.forecast import Forecast
 from training.answering.frames import ClassifyFrames, TagFrames
 from training.answering.generate import Generate
@@ -14,6 +15,7 @@ from training.answering.translate import Translate
 
 ANSWERERS = {  # by the pipelines of `serving`
     "Classify": Classify,
+    "Embed": Embed,
     "Forecast": Forecast,
     "Generate": Generate,
     "Tag": Tag,

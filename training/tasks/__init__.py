@@ -6,6 +6,7 @@ The command line reads the options alone, so its help and its refusals need no K
 import functools
 import importlib
 
+from training.tasks.options.bilm import BiLMOptions
 from training.tasks.options.classification import ClassificationOptions
 from training.tasks.options.dates import DatesOptions
 from training.tasks.options.forecasting import ForecastingOptions
@@ -22,6 +23,7 @@ def _class_of(name, class_name):
 
 
 CLASSES = {  # name -> its options, and the name of its class, in a module of its own
+    "bilm": (BiLMOptions, "BidirectionalLanguageModel"),
     "classification": (ClassificationOptions, "Classification"),
     "dates": (DatesOptions, "Dates"),
     "forecasting": (ForecastingOptions, "Forecasting"),

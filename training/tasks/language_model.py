@@ -20,6 +20,7 @@ from training.console import console
 from training.starting import read_start, tokenizer_of
 from training.task import Task
 from training.tasks.options.language_model import LanguageModelOptions
+from training.tasks.plain_texts import read_texts
 
 PASSAGES = 8  # of the validation text, each with a prompt
 MOST_OF_PROMPT = 32  # characters
@@ -56,21 +57,7 @@ class LanguageModel(Task):
         self.start = self.likelihood = None
 
     def read(self):
-        options = self.options
-        texts = [read_text(path) for path in options.files]
-        if options.validation is None:
-            texts, held_out = _split(texts, options.held_out)
-            if not texts or not held_out:
-                raise RunError(
-                    f"{' and '.join(options.files)}: --held-out {options.held_out} leaves nothing "
-                    f"for {'validation' if texts else 'training'}."
-                )
-        else:
-            held_out = [read_text(options.validation)]
-        sizes = [sum(map(len, part)) for part in (texts, held_out)]
-        console.print(
-            f"{self.name}: {sizes[0]:,} characters of training and {sizes[1]:,} of validation"
-        )
+        texts, held_out = read_texts(self.options, self.name)
         prompt = self._most_of_prompt()
         return texts, [passage for text in held_out for passage in _passages(text, prompt)]
 
@@ -261,18 +248,6 @@ class LanguageModel(Task):
 
 def _exp(value):
     return math.exp(min(value, 700.0))  # what float64 can hold
-
-
-def _split(texts, held_out):
-    """The texts without their last share, and that."""
-    kept, left = [], int((1 - held_out) * sum(map(len, texts)))
-    for place, text in enumerate(texts):
-        if len(text) > left:
-            both = [[*kept, text[:left]], [text[left:], *texts[place + 1 :]]]
-            return [[part for part in parts if part.strip()] for parts in both]
-        kept.append(text)
-        left -= len(text)
-    return kept, []
 
 
 def _passages(text, most):

@@ -100,6 +100,33 @@ def test_dropout_drops_in_training_only():
     assert np.abs(dropped - numbers(model.represent(inputs))).max() > 0.01
 
 
+def test_boundaries_are_read_around_each_row_and_left_out_of_its_layers():
+    inputs = CASE.inputs()
+    config = CASE.build().get_config() | {"boundary_ids": [2, 3]}
+    model = BiLM.from_config(config)
+    model.build(None)
+    randomize(model)
+    plain = BiLM.from_config(config | {"boundary_ids": None})
+    plain.build(None)
+    plain.set_weights(model.get_weights())
+    close(model(inputs), plain(inputs))  # what is trained has them among its words
+    layers = numbers(model.represent(inputs))
+    for row, length in enumerate(models.LENGTHS):
+        words = inputs["character_ids"][row, :length]
+        alone = np.zeros((1, length + 2, words.shape[1]), int)
+        alone[0, 1:-1], alone[0, 0, 0], alone[0, -1, 0] = words, 2, 3
+        between = numbers(plain.represent({"character_ids": alone}))[0, :, 1:-1]
+        close(layers[row, :, :length], between)
+    whole = {"character_ids": inputs["character_ids"][:1]}
+    close(model.represent(whole), layers[:1])
+
+
+@pytest.mark.parametrize("boundary_ids", [[2], [0, 3], [2, 17]])
+def test_boundaries_that_are_no_characters_are_refused(boundary_ids):
+    with pytest.raises(ValueError, match="^BiLM: boundary_ids must be two ids from 1 to 16; rec"):
+        BiLM(**SIZES, boundary_ids=boundary_ids)
+
+
 @pytest.mark.parametrize("name", ["vocab_size", "units", "projection_dim"])
 def test_a_size_under_one_is_refused(name):
     message = rf"^BiLM: {name} must be a positive integer; received 0\.$"

@@ -1,0 +1,56 @@
+"""`Embed` while it trains, of a bidirectional language model: texts to vectors."""
+
+import numpy as np
+from keras import ops
+
+from seqkeras.decoding import compiled
+from serving.pipelines.embed import WordSettings, embedding_of_words
+from serving.pipelines.spelled_words import SpelledText, SpelledWords, spelled, words_within
+
+NAME = "Embed: text"
+BATCH = 64
+
+
+class Embed:
+    """Texts to `Embedding`s with their words; words over the limit are cut off.
+
+    Args:
+        run: a `seqkeras.runs.RunFiles`; its model is a `seqkeras.models.BiLM`.
+    """
+
+    def __init__(self, run):
+        settings = WordSettings(**run.record.settings)
+        self.characters = run.tokenizers["characters"]
+        self.limit = run.record.limits["source_length"]
+        self.word_length, self.normalize = settings.word_length, settings.normalize
+        self.model = None
+
+    def __call__(self, model, texts, advance=None):
+        """The answers of a model to texts.
+
+        Args:
+            advance: called with the number of answers after each batch, for a progress bar.
+        """
+        if model is not self.model:
+            self.model, self.layers = model, compiled(lambda arrays: model.represent(arrays))
+        answers = []
+        for start in range(0, len(texts), BATCH):
+            rows = [self.read(text) for text in texts[start : start + BATCH]]
+            layers = ops.convert_to_numpy(self.layers(SpelledWords.packing.arrays(rows)))
+            answers += [
+                embedding_of_words(row, np.array(of_row), self.normalize, True)
+                for row, of_row in zip(rows, layers, strict=True)
+            ]
+            if advance:
+                advance(len(rows))
+        return answers
+
+    def fits(self, text):
+        """Whether a text has words, and no more than the limit."""
+        places = words_within(text, NAME, self.limit + 1, True)
+        return len(places) <= self.limit
+
+    def read(self, text):
+        """The `SpelledText` of a text."""
+        places = words_within(text, NAME, self.limit, True)
+        return SpelledText(text, places, spelled(self.characters, text, places, self.word_length))

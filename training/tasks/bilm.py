@@ -1,0 +1,258 @@
+"""Plain text of the user's to features of words, by a language model in both directions."""
+
+import math
+from typing import NamedTuple
+
+import keras
+import numpy as np
+from keras import ops
+from rich.table import Table
+
+from seqkeras.data.batches import Batches
+from seqkeras.data.batching import InOrder
+from seqkeras.data.nested import NestedSequences
+from seqkeras.data.texts import lines_of, read_text
+from seqkeras.decoding import compiled
+from seqkeras.losses import SmoothedCrossEntropy
+from seqkeras.models import BiLM
+from seqkeras.runs import RunError
+from seqkeras.tokenizers import BOS, EOS, PAD, UNK, CharacterTable, learn_words, word_places
+from serving.pipelines.model import softmax
+from serving.pipelines.spelled_words import spelled
+from training.task import Task
+from training.tasks.options.bilm import BiLMOptions
+from training.tasks.plain_texts import read_texts
+
+KEPT = 200  # validation sentences that stay with the run
+SHOWN = 5  # of them in samples.txt
+GUESSES = 3  # words there that a direction expects
+LOGITS = "forward_logits", "backward_logits"
+NAME = "bilm"  # of the model in the one that is trained
+
+
+class Sentence(NamedTuple):
+    """A line of a text, or a part of a long one; it has no target but its words."""
+
+    text: str
+    target: None = None
+
+
+class BidirectionalLanguageModel(Task):
+    """Plain text to a language model in both directions, whose layers are features of words."""
+
+    name = "bilm"
+    options_class = BiLMOptions
+    validation_loss = False  # `measure` has it
+    lower_is_better = ("forward_perplexity", "backward_perplexity")
+    not_in_bundle = "a bundle gives features of words, and does not tell the next ones"
+
+    def __init__(self, options):
+        super().__init__(options)
+        self.measured = None
+
+    def read(self):
+        parts = read_texts(self.options, self.name, at_lines=True)
+        train, validation = ([*map(Sentence, self._sentences(texts))] for texts in parts)
+        for part, kind in ((train, "training"), (validation, "validation")):
+            if not part:
+                raise RunError(f"{' and '.join(self.options.files)}: no word is left for {kind}.")
+        return train, validation
+
+    def _sentences(self, texts):
+        """Yields the lines that have words; of a line with too many, its parts."""
+        most = self.options.max_length
+        for text in texts:
+            for line in lines_of(text):
+                places = word_places(line)
+                for first in range(0, len(places), most):
+                    last = places[min(first + most, len(places)) - 1]
+                    yield line[places[first][0] : last[1]]
+
+    def examples_of(self, paths, settings):
+        return [*map(Sentence, self._sentences(map(read_text, paths)))]
+
+    def tokenizers(self, examples):
+        texts = [example.text for example in examples]
+        words = learn_words(texts, self.options.vocab_size)
+        return {"words": words, "characters": CharacterTable.learn(texts)}
+
+    def record(self, examples):
+        return {
+            "pipeline": "Embed",
+            "limits": {"source_length": self.options.max_length},
+            "settings": {"word_length": self.options.word_length},
+        }
+
+    def kept(self, validation):
+        return validation[:KEPT]
+
+    def arrays(self, examples, run):
+        """The characters of `begin word(1) ... word(T) end`; at each place the next word and the
+        word before it are the targets."""
+        words, characters = run.tokenizers["words"], run.tokenizers["characters"]
+        read, targets = [], []
+        for example in examples:
+            places = word_places(example.text)
+            of_words = spelled(characters, example.text, places, self.options.word_length)
+            read.append([[BOS], *of_words, [EOS]])
+            ids = [BOS, *words.encode(example.text), EOS]
+            targets.append([*map(list, zip([*ids[1:], PAD], [PAD, *ids[:-1]], strict=True))])
+        characters = NestedSequences(read)
+        inputs = {"character_ids": characters, "lengths": characters.lengths}
+        return inputs, NestedSequences(targets, width=2, padding=PAD), characters.lengths
+
+    def batches(self, examples, run):
+        if self.options.batch_tokens is None and len(examples) < self.options.batch_size:
+            raise RunError(
+                f"{' and '.join(self.options.files)}: {len(examples):,} sentences are left for "
+                f"training, fewer than the {self.options.batch_size} of a batch; choose a smaller "
+                "--batch-size."
+            )
+        return super().batches(examples, run)
+
+    def model(self, run):
+        options = self.options
+        widths = range(1, options.character_widths + 1)
+        model = BiLM(
+            len(run.tokenizers["words"]),
+            len(run.tokenizers["characters"]),
+            options.character_dim,
+            [*widths],
+            [width * options.character_filters for width in widths],
+            options.units,
+            options.projection_dim,
+            options.num_layers,
+            options.num_highways,
+            dropout=options.dropout,
+            boundary_ids=[BOS, EOS],
+            name=NAME,
+        )
+        model.build(None)
+        inputs = {
+            "character_ids": keras.Input((None, None), dtype="int64", name="character_ids"),
+            "lengths": keras.Input((), dtype="int64", name="lengths"),
+        }
+        logits = model(inputs)
+        return keras.Model(inputs, ops.stack([logits[name] for name in LOGITS], axis=2))
+
+    def trained(self, model):
+        return model if isinstance(model, BiLM) else model.get_layer(NAME)
+
+    def loss(self):
+        return SmoothedCrossEntropy(0.0, ignore_class=PAD)
+
+    def measure(self, model, examples, run):
+        """Of the words of the sentences and, forward, their ends, or backward, their beginnings."""
+        if self.measured is None or self.measured.examples is not examples:
+            self.measured = _Measured(self, examples, run)
+        forward, backward = losses = self.measured.losses(model)
+        return {
+            "validation_loss": float(losses.mean()),
+            "forward_perplexity": _exp(forward),
+            "backward_perplexity": _exp(backward),
+            "unknown_words": self.measured.unknown_words,
+        }
+
+    def looked_at(self, validation):
+        return validation[:: math.ceil(len(validation) / SHOWN)]
+
+    def validation_scores(self, examples, answers):
+        return {}  # features are neither right nor wrong
+
+    def samples(self, model, run, examples, answers):
+        """What each direction expects instead of the word in the middle."""
+        inputs, _, lengths = self.arrays(examples, run)
+        characters = inputs["character_ids"].padded(np.arange(len(examples)))
+        logits = model({"character_ids": characters, "lengths": lengths})
+        return [
+            _sample(
+                example.text,
+                run.tokenizers["words"],
+                *(ops.convert_to_numpy(logits[name][row]) for name in LOGITS),
+            )
+            for row, example in enumerate(examples)
+        ]
+
+    def tests(self, validation):
+        return ()
+
+    def scores(self, answered):
+        return {}
+
+    def table(self, scores):
+        table = Table(title="of the validation sentences")
+        table.add_column("")
+        table.add_column("", justify="right")
+        for name, value in scores.items():
+            table.add_row(name.replace("_", " "), f"{value:,.4f}")
+        return table
+
+    def summary(self, scores):
+        forward, backward = scores["forward_perplexity"], scores["backward_perplexity"]
+        return f"perplexity is {forward:,.2f} forward and {backward:,.2f} backward"
+
+
+class _Measured:
+    """Model -> mean of -log p of each direction, over the targets of examples.
+
+    Attributes:
+        unknown_words: the share of words that are not in the table.
+    """
+
+    def __init__(self, task, examples, run):
+        inputs, targets, lengths = task.arrays(examples, run)
+        self.examples = examples
+        self.batches = Batches(inputs, targets, InOrder(lengths, task.options.batch_size))
+        self.count = int((lengths - 1).sum())
+        words = [word for row in targets.rows for word, _ in row[:-2]]
+        self.unknown_words = words.count(UNK) / len(words)
+        self.model = None
+
+    def losses(self, model):
+        """(2,) float64."""
+        if model is not self.model:
+            self.model, self.costs = model, compiled(_costs_of(model))
+        total = np.zeros(2)
+        for inputs, targets in self.batches.from_step(0):
+            total += np.asarray(self.costs(inputs, targets), "float64")
+        return total / self.count
+
+
+def _costs_of(model):
+    def costs(inputs, targets):
+        logits = model(inputs, training=False)
+        found = []
+        for place, name in enumerate(LOGITS):
+            wanted = targets[:, :, place]
+            log_probs = ops.log_softmax(logits[name])
+            chosen = ops.take_along_axis(log_probs, wanted[..., None], axis=-1)[..., 0]
+            found.append(-ops.sum(ops.where(wanted == PAD, 0.0, chosen)))
+        return ops.stack(found)
+
+    return costs
+
+
+def _sample(text, words, forward, backward):
+    places = word_places(text)
+    middle = len(places) // 2
+    start, end = places[middle]
+    # Logits stand where the words that they may see end, and one word begins the sentence.
+    before, behind = (
+        _expected(words, logits) for logits in (forward[middle], backward[middle + 2])
+    )
+    return {
+        "input": text,
+        "forward": f"{text[:start]}[{before}]",
+        "back": f"[{behind}]{text[end:]}",
+    }
+
+
+def _expected(words, logits):
+    """The words with the highest probabilities."""
+    best = np.argsort(-logits, kind="stable")[:GUESSES].tolist()
+    shares = softmax(logits)
+    return ", ".join(f"{words.token_of(word)} {shares[word]:.0%}" for word in best)
+
+
+def _exp(value):
+    return math.exp(min(value, 700.0))  # what float64 can hold
