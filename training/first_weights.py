@@ -142,6 +142,9 @@ class _Longer:
     def __len__(self):
         return len(self._tokenizer) + self._extra
 
+    def token_of(self, index):
+        return self._tokenizer.token_of(min(index, len(self._tokenizer) - 1))
+
     def __getattr__(self, name):
         return getattr(self._tokenizer, name)
 

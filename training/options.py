@@ -246,7 +246,7 @@ def parse_options(name, options_class, arguments, values):
 
     Args:
         name: of the command, for errors.
-        options_class: dataclass of the options; what holds a file of the training is None.
+        options_class: dataclass of the options; what names a file or a run of the training is None.
         arguments: list of the command line's `--option value`.
         values: name -> value of those that are not among the arguments; others are defaults.
 
@@ -256,7 +256,7 @@ def parse_options(name, options_class, arguments, values):
     fields = [
         field
         for field in dataclasses.fields(options_class)
-        if not isinstance(field.metadata["type"], DataFile)
+        if not isinstance(field.metadata["type"], DataFile | RunFolder)
     ]
     known = {field.name: values[field.name] for field in fields if field.name in values}
     reader = click.Command(name, params=[*map(_parameter, fields)])

@@ -4,6 +4,7 @@ from seqkeras.models.answers import best_answers
 from seqkeras.models.bert import Bert
 from seqkeras.models.bidaf import BiDAF
 from seqkeras.models.bilm import BiLM, LayerMix
+from seqkeras.models.bilm_features import BiLMFeatures
 from seqkeras.models.bridges import Bridge, OwnState
 from seqkeras.models.forecaster import Forecaster
 from seqkeras.models.gpt import GPT
@@ -32,6 +33,7 @@ __all__ = [
     "Bert",
     "BiDAF",
     "BiLM",
+    "BiLMFeatures",
     "Bridge",
     "ClassicalDecoder",
     "ClassificationHead",

@@ -9,6 +9,7 @@ from seqkeras.tokenizers.learn import (
 )
 from seqkeras.tokenizers.of_kind import TOKENIZERS, learn_tokenizer
 from seqkeras.tokenizers.special import SpecialIds, special_ids
+from seqkeras.tokenizers.spelled import spelled_pieces
 from seqkeras.tokenizers.text_vectorization import from_text_vectorization
 from serving.text import (
     BOS,
@@ -56,6 +57,7 @@ __all__ = [
     "read_tokenizer",
     "read_vocabulary",
     "special_ids",
+    "spelled_pieces",
     "word_piece",
     "word_places",
 ]

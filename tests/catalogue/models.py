@@ -3,7 +3,7 @@
 import keras
 import numpy as np
 
-from seqkeras.models import BiDAF, BiLM, Forecaster, LayerMix, RNNLanguageModel
+from seqkeras.models import BiDAF, BiLM, BiLMFeatures, Forecaster, LayerMix, RNNLanguageModel
 from seqkeras.recurrent import QRNN
 from tests.arrays import floats
 from tests.catalogue.case import B, Case, D, S, T
@@ -30,24 +30,39 @@ def language_case(cell, make_cell=None, name=None, **options):
     return Case(name, make, lambda: inputs, {"token_ids": 1}, past=("token_ids",))
 
 
-def bilm_case():
-    def make():
-        return BiLM(
-            vocab_size=19,
-            character_vocab_size=17,
-            character_dim=5,
-            widths=[1, 3],
-            filters=[7, 11],
-            units=17,
-            projection_dim=7,
-            num_layers=3,
-            num_highways=1,
-            activation="tanh",
-            dropout=0.3,
-        )
+def bilm(boundary_ids=None):
+    return BiLM(
+        vocab_size=19,
+        character_vocab_size=17,
+        character_dim=5,
+        widths=[1, 3],
+        filters=[7, 11],
+        units=17,
+        projection_dim=7,
+        num_layers=3,
+        num_highways=1,
+        activation="tanh",
+        dropout=0.3,
+        boundary_ids=boundary_ids,
+    )
 
+
+def bilm_case(name, boundary_ids=None):
     inputs = {"character_ids": characters(17), "lengths": LENGTHS}
-    return Case("BiLM", make, lambda: inputs, {"character_ids": 1})
+    return Case(name, lambda: bilm(boundary_ids), lambda: inputs, {"character_ids": 1})
+
+
+def features_case():
+    pieces = [[], [1], [], [], [4], [5, 6], [4], [5, 6, 7], [8], [9], [9, 4]]
+
+    def make():
+        return BiLMFeatures(bilm([2, 3]), pieces, [6, 7, 9], word_length=7, train=True)
+
+    inputs = {
+        "token_ids": np.array([[2, 4, 7, 6, 3, 8, 3], [2, 10, 1, 3, 5, 9, 3]]),
+        "segment_ids": np.array([[0, 0, 0, 0, 0, 1, 1], [0, 0, 0, 0, 1, 1, 1]]),
+    }
+    return Case("BiLMFeatures", make, lambda: inputs)
 
 
 def mix_case():
@@ -124,7 +139,7 @@ PAST_LANGUAGE = [
         attention_window=3,
     ),
 ]
-BILM = [bilm_case()]
+BILM = [bilm_case("BiLM"), bilm_case("BiLM(boundaries)", [2, 3])]
 FORECASTERS = [
     forecaster_case("direct", "lstm", [], 0),
     forecaster_case("direct", "simple_rnn", [0.1, 0.5, 0.7], 5),
@@ -148,6 +163,7 @@ CASES = [
     *LANGUAGE,
     *PAST_LANGUAGE,
     *BILM,
+    features_case(),
     mix_case(),
     *BIDAF,
     *FORECASTERS,

@@ -19,6 +19,7 @@ from training.answering.classify import text_encoding
 from training.console import console
 from training.task import Task
 from training.tasks.encoders import encoded
+from training.tasks.features import require_features
 from training.tasks.frames import Frames
 from training.tasks.options.classification import ClassificationOptions
 
@@ -48,6 +49,7 @@ class Classification(Task):
         options = self.options
         if options.reads_frames(options.file):
             self.frames = Frames(options, options.label_column, for_each_frame=False)
+        require_features(options, self.frames)
         rows = self._rows(options.file)
         labels = _labels(options.file, options.label_column, rows)
         train = [example for _, example in rows]
@@ -169,7 +171,7 @@ class Classification(Task):
             inputs, hidden, real = self.frames.encoded()
         else:
             takes_pairs = options.pair_column is not None
-            inputs, hidden, real = encoded(options, len(run.tokenizers["text"]), takes_pairs)
+            inputs, hidden, real = encoded(options, run.tokenizers["text"], takes_pairs)
         summary, _ = StructuredSelfAttention(options.units, options.hops)(hidden, mask=real)
         summary = keras.layers.Dropout(options.dropout)(summary)
         return keras.Model(inputs, keras.layers.Dense(len(labels), name="label")(summary))

@@ -7,21 +7,22 @@ from seqkeras.embeddings import SinusoidalPositions
 from seqkeras.recurrent import GRU, LSTM, QRNN, Bidirectional, SimpleRNN
 from seqkeras.tokenizers import PAD
 from seqkeras.transformer import Encoder, EncoderBlock
+from training.tasks.features import features_of
 
 RECURRENT = {"gru": GRU, "lstm": LSTM, "qrnn": QRNN, "rnn": SimpleRNN}
 
 
-def encoded(options, vocab_size, takes_pairs=False):
+def encoded(options, tokenizer, takes_pairs=False):
     """Symbolic inputs and hidden states of a functional model.
 
-        x(t) = E w(t), or E w(t) + S s(t) of pairs
+        x(t) = E w(t), or E w(t) + S s(t) of pairs; with features f of --features, [x(t); f(t)]
         recurrent:    h = [forward cell; backward cell] over x, layer by layer
         convolution:  h(t) = relu(W [x(t - k/2); ...; x(t + k/2)]), layer by layer
-        transformer:  encoder blocks over x + positions
+        transformer:  encoder blocks over x + positions; of features, over W [x; f] + positions
 
     Args:
         options: an `EncoderOptions`.
-        vocab_size: how many token ids there are.
+        tokenizer: of the texts.
         takes_pairs: whether there are segments s, too.
 
     Returns:
@@ -33,11 +34,16 @@ def encoded(options, vocab_size, takes_pairs=False):
     token_ids = keras.Input((None,), dtype="int64", name="token_ids")
     inputs = {"token_ids": token_ids}
     real = ops.not_equal(token_ids, PAD)  # (B, T)
-    hidden = keras.layers.Embedding(vocab_size, options.embedding_dim)(token_ids)  # (B, T, D)
+    hidden = keras.layers.Embedding(len(tokenizer), options.embedding_dim)(token_ids)  # (B, T, D)
     if takes_pairs:
         inputs["segment_ids"] = keras.Input((None,), dtype="int64", name="segment_ids")
         segments = keras.layers.Embedding(2, options.embedding_dim)(inputs["segment_ids"])
         hidden = keras.layers.Add()([hidden, segments])
+    if options.features is not None:
+        features = features_of(options, tokenizer)(**inputs)
+        hidden = keras.layers.Concatenate()([hidden, features])
+        if options.encoder == "transformer":
+            hidden = keras.layers.Dense(options.embedding_dim)(hidden)
     return inputs, _layers(options, hidden, real), real
 
 

@@ -18,6 +18,7 @@ from training.answering.tag import read_words
 from training.console import console
 from training.task import Task
 from training.tasks.encoders import encoded
+from training.tasks.features import require_features
 from training.tasks.frames import Frames
 from training.tasks.options.tagging import TAG, TaggingOptions
 from training.tasks.splitting import split
@@ -48,6 +49,7 @@ class Tagging(Task):
         options = self.options
         if options.reads_frames(options.file):
             self.frames = self._frames()
+        require_features(options, self.frames)
         train = self._examples([options.file])
         if options.validation is not None:
             validation = self._examples([options.validation])
@@ -168,7 +170,7 @@ class Tagging(Task):
         if self.frames:
             inputs, hidden, _ = self.frames.encoded()
         else:
-            inputs, hidden, _ = encoded(options, len(run.tokenizers["text"]))
+            inputs, hidden, _ = encoded(options, run.tokenizers["text"])
         hidden = keras.layers.Dropout(options.dropout)(hidden)
         return keras.Model(inputs, keras.layers.Dense(len(labels), name="tag")(hidden))
 

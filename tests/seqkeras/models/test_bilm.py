@@ -15,7 +15,7 @@ from tests.complex_step import assert_equals_loops
 from tests.references.language_models import bilm, layer_mix, projected_lstm
 from tests.seqkeras.models.support import losses_by_heart
 
-[CASE] = models.BILM
+CASE, BOUNDED = models.BILM
 REAL = right_padded(models.LENGTHS, S)
 SIZES = {
     "vocab_size": 19,
@@ -102,12 +102,7 @@ def test_dropout_drops_in_training_only():
 
 def test_boundaries_are_read_around_each_row_and_left_out_of_its_layers():
     inputs = CASE.inputs()
-    config = CASE.build().get_config() | {"boundary_ids": [2, 3]}
-    model = BiLM.from_config(config)
-    model.build(None)
-    randomize(model)
-    plain = BiLM.from_config(config | {"boundary_ids": None})
-    plain.build(None)
+    model, plain = BOUNDED.build(), CASE.build()
     plain.set_weights(model.get_weights())
     close(model(inputs), plain(inputs))  # what is trained has them among its words
     layers = numbers(model.represent(inputs))

@@ -4,7 +4,7 @@ import dataclasses
 
 import click
 
-from training.options import FitOptions, Number, at_least, option
+from training.options import FitOptions, Number, RunFolder, at_least, option
 
 CELLS = ("lstm", "gru", "rnn", "qrnn")
 ENCODERS = (*CELLS, "convolution", "transformer")
@@ -30,8 +30,17 @@ class EncoderOptions(FitOptions):
         0.3, Number(0, 1, max_open=True), "Of embeddings, between layers, before the logits."
     )
 
+    features: str | None = option(
+        None, RunFolder(), "Run of bilm whose features of words stand beside the embeddings."
+    )
+    train_features: bool = option(
+        False, bool, "Train the model of --features too, not its mix alone."
+    )
+
     def check(self):
         super().check()
+        if self.train_features and self.features is None:
+            raise click.UsageError("--train-features is for the model of --features; name its run.")
         if self.encoder == "transformer" and self.embedding_dim % self.heads:
             raise click.UsageError(
                 f"--heads must divide --embedding-dim; received {self.heads} and "

@@ -1,0 +1,37 @@
+"""The tokens of a WordPiece vocabulary in the characters of another model."""
+
+from serving.text.vocabularies import UNK
+from serving.text.word_piece import SPECIAL_TOKENS
+
+UNKNOWN = "[UNK]"
+INNER = "##"  # begins a piece that goes on with a word
+
+
+def spelled_pieces(tokenizer, characters):
+    """What `seqkeras.models.BiLMFeatures` must know of a vocabulary.
+
+    Args:
+        tokenizer: the `Subwords` of a WordPiece vocabulary.
+        characters: a `CharacterTable`.
+
+    Returns:
+        pieces: for each token the ids of its characters; those of [UNK] are one <unk>, and other
+            special tokens have none.
+        goes_on: the ids of the tokens that go on with the word before them.
+
+    Raises:
+        ValueError: if the tokenizer is no WordPiece.
+    """
+    if not tokenizer.is_word_piece:
+        raise ValueError(f"spelled_pieces: needs a WordPiece vocabulary; received {tokenizer!r}.")
+    tokens = [tokenizer.token_of(place) for place in range(len(tokenizer))]
+    goes_on = [
+        place for place, token in enumerate(tokens) if token.startswith(INNER) and token != INNER
+    ]
+    pieces = [
+        [] if token in SPECIAL_TOKENS else characters.encode(token.removeprefix(INNER) or token)
+        for token in tokens
+    ]
+    if UNKNOWN in tokens:
+        pieces[tokens.index(UNKNOWN)] = [UNK]
+    return pieces, goes_on
