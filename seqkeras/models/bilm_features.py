@@ -52,8 +52,9 @@ class BiLMFeatures(keras.layers.Layer):
 
     def build(self, token_ids_shape, segment_ids_shape=None):
         build_once(self.bilm, None)
-        self.bilm.trainable = self.train  # of its weights, which are there now
-        self.bilm.output_layer.trainable = False  # no feature
+        others = self.bilm.output_layer.weights  # no feature of them
+        for weight in self.bilm.weights:
+            weight.trainable = self.train and not any(weight is other for other in others)
         sizes = self.bilm.sizes
         self.mix.build((None, sizes["num_layers"] + 1, None, 2 * sizes["projection_dim"]))
 

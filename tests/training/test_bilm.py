@@ -1,6 +1,7 @@
 """ELMo's language model of a user's text: what it learns, leaves, measures and refuses."""
 
 import json
+import shutil
 from pathlib import Path
 
 import keras
@@ -9,7 +10,7 @@ import pytest
 
 import serving
 from export.bundle import ExportOptions, export
-from seqkeras.tokenizers import read_tokenizer, word_places
+from seqkeras.tokenizers import CharacterTable, read_tokenizer, word_places
 from tests.arrays import close
 from tests.training.test_language_model import text_file
 from training.__main__ import main
@@ -109,6 +110,125 @@ def test_evaluate_scores_the_run_and_says_why_not_the_bundle(trained, tmp_path, 
         f"training: {trained / 'bundle'}: can not be scored: a bundle gives features of words, "
         "and does not tell the next ones; give the run."
     )
+
+
+KINDS = {
+    "DET": ["the", "a"],
+    "ADJ": ["old", "red", "small"],
+    "NOUN": ["house", "book", "child"],
+    "VERB": ["is", "was"],
+    "ADV": ["here"],
+    "PUNCT": ["."],
+}
+SMALL = "--units 7 --embedding-dim 6 --learning-rate 0.03 --batch-size 13 --dropout 0.1".split()
+
+
+@pytest.fixture(scope="module")
+def tagged(trained):
+    """The folder of a tagger with features, of its bundle and of its file."""
+    kind_of = {word: kind for kind, words in KINDS.items() for word in words}
+    lines = (trained / "text.txt").read_text(encoding="utf-8").splitlines()
+    sentences = [
+        "".join(
+            f"{line[start:end]} {kind_of[line[start:end]]}\n" for start, end in word_places(line)
+        )
+        for line in lines[:90]
+    ]
+    (trained / "words.conll").write_text("\n".join(sentences), encoding="utf-8")
+    options = [*SMALL, "--features", str(trained / "run"), "--vocab-size", "40", "--passes", "6"]
+    out = ["--out", str(trained / "tagger")]
+    assert main(["tagging", str(trained / "words.conll"), *options, *out]) == 0
+    export(trained / "tagger", trained / "tags", options=ExportOptions(saved_models=False))
+    return trained
+
+
+def test_the_tags_that_features_help_to_tell_are_served_as_keras_gives_them(tagged):
+    assert scores_of(tagged / "tagger")["accuracy"] == 1.0
+    model = keras.models.load_model(tagged / "tagger/model.keras")
+    tokenizer = read_tokenizer(tagged / "tagger/tokenizer/text.json")
+    text = "a red childish house was here"  # a word that no text has
+    encoding = tokenizer.analyze(text)
+    assert len(encoding) > 2 + len(text.split())
+    logits = model({"token_ids": np.array([encoding.token_ids])}).numpy()[0].astype("float64")
+    shares = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
+    starts = [start for start, _ in word_places(text)]
+    firsts = [place for place, at in enumerate(encoding.offsets) if at and at[0] in starts]
+    answer = serving.load(tagged / "tags")(text)
+    labels = sorted(KINDS)
+    assert [word.tag for word in answer.words] == [labels[shares[at].argmax()] for at in firsts]
+    np.testing.assert_allclose(
+        [word.score for word in answer.words], [shares[at].max() for at in firsts], rtol=1e-4
+    )
+
+
+def test_the_mix_is_learned_and_what_it_mixes_is_frozen(tagged):
+    model = keras.models.load_model(tagged / "tagger/model.keras")
+    features = model.get_layer("features")
+    scores, gamma = (weight.numpy() for weight in features.mix.weights)
+    assert np.abs(scores).max() > 1e-3 and abs(gamma - 1) > 1e-3
+    bilm = keras.models.load_model(tagged / "run/model.keras")
+    for own, given in zip(features.bilm.weights, bilm.weights, strict=True):
+        np.testing.assert_array_equal(own.numpy(), given.numpy())
+
+
+def test_run_and_bundle_with_features_have_the_same_scores(tagged, tmp_path):
+    found = []
+    for name in ("tagger", "tags"):
+        data = ["--data", str(tagged / "words.conll"), "--out", str(tmp_path / "scores.json")]
+        assert main(["evaluate", str(tagged / name), *data]) == 0
+        found.append(scores_of(tmp_path))
+    assert found[0] == found[1] and found[0]["sentences"] == 90
+
+
+@pytest.mark.long
+def test_pairs_with_features_that_learn_too_are_served_in_every_form(trained, tmp_path):
+    rows = [
+        f"the {adjective} {noun}\tthe {other} {noun}\t{'same' if adjective == other else 'other'}"
+        for adjective in KINDS["ADJ"]
+        for other in KINDS["ADJ"]
+        for noun in KINDS["NOUN"]
+    ]
+    file = tmp_path / "pairs.tsv"
+    file.write_text("\n".join(["text\tpair\tlabel", *rows * 3]), encoding="utf-8")
+    options = ["--encoder", "transformer", "--heads", "2", "--pair-column", "pair", *SMALL]
+    options += ["--features", str(trained / "run"), "--train-features", "true", "--passes", "4"]
+    first, second, bundle = (tmp_path / name for name in ("first", "second", "bundle"))
+    assert main(["classification", str(file), *options, "--out", str(first)]) == 0
+    features = keras.models.load_model(first / "model.keras").get_layer("features")
+    bilm = keras.models.load_model(trained / "run/model.keras")
+    kernels = (each.forward_layers[0].kernel.numpy() for each in (features.bilm, bilm))
+    assert np.abs(np.subtract(*kernels)).max() > 1e-3
+    file.write_text(file.read_text(encoding="utf-8") + "\na new child\ta new book\tother")
+    start = ["--start-from", str(first), "--out", str(second)]
+    assert main(["classification", str(file), *options, *start]) == 0
+    export(second, bundle)  # which compares Keras, SavedModels and ONNX
+    found = []
+    for folder in (second, bundle):
+        data = ["--data", str(file), "--pair-column", "pair", "--out", str(tmp_path / "s.json")]
+        assert main(["evaluate", str(folder), *data]) == 0
+        found.append(json.loads((tmp_path / "s.json").read_text()))
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(
+    "features, options, message",
+    [
+        ("cased", ["--lowercase", "true"], "reads capitals, which this task would read as small"),
+        ("tagger", [], "expected a run of bilm; it is one of tagging, which Tag serves."),
+        (None, ["--train-features", "true"], "--train-features is for the model of --features"),
+    ],
+)
+def test_features_that_do_not_fit_are_refused_in_a_line(
+    tagged, tmp_path, capsys, features, options, message
+):
+    (tagged / "cased/tokenizer").mkdir(parents=True, exist_ok=True)
+    shutil.copy(tagged / "run/run.json", tagged / "cased")
+    CharacterTable.learn(["Aa"]).to_file(tagged / "cased/tokenizer/characters.json")
+    run = ["--features", str(tagged / features)] if features else []
+    out = ["--out", str(tmp_path / "run")]
+    assert main(["tagging", str(tagged / "words.conll"), *run, *options, *out]) != 0
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.long

@@ -1,5 +1,6 @@
 """ELMo's features of WordPieces: of which words, and how their layers are mixed."""
 
+import keras
 import numpy as np
 import pytest
 
@@ -84,7 +85,7 @@ def test_what_no_piece_spells_is_an_unknown_character(made):
     assert characters[1].tolist() == [table.id_of("<unk>")] + [0] * 10
 
 
-def test_the_mix_alone_learns_unless_all_is_asked_for(made):
+def test_the_mix_alone_learns_unless_all_is_asked_for(made, tmp_path):
     features, *_ = made
     assert [weight.path.split("/")[-1] for weight in features.trainable_weights] == [
         "scores",
@@ -94,6 +95,10 @@ def test_the_mix_alone_learns_unless_all_is_asked_for(made):
     whole = BiLMFeatures.from_config(config)
     whole.build((None, None))
     assert len(whole.trainable_weights) == len(whole.weights) - 2  # but what tells words
+    token_ids = keras.Input((None,), dtype="int64")
+    keras.Model(token_ids, features(token_ids)).save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    assert len(loaded.trainable_weights) == 2
 
 
 def test_a_vocabulary_that_is_no_word_piece_is_refused(made):

@@ -29,7 +29,6 @@ class EncoderOptions(FitOptions):
     dropout: float = option(
         0.3, Number(0, 1, max_open=True), "Of embeddings, between layers, before the logits."
     )
-
     features: str | None = option(
         None, RunFolder(), "Run of bilm whose features of words stand beside the embeddings."
     )
