@@ -88,6 +88,19 @@ def play(folder):
     (folder / "answers.jsonl").write_text(content, encoding="utf-8")
 
 
+def tales(folder):
+    """tales.txt, sentences of one form; people.conll, the same with tags of their names."""
+    draw, sentences = random.Random(0), []
+    for _ in range(150):
+        name, town = draw.choice(["Ada", "Grace", "Alan"]), draw.choice(["Oslo", "Paris", "Rome"])
+        verb = draw.choice(["left", "saw", "likes"])
+        sentences.append([(name, "B-PER"), (verb, "O"), (town, "B-LOC"), (".", "O")])
+    texts = (" ".join(word for word, _ in sentence) for sentence in sentences)
+    (folder / "tales.txt").write_text("\n".join(texts), encoding="utf-8")
+    tagged = ("".join(f"{word} {tag}\n" for word, tag in sentence) for sentence in sentences)
+    (folder / "people.conll").write_text("\n".join(tagged), encoding="utf-8")
+
+
 def load(folder):
     """load.csv: the load of each hour, of 40 days that are alike but for noise."""
     draw = random.Random(0)
@@ -228,6 +241,18 @@ def test_a_text_becomes_a_language_model_and_that_one_that_answers_by_commands_a
     served = serving.load(tmp_path / "bundles/answers")
     messages = [{"role": "user", "content": "Who hears?"}]
     assert served({"messages": messages}).text == served("Who hears?").text
+
+
+@pytest.mark.long
+def test_a_text_becomes_features_and_these_a_tagger_by_commands_alone(tmp_path):
+    tales(tmp_path)
+    assert '"words": [{"text": "She"' in commands_alone("tales", tmp_path)
+    printed = commands_alone("people", tmp_path)
+    trained = RunFiles.read(tmp_path / "runs/people")
+    model = keras.models.load_model(tmp_path / "runs/people/model.keras", compile=False)
+    [answer] = answerer(trained)(model, [("Ada", "left", "Oslo", ".")])
+    assert printed == " ".join(f"{word.text}/{word.tag}" for word in answer.words) + "\n"
+    assert [word.tag for word in answer.words] == ["B-PER", "O", "B-LOC", "O"]
 
 
 @pytest.mark.long
