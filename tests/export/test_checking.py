@@ -31,7 +31,7 @@ def examples(*inputs):
 
 def with_head(head, vocab_size=None):
     model = WithHeads(
-        Bert(vocab_size or len(WORDS), 16, 2, 2, 24, max_length=LIMIT), {"head": head}
+        Bert(vocab_size or len(WORDS), 16, 1, 2, 24, max_length=LIMIT), {"head": head}
     )
     model.build({"token_ids": (None, None)})
     return model
@@ -55,7 +55,7 @@ def generate(folder, validation=None, **changes):
         "decoding": {"start_id": 0, "end_id": 1},
         "check_export": False,
     }
-    model = GPT(len(BYTES), 16, 2, 2, 24, LIMIT)
+    model = GPT(len(BYTES), 16, 1, 2, 24, LIMIT)
     model.build()
     save_run(folder, model, "Generate", validation or examples(), **given | changes)
 
