@@ -22,6 +22,8 @@ def make_optimizer(options, num_steps):
         options: a `training.options.FitOptions`.
     """
     given = {"global_clipnorm": options.clip_norm}
+    betas = {"beta_1": options.beta1, "beta_2": options.beta2}
+    given |= {name: value for name, value in betas.items() if value is not None}
     if options.weight_decay is not None:
         given["weight_decay"] = options.weight_decay
     if options.gradient_accumulation > 1:
@@ -36,22 +38,24 @@ def make_optimizer(options, num_steps):
 def learning_rate(options, num_steps):
     """The schedule; each grows linearly over the warm-up.
 
-    cosine        falls along half a cosine to zero
-    linear        falls along a line to zero
+    cosine        falls along half a cosine to the last rate, m + (r - m) (1 + cos(pi t)) / 2
+    linear        falls along a line to the last rate
     inverse-root  falls as the root of the step
     noam          the same, times D^-0.5 warmup^-0.5: the learning rate is the paper's factor
     constant      stays
     """
     rate, warmup_steps = options.learning_rate, min(options.warmup_steps, num_steps // 2)
+    last = options.last_learning_rate or 0.0
     if options.schedule == "cosine":
         return keras.optimizers.schedules.CosineDecay(
             initial_learning_rate=0.0 if warmup_steps else rate,
             decay_steps=num_steps - warmup_steps,
+            alpha=last / rate,
             warmup_target=rate if warmup_steps else None,
             warmup_steps=warmup_steps,
         )
     if options.schedule == "linear":
-        fall = keras.optimizers.schedules.PolynomialDecay(rate, num_steps - warmup_steps, 0.0)
+        fall = keras.optimizers.schedules.PolynomialDecay(rate, num_steps - warmup_steps, last)
         return WarmUp(rate, warmup_steps, fall)
     if options.schedule == "constant":
         return WarmUp(rate, warmup_steps)

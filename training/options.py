@@ -120,6 +120,9 @@ OPTIMIZERS = ("adam", "adamw", "sgd", "lion", "adafactor", "keras-adam")
 POSITIVE = Number(min=0, min_open=True, max=float("inf"), max_open=True)
 NOT_NEGATIVE = Number(min=0, max=float("inf"), max_open=True)
 FRACTION = Number(min=0, max=1)
+BETA = Number(min=0, max=1, max_open=True)
+WITH_BETAS = ("adam", "adamw", "lion", "keras-adam")
+WITH_LAST_RATE = ("cosine", "linear")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -140,8 +143,17 @@ class FitOptions:
     schedule: str = option(
         "cosine", click.Choice(SCHEDULES), "How the learning rate goes on after the warm-up."
     )
+    last_learning_rate: float | None = option(
+        None, NOT_NEGATIVE, "Of cosine and linear, in the end; by default zero."
+    )
     optimizer: str = option(
         "adam", click.Choice(OPTIMIZERS), "Of seqkeras.optimizers; keras-adam: Keras's as it is."
+    )
+    beta1: float | None = option(
+        None, BETA, "Decay of the mean of gradients; by default Keras's, 0.9."
+    )
+    beta2: float | None = option(
+        None, BETA, "Of adam and adamw that of their squares, 0.999; of lion 0.99."
     )
     weight_decay: float | None = option(
         None, NOT_NEGATIVE, "Of matrices, decoupled; by default Keras's: 0.004 of adamw, else 0."
@@ -195,6 +207,17 @@ class FitOptions:
                 "--schedule noam needs a task with --hidden-dim; choose inverse-root, which has "
                 "the same form."
             )
+        for name, value in (("beta1", self.beta1), ("beta2", self.beta2)):
+            if value is not None and self.optimizer not in WITH_BETAS:
+                yield f"--{name} is for {', '.join(WITH_BETAS)}; {self.optimizer} has none."
+        if self.last_learning_rate is not None:
+            if self.schedule not in WITH_LAST_RATE:
+                yield f"--last-learning-rate is for --schedule {' or '.join(WITH_LAST_RATE)}."
+            elif self.last_learning_rate > self.learning_rate:
+                yield (
+                    f"--last-learning-rate must be at most --learning-rate {self.learning_rate:g}; "
+                    f"received {self.last_learning_rate:g}."
+                )
         if self.ema is not None and self.average_checkpoints > 1:
             yield "--ema and --average-checkpoints are two averages; choose one."
         if self.ema is not None and self.optimizer == "keras-adam":

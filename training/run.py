@@ -55,7 +55,7 @@ def is_finished(folder, task, options, overwrite):
         _require_no_stranger(folder)
     found = _read_options(path)
     if not overwrite:
-        _require_same(folder, found, _content(task, options))
+        _require_same(folder, _defaults(options) | found, _content(task, options))
     return not overwrite and (folder / RECORD).is_file()
 
 
@@ -137,12 +137,26 @@ def _content(task, options):
         for path in map(kind.read_file, (value,) if isinstance(value, str) else value):
             with open(path, "rb") as file:
                 digests[path] = hashlib.file_digest(file, "sha256").hexdigest()
-    for path, within in options.files_within().items():
+    within_files = getattr(options, "files_within", dict)()
+    for path, within in within_files.items():
         digest = hashlib.sha256()
         for own in within:
             digest.update(hashlib.sha256(own.read_bytes()).digest())
         digests[f"the files of {path}"] = digest.hexdigest()
     return json.loads(json.dumps(content | ({"sha256": digests} if digests else {})))
+
+
+def _defaults(options):
+    """Name -> default of the options that the run of an older version may not name."""
+    return json.loads(
+        json.dumps(
+            {
+                field.name: field.default
+                for field in dataclasses.fields(options)
+                if field.metadata.get("decides", True) and field.default is not dataclasses.MISSING
+            }
+        )
+    )
 
 
 def _clear(folder):

@@ -18,9 +18,8 @@ from typing import Any
 import numpy as np
 
 from seqkeras.data.columns import read_columns
-from seqkeras.data.series import read_series, values_of
+from seqkeras.data.series import numbers_of, read_series
 from seqkeras.data.texts import DataError
-from serving.rows import Column
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -182,11 +181,10 @@ def read_rows(path, numbers, label_column, for_each_frame, recording_column=None
                     f"{where}: the label is {label!r:.40} and {labels[0]!r:.40} before; the rows "
                     f"of {recording_column} {own.name!r:.40} must have one label."
                 )
-        values = [values_of(own, place, Column(name)) for place, name in enumerate(numbers)]
         where = f"{path}, {recording_column} {own.name!r:.40}" if recording_column else str(path)
         rows = tuple(row[:-1] for row in own.rows)
         target = labels if for_each_frame else labels[0]
-        found.append(Recording(where, np.concatenate(values, axis=1), target, rows))
+        found.append(Recording(where, numbers_of(own, numbers), target, rows))
     return found
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from seqkeras.data.columns import read_columns
 from seqkeras.data.texts import DataError
-from serving.rows import UNITS, Rows
+from serving.rows import UNITS, Column, Rows
 
 GAPS = ("refuse", "fill", "keep")
 
@@ -82,6 +82,16 @@ def values_of(series, place, column):
         return column.values([row[place] for row in series.rows], series.where.__getitem__)
     except ValueError as error:
         raise DataError(str(error)) from error
+
+
+def numbers_of(series, names):
+    """(rows, names) numbers of the first columns of a series, NaN where one is missing.
+
+    Raises:
+        DataError: with the line, if a value is no number.
+    """
+    values = [values_of(series, place, Column(name)) for place, name in enumerate(names)]
+    return np.concatenate(values, axis=1)
 
 
 def _times(series, time):

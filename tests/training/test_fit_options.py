@@ -21,7 +21,7 @@ from tests.training.test_going_on import (
 )
 from training.first_weights import freeze
 from training.fit import fit
-from training.optimizing import learning_rate
+from training.optimizing import learning_rate, make_optimizer
 from training.options import FitOptions
 
 
@@ -222,9 +222,44 @@ def test_a_schedule_is_its_formula(name):
     np.testing.assert_allclose(np.diff(growing), growing[-1] / (9 + (growing[0] > 0)), rtol=1e-4)
 
 
+@pytest.mark.parametrize(("name", "middle"), [("cosine", 0.3), ("linear", 0.3)])
+def test_a_schedule_falls_to_the_last_learning_rate(name, middle):
+    """nanoGPT's get_lr: min_lr + (1 + cos(pi t)) / 2 (learning_rate - min_lr)."""
+    options = FitOptions(schedule=name, learning_rate=0.5, last_learning_rate=0.1, warmup_steps=10)
+    schedule = learning_rate(options, 50)
+    ratios = np.array([0, 1, 10, 20, 39, 40]) / 40
+    falls = (1 + np.cos(np.pi * ratios)) / 2 if name == "cosine" else 1 - ratios
+    found = [float(schedule(10 + 40 * ratio)) for ratio in ratios]
+    np.testing.assert_allclose(found, 0.1 + 0.4 * falls, rtol=1e-5)
+    assert (found[0], found[3], found[-1]) == pytest.approx((0.5, middle, 0.1))
+
+
+@pytest.mark.parametrize("name", ["adam", "adamw", "lion"])
+def test_betas_are_those_of_the_formula(name):
+    """The papers' updates of one weight in float64, of gradients that are written here."""
+    options = FitOptions(
+        optimizer=name, beta1=0.8, beta2=0.7, schedule="constant", warmup_steps=0, weight_decay=0.0
+    )
+    optimizer, variable = make_optimizer(options, 5), keras.Variable([0.0])
+    weight = mean = square = 0.0
+    for step, gradient in enumerate([0.3, -0.2, 0.5], start=1):
+        optimizer.apply([keras.ops.convert_to_tensor([gradient])], [variable])
+        if name == "lion":
+            weight -= 3e-3 * np.sign(0.8 * mean + 0.2 * gradient)
+            mean = 0.7 * mean + 0.3 * gradient
+        else:
+            mean, square = 0.8 * mean + 0.2 * gradient, 0.7 * square + 0.3 * gradient**2
+            unbiased = np.sqrt(square / (1 - 0.7**step))
+            weight -= 3e-3 * mean / (1 - 0.8**step) / (unbiased + 1e-7)
+    np.testing.assert_allclose(keras.ops.convert_to_numpy(variable), [weight], rtol=1e-4)
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
+        ({"optimizer": "sgd", "beta2": 0.9}, "--beta2 is for adam, adamw, lion, keras-adam; sgd "),
+        ({"schedule": "constant", "last_learning_rate": 0.0}, "is for --schedule cosine or linear"),
+        ({"last_learning_rate": 0.1}, "must be at most --learning-rate 0.003; received 0.1"),
         ({"schedule": "noam"}, "--schedule noam needs a task with --hidden-dim; choose inverse-ro"),
         ({"ema": 0.9, "average_checkpoints": 2}, "are two averages; choose one"),
         ({"ema": 0.9, "optimizer": "keras-adam"}, "--ema is for the optimizers of seqkeras"),

@@ -109,12 +109,15 @@ def same(model, other):
         np.testing.assert_array_equal(weight, expected)
 
 
+RATES = {"beta2": 0.9, "last_learning_rate": 1e-4}
+
+
 @pytest.mark.parametrize(
     ("saves", "given"),
     others_long(
         [
             (4, {"patience": 3}),
-            (3, {"keep": "last", "optimizer": "lion", "schedule": "linear"}),
+            (3, {"keep": "last", "optimizer": "lion", "schedule": "linear"} | RATES),
             (1, {}),
             (5, {"patience": 3}),
         ],

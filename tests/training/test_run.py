@@ -75,6 +75,17 @@ def test_a_finished_run_is_not_opened_with_other_options(tmp_path):
         open_run(tmp_path / "run", "toy", Options(5), False)
 
 
+def test_an_option_that_an_older_run_does_not_name_has_its_default(tmp_path):
+    @dataclasses.dataclass(frozen=True)
+    class More(Options):
+        names: tuple = ("a",)
+
+    finished(tmp_path / "run")
+    assert open_run(tmp_path / "run", "toy", More(0), False)
+    with pytest.raises(RunError, match=r"names is \['a'\] there and \['b'\] here"):
+        open_run(tmp_path / "run", "toy", More(0, ("b",)), False)
+
+
 def test_a_run_that_another_process_trains_is_refused_with_its_process(tmp_path):
     folder = tmp_path / "run"
     finished(folder)
