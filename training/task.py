@@ -88,16 +88,19 @@ class Task(abc.ABC):
 
     def batches(self, examples, run):
         """The `seqkeras.data.batches.Batches` of training examples."""
-        options = self.options
         inputs, targets, lengths = self.arrays(examples, run)
+        return Batches(inputs, targets, self.order(lengths))
+
+    def order(self, lengths):
+        """Which rows make the batches, of rows of (rows,) lengths: as many, or as many tokens, as
+        the options say."""
+        options = self.options
         if options.batch_tokens is None:
-            order = BucketedBatches(lengths, options.batch_size, options.seed)
-        else:
-            try:
-                order = TokenBatches(lengths, options.batch_tokens, options.seed)
-            except ValueError as error:
-                raise RunError(f"--batch-tokens: {error}") from error
-        return Batches(inputs, targets, order)
+            return BucketedBatches(lengths, options.batch_size, options.seed)
+        try:
+            return TokenBatches(lengths, options.batch_tokens, options.seed)
+        except ValueError as error:
+            raise RunError(f"--batch-tokens: {error}") from error
 
     def carries_state(self):
         """Whether the state of a row goes on to the next batch, so that rows can not be shared."""

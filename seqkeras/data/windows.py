@@ -12,6 +12,7 @@ batch to batch: Zaremba et al. 2014, section 4.1, https://arxiv.org/abs/1409.232
 import numpy as np
 
 from seqkeras.data.batches import Batches
+from seqkeras.data.mixing import MixedBatches
 
 
 class Windows:
@@ -99,6 +100,16 @@ class ConsecutiveStarts:
 def random_windows(tokens, length, batch_size, seed):
     """`Batches` of windows that stand anywhere: {"token_ids"} and targets."""
     order = RandomStarts(len(tokens), length, batch_size, seed)
+    return Batches({"token_ids": Windows(tokens, length)}, Windows(tokens, length, 1), order)
+
+
+def mixed_windows(streams, length, batch_size, weights, seed):
+    """`random_windows` of several streams, each batch of one, drawn by weight
+    (`seqkeras.data.mixing`)."""
+    sizes = [len(stream) for stream in streams]
+    orders = [RandomStarts(size, length, batch_size, seed) for size in sizes]
+    offsets = np.cumsum([0, *sizes[:-1]])
+    order, tokens = MixedBatches(orders, offsets, weights, seed), np.concatenate(streams)
     return Batches({"token_ids": Windows(tokens, length)}, Windows(tokens, length, 1), order)
 
 

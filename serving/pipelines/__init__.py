@@ -66,6 +66,9 @@ What a manifest's `settings` may hold for them; those without a default must be 
                 quantiles: what the last axis of the output is; none for no such axis
                 rows: what the columns of a table are, where series are rows of one
                     (`serving.rows`); null for series of numbers (null)
+                naive_errors: of each series of the training, the mean error of the last value as
+                    the forecast of the next, for each target, by which MASE is measured; answers
+                    do not depend on it ({})
 """
 
 import os

@@ -1,7 +1,7 @@
 """Forecast the values that follow a series."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, overload
 
@@ -29,6 +29,7 @@ class Settings:
     output: str | None = None
     quantiles: tuple[float, ...] = ()
     rows: Rows | None = None
+    naive_errors: dict[str, tuple[float, ...]] = field(default_factory=dict)
 
     def problems(self, outputs):
         """Yield what is wrong."""

@@ -366,4 +366,9 @@ def test_the_bundle_forecasts_from_raw_rows_what_the_model_does(trained, tmp_pat
         assert main(command) == 0
     scores = [json.loads((tmp_path / f"{name}.json").read_text()) for name in ("run", "bundle")]
     assert scores[0]["mae"] == pytest.approx(scores[1]["mae"], rel=1e-4)
+    trained_scores = json.loads((folder / "scores.json").read_text())
+    unit = trained_scores["mae"] / trained_scores["mase"]  # tested above by a loop
+    for found in scores:
+        for errors in found["forecasts"].values():
+            assert errors["mase"] == pytest.approx(errors["mae"] / unit, rel=1e-6)
     assert [*scores[0]["forecasts"]] == ["model", "persistence", "seasonal naive"]

@@ -206,7 +206,7 @@ class Classification(Task):
         }
 
     def table(self, scores):
-        table = Table(title=f"of {scores['examples']:,} validation examples")
+        table = Table(title=f"of {scores['examples']:,} examples")
         table.add_column("label")
         table.add_column("examples", justify="right")
         table.add_column("F1", justify="right")

@@ -40,7 +40,7 @@ class Forecasting(Task):
 
     def __init__(self, options):
         super().__init__(options)
-        self.ridge = None
+        self.ridge, self.train = None, []
         self.naive_errors = {}  # of the training part: name of a series -> of each target
 
     def read(self):
@@ -67,7 +67,8 @@ class Forecasting(Task):
         return train, validation
 
     def examples_of(self, paths, settings):
-        rows = Settings(**parse_fields(Settings, settings, "settings", [])).rows
+        found = Settings(**parse_fields(Settings, settings, "settings", []))
+        rows, self.naive_errors = found.rows, found.naive_errors
         names = tuple(column.name for column in rows.columns)
         if names != self._names or bool(rows.time) != bool(self.options.cycles):
             raise RunError(
@@ -199,6 +200,11 @@ class Forecasting(Task):
             "settings": {
                 "quantiles": self.options.quantiles,
                 "rows": dataclasses.asdict(self.rows),
+                "naive_errors": {
+                    name: errors
+                    for name, errors in self.naive_errors.items()
+                    if np.isfinite(errors).all()
+                },
             },
         }
 
@@ -246,7 +252,7 @@ class Forecasting(Task):
 
     def scores(self, answered):
         [(examples, answers)] = answered.values()
-        if self.ridge is None and self.naive_errors:
+        if self.ridge is None and self.train:
             inputs, target, _ = self.arrays(self.train, None)
             self.ridge = Ridge((inputs["window"], inputs.get("known"), target), self._targets)
         unknown = [np.nan] * self._targets

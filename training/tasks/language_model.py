@@ -5,12 +5,13 @@ import re
 from typing import NamedTuple
 
 import keras
+import numpy as np
 from rich.table import Table
 
 from seqkeras.analysis.text_likelihood import TextLikelihood
 from seqkeras.data.texts import read_text
 from seqkeras.data.token_streams import token_stream
-from seqkeras.data.windows import consecutive_windows, random_windows
+from seqkeras.data.windows import consecutive_windows, mixed_windows, random_windows
 from seqkeras.models import GPT, RNNLanguageModel
 from seqkeras.runs import RunError
 from seqkeras.tokenizers import UNK, CharacterTable, WordTable, special_ids
@@ -55,11 +56,15 @@ class LanguageModel(Task):
     def __init__(self, options):
         super().__init__(options)
         self.start = self.likelihood = None
+        self.further = []  # the texts of --also, the last ones of training
 
     def read(self):
         texts, held_out = read_texts(self.options, self.name)
         prompt = self._most_of_prompt()
-        return texts, [passage for text in held_out for passage in _passages(text, prompt)]
+        self.further = [read_text(path) for path in options.also]
+        return texts + self.further, [
+            passage for text in held_out for passage in _passages(text, prompt)
+        ]
 
     def examples_of(self, paths, settings):
         prompt = self._most_of_prompt()
@@ -112,18 +117,24 @@ class LanguageModel(Task):
 
     def batches(self, examples, run):
         options = self.options
-        tokens = self._stream(examples, run)
+        own = len(examples) - len(self.further)
+        corpora = [examples[:own], *([text] for text in self.further)]
+        streams = [self._stream(texts, run) for texts in corpora]
+        tokens = np.concatenate(streams)
         size = options.context, options.batch_size
         try:
             if self.carries_state():
                 found = consecutive_windows(tokens, *size)
+            elif self.further:
+                found = mixed_windows(streams, *size, options.mixture(), options.seed)
             else:
                 found = random_windows(tokens, *size, options.seed)
         except ValueError as error:
+            sizes = " and ".join(f"{len(stream):,}" for stream in streams)
             raise RunError(
-                f"{' and '.join(options.files)}: {len(tokens):,} tokens are left for training, too "
-                f"few for {options.batch_size} windows of --context {options.context}; choose a "
-                "smaller --context or --batch-size."
+                f"{' and '.join((*options.files, *options.also))}: {sizes} tokens are left for "
+                f"training, too few for {options.batch_size} windows of --context "
+                f"{options.context}; choose a smaller --context or --batch-size."
             ) from error
         kind = "rows that go on from batch to batch" if self.carries_state() else "random windows"
         console.print(
@@ -232,7 +243,7 @@ class LanguageModel(Task):
         return {}
 
     def table(self, scores):
-        table = Table(title="of the validation text")
+        table = Table(title="of the whole text")
         table.add_column("")
         table.add_column("", justify="right")
         for name, value in scores.items():

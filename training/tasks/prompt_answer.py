@@ -156,7 +156,7 @@ class PromptAnswer(Task):
         }
 
     def table(self, scores):
-        table = Table(title=f"of {scores['examples']:,} validation examples")
+        table = Table(title=f"of {scores['examples']:,} examples")
         table.add_column("")
         table.add_column("", justify="right")
         for name, value in scores.items():

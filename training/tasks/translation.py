@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from seqkeras.data.batches import Sequences
+from seqkeras.data.batches import Batches, Sequences
+from seqkeras.data.mixing import MixedBatches
 from seqkeras.losses import SmoothedCrossEntropy
 from seqkeras.metrics import (
     TokenAccuracy,
@@ -20,6 +21,9 @@ from training.tasks.options.translation import TranslationOptions
 from training.tasks.translation_data import examples_to_answer, training_examples
 from training.tasks.translation_maps import draw_attention
 from training.tasks.translation_models import model_of
+
+PASSES, LEAST_STEPS = 20, 1500  # of a training, unless options say so
+LEAST_TOKENS, MOST_TOKENS = 500, 8000  # of a vocabulary
 
 
 class Translation(Task):
@@ -62,6 +66,7 @@ class Translation(Task):
         return found
 
     def _learned(self, kind, texts, size):
+        size = size or _vocab_size(kind, texts)
         try:
             return learn_tokenizer(kind, texts, size, self.options.lowercase)
         except ValueError as error:
@@ -80,14 +85,37 @@ class Translation(Task):
         }
 
     def batches(self, examples, run):
-        try:
-            return super().batches(examples, run)
-        except ValueError as error:
-            raise RunError(
-                f"{self.options.file}: {error} Choose a smaller --batch-size."
-            ) from error
+        options = self.options
+        corpora = [
+            [example for example in examples if example.corpus == number]
+            for number in range(1 + len(options.also))
+        ]
+        files, offset, orders, offsets = (options.file, *options.also), 0, [], []
+        kept = [self._kept(corpus, run) for corpus in corpora]
+        for file, pairs in zip(files, kept, strict=True):
+            try:
+                orders.append(self.order(_arrays(pairs)[2]))
+            except ValueError as error:
+                raise RunError(f"{file}: {error} Choose a smaller --batch-size.") from error
+            offsets.append(offset)
+            offset += len(pairs)
+        inputs, targets, _ = _arrays([pair for pairs in kept for pair in pairs])
+        order = orders[0]
+        if options.also:
+            order = MixedBatches(orders, offsets, options.mixture(), options.seed)
+        return Batches(inputs, targets, order)
+
+    def num_steps(self, batches):
+        if self.options.passes is not None:
+            return super().num_steps(batches)
+        least = LEAST_STEPS * self.options.gradient_accumulation
+        return max(PASSES * batches.order.batches_per_pass, least)
 
     def arrays(self, examples, run):
+        return _arrays(self._kept(examples, run))
+
+    def _kept(self, examples, run):
+        """The token ids of the pairs that are not too long."""
         source, target = run.tokenizers["source"], run.tokenizers["target"]
         limit = self.options.max_length
         pairs = [
@@ -100,11 +128,7 @@ class Translation(Task):
                 f"  {cut:,} of {len(pairs):,} pairs have more than --max-length {limit} tokens, "
                 "and are left out"
             )
-        sources = Sequences([source for source, _ in kept])
-        given = Sequences([[BOS, *target] for _, target in kept])
-        inputs = {"token_ids": sources, "lengths": sources.lengths, "target_ids": given}
-        wanted = Sequences([[*target, EOS] for _, target in kept])
-        return inputs, wanted, np.maximum(sources.lengths, wanted.lengths)
+        return kept
 
     def model(self, run):
         sizes = (len(run.tokenizers[role]) for role in ("source", "target"))
@@ -159,6 +183,24 @@ class Translation(Task):
                 f"{scores['phoneme_error_rate']:.2f} % of their phonemes"
             )
         return f"BLEU is {scores['bleu']:.2f}, chrF {scores['chrf']:.2f}"
+
+
+def _vocab_size(kind, texts):
+    """How many tokens to learn: of subwords one for each ten words, three for each character that
+    there is, within bounds."""
+    if kind in ("words", "characters"):
+        return MOST_TOKENS
+    words = sum(len(text.split()) for text in texts)
+    characters = len(set().union(*texts))
+    return int(np.clip(max(words // 10, 3 * characters), LEAST_TOKENS, MOST_TOKENS))
+
+
+def _arrays(pairs):
+    sources = Sequences([source for source, _ in pairs])
+    given = Sequences([[BOS, *target] for _, target in pairs])
+    inputs = {"token_ids": sources, "lengths": sources.lengths, "target_ids": given}
+    wanted = Sequences([[*target, EOS] for _, target in pairs])
+    return inputs, wanted, np.maximum(sources.lengths, wanted.lengths)
 
 
 def _texts_of(examples, answers):

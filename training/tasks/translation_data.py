@@ -13,11 +13,13 @@ WITH_HEADER = (".csv", ".jsonl")
 
 
 class Example(NamedTuple):
-    """A text, its target, and further targets that are as right."""
+    """A text, its target, further targets that are as right, and of which corpus it is: 0 is
+    FILE."""
 
     text: str
     target: str
     others: tuple[str, ...] = ()
+    corpus: int = 0
 
     @property
     def targets(self):
@@ -33,9 +35,25 @@ def training_examples(options):
     """
     train = _read(options, options.file, options.targets)
     if options.validation is not None:
-        return train, examples_to_answer(options, options.validation, options.validation_targets)
-    train, validation = _held_out(options, train)
-    return train, _grouped(validation) if options.several_targets else validation
+        validation, held_out = (
+            examples_to_answer(options, options.validation, options.validation_targets),
+            set(),
+        )
+    else:
+        train, validation = _held_out(options, train)
+        held_out = {example.text for example in validation}
+        validation = _grouped(validation) if options.several_targets else validation
+    targets = options.also_targets or (None,) * len(options.also)
+    for number, paths in enumerate(zip(options.also, targets, strict=True), start=1):
+        further = [
+            example._replace(corpus=number)
+            for example in _read(options, *paths)
+            if example.text not in held_out
+        ]
+        if not further:
+            raise RunError(f"{paths[0]}: all of its sources are held out of {options.file}.")
+        train += further
+    return train, validation
 
 
 def examples_to_answer(options, path, targets=None):

@@ -190,7 +190,7 @@ class Trees(Task):
         return scores
 
     def table(self, scores):
-        table = Table(title=f"{scores['trees']:,} validation trees")
+        table = Table(title=f"of {scores['trees']:,} trees")
         table.add_column("")
         for name in scores["roots"]:
             table.add_column(name.replace("_", " "), justify="right")

@@ -8,19 +8,19 @@ from training.options import (
     FRACTION,
     POSITIVE,
     DataFile,
-    FitOptions,
     Number,
     argument,
     at_least,
     option,
 )
+from training.tasks.options.corpora import CorporaOptions
 
 TOKENS = ("characters", "words", "byte-pairs", "unigram", "bpe")
 MODELS = ("gpt", "gru", "lstm", "qrnn", "simple_rnn")
 
 
 @dataclasses.dataclass(frozen=True)
-class LanguageModelOptions(FitOptions):
+class LanguageModelOptions(CorporaOptions):
     """Plain text to a model of what follows: characters, words or subwords.
 
     Your file looks like this: text in UTF-8, plain or .gz, and nothing else. Several files are read
@@ -80,6 +80,12 @@ class LanguageModelOptions(FitOptions):
     learning_rate: float = option(1e-3, POSITIVE, "At the end of the warm-up.")
 
     def check(self):
+        super().check()
+        if self.also and (self.windows or "") != "random" and self.model != "gpt":
+            raise click.UsageError(
+                "--also: a recurrent model goes on from batch to batch within one text; choose "
+                "--windows random."
+            )
         if self.windows == "consecutive" and self.model == "gpt":
             raise click.UsageError(
                 "--windows consecutive carries a state on, which a GPT has none of; leave it out, "

@@ -9,12 +9,12 @@ from training.options import (
     FRACTION,
     POSITIVE,
     DataFile,
-    FitOptions,
     Number,
     argument,
     at_least,
     option,
 )
+from training.tasks.options.corpora import CorporaOptions, DataFiles
 
 RECURRENT = (  # the presets of `RNNSeq2Seq`
     "bahdanau",
@@ -35,7 +35,7 @@ SHARE = Number(0, 1, max_open=True)
 
 
 @dataclasses.dataclass(frozen=True)
-class TranslationOptions(FitOptions):
+class TranslationOptions(CorporaOptions):
     """Sentences and their translations, or words and their phonemes, from files.
 
     Your file looks like this (.txt or .tsv, without a header; what stands behind a second tab is
@@ -55,6 +55,7 @@ class TranslationOptions(FitOptions):
 
     file: str = argument(DataFile(), "Of training: sources, or sources with their targets.")
     targets: str | None = option(None, DataFile(), "File of the targets, line by line.")
+    also_targets: tuple = option((), DataFiles(), "Files of the targets of --also.")
     validation: str | None = option(
         None, DataFile(), "File of validation; without it, some sources of FILE are held out."
     )
@@ -72,13 +73,23 @@ class TranslationOptions(FitOptions):
     batch_size: int = option(64, at_least(1), "Pairs in each step.")
     learning_rate: float = option(1e-3, POSITIVE, "At the end of the warm-up.")
     warmup_steps: int = option(400, at_least(0), "Steps until the full learning rate.")
-    passes: int = option(20, at_least(1), "How often the model sees each training pair.")
+    passes: int | None = option(
+        None,
+        at_least(1),
+        "How often the model sees each training pair; by default 20 times, and 1,500 steps at "
+        "least.",
+    )
     lowercase: bool = option(False, bool, "Read capitals as small letters, and write no capitals.")
     tokens: str = option("unigram", click.Choice([*TOKENIZERS]), "What the sources are cut into.")
     target_tokens: str | None = option(
         None, click.Choice([*TOKENIZERS]), "What the targets are cut into; as the sources."
     )
-    vocab_size: int = option(8000, at_least(5), "Tokens to learn, at most.")
+    vocab_size: int | None = option(
+        None,
+        at_least(5),
+        "Tokens to learn, at most; by default 8,000, or fewer of a small file: one for each ten "
+        "words.",
+    )
     target_vocab_size: int | None = option(None, at_least(5), "Those of the targets; as sources.")
     joint: bool = option(False, bool, "Learn one vocabulary of both sides, and share embeddings.")
     max_length: int = option(
@@ -126,10 +137,16 @@ class TranslationOptions(FitOptions):
     )
 
     def check(self):
+        super().check()
         for problem in self._problems():
             raise click.UsageError(problem)
 
     def _problems(self):
+        if len(self.also_targets) != (len(self.also) if self.targets else 0):
+            yield (
+                "--also-targets: expected a file for each of --also where FILE has --targets, and "
+                f"none where not; received {len(self.also_targets)} for {len(self.also)}."
+            )
         kinds = self.tokens, self.target_tokens or self.tokens
         if self.lowercase and set(kinds) & set(KEEP_CASE):
             kept = next(kind for kind in kinds if kind in KEEP_CASE)
