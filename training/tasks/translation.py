@@ -22,8 +22,7 @@ from training.tasks.translation_data import examples_to_answer, training_example
 from training.tasks.translation_maps import draw_attention
 from training.tasks.translation_models import model_of
 
-PASSES, LEAST_STEPS = 20, 1500  # of a training, unless options say so
-LEAST_TOKENS, MOST_TOKENS = 500, 8000  # of a vocabulary
+PASSES, LEAST_STEPS = 20, 1000  # of a training, unless options say so
 
 
 class Translation(Task):
@@ -66,7 +65,6 @@ class Translation(Task):
         return found
 
     def _learned(self, kind, texts, size):
-        size = size or _vocab_size(kind, texts)
         try:
             return learn_tokenizer(kind, texts, size, self.options.lowercase)
         except ValueError as error:
@@ -183,16 +181,6 @@ class Translation(Task):
                 f"{scores['phoneme_error_rate']:.2f} % of their phonemes"
             )
         return f"BLEU is {scores['bleu']:.2f}, chrF {scores['chrf']:.2f}"
-
-
-def _vocab_size(kind, texts):
-    """How many tokens to learn: of subwords one for each ten words, three for each character that
-    there is, within bounds."""
-    if kind in ("words", "characters"):
-        return MOST_TOKENS
-    words = sum(len(text.split()) for text in texts)
-    characters = len(set().union(*texts))
-    return int(np.clip(max(words // 10, 3 * characters), LEAST_TOKENS, MOST_TOKENS))
 
 
 def _arrays(pairs):

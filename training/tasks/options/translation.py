@@ -76,7 +76,7 @@ class TranslationOptions(CorporaOptions):
     passes: int | None = option(
         None,
         at_least(1),
-        "How often the model sees each training pair; by default 20 times, and 1,500 steps at "
+        "How often the model sees each training pair; by default 20 times, and 1,000 steps at "
         "least.",
     )
     lowercase: bool = option(False, bool, "Read capitals as small letters, and write no capitals.")
@@ -84,12 +84,7 @@ class TranslationOptions(CorporaOptions):
     target_tokens: str | None = option(
         None, click.Choice([*TOKENIZERS]), "What the targets are cut into; as the sources."
     )
-    vocab_size: int | None = option(
-        None,
-        at_least(5),
-        "Tokens to learn, at most; by default 8,000, or fewer of a small file: one for each ten "
-        "words.",
-    )
+    vocab_size: int = option(8000, at_least(5), "Tokens to learn, at most.")
     target_vocab_size: int | None = option(None, at_least(5), "Those of the targets; as sources.")
     joint: bool = option(False, bool, "Learn one vocabulary of both sides, and share embeddings.")
     max_length: int = option(
