@@ -61,7 +61,7 @@ class LanguageModel(Task):
     def read(self):
         texts, held_out = read_texts(self.options, self.name)
         prompt = self._most_of_prompt()
-        self.further = [read_text(path) for path in options.also]
+        self.further = [read_text(path) for path in self.options.also]
         return texts + self.further, [
             passage for text in held_out for passage in _passages(text, prompt)
         ]
