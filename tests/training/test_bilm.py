@@ -255,6 +255,7 @@ def test_long_lines_are_read_in_parts_and_a_start_brings_what_it_knows(trained, 
         ("one two\n", [], "--held-out 0.1 leaves nothing for training"),
         ("one\n" * 50, ["--vocab-size", "4"], "--vocab-size"),
     ],
+    ids=["empty", "no words", "few sentences", "one line", "no vocabulary"],
 )
 def test_a_text_that_can_not_be_learned_from_is_one_line(
     tmp_path, capsys, content, options, message
