@@ -4,6 +4,7 @@ from seqkeras.embeddings.character import CharacterCNN
 from seqkeras.embeddings.highway import Highway
 from seqkeras.embeddings.position import LearnedPositions, SinusoidalPositions
 from seqkeras.embeddings.token import TokenEmbedding
+from seqkeras.embeddings.word_characters import WordCharacters
 
 __all__ = [
     "CharacterCNN",
@@ -11,4 +12,5 @@ __all__ = [
     "LearnedPositions",
     "SinusoidalPositions",
     "TokenEmbedding",
+    "WordCharacters",
 ]

@@ -1,9 +1,9 @@
 """ELMo's features for a model of subwords, from its token ids alone."""
 
 import keras
-import numpy as np
 from keras import ops
 
+from seqkeras.embeddings.spelling import Spelling
 from seqkeras.models.bilm import LayerMix
 from seqkeras.values import build_once, config_of_part
 
@@ -21,11 +21,8 @@ class BiLMFeatures(keras.layers.Layer):
 
     Args:
         bilm: a `BiLM`.
-        pieces: for each token id a list of the ids of its characters, as the `BiLM` knows them;
-            empty where the token is no piece of a word, as padding and [CLS].
-        goes_on: the ids of the tokens that go on with the word before them, as "##ing";
-            `seqkeras.tokenizers.spelled_pieces` gives both.
-        word_length: the most characters of a word that are read.
+        pieces, goes_on, word_length: as of `seqkeras.embeddings.WordCharacters`; the characters
+            are those of the `BiLM`.
         train: whether the weights of the `BiLM` learn too; those of the mix always do.
 
     Call arguments:
@@ -42,13 +39,8 @@ class BiLMFeatures(keras.layers.Layer):
     def __init__(self, bilm, pieces, goes_on, word_length=50, train=False, **kwargs):
         super().__init__(**kwargs)
         self.bilm, self.train = bilm, train
-        self.pieces, self.goes_on = [[*piece] for piece in pieces], [*goes_on]
-        self.word_length = word_length
+        self.spell = Spelling(pieces, goes_on, word_length)
         self.mix = LayerMix(dtype=self.dtype_policy)
-        self._spelled = np.zeros((len(pieces), max(1, *map(len, self.pieces))), "int32")  # (V, P)
-        for row, piece in zip(self._spelled, self.pieces):
-            row[: len(piece)] = piece
-        self._begins = ~np.isin(np.arange(len(pieces)), self.goes_on)
 
     def build(self, token_ids_shape, segment_ids_shape=None):
         build_once(self.bilm, None)
@@ -68,51 +60,12 @@ class BiLMFeatures(keras.layers.Layer):
         return sum(ops.split(both, 2, axis=0))  # zeros where the other text stands
 
     def _features(self, token_ids, own, training):
-        words, place, is_word = self.spell(token_ids, own)
+        characters, lengths, place, is_word = self.spell(token_ids, own)
+        words = {"character_ids": characters, "lengths": lengths}
         layers = self.bilm.represent(words, training=training and self.train)
         mixed = self.mix(layers)  # (B, T, 2P), of words
         features = ops.take_along_axis(mixed, place[..., None], axis=1)
         return ops.where(is_word[..., None], features, 0)
-
-    def spell(self, token_ids, own=None):
-        """The words of pieces.
-
-        Args:
-            token_ids: (B, T) int32.
-            own: (B, T) booleans, which of them are read; None for all.
-
-        Returns:
-            The inputs of the `BiLM`, T words, of which "lengths" are real; (B, T) the place of each
-            piece's word; (B, T) booleans, whether it is of a word.
-        """
-        spelled = ops.take(ops.convert_to_tensor(self._spelled), token_ids, axis=0)  # (B, T, P)
-        if own is not None:
-            spelled = ops.where(own[..., None], spelled, 0)
-        real = ops.not_equal(spelled, 0)
-        sizes = ops.sum(ops.cast(real, "int32"), axis=-1)
-        is_word = sizes > 0
-        begins = ops.take(ops.convert_to_tensor(self._begins), token_ids, axis=0)
-        before = ops.pad(is_word[:, :-1], [[0, 0], [1, 0]])
-        begins = ops.logical_and(is_word, ops.logical_or(begins, ops.logical_not(before)))
-        place = ops.cumsum(ops.cast(begins, "int32"), axis=1) - 1
-        lengths = ops.max(place, axis=1) + 1
-        starts = ops.cumsum(sizes, axis=1) - sizes  # of pieces, in characters of the text
-        batch_size, length, width = ops.shape(spelled)
-        steps = ops.arange(length, dtype="int32")
-        seen = ops.logical_and(steps[:, None] >= steps, begins[:, None])  # (B, T, T)
-        starts -= ops.max(ops.where(seen, starts[:, None], 0), axis=-1)  # in those of the word
-        column = starts[..., None] + ops.arange(width, dtype="int32")  # (B, T, P)
-        kept = ops.logical_and(real, column < self.word_length)
-        # What is not kept falls into a word behind the last, which is cut off.
-        word = ops.where(kept, place[..., None], length)
-        column = ops.where(kept, column, 0)
-        row = ops.broadcast_to(
-            ops.arange(batch_size, dtype="int32")[:, None, None], ops.shape(spelled)
-        )
-        indices = ops.reshape(ops.stack([row, word, column], axis=-1), (-1, 3))
-        shape = (batch_size, length + 1, self.word_length)
-        characters = ops.scatter(indices, ops.reshape(spelled, (-1,)), shape)[:, :-1]
-        return {"character_ids": characters, "lengths": lengths}, ops.maximum(place, 0), is_word
 
     def compute_output_shape(self, token_ids_shape, segment_ids_shape=None):
         return (*token_ids_shape, 2 * self.bilm.sizes["projection_dim"])
@@ -121,9 +74,7 @@ class BiLMFeatures(keras.layers.Layer):
         return {
             **super().get_config(),
             "bilm": config_of_part(self.bilm),
-            "pieces": self.pieces,
-            "goes_on": self.goes_on,
-            "word_length": self.word_length,
+            **self.spell.config,
             "train": self.train,
         }
 

@@ -2,11 +2,13 @@
 
 import numpy as np
 
-from seqkeras.embeddings import CharacterCNN, Highway
+from seqkeras.embeddings import CharacterCNN, Highway, WordCharacters
 from tests.arrays import floats
 from tests.catalogue.case import B, Case, D, S
 
 W = 3  # characters of the longest word
+PIECES = [[], [1], [], [], [4], [5, 6], [4], [5, 6, 7], [8], [9], [9, 4]]  # of each token id
+GOES_ON = [6, 7, 9]  # of them those that go on with a word
 
 
 def characters(vocab_size, length=S, seed=0):
@@ -31,6 +33,16 @@ def character_case(activation):
     )
 
 
+def spelled_case():
+    def make():
+        return WordCharacters(
+            17, 7, [2, 5], [3, 11], PIECES, GOES_ON, word_length=7, activation="relu"
+        )
+
+    token_ids = np.array([[2, 4, 7, 6, 3, 8, 3], [2, 10, 1, 3, 5, 9, 3]])
+    return Case("WordCharacters", make, lambda: {"token_ids": token_ids})
+
+
 CASES = [
     character_case("tanh"),
     character_case("relu"),
@@ -41,4 +53,5 @@ CASES = [
         {"inputs": 1},
         past=("inputs",),
     ),
+    spelled_case(),
 ]

@@ -8,7 +8,7 @@ from seqkeras.recurrent import QRNN
 from tests.arrays import floats
 from tests.catalogue.case import B, Case, D, S, T
 from tests.catalogue.cells import MinimalGatedCell
-from tests.catalogue.embeddings import characters
+from tests.catalogue.embeddings import GOES_ON, PIECES, characters
 
 LENGTHS = np.array([5, 3])
 
@@ -53,10 +53,8 @@ def bilm_case(name, boundary_ids=None):
 
 
 def features_case():
-    pieces = [[], [1], [], [], [4], [5, 6], [4], [5, 6, 7], [8], [9], [9, 4]]
-
     def make():
-        return BiLMFeatures(bilm([2, 3]), pieces, [6, 7, 9], word_length=7, train=True)
+        return BiLMFeatures(bilm([2, 3]), PIECES, GOES_ON, word_length=7, train=True)
 
     inputs = {
         "token_ids": np.array([[2, 4, 7, 6, 3, 8, 3], [2, 10, 1, 3, 5, 9, 3]]),

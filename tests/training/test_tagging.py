@@ -115,6 +115,30 @@ def test_a_file_that_can_not_be_learned_from_is_one_line(
     assert not (tmp_path / "run").exists()
 
 
+def test_characters_of_words_tell_names_that_training_never_saw(tmp_path):
+    draw = random.Random(0)
+
+    def file(name, count):
+        lines = []
+        for _ in range(count):
+            stem = "".join(draw.choices("abcdefghijklmno", k=4))
+            tag, word = draw.choice([("B-PER", stem + "zz"), ("O", stem)])
+            lines += [f"{word} {tag}", "left O", ""]
+        (tmp_path / name).write_text("\n".join(lines), encoding="utf-8")
+        return str(tmp_path / name)
+
+    files = [file("train.txt", 200), "--validation", file("dev.txt", 50)]
+    run, bundle = tmp_path / "run", tmp_path / "bundle"
+    options = [*TINY, "--character-filters", "7", "--vocab-size", "60"]
+    assert main(["tagging", *files, *options, "--out", str(run)]) == 0
+    assert json.loads((run / "scores.json").read_text())["entity_f1"] > 0.95
+    export(run, bundle, options=ExportOptions(saved_models=False))
+    scores = tmp_path / "scores.json"
+    asked = ["evaluate", str(bundle), "--data", files[-1], "--out", str(scores)]
+    assert main(asked) == 0
+    assert json.loads(scores.read_text()) == json.loads((run / "scores.json").read_text())
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("encoder", ["gru", "rnn", "convolution", "transformer"])
 def test_every_encoder_learns_and_leaves(tmp_path, encoder):

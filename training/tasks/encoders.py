@@ -3,22 +3,24 @@
 import keras
 from keras import ops
 
-from seqkeras.embeddings import SinusoidalPositions
+from seqkeras.embeddings import SinusoidalPositions, WordCharacters
 from seqkeras.recurrent import GRU, LSTM, QRNN, Bidirectional, SimpleRNN
-from seqkeras.tokenizers import PAD
+from seqkeras.tokenizers import PAD, CharacterTable, spelled_pieces
 from seqkeras.transformer import Encoder, EncoderBlock
 from training.tasks.features import features_of
 
+CHARACTER_DIM, CHARACTER_WIDTH = 30, 3  # as Ma and Hovy 2016 have them
 RECURRENT = {"gru": GRU, "lstm": LSTM, "qrnn": QRNN, "rnn": SimpleRNN}
 
 
 def encoded(options, tokenizer, takes_pairs=False):
     """Symbolic inputs and hidden states of a functional model.
 
-        x(t) = E w(t), or E w(t) + S s(t) of pairs; with features f of --features, [x(t); f(t)]
+        x(t) = E w(t), or E w(t) + S s(t) of pairs; beside it the characters' vector of
+               --character-filters and the features of --features, if they are asked for
         recurrent:    h = [forward cell; backward cell] over x, layer by layer
         convolution:  h(t) = relu(W [x(t - k/2); ...; x(t + k/2)]), layer by layer
-        transformer:  encoder blocks over x + positions; of features, over W [x; f] + positions
+        transformer:  encoder blocks over x + positions; over W x + positions, if x is put together
 
     Args:
         options: an `EncoderOptions`.
@@ -29,7 +31,8 @@ def encoded(options, tokenizer, takes_pairs=False):
         (name -> `keras.Input`, hidden states (B, T, H), mask (B, T), True for real tokens).
 
     Reference: Kim 2014, https://arxiv.org/abs/1408.5882 (convolutions); Vaswani et al. 2017,
-    https://arxiv.org/abs/1706.03762 (Transformer)
+    https://arxiv.org/abs/1706.03762 (Transformer); Ma and Hovy 2016,
+    https://arxiv.org/abs/1603.01354 (characters)
     """
     token_ids = keras.Input((None,), dtype="int64", name="token_ids")
     inputs = {"token_ids": token_ids}
@@ -39,12 +42,24 @@ def encoded(options, tokenizer, takes_pairs=False):
         inputs["segment_ids"] = keras.Input((None,), dtype="int64", name="segment_ids")
         segments = keras.layers.Embedding(2, options.embedding_dim)(inputs["segment_ids"])
         hidden = keras.layers.Add()([hidden, segments])
+    beside = []
+    if options.character_filters:
+        beside.append(_characters(options, tokenizer)(token_ids))
     if options.features is not None:
-        features = features_of(options, tokenizer)(**inputs)
-        hidden = keras.layers.Concatenate()([hidden, features])
+        beside.append(features_of(options, tokenizer)(**inputs))
+    if beside:
+        hidden = keras.layers.Concatenate()([hidden, *beside])
         if options.encoder == "transformer":
             hidden = keras.layers.Dense(options.embedding_dim)(hidden)
     return inputs, _layers(options, hidden, real), real
+
+
+def _characters(options, tokenizer):
+    """The `WordCharacters` of the characters that the vocabulary has."""
+    table = CharacterTable.learn(map(tokenizer.token_of, range(len(tokenizer))))
+    pieces, goes_on = spelled_pieces(tokenizer, table)
+    filters = [options.character_filters]
+    return WordCharacters(len(table), CHARACTER_DIM, [CHARACTER_WIDTH], filters, pieces, goes_on)
 
 
 def encoded_frames(options, scaling, num_features):

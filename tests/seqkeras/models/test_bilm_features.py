@@ -33,10 +33,10 @@ def test_the_words_of_pieces_are_those_that_a_bilm_reads(made):
     for text in TEXTS:
         encoding = tokenizer.analyze(text)
         token_ids = np.array([encoding.token_ids], "int32")
-        words, places, is_word = (numbers(each) for each in features.spell(token_ids))
+        found, lengths, places, is_word = map(numbers, features.spell(token_ids))
         expected = [text[start:end][:11] for start, end in word_places(text)]
-        assert words["lengths"].tolist() == [len(expected)]
-        found = [[*filter(None, row)] for row in words["character_ids"][0].tolist()]
+        assert lengths.tolist() == [len(expected)]
+        found = [[*filter(None, row)] for row in found[0].tolist()]
         assert found == [table.encode(word) for word in expected] + [[]] * (
             len(encoding) - len(expected)
         )
@@ -81,7 +81,7 @@ def test_padding_and_other_rows_do_not_change_features(made):
 def test_what_no_piece_spells_is_an_unknown_character(made):
     features, tokenizer, table = made
     token_ids = np.array([tokenizer.analyze("Ada § Oslo").token_ids], "int32")
-    characters = numbers(features.spell(token_ids)[0]["character_ids"])[0]
+    characters = numbers(features.spell(token_ids)[0])[0]
     assert characters[1].tolist() == [table.id_of("<unk>")] + [0] * 10
 
 

@@ -29,6 +29,11 @@ class EncoderOptions(FitOptions):
     dropout: float = option(
         0.3, Number(0, 1, max_open=True), "Of embeddings, between layers, before the logits."
     )
+    character_filters: int = option(
+        0,
+        click.IntRange(min=0),
+        "Convolution filters over the characters of each word, beside the embeddings; 0: none.",
+    )
     features: str | None = option(
         None, RunFolder(), "Run of bilm whose features of words stand beside the embeddings."
     )

@@ -29,6 +29,10 @@ class FrameOptions(EncoderOptions):
         super().check()
         if self.numbers and self.frames_column is not None:
             raise click.UsageError("--numbers and --frames-column are two forms; choose one.")
+        if self.character_filters and self.reads_frames(self.file):
+            raise click.UsageError(
+                "--character-filters: are of words; sequences of numbers have none."
+            )
         if self.series_column is not None and not self.numbers:
             raise click.UsageError("--series-column needs --numbers.")
 
