@@ -117,9 +117,9 @@ def test_a_config_file_sets_options_and_the_command_line_goes_before_it(tmp_path
     arguments = ["--config", str(config), "--decoder-units", "35"]
     assert main(["dates", "--out", str(folder), *arguments]) == 1
     message = capsys.readouterr().err
-    assert "units is None there and 33 here" in message
-    assert "decoder_units is None there and 35 here" in message
-    assert "locales is None there and ['de'] here" in message
+    assert "units is 64 there and 33 here" in message
+    assert "decoder_units is 64 there and 35 here" in message
+    assert "there and ['de'] here" in message
 
 
 @pytest.mark.parametrize(
