@@ -148,6 +148,14 @@ def count(text):
     return int(text)
 
 
+def file(text):
+    """The path of a file that is there, for the command line."""
+    path = Path(text)
+    if not path.is_file():
+        raise argparse.ArgumentTypeError(f"{text!r} is no file")
+    return path
+
+
 def make_parser(module, description):
     """The parser of a benchmark, with the options that all of them have."""
     parser = argparse.ArgumentParser(prog=f"python -m benchmarks.{module}", description=description)

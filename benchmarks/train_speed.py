@@ -13,7 +13,6 @@ Files as `python -m training translation` takes them. Four questions:
     start    the command until its first step is saved, in a process of its own
 """
 
-import argparse
 import dataclasses
 import itertools
 import math
@@ -210,18 +209,11 @@ def _start(options):
     return harness.Row(f"start vs {START} s", elapsed, START, "s", START / elapsed, goal=1)
 
 
-def _file(text):
-    path = Path(text)
-    if not path.is_file():
-        raise argparse.ArgumentTypeError(f"{text!r} is no file")
-    return path
-
-
 def main(arguments=None):
     """Run the benchmark; returns the exit status."""
     parser = harness.make_parser("train_speed", __doc__.splitlines()[0])
-    parser.add_argument("sources", type=_file, help="a sentence a line, plain or packed")
-    parser.add_argument("targets", type=_file, help="their translations")
+    parser.add_argument("sources", type=harness.file, help="a sentence a line, plain or packed")
+    parser.add_argument("targets", type=harness.file, help="their translations")
     parser.add_argument("--rounds", type=harness.count, default=20, help="timed steps of each; 20")
     return harness.run(parser, measure, arguments)
 

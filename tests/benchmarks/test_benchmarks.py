@@ -12,6 +12,7 @@ from benchmarks import (
     cold_start,
     dates,
     harness,
+    language_speed,
     loading,
     recurrent_export,
     train_speed,
@@ -167,6 +168,16 @@ def test_training_is_compared_from_files_to_steps(capsys, tmp_path):
     steps = [f"step dropout {rate} vs {rival}" for rate in ("0", "0.3") for rival in rivals]
     [budget] = [case for case in rows if case.startswith("token budget vs ")]
     assert {*rows} == {*steps, "input alone vs its step", budget, "start vs 20 s"}
+
+
+def test_language_models_are_compared_with_torch_and_with_each_other(capsys, tmp_path):
+    text = tmp_path / "play.txt"
+    text.write_text(
+        "".join(f"the {colour} house has {n} doors\n" for n in range(99) for colour in COLOURS)
+    )
+    rows = smoke_rows(language_speed, capsys, tmp_path / "rows.json", text)
+    torch = {"step gpt vs torch"} if importlib.util.find_spec("torch") else set()
+    assert {*rows} == {"step qrnn vs lstm", *torch}
 
 
 def test_generation_is_compared_with_a_sampler_of_keras_nlp(capsys, tmp_path):

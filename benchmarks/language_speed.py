@@ -1,0 +1,154 @@
+"""Training steps of the language models of `training/recipes/shakespeare-*.toml`.
+
+    python -m benchmarks.language_speed TEXT [--rounds N] [--json FILE] [--quick]
+
+A text as `python -m training language-model` takes it. A step is forward, loss, backward, clipping
+and the optimizer, on batches of the recipe. The GPT's rival is the same model of PyTorch's
+`nn.TransformerEncoderLayer`, where benchmarks/requirements.txt is installed, in this process with
+as many threads; the QRNN's is the LSTM of equal size, ours too.
+"""
+
+import itertools
+import math
+import sys
+import tomllib
+from pathlib import Path
+
+from benchmarks import harness, training_steps
+
+SMALL = {"num_layers": 1, "hidden_dim": 8, "batch_size": 2, "context": 5}
+SMALL_GPT = SMALL | {"num_heads": 2}
+TORCH_GOAL, LSTM_GOAL = 1.0, 2.0
+
+
+def measure(options):
+    """Time the steps of three recipes; returns the rows."""
+    training_steps.quiet_tensorflow()
+    rounds = harness.rounds_of(options)
+    steps, taken = {}, {}
+    for model in ("gpt", "qrnn", "lstm"):
+        steps[model], taken[model], vocab_size = _step(model, options, rounds)
+    try:
+        steps["torch"] = _torch_step(_recipe("gpt", options.quick), vocab_size)
+        taken["torch"] = taken["gpt"]
+    except ImportError as error:
+        print(f"torch: skipped; {error}")
+    for name, step in steps.items():
+        loss = step(*taken[name][-1])
+        print(f"{name} begins with a loss of {loss:.3f}")
+        if not 0.5 < loss / math.log(vocab_size) < 2:
+            raise ValueError(f"{name} begins with {loss:.3f}, far from a uniform distribution.")
+    times = harness.times_in_turn(
+        {name: lambda number, name=name: steps[name](*taken[name][number]) for name in steps},
+        rounds,
+    )
+    pairs = [("gpt", "torch", TORCH_GOAL)] if "torch" in steps else []
+    pairs.append(("qrnn", "lstm", LSTM_GOAL))
+    print(f"measured on {training_steps.machine()}; medians of {rounds} steps")
+    return [
+        harness.compare_times(
+            f"step {ours} vs {rival}", times[ours], times[rival], "ms", 1000, goal
+        )
+        for ours, rival, goal in pairs
+    ]
+
+
+def _recipe(model, quick):
+    path = harness.CHECKOUT / f"training/recipes/shakespeare-{model}.toml"
+    values = tomllib.loads(path.read_text(encoding="utf-8"))
+    del values["task"]
+    return values | ((SMALL_GPT if model == "gpt" else SMALL) if quick else {})
+
+
+def _step(model, options, rounds):
+    """A step of a recipe, (inputs, targets) -> loss, its batches, and how many tokens there are."""
+    from seqkeras.runs import RunFiles
+    from training.optimizing import make_optimizer
+    from training.tasks.language_model import LanguageModel
+    from training.tasks.options.language_model import LanguageModelOptions
+
+    task = LanguageModel(
+        LanguageModelOptions(files=(str(options.text),), **_recipe(model, options.quick))
+    )
+    texts, passages = task.read()
+    run = RunFiles.of(
+        Path(),
+        tokenizers=task.tokenizers(texts),
+        task=task.name,
+        validation=[{"input": passages[0].text}],
+        **task.record(texts),
+    )
+    batches = task.batches(texts, run)
+    trained = task.model(run)
+    optimizer = make_optimizer(task.options, task.num_steps(batches))
+    trained.compile(optimizer, task.loss(), jit_compile=False)
+    taken = list(itertools.islice(batches.from_step(0), rounds + harness.WARM_UP))
+
+    def step(inputs, targets):
+        return float(trained.train_on_batch(inputs, targets))
+
+    return step, taken, len(run.tokenizers["text"])
+
+
+def _torch_step(recipe, vocab_size):
+    """The step of the GPT in PyTorch, with Adam and the same clipping.
+
+    Raises:
+        ImportError: if PyTorch is not installed.
+    """
+    torch = harness.import_rival("torch")
+    dim, context = recipe["hidden_dim"], recipe["context"]
+
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.tokens = torch.nn.Embedding(vocab_size, dim)
+            torch.nn.init.normal_(self.tokens.weight, std=0.02)
+            self.positions = torch.nn.Embedding(context, dim)
+            block = torch.nn.TransformerEncoderLayer(
+                dim,
+                recipe["num_heads"],
+                4 * dim,
+                recipe["dropout"],
+                activation="gelu",
+                batch_first=True,
+                norm_first=True,
+            )
+            self.blocks = torch.nn.TransformerEncoder(
+                block, recipe["num_layers"], torch.nn.LayerNorm(dim), enable_nested_tensor=False
+            )
+
+        def forward(self, token_ids):
+            length = token_ids.shape[1]
+            hidden = self.tokens(token_ids) + self.positions(torch.arange(length))
+            later = torch.nn.Transformer.generate_square_subsequent_mask(length)
+            return self.blocks(hidden, mask=later, is_causal=True) @ self.tokens.weight.T
+
+    model = Model().train()
+    optimizer = torch.optim.Adam(model.parameters(), 1e-5)
+    loss_of = torch.nn.CrossEntropyLoss()
+
+    def step(inputs, targets):
+        logits = model(torch.from_numpy(inputs["token_ids"]))
+        loss = loss_of(logits.flatten(0, 1), torch.from_numpy(targets).flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        return loss.item()
+
+    return step
+
+
+def main(arguments=None):
+    """Run the benchmark; returns the exit status."""
+    parser = harness.make_parser("language_speed", __doc__.splitlines()[0])
+    parser.add_argument("text", type=harness.file, help="a text, plain or packed")
+    parser.add_argument(
+        "--rounds", type=harness.count, default=100, help="timed steps of each; 100"
+    )
+    return harness.run(parser, measure, arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
