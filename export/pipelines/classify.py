@@ -4,7 +4,7 @@ import numpy as np
 
 from export.pipelines.expected import MARGIN, ExpectedAnswer
 from export.pipelines.feeds import TEXTS
-from export.pipelines.record import PipelineRecord
+from export.pipelines.record import PipelineRecord, text_of_tokens, without_windows
 from export.pipelines.targets import Targets, is_number, nearness, of_answers
 from export.text_graphs.pipelines.classify import classify
 from seqkeras.metrics import exact_match
@@ -65,6 +65,7 @@ def _expected(outputs, answer, pipeline, given):
 
 
 def _differences(manifest):
+    yield from without_windows(manifest)
     if manifest.settings.get("multi_label"):
         yield (
             "`label` is the best label, even where its score is under the threshold: which "
@@ -73,10 +74,9 @@ def _differences(manifest):
 
 
 def _input_limits(manifest, unit):
-    most = manifest.limits.source_length
     if "words" in manifest.tokenizers:
-        return f"A tree in brackets, of at most {most} nodes."
-    return f"Text of at most {most} {unit}."
+        return f"A tree in brackets, of at most {manifest.limits.source_length} nodes."
+    return text_of_tokens(manifest, unit)
 
 
 RECORD = PipelineRecord(

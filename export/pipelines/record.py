@@ -16,8 +16,21 @@ def _none(*_):
     return ()
 
 
-def _text_of_tokens(manifest, unit):
+def text_of_tokens(manifest, unit):
+    """A sentence on a text, and how long it may be."""
+    if manifest.settings.get("stride"):
+        length = manifest.limits.source_length
+        return f"Text of any length: it is read in windows of {length} tokens."
     return f"Text of at most {manifest.limits.source_length} {unit}."
+
+
+def without_windows(manifest):
+    """Yield a sentence on long texts, where the pipeline reads these in windows."""
+    if manifest.settings.get("stride"):
+        yield (
+            f"A text of more than {manifest.limits.source_length} tokens is refused, or cut by "
+            "`truncate`: no windows are read."
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,7 +72,7 @@ class PipelineRecord:
     expected: Callable | None = None
     expected_by: Mapping = dataclasses.field(default_factory=dict)
     differences: Callable = _none
-    input_limits: Callable = _text_of_tokens
+    input_limits: Callable = text_of_tokens
     word_length: Callable = lambda settings: None
 
     def feeds_of(self, tokenizers=None):

@@ -2,7 +2,7 @@
 
 from export.pipelines.expected import MARGIN, ExpectedAnswer
 from export.pipelines.feeds import TEXTS
-from export.pipelines.record import PipelineRecord
+from export.pipelines.record import PipelineRecord, without_windows
 from export.pipelines.targets import Targets, of_answers
 from export.text_graphs.pipelines.tag import tag
 from seqkeras.metrics import entity_f1, tag_accuracy
@@ -50,18 +50,12 @@ def _with_places(tags):
 
 
 def _differences(manifest):
+    yield from without_windows(manifest)
     yield (
         "Each token of a text has a tag, a score and its place: a word has those of its first "
         "token. They are not joined to words and entities. Special tokens and padding have the tag "
         '"", at -1.'
     )
-
-
-def _input_limits(manifest, unit):
-    most = manifest.limits.source_length
-    if manifest.settings.get("stride"):
-        return f"Text of any length: it is read in windows of {most} tokens."
-    return f"Text of at most {most} {unit}."
 
 
 RECORD = PipelineRecord(
@@ -71,5 +65,4 @@ RECORD = PipelineRecord(
     strings=tag,
     expected=_expected,
     differences=_differences,
-    input_limits=_input_limits,
 )

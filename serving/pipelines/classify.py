@@ -18,8 +18,15 @@ from .batching import TOKEN_BUDGET
 from .inputs import TextReader, encoded, one_or_all, parts_of
 from .model import ROLE, TOKENS, Model, sigmoid, softmax
 from .pipeline import Pipeline
-from .settings import read_settings, row_problems, wrong_logits
+from .settings import (
+    read_settings,
+    require_windows,
+    row_problems,
+    stride_problems,
+    wrong_logits,
+)
 from .trees import TreeReader
+from .windows import Windows
 
 PAIR = ("text", "pair")
 
@@ -33,6 +40,7 @@ class Settings:
     multi_label: bool = False
     threshold: float = 0.5
     pairs: bool | None = None
+    stride: int | None = None
     rows: Rows | None = None
 
     axes: ClassVar[tuple[str, ...]] = ("batch",)
@@ -49,6 +57,9 @@ class Settings:
             yield "settings.multi_label needs labels"
         if not 0 < self.threshold < 1:
             yield f"settings.threshold must be between 0 and 1; received {self.threshold}"
+        yield from stride_problems(self.stride)
+        if self.stride is not None and self.pairs is not False:
+            yield "settings.stride needs settings.pairs false: a pair is not read in windows"
         yield from row_problems(self.rows)
 
 
@@ -59,12 +70,13 @@ class TreeSettings(Settings):
 
 
 class _TextsOrPairs:
-    """Texts, or pairs of texts, to `Encoding`s."""
+    """Texts, or pairs of texts, to `Encoding`s; with a stride, texts to `Windows`."""
 
     unit, packing = "text", TOKENS
 
-    def __init__(self, folder, manifest, pairs):
-        self._reader, self._pairs = TextReader(folder, manifest), pairs
+    def __init__(self, folder, manifest, pairs, stride):
+        self._reader, self._pairs, self._stride = TextReader(folder, manifest), pairs, stride
+        self.tokenizer = self._reader.tokenizer
         takes_pairs = pairs is not False and self._reader.takes_pairs
         self.fields = PAIR if takes_pairs else PAIR[:1]
 
@@ -75,6 +87,8 @@ class _TextsOrPairs:
         if self._pairs not in (None, is_pair):
             expected = "a pair of texts" if self._pairs else "one text, and no pair"
             raise ValueError(f"{name} must be {expected}.")
+        if self._stride is not None:
+            return Windows.of(self._reader.read_windows(text, name, self._stride), self._stride)
         if not is_pair:
             return self._reader.read(text, name, truncate)
         names = [f"{name}, {field}" for field in PAIR]
@@ -89,6 +103,10 @@ class Classify(Pipeline):
 
     A model without labels is a regression: its number is the score. A tree has logits at every
     node; its answer is that of the root.
+
+    A text over the limit is refused or cut. If the settings have a `stride`, it is read in windows:
+
+        logits(text) = mean of the logits of its windows
 
     Args:
         folder: the bundle.
@@ -119,7 +137,10 @@ class Classify(Pipeline):
         elif self._reads_trees:
             self._reader = TreeReader(folder, manifest)
         else:
-            self._reader = _TextsOrPairs(folder, manifest, self._settings.pairs)
+            self._reader = _TextsOrPairs(
+                folder, manifest, self._settings.pairs, self._settings.stride
+            )
+        require_windows(folder, self._settings.stride, getattr(self._reader, "tokenizer", None))
         self.fields = self._reader.fields
         outputs = [self._settings.output]
         packing = self._reader.packing
@@ -150,12 +171,14 @@ class Classify(Pipeline):
                 to a model of frames an array (length, features), or a tuple of its rows, which with
                 `settings.rows` are dictionaries of values by column, or lists of them in order; or
                 a list of such.
-            truncate: cut inputs over the limit; of a pair, the longer text. A tree is never cut.
+            truncate: cut inputs over the limit; of a pair, the longer text. A tree is never cut,
+                and with a `stride` no text is.
             token_budget: the most tokens of a batch, padding among them.
             nodes: also return the classes of every node of a tree.
             attention: how much each token attends to each other, of a bundle that was exported with
                 --attention-heads: True for the mean of the last layer's heads, "heads" for each
-                head of each layer, "words" for the same of whole words.
+                head of each layer, "words" for the same of whole words. Of a text in windows it is
+                that of the first.
 
         Returns:
             A `Classification`; for a list, the list of theirs, in its order.
@@ -168,19 +191,30 @@ class Classify(Pipeline):
         self._attention.require("Classify", attention)
         name = f"Classify: {self._reader.unit}"
         rows = encoded(texts, name, self.encode, truncate, token_budget)
-        answers = self._model.answer(
-            rows, lambda place, logits: self._answer(rows[place], logits, nodes), token_budget
-        )
+        if self._settings.stride is None:
+            answers = self._model.answer(
+                rows, lambda place, logits: self._answer(rows[place], logits, nodes), token_budget
+            )
+        else:
+            answers = self._answers_of_windows(rows, token_budget)
+            rows = [row.rows[0] for row in rows]
         answers = self._attention.attach(answers, rows, attention, token_budget)
         return one_or_all(texts, answers)
 
     def encode(self, text: Any, name: str = "Classify: text", truncate: bool = False) -> Any:
-        """Return the `Encoding` of a text or a pair, the `TreeRow` of a tree, or frames.
+        """Return the `Encoding` of a text or a pair, the `Windows` of a text if the settings have a
+        stride, the `TreeRow` of a tree, or frames.
 
         Raises:
             ValueError: beginning with `name`, if it can not be answered.
         """
         return self._reader.read(text, name, truncate)
+
+    def _answers_of_windows(self, texts, token_budget):
+        windows = [window for text in texts for window in text.rows]
+        logits = iter(self._model.answer(windows, lambda _, own: own, token_budget))
+        means = [np.mean([next(logits) for _ in text.rows], axis=0) for text in texts]
+        return [Classification(*self._classes(own)) for own in means]
 
     def _answer(self, row, logits, with_nodes):
         if not self._reads_trees:

@@ -3,6 +3,7 @@
 import dataclasses
 
 from ..manifest import MANIFEST, BundleError
+from ..text import Subwords
 from .model import ROLE
 
 
@@ -75,6 +76,18 @@ def wrong_logits(outputs, name, axes, labels):
             f"settings.labels names {len(labels)} label{'s' * (len(labels) != 1)}; "
             f"{_described(name)} has {found} logit{'s' * (found != 1)}"
         )
+
+
+def stride_problems(stride):
+    """Yield problems of the stride of windows, or of None."""
+    if stride is not None and stride < 1:
+        yield f"settings.stride must be at least 1; received {stride}"
+
+
+def require_windows(folder, stride, tokenizer):
+    """Raise a BundleError if there is a stride, and a tokenizer that makes no windows."""
+    if stride is not None and not isinstance(tokenizer, Subwords):
+        raise BundleError("settings.stride needs WordPiece or byte-level BPE", where=folder)
 
 
 def row_problems(rows):

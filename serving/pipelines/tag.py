@@ -22,7 +22,13 @@ from .batching import TOKEN_BUDGET
 from .inputs import TextReader, encoded, one_or_all, require_token, require_words, text_of
 from .model import ROLE, TOKENS, Model, softmax
 from .pipeline import Pipeline
-from .settings import read_settings, row_problems, wrong_logits
+from .settings import (
+    read_settings,
+    require_windows,
+    row_problems,
+    stride_problems,
+    wrong_logits,
+)
 from .windows import Windows
 
 WORDS = ("tokenizer", "spaces")
@@ -44,8 +50,7 @@ class Settings:
         yield from wrong_logits(outputs, self.output, ("batch", "length"), self.labels)
         if self.words not in WORDS:
             yield f"settings.words must be one of {', '.join(WORDS)}; received {self.words!r}"
-        if self.stride is not None and self.stride < 1:
-            yield f"settings.stride must be at least 1; received {self.stride}"
+        yield from stride_problems(self.stride)
         yield from row_problems(self.rows)
         if self.scheme is not None and self.scheme not in SCHEMES:
             yield f"settings.scheme must be one of {', '.join(SCHEMES)}; received {self.scheme!r}"
@@ -104,8 +109,7 @@ class Tag(Pipeline):
         else:
             self._reader = TextReader(folder, manifest)
         tokenizer = getattr(self._reader, "tokenizer", None)
-        if self._settings.stride is not None and not isinstance(tokenizer, Subwords):
-            raise BundleError("settings.stride needs WordPiece or byte-level BPE", where=folder)
+        require_windows(folder, self._settings.stride, tokenizer)
         packing = self._reader.packing if self.reads_json else TOKENS
         self._model = Model(folder, manifest, runtime, [self._settings.output], packing)
         self._attention = AttentionGraph(folder, manifest, runtime, packing)

@@ -1,13 +1,14 @@
 """Every pipeline that has a name has a class in serving and a record in export."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 import export.pipelines
 from export.pipelines import PipelineRecord, record_of
 from export.pipelines.record import ENCODER_DECODER, LANGUAGE_MODEL, SINGLE_PASS
-from serving.manifest import PIPELINE_TEXTS
+from serving.manifest import PIPELINE_TEXTS, Limits
 from serving.pipelines import PIPELINES
 
 every_name = pytest.mark.parametrize("name", PIPELINE_TEXTS)
@@ -35,3 +36,16 @@ def test_every_file_of_records_has_a_name():
 def test_a_pipeline_that_is_not_there_is_refused():
     with pytest.raises(ValueError, match="^pipeline must be one of Translate, .*; received 'Sing'"):
         record_of("Sing")
+
+
+@pytest.mark.parametrize("name", ["Classify", "Tag"])
+def test_what_reads_windows_says_so_and_which_signatures_do_not(name):
+    record, limits = record_of(name), Limits(16)
+    plain, windows = (
+        SimpleNamespace(settings=settings, limits=limits, tokenizers={"text": ""})
+        for settings in ({}, {"stride": 5})
+    )
+    assert record.input_limits(plain, "tokens") == "Text of at most 16 tokens."
+    assert record.input_limits(windows, "tokens").startswith("Text of any length: it is read in")
+    [said] = {*record.differences(windows)} - {*record.differences(plain)}
+    assert said.startswith("A text of more than 16 tokens is refused")

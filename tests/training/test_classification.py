@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import serving
+from export.bundle import ExportOptions, export
 from export.refusals import refusals_of
 from serving.results import Classification as Answer
 from tests.conftest import run_python
@@ -125,6 +126,36 @@ def test_texts_over_the_limit_are_cut_counted_and_left_out_of_validation(glue):
     assert json.loads((folder / "scores.json").read_text())["examples"] == 23
 
 
+def long_reviews(path, count):
+    """A CSV file of sixty words each, one of the last thirty of which tells the label."""
+    draw = random.Random(count)
+    lines = ["text,label"]
+    for place in range(count):
+        words = draw.choices("the film story cast was here long day".split(), k=60)
+        label = ("bad", "good")[place % 2]
+        words[draw.randrange(30, 60)] = label
+        lines.append(f"{' '.join(words)},{label}")
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return str(path)
+
+
+def test_a_text_in_windows_is_learned_to_its_end_and_served_so(tmp_path):
+    files = [long_reviews(tmp_path / "train.csv", 200), "--validation"]
+    files.append(long_reviews(tmp_path / "dev.csv", 40))
+    windows = ["--max-length", 16, "--stride", 10, "--passes", 6, "--encoder", "convolution"]
+    lines = printed(*files, *windows, "--out", tmp_path / "run")
+    assert not any("cut" in line for line in lines)
+    scores = json.loads((tmp_path / "run/scores.json").read_text())
+    assert scores["examples"] == 40 and scores["accuracy"] > 0.9
+    export(tmp_path / "run", tmp_path / "bundle", options=ExportOptions(saved_models=False))
+    classify = serving.load(tmp_path / "bundle", threads=1)
+    validation = json.loads((tmp_path / "run/validation.json").read_text())
+    assert len(validation) == 40
+    answers = classify([row["input"] for row in validation])
+    right = [answer.labels[0] == row["target"] for answer, row in zip(answers, validation)]
+    assert np.mean(right) == scores["accuracy"]
+
+
 def test_a_run_goes_on_only_with_the_data_that_it_began_with(reviews, tmp_path, capsys):
     folder, file, _ = reviews
     assert main(["classification", file, "--out", str(folder), *TINY]) == 0
@@ -236,6 +267,8 @@ def test_scores_are_those_that_glue_asks_for():
         ("--fold 2", "--fold and --group-column need --folds, the number of parts."),
         ("--folds 3 --fold 4", "--fold must be at most --folds 3; received 4."),
         ("--folds 3 --validation {file}", "--folds and --validation are two ways to have"),
+        ("--stride 3 --pair-column text", "--stride: a pair is not read in windows; leave it or"),
+        ("--stride 3 --teacher {file}", "--stride: a teacher answers whole texts; leave it or"),
         ("--format jsonl --header false", "--header false: .jsonl names its columns in each line"),
         ("--positive-label maybe", "--positive-label 'maybe': must be one of two labels; "),
     ],

@@ -1,5 +1,7 @@
 """`Classify` while it trains: texts, or pairs of texts, to labels."""
 
+import numpy as np
+
 from seqkeras.decoding import in_batches
 from seqkeras.tokenizers import pad
 from serving.pipelines.classify import ranked_classes
@@ -10,8 +12,8 @@ from training.compiling import OncePerModel
 
 
 class Classify:
-    """Texts, or tuples of two, to `Classification`s; what is over the limit is cut off. Without
-    labels the score is the model's number.
+    """Texts, or tuples of two, to `Classification`s; what is over the limit is cut off, or read in
+    windows if the run's settings have a `stride`. Without labels the score is the model's number.
 
     Args:
         run: a `seqkeras.runs.RunFiles`; its model is a functional one, or `WithHeads`.
@@ -25,10 +27,15 @@ class Classify:
         """The answers of a model to texts.
 
         Args:
-            advance: called with the number of answers after each batch, for a progress bar.
+            advance: called with the number of answers after each batch, for a progress bar; of
+                texts in windows with their share.
         """
-        encodings = [text_encoding(self.run, text) for text in texts]
-        [logits] = in_batches(self.logits(model), encodings, _padded, advance=advance)
+        rows = [text_encodings(self.run, text) for text in texts]
+        windows = [window for row in rows for window in row]
+        share = len(texts) / len(windows)
+        step = advance and (lambda count: advance(count * share))
+        [logits] = in_batches(self.logits(model), windows, _padded, advance=step)
+        logits = means(logits, [len(row) for row in rows])
         if self.labels is None:
             return [Classification((), float(number), {}) for [number] in logits]
         return [
@@ -40,7 +47,31 @@ class Classify:
         """Whether a text, or each of two, has tokens, and nothing is cut off."""
         tokenizer, limit = self.run.tokenizers["text"], self.run.record.limits["source_length"]
         texts = text if isinstance(text, tuple) else (text,)
-        return all(map(tokenizer.encode, texts)) and len(tokenizer.analyze(*texts)) <= limit
+        has_tokens = all(map(tokenizer.encode, texts))
+        if self.run.record.settings.get("stride") is not None:
+            return has_tokens
+        return has_tokens and len(tokenizer.analyze(*texts)) <= limit
+
+
+def text_encodings(run, text):
+    """The `Encoding`s that a model reads of a text, or of a tuple of two: one, or with a stride
+    those of a text's windows."""
+    stride = run.record.settings.get("stride")
+    if stride is None:
+        return [text_encoding(run, text)]
+    return run.tokenizers["text"].windows(None, text, run.record.limits["source_length"], stride)
+
+
+def means(values, counts):
+    """The mean of each group of rows that stand one behind the other.
+
+    Args:
+        values: (rows, ...) array.
+        counts: the number of rows of each group.
+    """
+    ends = np.cumsum(counts)
+    groups = [values[end - count : end] for end, count in zip(ends, counts, strict=True)]
+    return np.array([group.mean(axis=0) for group in groups])
 
 
 def text_encoding(run, text):

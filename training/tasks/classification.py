@@ -141,7 +141,7 @@ class Classification(LabelledTexts):
         if self.frames:
             limits, settings = self.frames.record(examples)
         else:
-            limits, settings = self.limits(), {"pairs": self.options.pair_column is not None}
+            limits, settings = self.limits(), self.settings()
         labels = sorted({example.target for example in examples})
         return {
             "pipeline": "Classify",
@@ -154,9 +154,8 @@ class Classification(LabelledTexts):
         targets = np.array([place.get(example.target, UNLABELLED) for example in examples])
         if self.frames:
             inputs, lengths = self.frames.inputs(examples, run.record.limits["source_length"])
-        else:
-            inputs, lengths = self.text_inputs(examples, run)
-        return inputs, targets, lengths
+            return inputs, targets, lengths
+        return self.text_inputs(examples, targets, run)
 
     def model(self, run):
         options, labels = self.options, run.record.settings["labels"]

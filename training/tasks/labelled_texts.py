@@ -1,13 +1,14 @@
 """Texts, or pairs of texts, with a label or a number each, from a user's file."""
 
 import keras
+import numpy as np
 
 from seqkeras.attention import StructuredSelfAttention
 from seqkeras.data.columns import read_columns
 from seqkeras.runs import RunError
 from seqkeras.terminal import one_line
 from seqkeras.tokenizers import learn_word_piece
-from training.answering.classify import text_encoding
+from training.answering.classify import text_encodings
 from training.console import console
 from training.task import Task
 from training.tasks.encoders import encoded
@@ -76,13 +77,25 @@ class LabelledTexts(Task):
             return {"source_length": self.pretrained.limit(asked, MOST_TOKENS)}
         return {"source_length": asked or MOST_TOKENS}
 
-    def text_inputs(self, examples, run):
-        """The inputs of examples, as `arrays` returns them, and their lengths."""
-        encodings = [text_encoding(run, example.text) for example in examples]
+    def settings(self):
+        """The run's settings that any target has."""
+        stride = {} if self.options.stride is None else {"stride": self.options.stride}
+        return {"pairs": self.options.pair_column is not None} | stride
+
+    def text_inputs(self, examples, targets, run):
+        """The inputs, targets and lengths of examples, as `arrays` returns them: a row for each, or
+        for each window of its text.
+
+        Args:
+            targets: an array of each example's.
+        """
+        rows = [text_encodings(run, example.text) for example in examples]
+        encodings = [window for row in rows for window in row]
         inputs = inputs_of(encodings, self.options.pair_column is not None, self.pretrained)
         lengths = inputs["token_ids"].lengths
-        self._say_what_is_cut(examples, lengths, run)
-        return inputs, lengths
+        if self.options.stride is None:
+            self._say_what_is_cut(examples, lengths, run)
+        return inputs, np.repeat(targets, [len(row) for row in rows], axis=0), lengths
 
     def _say_what_is_cut(self, examples, lengths, run):
         tokenizer, limit = run.tokenizers["text"], run.record.limits["source_length"]

@@ -91,13 +91,12 @@ class Regression(LabelledTexts):
         return {
             "pipeline": "Classify",
             "limits": self.limits(),
-            "settings": {"pairs": self.options.pair_column is not None},
+            "settings": self.settings(),
         }
 
     def arrays(self, examples, run):
         targets = np.array([[example.target] for example in examples], "float32")
-        inputs, lengths = self.text_inputs(examples, run)
-        return inputs, targets, lengths
+        return self.text_inputs(examples, targets, run)
 
     def model(self, run):
         if self.pretrained:

@@ -380,6 +380,13 @@ BUNDLES = {
         + [({"text": "a", "pairs": "b"}, {}), ({"text": LONG, "pair": LONG}, {"truncate": True})]
         + [("the cat", {"nodes": True}), ("\u200b", {}), ([], {})],
     ),
+    "classify windows": Bundle(
+        single_pass(
+            "Classify", Toy(3).graph("pooled"), {"labels": LABELS, "pairs": False, "stride": 7}
+        ),
+        [([*TEXTS, CONTEXT, LONG], {}), (LONG, {"truncate": True}), *REFUSED[:-1]]
+        + [(PAIRS[0], {})],
+    ),
     "several labels": Bundle(
         single_pass("Classify", Toy(3).graph("pooled"), {"labels": LABELS, "multi_label": True}),
         [(TEXTS, {})],

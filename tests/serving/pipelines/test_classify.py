@@ -5,6 +5,8 @@ import pytest
 
 from serving import BundleError
 from serving.lines import inputs
+from serving.manifest import Limits
+from tests.serving.pipelines.test_tag import windows_of
 from tests.serving.pipelines.toys import TOKENIZER, Toy, load, texts_of_many_lengths
 
 LABELS = ["good", "bad", "neither"]
@@ -36,6 +38,43 @@ def test_a_pair_is_a_tuple_or_a_dictionary(classify):
         scores = classify(pair).scores
         assert scores == pytest.approx(dict(zip(LABELS, softmax(expected))), rel=1e-5)
     assert classify({"text": "the cat"}) == classify("the cat")
+
+
+@pytest.mark.parametrize("stride", [1, 4, 50])
+@pytest.mark.parametrize("labels", [LABELS, []])
+def test_the_logits_of_a_text_in_windows_are_the_mean_of_theirs(tmp_path, stride, labels):
+    toy = Toy(3 if labels else 1)
+    settings = {"labels": labels, "pairs": False, "stride": stride}
+    classify = load(tmp_path, "Classify", toy.graph("pooled"), settings, limits=Limits(11))
+    texts = ["cat", *(" ".join(["the old cats", "he ran"] * count) for count in (1, 3, 9))]
+    counts = set()
+    for text, answer in zip(texts, classify(texts, token_budget=30), strict=True):
+        begin, *token_ids, end = TOKENIZER.analyze(text).token_ids
+        windows = windows_of(token_ids, 9, stride)
+        counts.add(len(windows))
+        rows = [[begin, *token_ids[own.start : own.stop], end] for own in windows]
+        logits = np.mean([(toy.E[row] + toy.S[0]).mean(axis=0) @ toy.W for row in rows], axis=0)
+        if labels:
+            expected = dict(zip(labels, softmax(logits)))
+            assert answer.scores == pytest.approx(expected, rel=1e-5)
+        else:
+            assert answer.score == pytest.approx(logits[0], rel=1e-4)
+        assert classify(text, truncate=True).score == pytest.approx(answer.score, rel=1e-5)
+    assert 1 in counts and len(counts) > 2
+    with pytest.raises(ValueError, match="text must be one text, and no pair"):
+        classify(("the", "cat"))
+
+
+@pytest.mark.parametrize(
+    "settings, message",
+    [
+        ({"stride": 0, "pairs": False}, "settings.stride must be at least 1; received 0"),
+        ({"stride": 5}, "settings.stride needs settings.pairs false: a pair is not read in wind"),
+    ],
+)
+def test_a_wrong_stride_is_refused(tmp_path, settings, message):
+    with pytest.raises(BundleError, match=message):
+        load(tmp_path, "Classify", Toy(3).graph("pooled"), {"labels": LABELS} | settings)
 
 
 def test_several_labels_at_once_have_probabilities_of_their_own(tmp_path):

@@ -58,6 +58,10 @@ class ClassificationOptions(LabelledTextOptions, FrameOptions):
             raise click.UsageError("--pretrained: reads texts; sequences of numbers have none.")
         if self.teacher is not None and frames:
             raise click.UsageError("--teacher: reads texts; sequences of numbers have none.")
+        if self.stride is not None and frames:
+            raise click.UsageError(
+                "--stride: reads texts in windows; sequences of numbers have none."
+            )
         if self.numbers and self.series_column is None:
             raise click.UsageError("--numbers needs --series-column, which tells recordings apart.")
         if self.pair_column is not None and frames:

@@ -54,6 +54,12 @@ class LabelledTextOptions(DistillationOptions):
     max_length: int | None = option(
         None, at_least(4), "Tokens of a text or a pair, 128 by default; more are cut off."
     )
+    stride: int | None = option(
+        None,
+        at_least(1),
+        "Read longer texts in windows of --max-length that begin so many tokens apart: each learns "
+        "the text's target, and the mean of their logits answers. Without it they are cut off.",
+    )
     hops: int = option(4, at_least(1), "Queries of the attention that sums up the text.")
 
     OF_SCRATCH = (*OF_ENCODER, "vocab_size", "lowercase", "hops")
@@ -75,6 +81,10 @@ class LabelledTextOptions(DistillationOptions):
             yield f"--fold must be at most --folds {self.folds}; received {self.fold}."
         if self.folds is not None and self.validation is not None:
             yield "--folds and --validation are two ways to have validation examples; choose one."
+        if self.stride is not None and self.pair_column is not None:
+            yield "--stride: a pair is not read in windows; leave it or --pair-column out."
+        if self.stride is not None and self.teacher is not None:
+            yield "--stride: a teacher answers whole texts; leave it or --teacher out."
 
     def reading(self, names):
         """How `seqkeras.data.columns.read_columns` reads the columns of these options.

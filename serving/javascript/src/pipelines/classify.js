@@ -3,13 +3,16 @@
 import { Refusal } from "../refusal.js";
 import { isRecord, requireFlag, withDefaults } from "../checks.js";
 import { descending } from "../decoding/results.js";
-import { anything, byDefault, flag, list, number, optional, string } from "../manifest/fields.js";
+import { anything, byDefault, flag, integer, list, number, optional, string } from "../manifest/fields.js";
 import { FrameReader, takesFrames } from "./frames.js";
 import { encoded, partsOf, TextReader } from "./inputs.js";
 import { partOf, sigmoid, softmax, TOKENS } from "./model.js";
-import { readSettings, ROLE, rowProblems, wrongLogits } from "./settings.js";
+import {
+  readSettings, requireWindows, ROLE, rowProblems, strideProblems, wrongLogits,
+} from "./settings.js";
 import { DEFAULTS, SinglePass } from "./single_pass.js";
 import { TreeReader } from "./trees.js";
+import { Windows } from "./windows.js";
 
 const PAIR = ["text", "pair"];
 const OPTIONS = { ...DEFAULTS, nodes: false };
@@ -19,6 +22,7 @@ const SETTINGS = {
   multi_label: byDefault(flag, false),
   threshold: byDefault(number, 0.5),
   pairs: byDefault(optional(flag), null),
+  stride: byDefault(optional(integer), null),
   rows: byDefault(optional(anything), null),
 };
 
@@ -46,7 +50,9 @@ export class Classify extends SinglePass {
     let reader;
     if (takesFrames(bundle.manifest, ROLE)) reader = FrameReader.ofGraph(bundle, ROLE);
     else if (readsTrees) reader = await TreeReader.open(bundle);
-    else reader = new TextsOrPairs(await TextReader.open(bundle), settings.pairs);
+    else reader = new TextsOrPairs(await TextReader.open(bundle), settings);
+    const tokenizer = reader instanceof TextsOrPairs ? reader.tokenizer : null;
+    requireWindows(bundle, settings.stride, tokenizer);
     return this.opened(bundle, runtime, [settings.output], reader, settings);
   }
 
@@ -73,8 +79,32 @@ export class Classify extends SinglePass {
       const nodes = rows[place].written().map((node) => ({ text: node.text, ...classes(node.place) }));
       return { ...classes(0), nodes };
     };
-    const answers = await this.model.answer(rows, read, options.token_budget);
-    return this.finished(texts, answers, rows, options);
+    const { token_budget: budget } = options;
+    if (this.settings.stride === null) {
+      const answers = await this.model.answer(rows, read, budget);
+      return this.finished(texts, answers, rows, options);
+    }
+    const answers = await this.#answersOfWindows(rows, budget);
+    return this.finished(texts, answers, rows.map((row) => row.rows[0]), options);
+  }
+
+  /**
+   * Return the classes of texts; the logits of a text are the mean of those of its windows.
+   *
+   * @param {Windows[]} texts
+   * @param {number} budget
+   */
+  async #answersOfWindows(texts, budget) {
+    const windows = texts.flatMap((text) => text.rows);
+    const read = (_, output) => Array.from(output.data, Number);
+    const logits = await this.model.answer(windows, read, budget);
+    let ahead = 0;
+    return texts.map(({ rows }) => {
+      const own = logits.slice(ahead, ahead + rows.length);
+      ahead += rows.length;
+      const mean = own[0].map((_, label) => own.reduce((sum, of) => sum + of[label], 0) / own.length);
+      return this.#classes(mean);
+    });
   }
 
   /** @returns {Classes} */
@@ -93,16 +123,19 @@ export class Classify extends SinglePass {
   }
 }
 
-/** Texts, or pairs of texts, to `Encoding`s. */
+/** Texts, or pairs of texts, to `Encoding`s; with a stride, texts to `Windows`. */
 class TextsOrPairs {
   unit = "text";
   packing = TOKENS;
   #reader;
   #pairs;
+  #stride;
 
-  constructor(reader, pairs) {
+  constructor(reader, { pairs, stride }) {
     this.#reader = reader;
     this.#pairs = pairs;
+    this.#stride = stride;
+    this.tokenizer = reader.tokenizer;
   }
 
   read(given, name, truncate) {
@@ -111,6 +144,9 @@ class TextsOrPairs {
     if (this.#pairs !== null && this.#pairs !== isPair) {
       const expected = this.#pairs ? "a pair of texts" : "one text, and no pair";
       throw new Refusal(`${name} must be ${expected}`);
+    }
+    if (this.#stride !== null) {
+      return Windows.of(this.#reader.readWindows(text, name, this.#stride), this.#stride);
     }
     if (!isPair) return this.#reader.read(text, name, truncate);
     const names = PAIR.map((field) => `${name}, ${field}`);
@@ -127,6 +163,10 @@ function* problemsOf(settings, outputs, axes) {
   if (several && !labels.length) yield "settings.multi_label needs labels";
   if (!(threshold > 0 && threshold < 1)) {
     yield `settings.threshold must be between 0 and 1; received ${threshold}`;
+  }
+  yield* strideProblems(settings.stride);
+  if (settings.stride !== null && settings.pairs !== false) {
+    yield "settings.stride needs settings.pairs false: a pair is not read in windows";
   }
   yield* rowProblems(settings.rows);
 }

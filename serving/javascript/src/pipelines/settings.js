@@ -3,6 +3,7 @@
 import { BundleError } from "../refusal.js";
 import { quoted } from "../checks.js";
 import { MANIFEST, parseSettings } from "../manifest/format.js";
+import { Subwords } from "../text/subwords.js";
 
 export const ROLE = "model";
 
@@ -61,6 +62,19 @@ export function* wrongLogits(outputs, name, axes, labels) {
   } else {
     yield `settings.labels names ${labels.length} label${labels.length === 1 ? "" : "s"}; `
       + `${described(name)} has ${found} logit${found === 1 ? "" : "s"}`;
+  }
+}
+
+/** Yield problems of the stride of windows, or of null. */
+export function* strideProblems(stride) {
+  if (stride !== null && stride < 1) yield `settings.stride must be at least 1; received ${stride}`;
+}
+
+/** Throw a BundleError if there is a stride, and a tokenizer that makes no windows. */
+export function requireWindows(bundle, stride, tokenizer) {
+  if (stride !== null && !(tokenizer instanceof Subwords)) {
+    const reason = "settings.stride needs WordPiece or byte-level BPE";
+    throw new BundleError(reason, { where: bundle.where });
   }
 }
 

@@ -15,7 +15,9 @@ import { entities, isTag, SCHEMES } from "./entities.js";
 import { FrameReader, takesFrames } from "./frames.js";
 import { encoded, requireToken, requireWords, TextReader, textOf } from "./inputs.js";
 import { partOf, softmax } from "./model.js";
-import { readSettings, ROLE, rowProblems, wrongLogits } from "./settings.js";
+import {
+  readSettings, requireWindows, ROLE, rowProblems, strideProblems, wrongLogits,
+} from "./settings.js";
 import { DEFAULTS, SinglePass } from "./single_pass.js";
 import { Windows } from "./windows.js";
 
@@ -59,11 +61,7 @@ export class Tag extends SinglePass {
     const ofFrames = takesFrames(bundle.manifest, ROLE);
     if (ofFrames) requireTagsOfFrames(bundle, settings.output);
     const reader = ofFrames ? FrameReader.ofGraph(bundle, ROLE) : await TextReader.open(bundle);
-    const isSubwords = reader instanceof TextReader && reader.tokenizer instanceof Subwords;
-    if (settings.stride !== null && !isSubwords) {
-      const reason = "settings.stride needs WordPiece or byte-level BPE";
-      throw new BundleError(reason, { where: bundle.where });
-    }
+    requireWindows(bundle, settings.stride, reader instanceof TextReader ? reader.tokenizer : null);
     return this.opened(bundle, runtime, [settings.output], reader, settings);
   }
 
@@ -167,7 +165,7 @@ function* problemsOf(settings, outputs) {
   if (!WORDS.includes(words)) {
     yield `settings.words must be one of ${WORDS.join(", ")}; received '${words}'`;
   }
-  if (stride !== null && stride < 1) yield `settings.stride must be at least 1; received ${stride}`;
+  yield* strideProblems(stride);
   yield* rowProblems(rows);
   if (scheme !== null && !SCHEMES.includes(scheme)) {
     yield `settings.scheme must be one of ${SCHEMES.join(", ")}; received '${scheme}'`;
