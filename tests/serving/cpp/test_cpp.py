@@ -1,18 +1,11 @@
-"""Builds `serving/cpp` and holds its answers to Python's.
-
-onnxruntime's headers are those of the system, or of the folder ONNXRUNTIME_INCLUDE_DIR.
-"""
+"""`serving/cpp` gives Python's answers, and refuses what it must in one line."""
 
 import functools
 import json
-import os
 import re
 import shutil
-import subprocess
-from pathlib import Path
 
 import numpy as np
-import onnxruntime
 import pytest
 
 import serving
@@ -21,7 +14,7 @@ from export.generation import one_graph
 from seqkeras.models import GPT, Transformer
 from serving.manifest import DecodingDefaults
 from serving.text import CharacterTable
-from tests.conftest import CHECKOUT
+from tests.serving.cpp.built import answer
 from tests.serving.javascript.bundles import exported
 
 pytestmark = pytest.mark.long
@@ -62,37 +55,6 @@ BUNDLES = {
 
 
 @pytest.fixture(scope="module")
-def answer(tmp_path_factory):
-    """The command, built; it takes arguments and standard input as bytes."""
-    for tool in ("cmake", "c++"):
-        if not shutil.which(tool):
-            pytest.skip(f"needs {tool}")
-    found = [*Path(onnxruntime.__file__).parent.glob("capi/libonnxruntime.so.1*")]
-    if not found:
-        pytest.skip("needs libonnxruntime.so of onnxruntime's wheel for Linux")
-    build, headers = tmp_path_factory.mktemp("cpp"), os.environ.get("ONNXRUNTIME_INCLUDE_DIR")
-    options = ["-DCMAKE_COMPILE_WARNING_AS_ERROR=ON"]
-    options += [f"-DONNXRUNTIME_INCLUDE_DIR={headers}"] if headers else []
-    configured = subprocess.run(
-        ["cmake", "-S", CHECKOUT / "serving/cpp", "-B", build, *options],
-        capture_output=True,
-        text=True,
-    )
-    if configured.returncode:
-        missing = re.search(r"Could (not|NOT) find .*", configured.stderr)
-        assert missing, configured.stderr
-        pytest.skip(f"needs headers: cmake says: {missing[0]}")
-    built = subprocess.run(["cmake", "--build", build], capture_output=True, text=True)
-    assert built.returncode == 0, built.stdout + built.stderr
-
-    def ask(bundle, text, *arguments, library=found[0]):
-        command = [build / "answer", bundle, "--library", library, "--threads", "1", *arguments]
-        return subprocess.run(command, input=text, capture_output=True, timeout=60)
-
-    return ask
-
-
-@pytest.fixture(scope="module")
 def written(tmp_path_factory):
     """Writes a bundle, by its name, once; its folder."""
 
@@ -114,7 +76,7 @@ def as_line(text):
 
 
 @pytest.mark.parametrize("name", BUNDLES)
-def test_answers_are_those_of_python(name, answer, written):
+def test_answers_are_those_of_python(name, written):
     bundle = written(name)
     texts = TEXTS if name.startswith("translate") else ["", *TEXTS[:-1], "m" * 30]
     expected = serving.load(bundle, threads=1)(texts)
@@ -127,7 +89,7 @@ def test_answers_are_those_of_python(name, answer, written):
     assert len({*scores}) == len(texts)
 
 
-def test_dates_are_answered_as_in_python(answer, dates_run, tmp_path):
+def test_dates_are_answered_as_in_python(dates_run, tmp_path):
     bundle = tmp_path / "bundle"
     assert export([str(dates_run), str(bundle), "--generate-in-graph", "--no-strings"]) == 0
     texts = [row["text"] for row in json.loads((dates_run / "validation.json").read_text())]
@@ -179,7 +141,7 @@ def other(old, new):
         (other(b'"source": "tok', b'"others": "tok'), "frames are not read in C++"),
     ],
 )
-def test_a_wrong_bundle_is_one_line(damage, message, answer, written, tmp_path):
+def test_a_wrong_bundle_is_one_line(damage, message, written, tmp_path):
     bundle = shutil.copytree(written("translate"), tmp_path / "bundle")
     damage(bundle)
     found = answer(bundle, b"hijkl\n")
@@ -189,7 +151,7 @@ def test_a_wrong_bundle_is_one_line(damage, message, answer, written, tmp_path):
     assert error.count("\n") == 1
 
 
-def test_wrong_arguments_are_one_line(answer, tmp_path):
+def test_wrong_arguments_are_one_line(tmp_path):
     found = answer(tmp_path, b"", library="no_such_library.so")
     assert found.returncode == 1 and b"no_such_library.so: cannot open shared" in found.stderr
     found = answer(tmp_path, b"", "--beams")
