@@ -330,3 +330,84 @@ class HiddenStateLoss(keras.losses.Loss):
 
     def get_config(self):
         return {**super().get_config(), "distance": self.distance}
+
+
+@keras.saving.register_keras_serializable("seqkeras")
+class ChainLoss(keras.losses.Loss):
+    """Minus the log-probability of tags in a linear-chain conditional random field, for each token.
+
+        loss(t) = log Z(t) - log Z(t-1) - potential(t, y(t-1), y(t))
+
+    Notation: Z(t) is the sum of exp of the potentials over all tags of the first t tagged tokens,
+    Z(0) = 1; so that the losses of a sequence sum to -log p(y | x). The mean is over the tagged
+    tokens. y(0) is the row K of the potentials.
+
+    Args:
+        ignore_class: the target of what has no tag, such as padding, or a token that is not the
+            first of its word: the chain goes on behind it as if it was not there.
+
+    Call arguments:
+        y_true: (B, T) integers y.
+        y_pred: (B, T, K + 1, K) potentials, as of `seqkeras.models.LinearChain`.
+
+    Raises:
+        ValueError: if y_pred has another shape.
+
+    Reference: Lafferty et al. 2001, section 3; Lample et al. 2016, section 2.2,
+    https://arxiv.org/abs/1603.01360
+    """
+
+    def __init__(
+        self,
+        ignore_class=-1,
+        reduction="mean_with_sample_weight",
+        name="chain_loss",
+        dtype=None,
+    ):
+        super().__init__(name=name, reduction=reduction, dtype=dtype)
+        self.ignore_class = ignore_class
+
+    def __call__(self, y_true, y_pred, sample_weight=None):
+        has_tag = ops.cast(ops.not_equal(y_true, self.ignore_class), self.dtype)
+        sample_weight = has_tag if sample_weight is None else has_tag * sample_weight
+        return super().__call__(y_true, y_pred, sample_weight)
+
+    def call(self, y_true, y_pred):
+        shape = tuple(y_pred.shape)
+        if len(shape) != 4 or shape[2] != shape[3] + 1:
+            raise ValueError(
+                f"ChainLoss: y_pred must have shape (B, T, K + 1, K); received {shape}."
+            )
+        K = shape[-1]
+        y_true = ops.cast(y_true, "int32")
+        y = ops.one_hot(y_true, K, dtype=y_pred.dtype)  # zeros of what is ignored
+        start = ops.one_hot(ops.full_like(y_true[:, 0], K), K + 1, dtype=y_pred.dtype)
+        losses = keras.layers.RNN(_ChainCell(K, dtype=y_pred.dtype), return_sequences=True)(
+            ops.concatenate([y_pred, y[:, :, None]], axis=2),
+            initial_state=[BANNED_LOGIT * (1 - start), start],
+            mask=ops.not_equal(y_true, self.ignore_class),
+        )
+        return losses[:, :, 0]
+
+    def get_config(self):
+        return {**super().get_config(), "ignore_class": self.ignore_class}
+
+
+class _ChainCell(keras.layers.Layer):
+    """A step of `ChainLoss`: potentials and the one-hot tag, (B, K + 2, K), to (B, 1) losses.
+
+    The states are (B, K + 1): log p(the tags so far end with i), and the one-hot y(t-1).
+    """
+
+    def __init__(self, num_tags, **kwargs):
+        super().__init__(**kwargs)
+        self.state_size = [num_tags + 1, num_tags + 1]
+        self.output_size = 1
+
+    def call(self, inputs, states):
+        (log_alpha, last), potentials, y = states, inputs[:, :-1], inputs[:, -1]
+        ahead = ops.logsumexp(log_alpha[:, :, None] + potentials, axis=1)  # (B, K)
+        log_z = ops.logsumexp(ahead, axis=1, keepdims=True)
+        chosen = ops.einsum("bi,bij,bj->b", last, potentials, y)[:, None]
+        log_alpha = ops.pad(ahead - log_z, [(0, 0), (0, 1)], constant_values=BANNED_LOGIT)
+        return log_z - chosen, [log_alpha, ops.pad(y, [(0, 0), (0, 1)])]

@@ -116,7 +116,10 @@ def _without_strings(manifest):
             "No model here takes strings: this one reads numbers. Rows of a table are scaled and "
             "encoded by `serving`, whose `encode` makes the arrays."
         )
-    return "No model here takes strings: the export left it out, or its tokenizer is in no graph."
+    return (
+        "No model here takes strings: the export left it out, its tokenizer is in no graph, or its "
+        "tags are those of a chain."
+    )
 
 
 def _filled(text):

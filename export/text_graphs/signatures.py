@@ -1,7 +1,8 @@
 """Signatures on strings, which call those on token ids.
 
-Does not support windows over long texts, nor words and entities of tags. A refused text has its
-reason in the output `error`, and the others of its batch are answered; "truncate" cuts long ones.
+Does not support windows over long texts, words and entities of tags, nor chains of tags. A refused
+text has its reason in the output `error`, and the others of its batch are answered; "truncate" cuts
+long ones.
 """
 
 from export.pipelines import record_of

@@ -7,6 +7,7 @@ from seqkeras.models.bidaf import BiDAF
 from seqkeras.models.bilm import BiLM, LayerMix
 from seqkeras.models.bilm_features import BiLMFeatures
 from seqkeras.models.bridges import Bridge, OwnState
+from seqkeras.models.chains import ChainTaggingHead, LinearChain
 from seqkeras.models.distillation import Distillation
 from seqkeras.models.forecaster import Forecaster
 from seqkeras.models.gpt import GPT
@@ -38,12 +39,14 @@ __all__ = [
     "BiLM",
     "BiLMFeatures",
     "Bridge",
+    "ChainTaggingHead",
     "ClassicalDecoder",
     "ClassificationHead",
     "Distillation",
     "Forecaster",
     "HiddenStateHead",
     "LayerMix",
+    "LinearChain",
     "LuongDecoder",
     "MaskedLMHead",
     "MultipleChoiceHead",

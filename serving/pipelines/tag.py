@@ -19,6 +19,7 @@ from ..text import Subwords, whole_characters
 from .arrays import FRAMES, FrameReader, takes_frames
 from .attention import AttentionGraph
 from .batching import TOKEN_BUDGET
+from .chains import marginals, most_probable
 from .inputs import TextReader, encoded, one_or_all, require_token, require_words, text_of
 from .model import ROLE, TOKENS, Model, softmax
 from .pipeline import Pipeline
@@ -47,7 +48,10 @@ class Settings:
 
     def problems(self, outputs):
         """Yield what is wrong."""
-        yield from wrong_logits(outputs, self.output, ("batch", "length"), self.labels)
+        chain = ("batch", "length", len(self.labels) + 1)
+        is_chain = self.output in outputs and len(outputs[self.output].shape) == len(chain) + 1
+        axes = chain if is_chain else chain[:2]
+        yield from wrong_logits(outputs, self.output, axes, self.labels)
         if self.words not in WORDS:
             yield f"settings.words must be one of {', '.join(WORDS)}; received {self.words!r}"
         yield from stride_problems(self.stride)
@@ -81,6 +85,9 @@ class Tag(Pipeline):
     """The tags of a text's words.
 
         tag(word) = argmax of softmax(logits at the word's first token)
+
+    Or, of a model of chains of tags, which gives potentials (length, tags + 1, tags), the most
+    probable tags of all words together; a score is the tag's probability over all sequences.
 
     A text over the limit is refused or cut. If the settings have a `stride`, it is read in windows,
     and a word's tag is that of the window in which its first token has the most context. A model of
@@ -164,10 +171,10 @@ class Tag(Pipeline):
             return one_or_all(texts, tags)
         windows = [window for row in rows for window in row.windows.rows]
         firsts = [first_tokens for row in rows for _, first_tokens in row.tokens]
-        scores = self._model.answer(
-            windows, lambda place, logits: softmax(logits[firsts[place]]), token_budget
+        logits = self._model.answer(
+            windows, lambda place, logits: logits[firsts[place]], token_budget
         )
-        ahead = iter(scores)
+        ahead = iter(logits)
         answers = [self._answer(row, [next(ahead) for _ in row.windows.rows]) for row in rows]
         read = (row.windows.rows[0] for row in rows)
         answers = self._attention.attach(answers, read, attention, token_budget)
@@ -209,28 +216,40 @@ class Tag(Pipeline):
                 require_token(self._reader.tokenizer.encode(word), f"{name}, word {number}")
         return _Row(text, windows, places, _by_window(windows, np.array(tokens, int)))
 
-    def _answer(self, row, scores_by_window):
-        scores = np.empty((len(row.places), len(self._settings.labels)))
-        for (words, _), own in zip(row.tokens, scores_by_window):
-            scores[words] = own
-        best = scores.argmax(axis=-1)
+    def _answer(self, row, logits_by_window):
+        logits = np.empty((len(row.places), *logits_by_window[0].shape[1:]), "float32")
+        for (words, _), own in zip(row.tokens, logits_by_window):
+            logits[words] = own
         words = tuple(
-            Word(row.text[start:end], self._settings.labels[tag], start, end, float(score[tag]))
-            for (start, end), tag, score in zip(row.places, best, scores)
+            Word(row.text[start:end], self._settings.labels[tag], start, end, score)
+            for (start, end), tag, score in zip(row.places, *best_tags(logits))
         )
         return Tagging(words, entities_of(row.text, words, self._settings.scheme))
 
 
+def best_tags(logits):
+    """Return the tags of words, as numbers, and their probabilities.
+
+    Args:
+        logits: (words, tags), or the potentials (words, tags + 1, tags) of a chain.
+    """
+    if logits.ndim == 3:
+        tags, scores = most_probable(logits), marginals(logits)
+    else:
+        scores = softmax(logits)
+        tags = scores.argmax(axis=-1)
+    return tags, [float(score[tag]) for tag, score in zip(tags, scores)]
+
+
 def tagging_of_frames(logits, settings):
-    """Return the `Tagging` of (length, tags) logits of frames: words without letters.
+    """Return the `Tagging` of the logits of frames, see `best_tags`: words without letters.
 
     Args:
         settings: the `Settings`, for labels and scheme.
     """
-    scores = softmax(logits)
     words = tuple(
-        Word("", settings.labels[tag], place, place + 1, float(score[tag]))
-        for place, (tag, score) in enumerate(zip(scores.argmax(axis=-1), scores))
+        Word("", settings.labels[tag], place, place + 1, score)
+        for place, (tag, score) in enumerate(zip(*best_tags(logits)))
     )
     return Tagging(words, entities_of("", words, settings.scheme))
 

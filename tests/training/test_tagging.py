@@ -95,6 +95,19 @@ def test_words_that_are_cut_off_count_as_outside_in_run_and_bundle(tmp_path):
     assert 0 < found[0]["accuracy"] <= 0.4  # four of ten words are read
 
 
+def test_a_chain_learns_tags_that_a_word_does_not_tell_and_serves_them(tmp_path):
+    path, run, bundle = (tmp_path / name for name in ("same.jsonl", "run", "bundle"))
+    rows = [{"tokens": ["x"] * length, "tags": (["A", "B"] * 4)[:length]} for length in (4, 7, 8)]
+    path.write_text("\n".join(map(json.dumps, rows * 6)), encoding="utf-8")
+    blind = ["--encoder", "convolution", "--width", "1", "--validation", str(path)]
+    options = [*TINY[:-2], "--passes", "20", *blind, "--crf", "true", "--out", str(run)]
+    assert main(["tagging", str(path), *options]) == 0
+    assert json.loads((run / "scores.json").read_text())["accuracy"] == 1.0
+    export(run, bundle, options=ExportOptions(saved_models=False))
+    answer = serving.load(bundle, threads=1)(("x",) * 7)
+    assert [word.tag for word in answer.words] == rows[1]["tags"]
+
+
 @pytest.mark.parametrize(
     "content, options, message",
     [

@@ -2,11 +2,12 @@
 
 from typing import NamedTuple
 
+import numpy as np
 from keras import ops
 
 from seqkeras.decoding import in_batches
 from seqkeras.tokenizers import pad
-from serving.pipelines.tag import entities_of, joined, tokens_of_words
+from serving.pipelines.tag import best_tags, entities_of, joined, tokens_of_words
 from serving.pipelines.windows import Windows
 from serving.results import Tagging, Word
 from training.answering.feeding import fed, only_output
@@ -49,7 +50,13 @@ class Tag:
             advance: called with the number of answers after each batch, for a progress bar.
         """
         rows = [read_words(self.run, words) for words in texts]
-        tags, scores = in_batches(self.best(model), rows, _padded, advance=advance)
+        best = self.best(model)
+
+        def tagged(token_ids, lengths, first_tokens):
+            found = best(token_ids, lengths)
+            return found if len(found) == 2 else _of_chains(*found, first_tokens)
+
+        tags, scores = in_batches(tagged, rows, _padded, advance=advance)
         return [self._tagging(*of_row) for of_row in zip(rows, tags, scores, strict=True)]
 
     def fits(self, words):
@@ -83,13 +90,26 @@ def read_words(run, words):
 
 
 def _padded(rows):
-    return pad([row.token_ids for row in rows])
+    return *pad([row.token_ids for row in rows]), [row.first_tokens for row in rows]
+
+
+def _of_chains(potentials, first_tokens):
+    """The (B, T) tags and scores of words, at their first tokens."""
+    potentials = ops.convert_to_numpy(potentials)
+    tags = np.zeros(potentials.shape[:2], int)
+    scores = np.zeros(potentials.shape[:2])
+    for row, places in enumerate(first_tokens):
+        tags[row, places], scores[row, places] = best_tags(potentials[row, places])
+    return tags, scores
 
 
 def _best_of(model):
     def best(token_ids, lengths):
         given = {"token_ids": token_ids, "lengths": lengths}
-        probabilities = ops.softmax(only_output(model, fed(model, given)))  # (B, T, C)
+        logits = only_output(model, fed(model, given))
+        if len(logits.shape) == 4:  # the potentials of chains
+            return (logits,)
+        probabilities = ops.softmax(logits)  # (B, T, C)
         return ops.argmax(probabilities, axis=-1), ops.max(probabilities, axis=-1)
 
     return best

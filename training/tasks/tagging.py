@@ -9,9 +9,9 @@ from rich.table import Table
 
 from seqkeras.data.batches import Sequences
 from seqkeras.data.conll import read_sentences, scheme_of, to_iob2
-from seqkeras.losses import SmoothedCrossEntropy
+from seqkeras.losses import ChainLoss, SmoothedCrossEntropy
 from seqkeras.metrics import TokenAccuracy, class_f1, entity_f1, tag_accuracy
-from seqkeras.models import TaggingHead
+from seqkeras.models import ChainTaggingHead, LinearChain, TaggingHead
 from seqkeras.runs import RunError
 from seqkeras.terminal import one_line
 from seqkeras.tokenizers import learn_word_piece
@@ -181,17 +181,26 @@ class Tagging(Task):
         else:
             inputs, hidden, _ = encoded(options, run.tokenizers["text"])
         hidden = keras.layers.Dropout(options.dropout)(hidden)
+        if options.crf:
+            return keras.Model(
+                inputs, LinearChain(name="tag")(keras.layers.Dense(len(labels))(hidden))
+            )
         return keras.Model(inputs, keras.layers.Dense(len(labels), name="tag")(hidden))
 
     def heads(self, run):
         """Name -> head, of a pre-trained encoder."""
         labels = run.record.settings["labels"]
-        return {"tag": TaggingHead(len(labels), self.options.dropout)}
+        head = ChainTaggingHead if self.options.crf else TaggingHead
+        return {"tag": head(len(labels), self.options.dropout)}
 
     def loss(self):
+        if self.options.crf:
+            return ChainLoss(NO_TAG)
         return SmoothedCrossEntropy(0.0, ignore_class=NO_TAG)
 
     def metrics(self):
+        if self.options.crf:
+            return []
         return [TokenAccuracy(ignore_class=NO_TAG, name="accuracy")]
 
     def sample(self, example, answer):

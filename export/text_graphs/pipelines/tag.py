@@ -15,11 +15,15 @@ def tag(signatures, tokenizers, limits, decoding, settings):
     """
     reader = Reader(tokenizers["text"], limits.source_length)
     model = signatures["serving_default"]
+    name = output_name(model, settings)
+    [output] = [spec for spec in model.outputs if spec.name == name]
+    if len(output.shape) == 4:
+        raise ValueError("text graph: Tag by chains of tags is not known.")
     labels = tf.constant(list(settings["labels"]))
 
     def function(text, truncate):
         encoded = reader(checked(text), truncate=truncate)
-        scores = tf.nn.softmax(outputs_of(model, encoded)[output_name(model, settings)])
+        scores = tf.nn.softmax(outputs_of(model, encoded)[name])
         own = encoded.starts >= 0
         found = {
             "tags": tf.where(own, tf.gather(labels, tf.argmax(scores, axis=-1)), ""),

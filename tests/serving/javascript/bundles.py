@@ -439,6 +439,10 @@ BUNDLES = {
         single_pass("Tag", Toy(5).graph("tokens"), {"labels": TAGS, "stride": 7}),
         [([*TEXTS, CONTEXT, LONG], {})],
     ),
+    "tag chains": Bundle(
+        single_pass("Tag", Toy(5).graph("chain"), {"labels": TAGS, "stride": 7}),
+        [([*TEXTS, CONTEXT, LONG], {})],
+    ),
     "tag spaces": Bundle(
         single_pass("Tag", Toy(5).graph("tokens"), {"labels": TAGS, "words": "spaces"}),
         [(TEXTS, {})],

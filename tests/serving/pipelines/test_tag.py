@@ -8,6 +8,7 @@ import sentencepiece
 from serving import BundleError
 from serving.entities import entities
 from serving.manifest import Limits
+from serving.pipelines.chains import marginals, most_probable
 from serving.text import SentencePieces, byte_pairs
 from tests.references.tokenizers import bytes_to_characters
 from tests.serving.pipelines.toys import TOKENIZER, Toy, load
@@ -253,6 +254,35 @@ def test_a_word_has_the_tag_of_the_window_with_most_context(tmp_path, stride, co
     assert [each.tag for each in tag([text, "the cat", text])[2].words] == [
         each.tag for each in alone.words
     ]
+
+
+@pytest.mark.parametrize("changes", [{}, {"stride": 3}])
+def test_a_chain_gives_the_most_probable_tags_of_all_words_together(tmp_path, changes):
+    toy = Toy(5)
+    graph = toy.graph("chain")
+    tag = load(tmp_path, "Tag", graph, {"labels": TAGS} | changes, limits=Limits(9))
+    text = "the dogs ran" if not changes else "the dogs ran to paris , he sat"
+    encoding = TOKENIZER.analyze(text)
+    firsts = [
+        place for place, token in enumerate(encoding.tokens) if token.isalpha() or token == ","
+    ]
+    potentials = toy.tokens(encoding)[firsts][:, None] + toy.A
+    answer = tag(text)
+    tags = most_probable(potentials)
+    assert [word.tag for word in answer.words] == [TAGS[own] for own in tags]
+    scores = marginals(potentials)[range(len(tags)), tags]
+    np.testing.assert_allclose([word.score for word in answer.words], scores, rtol=1e-5)
+    alone = toy.tokens(encoding)[firsts].argmax(axis=-1)
+    assert [*alone] != [*tags]
+    assert tag([text, "he", text])[2] == answer
+    assert tag([]) == []
+
+
+def test_a_chain_has_as_many_tags_as_there_are_labels(tmp_path):
+    with pytest.raises(
+        BundleError, match="settings.labels names 3 labels; the model.s output has 5 logits"
+    ):
+        load(tmp_path, "Tag", Toy(5).graph("chain"), {"labels": ["O", "B-X", "I-X"]})
 
 
 def test_a_stride_needs_a_tokenizer_of_windows(tmp_path):

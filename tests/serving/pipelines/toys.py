@@ -3,6 +3,7 @@
 x(t)   = E[token_id(t)] + S[segment_id(t)]
 tokens = x W                     (length, n)
 pooled = mean of x over the real tokens, times W     (n,)
+chain  = x W + A                 (length, n + 1, n)
 """
 
 import numpy as np
@@ -31,6 +32,11 @@ KINDS = {
         "float[batch,length,{n}] output",
         "everywhere = Unsqueeze (pooled, but_last)\noutput = Add (tokens, everywhere)",
     ),
+    "chain": (
+        INPUTS,
+        "float[batch,length,{rows},{n}] output",
+        "alone = Unsqueeze (tokens, but_last)\noutput = Add (alone, A)",
+    ),
     "masked": (
         f"{INPUTS}, int64[batch,masks] masked_positions",
         "float[batch,masks,{n}] output",
@@ -55,6 +61,7 @@ class Toy:
         self.E = random.normal(0, 1, (vocab_size, DIM)).astype("float32")
         self.S = random.normal(0, 1, (2, DIM)).astype("float32")
         self.W = random.normal(0, 1, (DIM, n)).astype("float32")
+        self.A = random.normal(0, 1, (n + 1, n)).astype("float32")
 
     def hidden(self, encoding):
         return self.E[encoding.token_ids] + self.S[encoding.segment_ids]
@@ -69,7 +76,7 @@ class Toy:
         inputs, outputs, nodes = KINDS[kind]
         return model_of(
             f"""
-            model ({inputs}) => ({outputs.format(n=self.W.shape[1])}) {{
+            model ({inputs}) => ({outputs.format(n=self.W.shape[1], rows=len(self.A))}) {{
                 by_token = Gather (E, token_ids)
                 by_segment = Gather (S, segment_ids)
                 x = Add (by_token, by_segment)
@@ -92,6 +99,7 @@ class Toy:
             E=self.E,
             S=self.S,
             W=self.W,
+            A=self.A,
             zero=np.int64(0),
             one=np.int64(1),
             last=np.int64([-1]),

@@ -69,12 +69,21 @@ class TaggingOptions(DistillationOptions, FrameOptions):
         "default those of the longest; a longer one is cut into pieces.",
     )
 
+    crf: bool = option(
+        False,
+        bool,
+        "Learn which tag follows which by a conditional random field: the tags of a sentence are "
+        "the most probable ones together.",
+    )
+
     OF_SCRATCH = (*OF_ENCODER, "vocab_size", "lowercase")
 
     def check(self):
         super().check()
         if self.pretrained is not None and self.reads_frames(self.file):
             raise click.UsageError("--pretrained: reads texts; sequences of numbers have none.")
+        if self.teacher is not None and self.crf:
+            raise click.UsageError("--crf: a teacher gives each tag alone; leave one of them out.")
         if self.teacher is not None and self.reads_frames(self.file):
             raise click.UsageError("--teacher: reads texts; sequences of numbers have none.")
 

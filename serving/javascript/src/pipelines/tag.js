@@ -11,6 +11,7 @@ import { FRAMES } from "../session.js";
 import { leftStripped, lengthOf, SPACES, stripped } from "../text/characters.js";
 import { Subwords } from "../text/subwords.js";
 import { wholeCharacters } from "../text/words.js";
+import { marginals, mostProbableTags } from "./chains.js";
 import { entities, isTag, SCHEMES } from "./entities.js";
 import { FrameReader, takesFrames } from "./frames.js";
 import { encoded, requireToken, requireWords, TextReader, textOf } from "./inputs.js";
@@ -81,8 +82,8 @@ export class Tag extends SinglePass {
       const encode = (value, name, truncate) => this.reader.read(value, name, truncate);
       const rows = encoded(texts, `Tag: ${FRAMES}`, encode, options);
       const read = (place, output) => {
-        const scores = Array.from(rows[place], (_, frame) => softmax(partOf(output, frame).data));
-        return this.#tagging([], scores.map((_, frame) => [frame, frame + 1]), scores);
+        const logits = Array.from(rows[place], (_, frame) => partOf(output, frame).data);
+        return this.#tagging([], logits.map((_, frame) => [frame, frame + 1]), logits);
       };
       const tags = await this.model.answer(rows, read, budget);
       return this.finished(texts, tags, rows, options);
@@ -93,17 +94,17 @@ export class Tag extends SinglePass {
     const found = await this.model.answer(
       windows,
       (place, output) => tokens[place].map(({ word, token }) =>
-        ({ word, scores: softmax(partOf(output, token).data) })),
+        ({ word, logits: partOf(output, token).data.slice() })),
       budget,
     );
     let ahead = 0;
     const answers = rows.map((row) => {
-      const scores = Array(row.places.length);
+      const logits = Array(row.places.length);
       for (const own of found.slice(ahead, ahead + row.windows.rows.length).flat()) {
-        scores[own.word] = own.scores;
+        logits[own.word] = own.logits;
       }
       ahead += row.windows.rows.length;
-      return this.#tagging(row.characters, row.places, scores);
+      return this.#tagging(row.characters, row.places, logits);
     });
     const own = rows.map((row) => row.windows.rows[0]);
     return this.finished(texts, answers, own, options);
@@ -139,29 +140,39 @@ export class Tag extends SinglePass {
   };
 
   /** @returns {Tagging} */
-  #tagging(characters, places, scores) {
+  #tagging(characters, places, logits) {
     const { labels, scheme } = this.settings;
     const textAt = (start, end) => characters.slice(start, end).join("");
+    const found = bestTags(logits, labels.length);
     const words = places.map(([start, end], place) => {
-      const [best] = mostProbable(scores[place], 1);
-      const score = scores[place][best];
-      return { text: textAt(start, end), tag: labels[best], start, end, score };
+      const { tag, score } = found[place];
+      return { text: textAt(start, end), tag: labels[tag], start, end, score };
     });
     if (scheme === null) return { words, entities: [] };
-    const found = entities(words.map(({ tag }) => tag)).map(({ label, first, end: last }) => {
+    const marked = entities(words.map(({ tag }) => tag)).map(({ label, first, end: last }) => {
       const own = words.slice(first, last);
       const { start } = own[0];
       const { end } = own[own.length - 1];
       const score = own.reduce((sum, word) => sum + word.score, 0) / own.length;
       return { text: textAt(start, end), label, start, end, score };
     });
-    return { words, entities: found };
+    return { words, entities: marked };
   }
+}
+
+/** Return the tags of words and their probabilities, of logits or of the potentials of a chain. */
+function bestTags(logits, K) {
+  const isChain = logits.length > 0 && logits[0].length > K;
+  const scores = isChain ? marginals(logits, K) : logits.map(softmax);
+  const tags = isChain ? mostProbableTags(logits, K) : scores.map((own) => mostProbable(own, 1)[0]);
+  return tags.map((tag, place) => ({ tag, score: scores[place][tag] }));
 }
 
 function* problemsOf(settings, outputs) {
   const { labels, output, scheme, stride, words, rows } = settings;
-  yield* wrongLogits(outputs, output, ["batch", "length"], labels);
+  const axes = ["batch", "length"];
+  const isChain = outputs.get(output)?.shape.length === 4;
+  yield* wrongLogits(outputs, output, isChain ? [...axes, labels.length + 1] : axes, labels);
   if (!WORDS.includes(words)) {
     yield `settings.words must be one of ${WORDS.join(", ")}; received '${words}'`;
   }

@@ -1,0 +1,84 @@
+"""Tags that depend on the tag before: the potentials of a linear-chain conditional random field."""
+
+import keras
+from keras import ops
+
+from seqkeras.models.heads import STDDEV, _LinearHead
+from seqkeras.values import build_once
+
+
+@keras.saving.register_keras_serializable("seqkeras")
+class LinearChain(keras.layers.Layer):
+    """The potentials of a linear-chain conditional random field, from the logits of each token.
+
+        potential(t, i, j) = logits(t, j) + A(i, j)
+
+    Notation: j is the tag of a token, i that of the tagged token before; the last row of A, i = K,
+    is for the first one. The probability of tags y(1) … y(n) is the softmax of the sum of
+    potential(t, y(t-1), y(t)) over all sequences of tags. `seqkeras.losses.ChainLoss` learns it;
+    `serving.Tag` finds the most probable sequence.
+
+    Call arguments:
+        logits: (B, T, K).
+
+    Returns:
+        (B, T, K + 1, K) potentials.
+
+    Reference: Lafferty et al. 2001, section 3; Lample et al. 2016, section 2.2,
+    https://arxiv.org/abs/1603.01360
+    """
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.supports_masking = True
+
+    def build(self, logits_shape):
+        K = logits_shape[-1]
+        self.transitions = self.add_weight(
+            shape=(K + 1, K),
+            initializer=keras.initializers.RandomNormal(stddev=STDDEV),
+            name="transitions",
+        )
+
+    def call(self, logits):
+        return logits[:, :, None, :] + ops.cast(self.transitions, logits.dtype)
+
+    def compute_output_shape(self, logits_shape):
+        B, T, K = logits_shape
+        return (B, T, K + 1, K)
+
+
+@keras.saving.register_keras_serializable("seqkeras")
+class ChainTaggingHead(_LinearHead):
+    """A tag for each token, which depends on the tag before: a conditional random field.
+
+        potential(t, i, j) = (W dropout(hidden(t)) + b)_j + A(i, j)
+
+    Args:
+        num_outputs: the number of tags, K.
+        dropout: of the hidden states.
+
+    Call arguments:
+        hidden: (B, T, D).
+
+    Returns:
+        (B, T, K + 1, K) potentials, see `LinearChain`, in float32 at least.
+
+    Raises:
+        ValueError: if num_outputs is not positive.
+
+    Reference: Lample et al. 2016, section 2.2, https://arxiv.org/abs/1603.01360
+    """
+
+    takes = ("hidden",)
+
+    def __init__(self, num_outputs, dropout=0.0, **kwargs):
+        super().__init__(num_outputs, dropout, **kwargs)
+        self.chain = LinearChain(dtype=self.output_layer.dtype_policy, name="chain")
+
+    def build(self, hidden_shape):
+        build_once(self.output_layer, hidden_shape)
+        build_once(self.chain, (*hidden_shape[:-1], self.num_outputs))
+
+    def call(self, hidden, training=False):
+        return self.chain(self._map(hidden, training))

@@ -1,0 +1,51 @@
+"""The tags of a linear-chain conditional random field.
+
+potential(t, i, j) is that of the tag j of word t behind the tag i, or i = K at the first word:
+
+    p(y) = exp(sum over t of potential(t, y(t-1), y(t))) / Z
+
+Reference: Lafferty et al. 2001, section 3; Rabiner 1989, section III,
+https://doi.org/10.1109/5.18626 (forward, backward, Viterbi)
+"""
+
+import numpy as np
+
+
+def most_probable(potentials):
+    """Return the (T,) tags of the most probable sequence, by Viterbi's algorithm.
+
+    Args:
+        potentials: (T, K + 1, K).
+    """
+    tags = np.zeros(len(potentials), int)
+    if not len(potentials):
+        return tags
+    best, last = potentials[0, -1], []  # (K,) of the best sequence that ends with each tag
+    for own in potentials[1:, :-1]:
+        energies = best[:, None] + own
+        last.append(energies.argmax(axis=0))
+        best = energies.max(axis=0)
+    tags[-1] = best.argmax()
+    for place, before in reversed([*enumerate(last)]):
+        tags[place] = before[tags[place + 1]]
+    return tags
+
+
+def marginals(potentials):
+    """Return the (T, K) probabilities of each tag of each word, over all sequences, in float64.
+
+    Args:
+        potentials: (T, K + 1, K).
+    """
+    potentials = np.asarray(potentials, "float64")
+    forward, backward = (np.zeros((len(potentials), potentials.shape[-1])) for _ in range(2))
+    for place, own in enumerate(potentials):
+        forward[place] = _log_sum(forward[place - 1][:, None] + own[:-1], 0) if place else own[-1]
+    for place in range(len(potentials) - 2, -1, -1):
+        backward[place] = _log_sum(potentials[place + 1, :-1] + backward[place + 1], 1)
+    return np.exp(forward + backward - _log_sum(forward + backward, 1)[:, None])
+
+
+def _log_sum(values, axis):
+    most = values.max(axis=axis, keepdims=True)
+    return (np.log(np.exp(values - most).sum(axis=axis, keepdims=True)) + most).squeeze(axis)
