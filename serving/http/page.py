@@ -3,10 +3,13 @@
 GET /, /page/…                     the page, whoever asks: nothing in it is secret
 GET /page.json                     which bundles there are
 GET /v1/bundles/NAME/files/PATH    the manifest, and files that it names
+
+Clients that take gzip get it, except for weights.
 """
 
 import asyncio
 import contextlib
+import re
 import stat
 from pathlib import Path
 
@@ -14,8 +17,10 @@ from starlette.responses import FileResponse, Response
 from starlette.types import Message, Receive, Scope, Send
 
 from ..playground import Page
+from ..playground.compression import compresses
 from ..playground.page import ASSETS, INDEX
 from .bounds import Bounds
+from .compressed_files import CompressedFiles
 from .endpoint import Call, reply
 from .http_refusal import HttpRefusal
 from .served_bundle import ServedBundles
@@ -40,6 +45,8 @@ HEADERS = {
     "referrer-policy": "no-referrer",
     "x-content-type-options": "nosniff",
 }
+KEPT = ("etag", "vary")  # in an answer that a file has not changed
+PART = 2**16  # bytes that a reader takes in time
 
 
 class PageApi:
@@ -53,17 +60,18 @@ class PageApi:
 
     def __init__(self, page: Page, bundles: ServedBundles, bounds: Bounds):
         self._page, self._bundles, self._bounds = page, bundles, bounds
+        self._compressed = CompressedFiles()
 
     async def index(self, call: Call) -> Response:
         """Give the page."""
-        return self._answer(call, self._page.files[INDEX])
+        return await self._answer(call, self._page.files[INDEX])
 
     async def asset(self, call: Call) -> Response:
         """Give a file of the page."""
         path = self._page.files.get(ASSETS + call.path["path"])
         if path is None:
             raise HttpRefusal(404, "the page has no such file")
-        return self._answer(call, path)
+        return await self._answer(call, path)
 
     async def content(self, call: Call) -> Response:
         """Tell what the page can ask."""
@@ -76,20 +84,54 @@ class PageApi:
     async def file(self, call: Call) -> Response:
         """Give a file of a bundle."""
         bundle = self._bundles.require(call.path["name"])
-        return self._answer(call, bundle.file(call.path["path"]))
+        return await self._answer(call, bundle.file(call.path["path"]))
 
-    def _answer(self, call, path):
+    async def _answer(self, call, path):
         try:
             status = path.stat()
+            if not stat.S_ISREG(status.st_mode):
+                raise HttpRefusal(404, "there is no such file")
+            response = await self._response(call, path, status)
         except OSError as error:
             raise HttpRefusal(404, "the file is not there now") from error
-        if not stat.S_ISREG(status.st_mode):
-            raise HttpRefusal(404, "there is no such file")
-        kind = TYPES.get(path.suffix, "application/octet-stream")
-        response = _File(path, HEADERS, kind, status, self._bounds.timeout)
         if call.header("if-none-match") == response.headers["etag"]:
-            return Response(None, 304, HEADERS | {"etag": response.headers["etag"]})
+            kept = {name: response.headers[name] for name in KEPT if name in response.headers}
+            return Response(None, 304, HEADERS | kept)
         return response
+
+    async def _response(self, call, path, status):
+        kind = TYPES.get(path.suffix, "application/octet-stream")
+        seconds = self._bounds.timeout
+        plain = _File(path, HEADERS, kind, status, seconds)
+        if not compresses(path, status.st_size):
+            return plain
+        plain.headers["vary"] = "accept-encoding"
+        if not _takes_gzip(call.header("accept-encoding") or "") or call.header("range"):
+            return plain
+        etag = plain.headers["etag"].replace('"', "")
+        headers = {"content-encoding": "gzip", "etag": f'"{etag}-gzip"', "vary": "accept-encoding"}
+        content = await self._compressed.read(path, status)
+        return _Content(content, HEADERS | headers, kind, seconds)
+
+
+def _takes_gzip(header):
+    """Return whether a header Accept-Encoding allows gzip."""
+    weights = {}
+    for coding in header.lower().split(","):
+        name, _, weight = coding.partition(";")
+        weights[name.strip()] = weight.replace(" ", "")
+    weight = weights.get("gzip", weights.get("*"))
+    return weight is not None and not re.fullmatch(r"q=0(\.0*)?", weight)
+
+
+def _in_time(send, seconds):
+    """Return a `send` that gives its reader so long for each part."""
+
+    async def sent(message: Message) -> None:
+        async with asyncio.timeout(seconds):
+            await send(message)
+
+    return sent
 
 
 class _File(FileResponse):
@@ -100,9 +142,24 @@ class _File(FileResponse):
         self._seconds = seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def sent(message: Message) -> None:
-            async with asyncio.timeout(self._seconds):
-                await send(message)
-
         with contextlib.suppress(TimeoutError):
-            await super().__call__(scope, receive, sent)
+            await super().__call__(scope, receive, _in_time(send, self._seconds))
+
+
+class _Content(Response):
+    """Bytes whose reader must take each part of them in time; else he is let go."""
+
+    def __init__(self, content: bytes, headers: dict[str, str], kind: str, seconds: float):
+        super().__init__(content, headers=headers, media_type=kind)
+        self._seconds = seconds
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        content = b"" if scope["method"] == "HEAD" else self.body
+        send = _in_time(send, self._seconds)
+        begin = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
+        with contextlib.suppress(TimeoutError):
+            await send(begin)
+            for place in range(0, len(content), PART):
+                part = content[place : place + PART]
+                await send({"type": "http.response.body", "body": part, "more_body": True})
+            await send({"type": "http.response.body"})

@@ -1,4 +1,7 @@
-"""The page with bundles as a folder of static files, which any web server takes."""
+"""The page with bundles as a folder of static files, which any web server takes.
+
+Beside a large file lies FILE.gz, for servers that send it in its place (nginx: gzip_static).
+"""
 
 import json
 import shutil
@@ -7,8 +10,10 @@ from functools import partial
 from pathlib import Path
 
 from ..manifest import MANIFEST, Manifest, read_bundle, verify_files
+from .compression import compressed, compresses
 from .page import ASSETS, CONTENT, INDEX, Page
 
+LARGE = 2**14  # bytes
 BUNDLES = "bundles/"
 OWN = (ASSETS, BUNDLES)  # folders
 
@@ -70,3 +75,6 @@ def _files_of(manifest: Manifest) -> list[str]:
 def _copy(file, place):
     place.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(file, place)
+    size = file.stat().st_size
+    if size >= LARGE and compresses(file, size):
+        place.with_name(f"{place.name}.gz").write_bytes(compressed(file))

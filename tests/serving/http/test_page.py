@@ -2,16 +2,19 @@
 
 import contextlib
 import dataclasses
+import gzip
 import hashlib
 import http.client
 import json
 import os
 import posixpath
+import random
 import re
 import shutil
 import signal
 import socket
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -21,9 +24,10 @@ from serving.http.bounds import Bounds
 from serving.http.page import POLICY
 from serving.http.served_bundle import Opening
 from serving.playground import page_of
+from serving.playground.compression import compressed
 from serving.playground.page import FROM_NPM, INSTALL, MODULES, STATIC
 from tests.conftest import CHECKOUT
-from tests.serving.http.served import as_process, ask, on_socket
+from tests.serving.http.served import as_process, ask, on_socket, until
 
 TYPES = {"css": "text/css", "html": "text/html", "js": "text/javascript", "mjs": "text/javascript"}
 IMPORTED = re.compile(r'(?:^import|^export|^\} from|new URL\().*"(\.\.?/[^"]+\.js)"', re.MULTILINE)
@@ -103,6 +107,77 @@ def test_everything_that_the_page_names_is_served_and_nothing_lies_elsewhere(por
     assert unused <= {"page/types.js", f"{MODULES}seqkeras-serving/folder.js"}
 
 
+@pytest.mark.parametrize(
+    "path", ["/page/main.js", "/page/style.css", "/v1/bundles/letters/files/manifest.json"]
+)
+def test_who_takes_gzip_gets_the_same_file_in_fewer_bytes(port, path):
+    plain, expected = get(port, path, headers={"accept-encoding": "identity"})
+    for header in ("gzip", "deflate, GZIP;q=0.5", "*", "br, *;q=0.1"):
+        response, body = get(port, path, headers={"accept-encoding": header})
+        assert response.getheader("content-encoding") == "gzip", header
+        assert gzip.decompress(body) == expected
+        assert len(body) == int(response.getheader("content-length")) < len(expected) / 2
+    for name in ("content-type", "content-security-policy", "vary"):
+        assert response.getheader(name) == plain.getheader(name)
+    assert plain.getheader("vary") == "accept-encoding"
+    head, nothing = get(port, path, "HEAD", {"accept-encoding": "gzip"})
+    assert (int(head.getheader("content-length")), nothing) == (len(body), b"")
+    etag = response.getheader("etag")
+    assert etag != plain.getheader("etag")
+    headers = {"accept-encoding": "gzip", "if-none-match": etag}
+    again, nothing = get(port, path, headers=headers)
+    assert (again.status, nothing, again.getheader("vary")) == (304, b"", "accept-encoding")
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"accept-encoding": "deflate, br"},
+        {"accept-encoding": "gzip;q=0"},
+        {"accept-encoding": "gzip; q=0.000, *"},
+    ],
+)
+def test_who_does_not_take_gzip_gets_the_file_as_it_is(port, headers):
+    response, body = get(port, "/page/main.js", headers=headers)
+    assert response.getheader("content-encoding") is None
+    assert body == (STATIC / "page/main.js").read_bytes()
+
+
+def test_a_part_of_a_file_and_weights_are_sent_as_they_are(port):
+    headers = {"accept-encoding": "gzip"}
+    response, body = get(port, "/page/main.js", headers=headers | {"range": "bytes=2-8"})
+    assert response.status == 206 and body == (STATIC / "page/main.js").read_bytes()[2:9]
+    files = "/v1/bundles/letters/files"
+    graphs = json.loads(get(port, f"{files}/manifest.json")[1])["graphs"]
+    for graph in graphs.values():
+        response, _ = get(port, f"{files}/{graph['file']}", headers=headers)
+        assert response.getheader("content-encoding") is None
+
+
+def test_a_file_is_compressed_once_until_it_is_replaced(folders, page, tmp_path, monkeypatch):
+    calls = []
+
+    def counted(path):
+        calls.append(path)
+        return compressed(path)
+
+    monkeypatch.setattr("serving.http.compressed_files.compressed", counted)
+    file = tmp_path / "own.js"
+    page = dataclasses.replace(page, files=page.files | {"page/own.js": file})
+    service = Service([("letters", folders["letters"])], log=False, page=page)
+    with on_socket(service) as port:
+        for content in (b"a" * 5000, b"bc" * 4000):
+            file.write_bytes(content)
+            with ThreadPoolExecutor(7) as threads:
+                found = [
+                    threads.submit(get, port, "/page/own.js", headers={"accept-encoding": "gzip"})
+                    for _ in range(7)
+                ]
+            assert {gzip.decompress(future.result()[1]) for future in found} == {content}
+    assert calls == [file, file]
+
+
 def test_the_page_learns_what_it_can_ask(port, page):
     status, content = ask(port, "/page.json")
     assert status == 200 and content["server"] is True
@@ -177,9 +252,10 @@ def test_a_link_out_of_the_bundle_is_not_followed(folders, page, tmp_path):
         assert ask(port, f"/v1/bundles/letters/files/{name}")[0] == 404
 
 
-def test_a_reader_that_takes_nothing_is_let_go(folders, page, tmp_path):
+@pytest.mark.parametrize("coding", ["identity", "gzip"])
+def test_a_reader_that_takes_nothing_is_let_go(coding, folders, page, tmp_path):
     large = tmp_path / "large.js"
-    large.write_bytes(bytes(2**25))
+    large.write_bytes(random.Random(7).randbytes(2**24))
     files = page.files | {"page/large.js": large}
     service = Service(
         [("letters", folders["letters"])],
@@ -188,14 +264,17 @@ def test_a_reader_that_takes_nothing_is_let_go(folders, page, tmp_path):
         page=dataclasses.replace(page, files=files),
     )
     with on_socket(service) as port, socket.create_connection(("127.0.0.1", port)) as connection:
-        connection.sendall(b"GET /page/large.js HTTP/1.1\r\nhost: x\r\n\r\n")
+        headers = {"accept-encoding": coding}
+        until(lambda: get(port, "/page/large.js", "HEAD", headers)[0].status == 200)
+        line = f"GET /page/large.js HTTP/1.1\r\nhost: x\r\naccept-encoding: {coding}\r\n\r\n"
+        connection.sendall(line.encode())
         time.sleep(1)
         connection.settimeout(20)
         taken = 0
         with contextlib.suppress(ConnectionResetError):
             while part := connection.recv(2**20):
                 taken += len(part)
-        assert 0 < taken < 2**25
+        assert 0 < taken < 2**24
         assert ask(port, "/page/main.js")[0] == 200
 
 

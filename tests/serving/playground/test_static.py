@@ -1,6 +1,7 @@
 """The page with bundles as static files, in a folder that any web server takes."""
 
 import functools
+import gzip
 import http.server
 import json
 import threading
@@ -40,8 +41,23 @@ def test_the_folder_holds_the_page_and_what_a_browser_needs_of_the_bundle(tmp_pa
     needed = {*manifest.tokenizers.values()}
     needed |= {name for graph in manifest.graphs.values() for name in graph.files} | {MANIFEST}
     found = {path.relative_to(copy).as_posix() for path in copy.rglob("*") if path.is_file()}
-    assert found == needed
+    assert found - {f"{name}.gz" for name in needed} == needed
     assert all((copy / name).read_bytes() == (bundle / name).read_bytes() for name in needed)
+
+
+def test_beside_a_large_file_lies_its_gzip_for_servers_that_send_it(tmp_path, node_modules):
+    bundle = toy_bundle.write_bundle(tmp_path / "toy")
+    runtime = next(node_modules.rglob("*.wasm"))
+    runtime.write_bytes(b"a function of many" * 1000)
+    folder = written(tmp_path / "web", bundle, page_of(node_modules))
+    found = sorted(folder.rglob("*.gz"))
+    assert f"{runtime.name}.gz" in {path.name for path in found}
+    for path in found:
+        original = path.with_suffix("").read_bytes()
+        assert gzip.decompress(path.read_bytes()) == original
+        assert path.stat().st_size < len(original) / 2
+        assert path.suffixes[0] != ".onnx"
+    assert foreign_file(folder) is None
 
 
 def test_only_a_folder_of_such_files_alone_is_its_own(tmp_path, node_modules):

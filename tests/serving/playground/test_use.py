@@ -179,9 +179,13 @@ def test_the_browser_reads_the_bundle_with_the_token(browser, folders):
         page.get_by_label("This server wants a token").fill("se-cret")
         page.get_by_role("button", name="Go on").click()
         page.get_by_label("Text").fill("bad")
-        page.get_by_role("radio", name="in this browser").check()
+        asked = []
+        page.context.on("response", lambda response: asked.append(response))
+        page.get_by_role("radio", name="in this browser (loads 3.7 MB)").check()
         panel(page, "in this browser").locator(".text").filter(has_text="cbe").wait_for()
         assert panel(page).is_hidden()
+        runtime = [response for response in asked if response.url.endswith(".wasm")]
+        assert {response.header_value("content-encoding") for response in runtime} == {"gzip"}
 
 
 @NEEDS_PACKAGES

@@ -2,6 +2,7 @@
 
 import { headers } from "./server.js";
 
+/** @typedef {import("./types.js").Manifest} Manifest */
 /** @typedef {import("./types.js").Question} Question */
 /** @typedef {(done: number, all: number) => void} Report takes bytes. */
 /**
@@ -14,19 +15,32 @@ import { headers } from "./server.js";
  */
 
 const UNUSED = "generate"; // the role of a graph that other hosts run
+const RUNTIME = new URL("./modules/onnxruntime-web/ort-wasm-simd-threaded.wasm", import.meta.url).href;
 
-/** Return how many bytes of a bundle are loaded. @param {import("./types.js").Manifest} manifest */
-export function bytesOf({ graphs, tokenizers, files }) {
+/** Return the names of the files of a bundle that are loaded. @param {Manifest} manifest */
+function filesOf({ graphs, tokenizers }) {
   const needed = Object.entries(graphs).filter(([role]) => role !== UNUSED)
     .flatMap(([, graph]) => [graph.file, ...graph.weights]);
-  const all = new Set([...needed, ...Object.values(tokenizers)]);
-  return [...all].reduce((sum, name) => sum + files[name].bytes, 0);
+  return [...new Set([...needed, ...Object.values(tokenizers)])];
+}
+
+/**
+ * Return how many bytes are loaded for a file: fewer than it has where the server compresses it.
+ *
+ * @param {string} address
+ * @param {number} size of the file, for servers that do not tell.
+ */
+async function loadedFor(address, size) {
+  const response = await fetch(address, { method: "HEAD", headers: headers() }).catch(() => null);
+  return (response?.ok && Number(response.headers.get("content-length"))) || size;
 }
 
 /** A bundle in a worker of this browser. */
 export class Browser {
   #files;
-  #bytes;
+  #sizes;
+  /** @type {Promise<Map<string, number>> | null} */
+  #loads = null;
   /** @type {Worker | null} */
   #worker = null;
   /** @type {Promise<void> | null} */
@@ -37,11 +51,18 @@ export class Browser {
 
   /**
    * @param {string} files the address below which the bundle's files lie.
-   * @param {number} bytes of all that is loaded.
+   * @param {Manifest} manifest
+   * @param {number} runtime bytes of onnxruntime-web.
    */
-  constructor(files, bytes) {
+  constructor(files, manifest, runtime) {
     this.#files = new URL(files, document.baseURI).href;
-    this.#bytes = bytes;
+    this.#sizes = new Map([[RUNTIME, runtime]]);
+    for (const name of filesOf(manifest)) this.#sizes.set(this.#files + name, manifest.files[name].bytes);
+  }
+
+  /** Return how many bytes are loaded. */
+  async bytes() {
+    return [...(await this.#measured()).values()].reduce((sum, size) => sum + size, 0);
   }
 
   /**
@@ -102,9 +123,21 @@ export class Browser {
       for (const { reject } of this.#waiting.values()) reject(new Error(message ?? "the worker can not be loaded"));
       this.#waiting.clear();
     };
-    report(0, this.#bytes);
-    const open = { kind: "open", files: this.#files, headers: headers() };
-    await this.#request(open, ({ done }) => report(done, this.#bytes));
+    const [loads, all] = [await this.#measured(), await this.bytes()];
+    let done = 0;
+    report(done, all);
+    const open = { kind: "open", files: this.#files, runtime: RUNTIME, headers: headers() };
+    await this.#request(open, ({ loaded }) => {
+      done += loads.get(loaded) ?? 0;
+      report(done, all);
+    });
+  }
+
+  /** Return the bytes that are loaded for each file, by address. */
+  #measured() {
+    const measure = async ([address, size]) => /** @type {const} */ ([address, await loadedFor(address, size)]);
+    this.#loads ??= Promise.all([...this.#sizes].map(measure)).then((found) => new Map(found));
+    return this.#loads;
   }
 
   /** Return what the worker answers in the end. */

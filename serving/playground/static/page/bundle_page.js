@@ -1,9 +1,8 @@
 // The page of a bundle: its form, its examples, and the answers to them.
 
-import { Browser, bytesOf } from "./browser.js";
+import { Browser } from "./browser.js";
 import { element } from "./element.js";
 import { Form } from "./form.js";
-import { megabytes } from "./numbers.js";
 import { Panel } from "./panel.js";
 import { VIEWS } from "./pipelines/index.js";
 import { Server } from "./server.js";
@@ -41,14 +40,13 @@ export class BundlePage {
     this.#manifest = manifest;
     this.#view = VIEWS[manifest.pipeline];
     this.#form = new Form(this.#view.fields(manifest), () => this.#ask(this.#view.delay ?? DELAY));
-    const bytes = hosts.browser.bytes + bytesOf(manifest);
-    this.#browser = new Browser(entry.files, bytes);
+    this.#browser = new Browser(entry.files, manifest, hosts.browser.bytes);
     if (hosts.server) {
       const server = new Server(entry.name);
       this.#add(SERVER, async () => server);
     }
     this.#add(BROWSER, (report) => this.#browser.open(report));
-    this.#where = new Where(hosts, bytes, () => this.#move());
+    this.#where = new Where(hosts, this.#browser, () => this.#move());
     this.element = element("div", { class: "bundle" },
       element("div", { class: "title" }, element("h1", {}, entry.name), about(manifest)),
       element("div", { class: "columns" },

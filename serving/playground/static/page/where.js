@@ -12,12 +12,13 @@ export class Where {
 
   /**
    * @param {import("./bundle_page.js").Hosts} hosts
-   * @param {number} bytes of all that the browser loads.
+   * @param {import("./browser.js").Browser} browser
    * @param {() => void} changed
    */
-  constructor({ server, browser: { missing } }, bytes, changed) {
+  constructor({ server, browser: { missing } }, browser, changed) {
     this.names = server ? [SERVER] : [];
-    const size = `loads ${megabytes(bytes)}`;
+    const size = element("span");
+    if (!missing) browser.bytes().then((bytes) => { size.textContent = `loads ${megabytes(bytes)}`; });
     if (!server) {
       const load = () => {
         this.names = [BROWSER];
@@ -26,7 +27,7 @@ export class Where {
         changed();
       };
       this.element = element("div", { class: "buttons" },
-        element("button", { type: "button", class: "main", click: load }, `Answer in this browser: ${size}`));
+        element("button", { type: "button", class: "main", click: load }, "Answer in this browser: ", size));
       return;
     }
     const choice = (name, names, about, checked = false) => {
@@ -37,11 +38,11 @@ export class Where {
       };
       return element("div", {},
         element("input", { type: "radio", name: "where", id, checked, disabled: Boolean(missing) && !checked, change }),
-        element("label", { for: id }, name, about && element("span", { class: "note" }, ` (${about})`)));
+        element("label", { for: id }, name, about && element("span", { class: "note" }, " (", about, ")")));
     };
     this.element = element("fieldset", { class: "where" }, element("legend", {}, "Answer"),
-      choice(SERVER, [SERVER], "", true), choice(BROWSER, [BROWSER], missing ? "" : size),
-      choice("both", [SERVER, BROWSER], ""),
+      choice(SERVER, [SERVER], null, true), choice(BROWSER, [BROWSER], missing ? null : size),
+      choice("both", [SERVER, BROWSER], null),
       missing && element("p", { class: "note" }, `Not in this browser: ${missing}`));
   }
 }

@@ -4,7 +4,6 @@
 // any number of times, then {id, kind: "end", value} or {id, kind: "error", message}.
 
 const MODULES = new URL("./modules/", import.meta.url);
-const RUNTIME = "onnxruntime-web/ort-wasm-simd-threaded.wasm";
 
 /** @type {any} the pipeline. */
 let pipeline = null;
@@ -26,24 +25,23 @@ self.onmessage = async ({ data: { id, kind, ...content } }) => {
   stopped.delete(id);
 };
 
-async function open({ files, headers }, tell) {
+async function open({ files, runtime, headers }, tell) {
   const imported = (path) => import(new URL(path, MODULES).href);
-  let done = 0;
-  const count = (bytes) => {
-    done += bytes.byteLength;
-    tell({ done });
-    return bytes;
-  };
   const [ort, tokenizers, { load }, { address }] = await Promise.all([
     imported("onnxruntime-web/ort.wasm.min.mjs"), imported("tokenizers/tokenizers.min.mjs"),
     imported("seqkeras-serving/index.js"), imported("seqkeras-serving/address.js"),
   ]);
-  const runtime = await fetch(new URL(RUNTIME, MODULES));
-  if (!runtime.ok) throw new Error(`onnxruntime-web can not be loaded: status ${runtime.status}`);
-  ort.env.wasm.wasmBinary = count(await runtime.arrayBuffer());
+  const response = await fetch(runtime);
+  if (!response.ok) throw new Error(`onnxruntime-web can not be loaded: status ${response.status}`);
+  ort.env.wasm.wasmBinary = await response.arrayBuffer();
+  tell({ loaded: runtime });
   ort.env.wasm.numThreads = 1;
   const read = address(files, { headers });
-  const counted = async (name) => count(await read(name));
+  const counted = async (name) => {
+    const bytes = await read(name);
+    tell({ loaded: files + name });
+    return bytes;
+  };
   pipeline = await load(Object.assign(counted, { where: read.where }), ort, { tokenizers });
 }
 
