@@ -49,6 +49,24 @@ def test_a_bundle_is_reached_and_asked_by_keyboard_alone(browser, address):
         assert panel(page).get_by_role("list", name="Labels and their probabilities").is_visible()
 
 
+@pytest.mark.parametrize("arrives", [True, False])
+def test_a_manifest_that_comes_late_does_not_take_the_place_of_the_newer_choice(
+    arrives, browser, address
+):
+    with opened(browser, f"{address}/#/letters", refusals=True) as page:
+        page.get_by_role("heading", name="letters").wait_for()
+        held = []
+        page.route("**/classes/files/manifest.json", lambda route: held.append(route))
+        with page.expect_request("**/classes/files/manifest.json"):
+            page.get_by_role("link", name="classes").click()
+        page.get_by_role("link", name="tags").click()
+        page.get_by_role("heading", name="tags").wait_for()
+        held[0].continue_() if arrives else held[0].fulfill(status=404, json={"error": "no bundle"})
+        page.wait_for_timeout(500)
+        assert page.get_by_role("heading", level=1).all_inner_texts() == ["tags"]
+        assert page.get_by_role("link", name="tags").get_attribute("aria-current") == "page"
+
+
 def test_every_control_has_a_name_and_every_answer_speaks(browser, address, folders):
     with opened(browser, f"{address}/") as page:
         for name in folders:

@@ -9,16 +9,25 @@ const main = /** @type {HTMLElement} */ (document.getElementById("main"));
 const models = /** @type {HTMLElement} */ (document.getElementById("bundles"));
 /** @type {BundlePage | null} */
 let shown = null;
+/** @type {import("./bundle_page.js").Entry | null} the bundle that was chosen last. */
+let chosen = null;
 
-/** Show the bundle that the address names, or the first. */
+/** Show the bundle that the address names, or the first; unless another is chosen meanwhile. */
 async function show(content) {
   const named = decodeURIComponent(location.hash.slice(2));
   const entry = content.bundles.find(({ name }) => name === named) ?? content.bundles[0];
+  chosen = entry;
   for (const link of models.querySelectorAll("a")) {
     if (link.textContent === entry.name) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
-  const manifest = await (await request(`${entry.files}manifest.json`)).json();
+  let manifest;
+  try {
+    manifest = await (await request(`${entry.files}manifest.json`)).json();
+  } catch (error) {
+    if (chosen === entry) throw error;
+  }
+  if (chosen !== entry) return;
   if (!Object.hasOwn(VIEWS, manifest.pipeline)) {
     throw new Error(`${entry.name} is of ${manifest.pipeline}, which this page does not know`);
   }
