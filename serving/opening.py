@@ -45,6 +45,8 @@ class Runtime:
         providers: onnxruntime's execution providers, by name with or without "ExecutionProvider",
             the preferred one first; the CPU runs the rest. A tuple holds a name and onnxruntime's
             options: ("CUDA", {"device_id": 1}).
+        before: None, or a function that is called before each run of a graph; what it raises ends
+            the call of the pipeline.
         observe: None, or a function that is called after each run of a graph with its role and its
             inputs and outputs by name, without caches.
 
@@ -55,6 +57,7 @@ class Runtime:
     precision: str = FLOAT32
     threads: int | None = None
     providers: tuple = ()
+    before: Callable[[], None] | None = None
     observe: Callable | None = None
 
     def __post_init__(self):
@@ -158,7 +161,7 @@ def open_session(folder, manifest, role, runtime, inputs, outputs, optional=froz
         raise UnexpectedGraph(
             *problems, where=folder, subject=f"{graph.file} is not the {role} graph expected"
         )
-    return _Session(session, role, folder, graph.file, runtime.observe)
+    return _Session(session, role, folder, graph.file, runtime)
 
 
 def _require_listed_weights(folder, graph, runtime):
@@ -188,10 +191,11 @@ class UnexpectedGraph(BundleError):
 
 
 class _Session:
-    """A session that reports a failed run in one line, and calls `observe` after each run."""
+    """A session that reports a failed run in one line; `before`, `observe`: see `Runtime`."""
 
-    def __init__(self, session, role, folder, file, observe):
-        self._session, self._role, self._observe = session, role, observe
+    def __init__(self, session, role, folder, file, runtime):
+        self._session, self._role = session, role
+        self._before, self._observe = runtime.before, runtime.observe
         self._folder, self._file = folder, file
 
     def __repr__(self):
@@ -204,6 +208,8 @@ class _Session:
         return getattr(self._session, name)
 
     def run(self, names, inputs):
+        if self._before is not None:
+            self._before()
         try:
             outputs = self._session.run(names, inputs)
         except Exception as error:  # onnxruntime's exceptions have no common base class
@@ -213,6 +219,8 @@ class _Session:
         return outputs
 
     def run_with_iobinding(self, binding, options):
+        if self._before is not None:
+            self._before()
         try:
             self._session.run_with_iobinding(binding, options)
         except Exception as error:

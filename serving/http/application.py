@@ -93,8 +93,7 @@ class Application:
         finally:
             for task in following:
                 task.cancel()
-            for bundle in self.bundles:
-                await asyncio.to_thread(bundle.close)
+            await asyncio.to_thread(self.bundles.close)
 
 
 def _routes(served, metrics, bounds) -> list[BaseRoute]:

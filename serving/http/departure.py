@@ -1,8 +1,9 @@
-"""Clients that go before they are answered."""
+"""Clients that go before they are answered, and the end of what is computed for them."""
 
 import asyncio
 import contextlib
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 
 from starlette.types import Scope
 
@@ -11,6 +12,37 @@ DEPARTED = "seqkeras.departed"  # in a scope: functions that `Connection` calls 
 
 class Gone(Exception):
     """The client has gone: nobody waits for an answer."""
+
+
+class Abandoned(BaseException):
+    """Nobody waits for what a thread computes.
+
+    As it is no `Exception`, nothing takes it for an error of an input, which is tried again alone.
+    """
+
+
+class Wanted(threading.local):
+    """Whether somebody waits for what a thread computes, for `Runtime.before`."""
+
+    _is_wanted: Callable[[], bool] | None = None
+
+    @contextlib.contextmanager
+    def while_(self, is_wanted: Callable[[], bool]) -> Iterator[None]:
+        """In the block, what this thread computes goes on only while a function returns True."""
+        self._is_wanted = is_wanted
+        try:
+            yield
+        finally:
+            self._is_wanted = None
+
+    def require(self) -> None:
+        """Go on.
+
+        Raises:
+            Abandoned: if nobody waits any more.
+        """
+        if self._is_wanted is not None and not self._is_wanted():
+            raise Abandoned
 
 
 @contextlib.contextmanager

@@ -45,7 +45,7 @@ class Metrics:
         )
         self.inputs = Counter(
             "seqkeras_inputs",
-            "Inputs: answered, refused or failed",
+            "Inputs: answered, refused, failed or, as nobody waited any more, abandoned",
             ["bundle", "outcome"],
             registry=registry,
         )
@@ -100,19 +100,25 @@ class BundleMetrics:
     """
 
     def __init__(self, metrics: Metrics, name: str):
-        outcomes = ("answered", "refused", "failed")
+        outcomes = ("answered", "refused", "failed", "abandoned")
         self._inputs = {outcome: metrics.inputs.labels(name, outcome) for outcome in outcomes}
         self._size, self._seconds = (
             metrics.batch_size.labels(name),
             metrics.batch_seconds.labels(name),
         )
-        self.loads = {outcome: metrics.loads.labels(name, outcome) for outcome in outcomes[::2]}
+        self.loads = {
+            outcome: metrics.loads.labels(name, outcome) for outcome in ("answered", "failed")
+        }
         self.waiting = metrics.waiting.labels(name, "inputs")
         self.streams = metrics.waiting.labels(name, "streams")
 
     def refused(self, count: int) -> None:
         """Count inputs that found no room."""
         self._inputs["refused"].inc(count)
+
+    def abandoned(self, count: int) -> None:
+        """Count inputs that nobody waited for any more while they were answered."""
+        self._inputs["abandoned"].inc(count)
 
     def answered(self, found: Sequence, seconds: float) -> None:
         """Count a batch: an answer or an error for each input."""

@@ -3,18 +3,22 @@
 import asyncio
 import json
 import os
+import sys
+import threading
+import time
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .. import load
 from ..checks import require_count, shown
 from ..manifest import MANIFEST, Manifest
+from ..pipelines import open_bundle
 from ..pipelines.generate import Generate
 from ..pipelines.options import option_names
 from ..pipelines.pipeline import Pipeline
 from .bounds import Bounds
+from .departure import Wanted
 from .http_refusal import HttpRefusal
 from .log import log
 from .metrics import BundleMetrics, Metrics
@@ -23,6 +27,7 @@ from .streams import Streams
 from .worker import Worker
 
 LOOK_AGAIN = 1.0  # seconds between two looks at a bundle's manifest
+LAST = 3.0  # seconds in which all threads must end with the server
 VERSION = "1"  # of a bundle's SavedModels: saved_model/1
 OF_THE_SERVER = ("token_budget",)  # options that a client can not choose
 COUNTS = ("num_beams", "n_best")
@@ -55,8 +60,9 @@ class ServedBundle:
         self.name, self._folder, self._opening, self._bounds = name, folder, opening, bounds
         self._metrics = BundleMetrics(metrics, name)
         self._seen = _state(folder)
-        self.worker = Worker(self._load(), bounds, self._metrics)
-        self.streams = Streams(bounds)
+        self._wanted = Wanted()
+        self.worker = Worker(self._load(), bounds, self._metrics, self._wanted)
+        self.streams = Streams(bounds, self._wanted)
         self._signatures = self.pipeline, signatures_of(self.pipeline)
 
     @property
@@ -174,14 +180,19 @@ class ServedBundle:
                 self._metrics.loads["failed"].inc()
                 log(f"{self.name}: stays as it was, for its replacement is refused: {error}")
 
-    def close(self) -> None:
-        """End its threads."""
-        self.streams.close()
-        self.worker.close()
+    def close(self) -> list[threading.Thread]:
+        """Let its threads end, and what they are at; return them."""
+        return [*self.streams.close(), *self.worker.close()]
 
     def _load(self):
         opening = self._opening
-        return load(self._folder, opening.precision, opening.threads, opening.providers)
+        return open_bundle(
+            self._folder,
+            opening.precision,
+            opening.threads,
+            opening.providers,
+            before=self._wanted.require,
+        )
 
     def _bounded(self, options, streams):
         """Return the options of a call, with the server's bounds."""
@@ -221,6 +232,7 @@ class ServedBundles:
 
     def __init__(self, bundles: Sequence[ServedBundle]):
         self._bundles = {bundle.name: bundle for bundle in bundles}
+        self._stuck: list[threading.Thread] = []
 
     def __iter__(self):
         return iter(self._bundles.values())
@@ -228,6 +240,23 @@ class ServedBundles:
     def find(self, name: str) -> ServedBundle | None:
         """Return the bundle of a name, or None."""
         return self._bundles.get(name)
+
+    def close(self) -> None:
+        """Wait until all threads end, but not for long: each looks before each run of a graph."""
+        threads = [thread for bundle in self for thread in bundle.close()]
+        deadline = time.monotonic() + LAST
+        for thread in threads:
+            thread.join(max(deadline - time.monotonic(), 0))
+        self._stuck = [thread for thread in threads if thread.is_alive()]
+        if self._stuck:
+            log(f"what runs did not end within {LAST:g} s: it is given up")
+
+    def leave(self) -> None:
+        """End the process at once if a thread is within a graph: else onnxruntime aborts it."""
+        if any(thread.is_alive() for thread in self._stuck):
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(0)
 
     def require(self, name: str) -> ServedBundle:
         """Return the bundle of a name.

@@ -1,5 +1,6 @@
 """Run the application by uvicorn, in one process or several."""
 
+import atexit
 import contextlib
 import functools
 import json
@@ -46,6 +47,7 @@ def run(service: Service, host: str, port: int, processes: int, token_from: str)
         else:
             application = Application(service)
             manifests = [bundle.manifest for bundle in application.bundles]
+            atexit.register(application.bundles.leave)
             config = _config(application, service, 1)
         listener.listen(BACKLOG)
         names = [name for name, _ in service.bundles]
@@ -87,10 +89,12 @@ def _config(application, service, processes):
 def _application(service):
     """Return the application of a process of several; a refused bundle ends all of them."""
     try:
-        return Application(service)
+        application = Application(service)
     except ValueError as error:
         log(str(error))
         sys.exit(STARTUP_FAILURE)
+    atexit.register(application.bundles.leave)
+    return application
 
 
 def _bound(host, port):

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterator
 
 from .bounds import Bounds
+from .departure import Abandoned, Wanted
 from .http_refusal import HttpRefusal
 
 AHEAD = 64  # pieces that wait for a slow reader; then its stream pauses
@@ -38,12 +39,15 @@ class Stream:
 class Streams:
     """Runs the streams of a bundle in one thread, which takes a piece of each in turn.
 
+    A stream whose reader has left ends before the next run of a graph.
+
     Args:
         bounds: the server's `Bounds`.
+        wanted: the `Wanted` that the pipeline asks before each run of a graph.
     """
 
-    def __init__(self, bounds: Bounds):
-        self._bounds = bounds
+    def __init__(self, bounds: Bounds, wanted: Wanted):
+        self._bounds, self._wanted = bounds, wanted
         self._streams: deque[Stream] = deque()
         self._changed, self._closed = threading.Condition(), False
         self._thread: threading.Thread | None = None
@@ -75,7 +79,9 @@ class Streams:
                 raise HttpRefusal(429, "too many streams run already", {"retry-after": "1"})
             self._streams.append(stream)
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, daemon=True)
+                self._thread = threading.Thread(
+                    target=self._run, daemon=True, name="seqkeras-streams"
+                )
                 self._thread.start()
             self._changed.notify()
         try:
@@ -95,13 +101,12 @@ class Streams:
                 stream.left = True
                 self._changed.notify()
 
-    def close(self) -> None:
-        """End the thread."""
+    def close(self) -> list[threading.Thread]:
+        """Let the thread end, and what it is at; return it, if there is one."""
         with self._changed:
             self._closed = True
             self._changed.notify()
-        if self._thread is not None:
-            self._thread.join()
+        return [] if self._thread is None else [self._thread]
 
     def _run(self):
         while True:
@@ -130,8 +135,11 @@ class Streams:
     def _next(self, stream):
         """Return the next piece of a stream, None at its end, or an error."""
         try:
-            if stream.pieces is None:
-                stream.pieces = stream.begin()
-            return next(stream.pieces, None)
+            with self._wanted.while_(lambda: not (stream.left or self._closed)):
+                if stream.pieces is None:
+                    stream.pieces = stream.begin()
+                return next(stream.pieces, None)
+        except Abandoned:
+            return None
         except Exception as error:
             return error

@@ -14,6 +14,7 @@ from typing import Any
 from ..answering import answers_or_errors, encoding_options
 from ..pipelines.pipeline import Pipeline
 from .bounds import Bounds
+from .departure import Abandoned, Wanted
 from .http_refusal import HttpRefusal
 from .metrics import BundleMetrics
 
@@ -32,16 +33,19 @@ class Worker:
     """Answers inputs in one thread, since two threads on one pipeline are slower than one.
 
     Inputs wait in groups of equal options. When the thread is free, it takes the group that waits
-    longest, up to `max_batch` inputs of it, without waiting for more. A refused one fails alone.
+    longest, up to `max_batch` inputs of it, without waiting for more. A refused one fails alone. A
+    batch that nobody waits for any more ends before the next run of a graph.
 
     Args:
         pipeline: as `serving.load` returns it; another one may take its place.
         bounds: the server's `Bounds`.
         metrics: the bundle's `BundleMetrics`.
+        wanted: the `Wanted` that the pipeline asks before each run of a graph.
     """
 
-    def __init__(self, pipeline: Pipeline, bounds: Bounds, metrics: BundleMetrics):
+    def __init__(self, pipeline: Pipeline, bounds: Bounds, metrics: BundleMetrics, wanted: Wanted):
         self.pipeline, self._bounds, self._metrics = pipeline, bounds, metrics
+        self._wanted = wanted
         self._groups: dict[str, tuple[dict, deque[Waiting]]] = {}  # by options, oldest first
         self._lock, self._wakes = threading.Lock(), threading.Semaphore(0)
         self._count, self._idle, self._closed = 0, True, False
@@ -84,11 +88,11 @@ class Worker:
             loop.call_soon(self._wakes.release)
         return [entry.answer for entry in waiting]
 
-    def close(self) -> None:
-        """End the thread after what it is at."""
+    def close(self) -> list[threading.Thread]:
+        """Let the thread end, and what it is at; return it."""
         self._closed = True
         self._wakes.release()
-        self._thread.join()
+        return [self._thread]
 
     @property
     def waiting(self) -> int:
@@ -137,8 +141,13 @@ class Worker:
     def _answer(self, options, batch):
         loop = batch[0].answer.get_loop()
         begin = time.perf_counter()
+        is_wanted = functools.partial(self._is_wanted, batch)
         try:
-            found = self._answers([entry.value for entry in batch], options)
+            with self._wanted.while_(is_wanted):
+                found = self._answers([entry.value for entry in batch], options)
+        except Abandoned:
+            self._metrics.abandoned(len(batch))
+            return
         except Exception as error:  # a fault of ours, which must not end the thread
             traceback.print_exc(file=sys.stderr)
             found = [error] * len(batch)
@@ -147,6 +156,9 @@ class Worker:
             loop.call_soon_threadsafe(_deliver, batch, found)
         except RuntimeError:  # the event loop has ended: nobody waits
             self._closed = True
+
+    def _is_wanted(self, batch):
+        return not self._closed and any(not entry.answer.done() for entry in batch)
 
     def _answers(self, values, options):
         """Return an answer or an error for each input."""

@@ -94,8 +94,8 @@ PIPELINES = {
 }
 
 
-def open_bundle(path, precision=None, threads=None, providers=None):
-    """Open a bundle and return its pipeline: what `serving.load` does."""
+def open_bundle(path, precision=None, threads=None, providers=None, before=None):
+    """Open a bundle and return its pipeline: what `serving.load` does; `before`: see `Runtime`."""
     if not isinstance(path, (str, os.PathLike)):
         raise ValueError(f"load: path must be a bundle's folder; received {shown(path)}.")
     folder = Path(path)
@@ -103,6 +103,7 @@ def open_bundle(path, precision=None, threads=None, providers=None):
         **({} if precision is None else {"precision": precision}),
         threads=threads,
         providers=() if providers is None else providers,
+        before=before,
     )
 
     def open_pipeline(manifest):

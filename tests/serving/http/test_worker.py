@@ -6,6 +6,7 @@ import threading
 import pytest
 
 from serving.http.bounds import Bounds
+from serving.http.departure import Wanted
 from serving.http.http_refusal import HttpRefusal, as_http
 from serving.http.metrics import BundleMetrics, Metrics
 from serving.http.streams import AHEAD, Streams
@@ -44,14 +45,20 @@ def run(test, **bounds):
 
     async def running():
         pipeline = Pipeline()
-        worker = Worker(pipeline, Bounds(**bounds), BundleMetrics(Metrics(), "toy"))
+        worker = Worker(pipeline, Bounds(**bounds), BundleMetrics(Metrics(), "toy"), Wanted())
         try:
             await asyncio.wait_for(test(pipeline, worker), 60)
         finally:
             pipeline.go.set()
-            await asyncio.to_thread(worker.close)
+            await ended(worker)
 
     asyncio.run(running())
+
+
+async def ended(runner):
+    """Close a `Worker` or `Streams`, and wait for its threads."""
+    for thread in runner.close():
+        await asyncio.to_thread(thread.join)
 
 
 async def begun(pipeline, worker, text="first"):
@@ -168,7 +175,7 @@ def test_streams_take_turns_and_end_when_their_readers_leave():
             closed.append(name)
 
     async def test():
-        streams = Streams(Bounds(max_queue=2, timeout=60))
+        streams = Streams(Bounds(max_queue=2, timeout=60), Wanted())
         endless = streams.read(lambda: letters("e", 10**9))
         assert await anext(endless) == "e0"
         short = [piece async for piece in streams.read(lambda: letters("s", 3))]
@@ -182,7 +189,7 @@ def test_streams_take_turns_and_end_when_their_readers_leave():
         assert [piece async for piece in streams.read(lambda: letters("l", 1))] == ["l0"]
         with pytest.raises(ValueError, match="no"):
             await anext(streams.read(lambda: (_ for _ in ()).throw(ValueError("no"))))
-        await asyncio.to_thread(streams.close)
+        await ended(streams)
         assert streams.count == 0
 
     asyncio.run(asyncio.wait_for(test(), 60))
@@ -198,10 +205,10 @@ def test_a_stream_that_says_nothing_is_given_up():
         yield "late"
 
     async def test():
-        streams = Streams(Bounds(timeout=0.05))
+        streams = Streams(Bounds(timeout=0.05), Wanted())
         with pytest.raises(TimeoutError):
             await anext(streams.read(silent))
         go.set()
-        await asyncio.to_thread(streams.close)
+        await ended(streams)
 
     asyncio.run(asyncio.wait_for(test(), 60))
