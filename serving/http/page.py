@@ -19,6 +19,7 @@ from starlette.types import Message, Receive, Scope, Send
 from ..playground import Page
 from ..playground.compression import compresses
 from ..playground.page import ASSETS, INDEX
+from ..playground.unread import unread
 from .bounds import Bounds
 from .compressed_files import CompressedFiles
 from .endpoint import Call, reply
@@ -76,7 +77,11 @@ class PageApi:
     async def content(self, call: Call) -> Response:
         """Tell what the page can ask."""
         bundles = [
-            {"name": bundle.name, "files": f"v1/bundles/{bundle.name}/files/"}
+            {
+                "name": bundle.name,
+                "files": f"v1/bundles/{bundle.name}/files/",
+                "unread": unread(bundle.folder, bundle.manifest),
+            }
             for bundle in self._bundles
         ]
         return reply(self._page.content(bundles, server=True), headers=HEADERS)

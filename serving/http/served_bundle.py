@@ -57,7 +57,7 @@ class ServedBundle:
     """
 
     def __init__(self, name: str, folder: Path, opening: Opening, bounds: Bounds, metrics: Metrics):
-        self.name, self._folder, self._opening, self._bounds = name, folder, opening, bounds
+        self.name, self.folder, self._opening, self._bounds = name, folder, opening, bounds
         self._metrics = BundleMetrics(metrics, name)
         self._seen = _state(folder)
         self._wanted = Wanted()
@@ -149,8 +149,8 @@ class ServedBundle:
             HttpRefusal: if it names no such file, or that is a link out of the bundle.
         """
         if path == MANIFEST or path in self.manifest.files:
-            file = self._folder / path
-            if file.resolve().is_relative_to(self._folder.resolve()):
+            file = self.folder / path
+            if file.resolve().is_relative_to(self.folder.resolve()):
                 return file
         raise HttpRefusal(404, f"the bundle names no file {shown(path)}")
 
@@ -168,7 +168,7 @@ class ServedBundle:
         while True:
             await asyncio.sleep(LOOK_AGAIN)
             self.count_waiting()  # which another process may be asked for
-            seen = _state(self._folder)
+            seen = _state(self.folder)
             if seen in (None, self._seen):
                 continue
             self._seen = seen
@@ -187,7 +187,7 @@ class ServedBundle:
     def _load(self):
         opening = self._opening
         return open_bundle(
-            self._folder,
+            self.folder,
             opening.precision,
             opening.threads,
             opening.providers,

@@ -43,7 +43,7 @@ class Page:
         """Return page.json.
 
         Args:
-            bundles: of each its `name`, and `files`, the address below which they lie.
+            bundles: of each its `name`, `files`, the address below which they lie, and `unread`.
             server: whether a server answers too.
         """
         runtime = self.files.get(MODULES + RUNTIME)

@@ -12,6 +12,7 @@ from pathlib import Path
 from ..manifest import MANIFEST, Manifest, read_bundle, verify_files
 from .compression import compressed, compresses
 from .page import ASSETS, CONTENT, INDEX, Page
+from .unread import unread
 
 LARGE = 2**14  # bytes
 BUNDLES = "bundles/"
@@ -35,8 +36,8 @@ def write_static(folder: Path, bundles: Iterable[tuple[str, Path]], page: Page) 
     entries = []
     for name, bundle in bundles:
         place = f"{BUNDLES}{name}/"
-        read_bundle(bundle, partial(_write, bundle, folder / place))
-        entries.append({"name": name, "files": place})
+        manifest = read_bundle(bundle, partial(_write, bundle, folder / place))
+        entries.append({"name": name, "files": place, "unread": unread(bundle, manifest)})
     content = page.content(entries, server=False)
     (folder / CONTENT).write_text(f"{json.dumps(content, indent=2)}\n", encoding="utf-8")
 
@@ -63,6 +64,7 @@ def _write(bundle, folder, manifest):
     verify_files(bundle, manifest, names)
     for name in (MANIFEST, *names):
         _copy(bundle / name, folder / name)
+    return manifest
 
 
 def _files_of(manifest: Manifest) -> list[str]:

@@ -1,6 +1,7 @@
 // What is wrong with a bundle or an argument is one clear error.
 
 import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 
@@ -12,9 +13,9 @@ const ort = await import("onnxruntime-node");
 const decode = (bytes) => new TextDecoder().decode(bytes);
 const encode = (text) => new TextEncoder().encode(text);
 
-/** Return a reader of the bundle "translate", with some files replaced. */
-function altered(changes) {
-  const own = folder(join(FOLDER ?? "", "translate"));
+/** Return a reader of a bundle, with some files replaced. */
+function altered(changes, name = "translate") {
+  const own = folder(join(FOLDER ?? "", name));
   const read = async (path) => {
     const bytes = new Uint8Array(await own(path));
     return path in changes ? changes[path](bytes) : bytes;
@@ -29,6 +30,8 @@ const manifestWith = (change) => ({
     return encode(JSON.stringify(manifest));
   },
 });
+const PIECES = encode('{"type": "sentencepiece"}');
+const PIECES_SHA256 = createHash("sha256").update(PIECES).digest("hex");
 const missing = () => {
   throw Object.assign(new Error("no such file"), { code: "ENOENT" });
 };
@@ -109,6 +112,29 @@ describe("a wrong bundle is refused in one line", { skip: SKIP }, () => {
       });
     });
   }
+
+  it("rows of a table, which no other export mends", async () => {
+    const change = manifestWith((manifest) => { manifest.settings.rows = { columns: [] }; });
+    await assert.rejects(load(altered(change, "forecast"), ort), {
+      name: "BundleError",
+      message: "toy: manifest.json: settings.rows: rows of a table are not read in JavaScript: "
+        + "serve this bundle by Python.",
+    });
+  });
+
+  it("a SentencePiece model, before a graph is read", async () => {
+    const changes = manifestWith((manifest) => {
+      manifest.files["tokenizer/target.json"] = { bytes: PIECES.length, sha256: PIECES_SHA256 };
+    });
+    const read = [];
+    const reader = altered({ ...changes, "tokenizer/target.json": () => PIECES });
+    const noted = Object.assign((path) => { read.push(path); return reader(path); }, { where: "toy" });
+    await assert.rejects(load(noted, ort), {
+      message: "toy: tokenizer/target.json: a SentencePiece model is not read in JavaScript: "
+        + "serve this bundle by Python.",
+    });
+    assert.deepEqual(read.filter((path) => path.endsWith(".onnx")), []);
+  });
 
   it("a precision that the bundle lacks", async () => {
     await assert.rejects(load(altered({}), ort, { precision: "int3" }), {

@@ -184,7 +184,8 @@ def test_the_page_learns_what_it_can_ask(port, page):
     wasm = next(path for path in page.files if path.endswith(".wasm"))
     assert content["browser"] == {"missing": "", "bytes": page.files[wasm].stat().st_size}
     assert content["bundles"] == [
-        {"name": name, "files": f"v1/bundles/{name}/files/"} for name in ("letters", "classes")
+        {"name": name, "files": f"v1/bundles/{name}/files/", "unread": ""}
+        for name in ("letters", "classes")
     ]
 
 

@@ -35,7 +35,7 @@ def test_the_folder_holds_the_page_and_what_a_browser_needs_of_the_bundle(tmp_pa
         assert (folder / path).read_bytes() == file.read_bytes()
     content = json.loads((folder / "page.json").read_text(encoding="utf-8"))
     assert content["server"] is False and content["browser"]["missing"] == ""
-    assert content["bundles"] == [{"name": "letters", "files": "bundles/letters/"}]
+    assert content["bundles"] == [{"name": "letters", "files": "bundles/letters/", "unread": ""}]
     copy = folder / "bundles/letters"
     manifest = serving.load(bundle).manifest
     needed = {*manifest.tokenizers.values()}

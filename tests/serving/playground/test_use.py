@@ -217,9 +217,13 @@ def test_what_a_browser_can_not_read_is_told_in_a_line_and_the_server_answers(
         file = folder / "tokenizer" / "source.json"
         file.write_bytes(file.read_bytes().replace(b"a", b"b", 1))
         page.get_by_label("Text").fill("bad")
+        loaded = []
+        page.context.on("requestfinished", lambda request: loaded.append(request.url))
         page.get_by_role("radio", name="both").check()
         told = panel(page, "in this browser").locator(".problem")
         told.filter(has_text="tokenizer/source.json does not have the manifest's sha256").wait_for()
+        assert panel(page, "in this browser").locator(".body").inner_text() == ""
+        assert not any(url.endswith(".wasm") for url in loaded)
         panel(page).locator(".text").filter(has_text="cbe").wait_for()
 
 

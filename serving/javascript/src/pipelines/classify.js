@@ -8,7 +8,7 @@ import { FrameReader, takesFrames } from "./frames.js";
 import { encoded, partsOf, TextReader } from "./inputs.js";
 import { partOf, sigmoid, softmax, TOKENS } from "./model.js";
 import {
-  readSettings, requireWindows, ROLE, rowProblems, strideProblems, wrongLogits,
+  readSettings, requireWindows, ROLE, strideProblems, wrongLogits,
 } from "./settings.js";
 import { DEFAULTS, SinglePass } from "./single_pass.js";
 import { TreeReader } from "./trees.js";
@@ -168,5 +168,4 @@ function* problemsOf(settings, outputs, axes) {
   if (settings.stride !== null && settings.pairs !== false) {
     yield "settings.stride needs settings.pairs false: a pair is not read in windows";
   }
-  yield* rowProblems(settings.rows);
 }

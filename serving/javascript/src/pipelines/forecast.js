@@ -12,7 +12,7 @@ import { ArrayReader, numbers, padded, PADDING } from "./frames.js";
 import { encoded, oneOrAll } from "./inputs.js";
 import { Model } from "./model.js";
 import { Pipeline } from "./pipeline.js";
-import { readSettings, ROLE, rowProblems, wrongOutput } from "./settings.js";
+import { readSettings, ROLE, wrongOutput } from "./settings.js";
 
 const [WINDOW, KNOWN] = ["window", "known"];
 const DEFAULTS = { truncate: false, token_budget: TOKEN_BUDGET };
@@ -141,5 +141,4 @@ function* problemsOf(settings, outputs) {
   if (bounds.some((bound, place) => place && !(bounds[place - 1] < bound))) {
     yield `settings.quantiles must increase between 0 and 1; received ${quantiles.join(", ")}`;
   }
-  yield* rowProblems(settings.rows);
 }

@@ -94,8 +94,8 @@ export class Generate extends Pipeline {
     if (problems.length) {
       throw new BundleError(problems, { where: bundle.where, subject: MANIFEST });
     }
-    const graphs = await LanguageModel.open(bundle, runtime);
     const tokenizer = await openTokenizer(bundle, "text");
+    const graphs = await LanguageModel.open(bundle, runtime);
     requireVocabulary(bundle, tokenizer, "text", graphs.vocabSize);
     const whole = runtime.generatesInGraph ? await GenerateGraph.open(bundle, runtime) : null;
     const packing = { ...WHOLE_TEXTS, labels: ({ tokens }) => ({ token_ids: tokens(tokenizer) }) };

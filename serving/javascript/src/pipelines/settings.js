@@ -17,7 +17,7 @@ export const ROLE = "model";
  *   null becomes the graph's only output.
  * @param {(settings: any, outputs: Map<string, TensorSpec>) => Iterable<string>} problemsOf
  * @returns {any}
- * @throws {BundleError} with every reason, if they are invalid.
+ * @throws {BundleError} with every reason, if they are invalid, or have rows of a table.
  */
 export function readSettings(bundle, declared, problemsOf) {
   const { manifest, where } = bundle;
@@ -31,6 +31,10 @@ export function readSettings(bundle, declared, problemsOf) {
     problems.push(...problemsOf(settings, outputs));
   }
   if (problems.length) throw new BundleError(problems, { where, subject: MANIFEST });
+  if (settings.rows) {
+    const reason = "settings.rows: rows of a table are not read in JavaScript: serve this bundle by Python";
+    throw new BundleError(reason, { where, subject: MANIFEST, advice: "" });
+  }
   return settings;
 }
 
@@ -76,11 +80,6 @@ export function requireWindows(bundle, stride, tokenizer) {
     const reason = "settings.stride needs WordPiece or byte-level BPE";
     throw new BundleError(reason, { where: bundle.where });
   }
-}
-
-/** Yield the problem of rows of a table, which only Python reads. */
-export function* rowProblems(rows) {
-  if (rows !== null) yield "settings.rows: rows of a table are not read in JavaScript; serve by Python";
 }
 
 const described = (name) => (name === "output" ? "the model's output" : `the model's output ${name}`);

@@ -17,7 +17,7 @@ import { FrameReader, takesFrames } from "./frames.js";
 import { encoded, requireToken, requireWords, TextReader, textOf } from "./inputs.js";
 import { partOf, softmax } from "./model.js";
 import {
-  readSettings, requireWindows, ROLE, rowProblems, strideProblems, wrongLogits,
+  readSettings, requireWindows, ROLE, strideProblems, wrongLogits,
 } from "./settings.js";
 import { DEFAULTS, SinglePass } from "./single_pass.js";
 import { Windows } from "./windows.js";
@@ -169,7 +169,7 @@ function bestTags(logits, K) {
 }
 
 function* problemsOf(settings, outputs) {
-  const { labels, output, scheme, stride, words, rows } = settings;
+  const { labels, output, scheme, stride, words } = settings;
   const axes = ["batch", "length"];
   const isChain = outputs.get(output)?.shape.length === 4;
   yield* wrongLogits(outputs, output, isChain ? [...axes, labels.length + 1] : axes, labels);
@@ -177,7 +177,6 @@ function* problemsOf(settings, outputs) {
     yield `settings.words must be one of ${WORDS.join(", ")}; received '${words}'`;
   }
   yield* strideProblems(stride);
-  yield* rowProblems(rows);
   if (scheme !== null && !SCHEMES.includes(scheme)) {
     yield `settings.scheme must be one of ${SCHEMES.join(", ")}; received '${scheme}'`;
   } else if (scheme !== null) {

@@ -73,11 +73,11 @@ export class Translate extends Pipeline {
   }
 
   static async open(bundle, runtime) {
-    const graphs = await EncoderDecoder.open(bundle, runtime);
     const source = takesFrames(bundle.manifest, "encoder")
       ? FrameReader.ofGraph(bundle, "encoder")
       : await openTokenizer(bundle, "source");
     const target = await openTokenizer(bundle, "target");
+    const graphs = await EncoderDecoder.open(bundle, runtime);
     requireVocabulary(bundle, target, "target", graphs.vocabSize);
     const whole = runtime.generatesInGraph ? await GenerateGraph.open(bundle, runtime) : null;
     return new Translate(bundle, graphs, whole, source, target);

@@ -12,7 +12,14 @@ const DELAY = 120; // milliseconds from the last letter to the question
 const MOST_EXAMPLES = 5;
 const LONGEST_EXAMPLE = 60; // letters on a button
 
-/** @typedef {{name: string, files: string}} Entry of a bundle in page.json. */
+/**
+ * A bundle in page.json.
+ *
+ * @typedef {object} Entry
+ * @property {string} name
+ * @property {string} files the address below which its files lie.
+ * @property {string} unread why JavaScript does not read it, or "".
+ */
 /**
  * Who can answer, in page.json.
  *
@@ -46,7 +53,7 @@ export class BundlePage {
       this.#add(SERVER, async () => server);
     }
     this.#add(BROWSER, (report) => this.#browser.open(report));
-    this.#where = new Where(hosts, this.#browser, () => this.#move());
+    this.#where = new Where(hosts.server, entry.unread || hosts.browser.missing, this.#browser, () => this.#move());
     this.element = element("div", { class: "bundle" },
       element("div", { class: "title" }, element("h1", {}, entry.name), about(manifest)),
       element("div", { class: "columns" },

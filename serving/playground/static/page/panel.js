@@ -53,7 +53,7 @@ export class Panel {
   async #run({ question, values }, signal) {
     this.element.setAttribute("aria-busy", "true");
     try {
-      const side = await this.#open((done, all) => this.#load(done, all));
+      const side = await this.#opened();
       if (signal.aborted) return;
       if (question.streams) await this.#stream(side, question, values, signal);
       else {
@@ -65,6 +65,15 @@ export class Panel {
       if (!signal.aborted) this.#tell("", String(/** @type {Error} */ (error).message ?? error));
     } finally {
       this.element.removeAttribute("aria-busy");
+    }
+  }
+
+  async #opened() {
+    try {
+      return await this.#open((done, all) => this.#load(done, all));
+    } catch (error) {
+      this.#body.replaceChildren(); // it shows what is loaded
+      throw error;
     }
   }
 

@@ -11,14 +11,20 @@ export class Where {
   names;
 
   /**
-   * @param {import("./bundle_page.js").Hosts} hosts
+   * @param {boolean} server whether a server answers too.
+   * @param {string} missing why this browser can not, or "".
    * @param {import("./browser.js").Browser} browser
    * @param {() => void} changed
    */
-  constructor({ server, browser: { missing } }, browser, changed) {
+  constructor(server, missing, browser, changed) {
     this.names = server ? [SERVER] : [];
     const size = element("span");
     if (!missing) browser.bytes().then((bytes) => { size.textContent = `loads ${megabytes(bytes)}`; });
+    const why = missing ? element("p", { class: "note" }, `Not in this browser: ${missing}`) : null;
+    if (!server && why) {
+      this.element = why;
+      return;
+    }
     if (!server) {
       const load = () => {
         this.names = [BROWSER];
@@ -43,6 +49,6 @@ export class Where {
     this.element = element("fieldset", { class: "where" }, element("legend", {}, "Answer"),
       choice(SERVER, [SERVER], null, true), choice(BROWSER, [BROWSER], missing ? null : size),
       choice("both", [SERVER, BROWSER], null),
-      missing && element("p", { class: "note" }, `Not in this browser: ${missing}`));
+      why);
   }
 }

@@ -31,18 +31,25 @@ async function open({ files, runtime, headers }, tell) {
     imported("onnxruntime-web/ort.wasm.min.mjs"), imported("tokenizers/tokenizers.min.mjs"),
     imported("seqkeras-serving/index.js"), imported("seqkeras-serving/address.js"),
   ]);
-  const response = await fetch(runtime);
-  if (!response.ok) throw new Error(`onnxruntime-web can not be loaded: status ${response.status}`);
-  ort.env.wasm.wasmBinary = await response.arrayBuffer();
-  tell({ loaded: runtime });
   ort.env.wasm.numThreads = 1;
+  const loadRuntime = async () => {
+    const response = await fetch(runtime);
+    if (!response.ok) throw new Error(`onnxruntime-web can not be loaded: status ${response.status}`);
+    ort.env.wasm.wasmBinary = await response.arrayBuffer();
+    tell({ loaded: runtime });
+  };
+  const create = async (...given) => { // a bundle that is refused before its first graph needs no runtime
+    if (!ort.env.wasm.wasmBinary) await loadRuntime();
+    return ort.InferenceSession.create(...given);
+  };
+  const late = { Tensor: ort.Tensor, InferenceSession: { create } };
   const read = address(files, { headers });
   const counted = async (name) => {
     const bytes = await read(name);
     tell({ loaded: files + name });
     return bytes;
   };
-  pipeline = await load(Object.assign(counted, { where: read.where }), ort, { tokenizers });
+  pipeline = await load(Object.assign(counted, { where: read.where }), late, { tokenizers });
 }
 
 async function answer({ question: { input, inputs, options } }) {

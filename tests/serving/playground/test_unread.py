@@ -1,0 +1,84 @@
+"""The page does not offer answers in the browser of what JavaScript does not read."""
+
+import io
+import json
+
+import pytest
+
+from serving.http.application import Service
+from serving.playground import page_of, write_static
+from serving.text import SentencePieces
+from tests.serving import toy_bundle
+from tests.serving.http.served import ask, on_socket
+from tests.serving.npm_folder import npm_folder
+from tests.serving.pipelines import test_forecast as forecast
+from tests.serving.pipelines.toys import Toy, write_bundle
+from tests.serving.playground.chromium import NEEDS_CHROMIUM, NEEDS_PACKAGES, opened, panel
+
+ROWS = {"rows": {"columns": [{"name": name} for name in "abc"]}}
+SENTENCES = ["the cat sat on the mat", "a dog and a cat", "the mat and the log"] * 5
+
+
+def sentence_pieces():
+    import sentencepiece
+
+    written = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(SENTENCES),
+        model_writer=written,
+        vocab_size=40,
+        hard_vocab_limit=False,
+        minloglevel=2,
+    )
+    return SentencePieces(written.getvalue())
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    """A bundle that JavaScript reads, and two that it refuses."""
+    folder = tmp_path_factory.mktemp("bundles")
+    classes = Toy(3).graph("pooled"), {"labels": ["x", "y", "z"]}
+    return {
+        "letters": toy_bundle.write_bundle(folder / "letters"),
+        "rows": write_bundle(folder / "rows", "Forecast", forecast.graph(), ROWS, tokenizer={}),
+        "pieces": write_bundle(folder / "pieces", "Classify", *classes, sentence_pieces()),
+    }
+
+
+UNREAD = {
+    "letters": "",
+    "rows": "rows of a table are not read in JavaScript",
+    "pieces": "a SentencePiece model is not read in JavaScript",
+}
+
+
+def test_the_server_and_the_static_page_tell_what_javascript_refuses(folders, tmp_path):
+    page = page_of(npm_folder(tmp_path))
+    with on_socket(Service([*folders.items()], log=False, page=page)) as port:
+        of_server = ask(port, "/page.json")[1]
+    web = tmp_path / "web"
+    web.mkdir()
+    write_static(web, [*folders.items()], page)
+    static = json.loads((web / "page.json").read_text(encoding="utf-8"))
+    for content in (of_server, static):
+        assert {entry["name"]: entry["unread"] for entry in content["bundles"]} == UNREAD
+
+
+class TestInChromium:
+    pytestmark = [*NEEDS_CHROMIUM, NEEDS_PACKAGES]
+
+    @pytest.mark.parametrize("name", ["rows", "pieces"])
+    def test_the_switch_says_why_before_anything_is_loaded(self, name, browser, folders):
+        service = Service([*folders.items()], log=False, page=page_of())
+        with on_socket(service) as port, opened(browser, f"http://127.0.0.1:{port}/") as page:
+            page.get_by_role("radio", name="in this browser (loads 3.7 MB)").wait_for()
+            loaded = []
+            page.on("request", lambda request: loaded.append(request.url))
+            page.get_by_role("link", name=name).click()
+            page.get_by_text(f"Not in this browser: {UNREAD[name]}").wait_for()
+            for choice in ("in this browser", "both"):
+                assert page.get_by_role("radio", name=choice).is_disabled()
+            if name == "pieces":
+                page.get_by_label("Text", exact=True).fill("the cat")
+                panel(page).get_by_role("list").wait_for()
+            assert not [url for url in loaded if url.endswith((".wasm", ".onnx"))]
