@@ -5,7 +5,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Bounds:
-    """The bounds of a server; what exceeds one is refused, and nothing else suffers.
+    """The bounds of a server; what exceeds one is refused.
+
+    What is taken on holds back others of its bundle for a batch at most, in turn.
 
     Attributes:
         max_queue: inputs that wait for a bundle, or streams that run; more are refused with 429.
@@ -15,7 +17,10 @@ class Bounds:
             itself takes is often less.
         max_new_tokens: tokens that follow a prompt; None: as many as the bundle allows.
         max_answers: beams of a search, and answers to an input.
-        timeout: seconds from a request to its answer (504), and of a stream's silence.
+        max_work: tokens that a batch may take, inputs times beams (or samples) times new tokens;
+            larger batches are divided, and an input that exceeds it alone is refused with 400.
+        timeout: seconds from a request to its answer (504), and of a stream's silence; what nobody
+            waits for then ends before the next run of a graph.
         idle: seconds in which a connection must send a whole head of a request (it is closed).
     """
 
@@ -25,5 +30,6 @@ class Bounds:
     max_tokens: int = 16_384
     max_new_tokens: int | None = None
     max_answers: int = 64
+    max_work: int = 65_536
     timeout: float = 30.0
     idle: float = 10.0

@@ -17,6 +17,7 @@ BOUNDS = {
     "max_tokens": (int, "N", "of an input, with all its parts; more are refused with 413"),
     "max_new_tokens": (int, "N", "that follow a prompt"),
     "max_answers": (int, "N", "beams of a search, and answers to an input"),
+    "max_work": (int, "N", "tokens of a batch: inputs x beams x new tokens; an input over it: 400"),
     "timeout": (float, "S", "seconds from a request to its answer; then 504"),
     "idle": (float, "S", "seconds in which a connection must send the head of a request"),
 }

@@ -17,6 +17,7 @@ from .bounds import Bounds
 from .departure import Abandoned, Wanted
 from .http_refusal import HttpRefusal
 from .metrics import BundleMetrics
+from .work import work_of
 
 MOST_WRITTEN = 18  # tokens of one character: NFKC writes U+FDFA as 18 characters
 
@@ -33,8 +34,9 @@ class Worker:
     """Answers inputs in one thread, since two threads on one pipeline are slower than one.
 
     Inputs wait in groups of equal options. When the thread is free, it takes the group that waits
-    longest, up to `max_batch` inputs of it, without waiting for more. A refused one fails alone. A
-    batch that nobody waits for any more ends before the next run of a graph.
+    longest, up to `max_batch` inputs of it and `max_work` tokens that they may take, without
+    waiting for more; the other groups take their turns then. A refused one fails alone. A batch
+    that nobody waits for any more ends before the next run of a graph.
 
     Args:
         pipeline: as `serving.load` returns it; another one may take its place.
@@ -124,8 +126,8 @@ class Worker:
         with self._lock:
             while self._groups:
                 key, (options, group) = next(iter(self._groups.items()))
-                batch = []
-                while group and len(batch) < self._bounds.max_batch:
+                batch, most = [], self._most(options)
+                while group and len(batch) < most:
                     entry = group.popleft()
                     self._count -= 1
                     if not entry.answer.done():
@@ -137,6 +139,11 @@ class Worker:
                     return options, batch
             self._idle = True
             return {}, []
+
+    def _most(self, options):
+        """Return how many inputs may share a batch."""
+        by_work = self._bounds.max_work // work_of(self.pipeline, options)
+        return max(min(self._bounds.max_batch, by_work), 1)
 
     def _answer(self, options, batch):
         loop = batch[0].answer.get_loop()
@@ -163,10 +170,18 @@ class Worker:
     def _answers(self, values, options):
         """Return an answer or an error for each input."""
         pipeline = self.pipeline
-        check = functools.partial(self._require_few_tokens, pipeline, options)
+        work = work_of(pipeline, options)
+        check = functools.partial(self._require_bounded, pipeline, options, work)
         return answers_or_errors(pipeline, values, options, check)
 
-    def _require_few_tokens(self, pipeline, options, value):
+    def _require_bounded(self, pipeline, options, work, value):
+        most = self._bounds.max_work
+        if work > most:
+            raise HttpRefusal(
+                400,
+                f"an answer may take {most} tokens, beams or samples times new tokens; this may "
+                f"take {work}: ask for fewer",
+            )
         most = self._bounds.max_tokens
         if MOST_WRITTEN * size_of(value) > most:
             count = tokens_of(pipeline.encode(value, **encoding_options(options)))

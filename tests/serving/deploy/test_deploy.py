@@ -66,7 +66,7 @@ def test_the_server_takes_the_arguments_of_its_container(name, capsys):
 
 def test_a_container_is_given_the_time_to_finish():
     [spec] = [found["spec"] for found in documents(KUBERNETES[0]) if found["kind"] == "Deployment"]
-    assert spec["template"]["spec"]["terminationGracePeriodSeconds"] > Bounds.timeout + 1
+    assert spec["template"]["spec"]["terminationGracePeriodSeconds"] > Bounds.timeout + 5
 
 
 def test_tensorflow_serving_is_what_export_writes():

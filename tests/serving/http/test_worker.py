@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from types import SimpleNamespace
 
 import pytest
 
@@ -10,12 +11,15 @@ from serving.http.departure import Wanted
 from serving.http.http_refusal import HttpRefusal, as_http
 from serving.http.metrics import BundleMetrics, Metrics
 from serving.http.streams import AHEAD, Streams
+from serving.http.work import work_of
 from serving.http.worker import Worker, size_of, tokens_of
-from serving.manifest import BundleError
+from serving.manifest import BundleError, DecodingDefaults, Limits
 
 
 class Pipeline:
     """Answers texts in capitals, "bad" not; the first call waits until `go` is set."""
+
+    manifest = SimpleNamespace(limits=Limits(7, 5), decoding=DecodingDefaults(num_beams=2))
 
     def __init__(self):
         self.go, self.begun, self.calls = threading.Event(), threading.Event(), []
@@ -80,6 +84,50 @@ def test_what_waits_is_answered_together_by_its_options():
         assert pipeline.calls == expected
 
     run(test, max_batch=3)
+
+
+def test_a_batch_is_divided_by_its_work_and_others_take_their_turns_between():
+    async def test(pipeline, worker):
+        first = await begun(pipeline, worker)
+        heavy = {"num_beams": 3, "max_new_tokens": 4}  # 12 tokens each
+        texts = worker.add([*"abcde"], heavy, "heavy")
+        others = worker.add([*"fg"], {"n_best": 1}, "1")  # 10 tokens each
+        pipeline.go.set()
+        assert await asyncio.gather(first, *texts, *others) == ["FIRST", *"ABCDEFG"]
+        expected = [([*"ab"], heavy), ([*"fg"], {"n_best": 1}), ([*"cd"], heavy), ("e", heavy)]
+        assert pipeline.calls[1:] == expected
+
+    run(test, max_work=25)
+
+
+@pytest.mark.parametrize(
+    "options, work",
+    [
+        ({}, 10),
+        ({"max_new_tokens": 3}, 6),
+        ({"max_new_tokens": 99}, 10),
+        ({"num_beams": 7, "n_best": 5, "max_new_tokens": 2}, 14),
+        ({"sample": True}, 5),
+        ({"sample": True, "n_best": 11}, 55),
+        ({"stop": "x", "max_new_tokens": 3}, 3),
+        ({"num_beams": "x", "max_new_tokens": None, "n_best": -1}, 10),  # refused by the pipeline
+    ],
+)
+def test_the_work_of_an_answer_is_its_rows_times_their_tokens(options, work):
+    assert work_of(Pipeline(), options) == work
+
+
+def test_an_answer_of_too_much_work_is_refused():
+    async def test(pipeline, worker):
+        pipeline.go.set()
+        options = {"num_beams": 7, "max_new_tokens": 4}
+        found = await asyncio.gather(*worker.add([*"ab"], options, ""), return_exceptions=True)
+        message = "an answer may take 25 tokens, beams or samples times new tokens; this may"
+        assert {as_http(error).status for error in found} == {400}
+        assert {str(error) for error in found} == {f"{message} take 28: ask for fewer"}
+        assert pipeline.calls == []
+
+    run(test, max_work=25)
 
 
 def test_what_arrives_at_once_is_one_batch():
