@@ -3,20 +3,26 @@
 import asyncio
 from typing import Any
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
+from ..parsing import as_json
 from .departure import DEPARTED
 
 IDLE = "seqkeras_idle"  # seconds; an attribute of uvicorn's Config
+MOST_HEAD = 65_536  # bytes of a request's first line and headers
+TOO_LARGE = f"{as_json({'error': f'the head of a request may have {MOST_HEAD} bytes'})}\n".encode()
 
 
 class Connection(HttpToolsProtocol):
-    """A connection that must send the whole head of a request in time.
+    """A connection that must send the whole head of a request in time, and in `MOST_HEAD` bytes.
 
-    uvicorn bounds the time between two requests only (`timeout_keep_alive`).
+    uvicorn bounds the time between two requests only (`timeout_keep_alive`), and no bytes.
     """
 
     _deadline: asyncio.TimerHandle | None = None
+    _between = True  # two requests
+    _head: int | None = 0  # bytes of a head so far; None in a body
+    _piece = 0  # bytes that are parsed now
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
@@ -25,11 +31,32 @@ class Connection(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         if self._deadline is None and (self.cycle is None or self.cycle.response_complete):
             self._expect_head()
-        super().data_received(data)
+        while data and not self.transport.is_closing():
+            if self._between:
+                self._head = 0
+            most = MOST_HEAD - (self._head or 0)
+            piece, data = data[:most], data[most:]
+            self._piece = len(piece)
+            super().data_received(piece)
+            if self._head is not None:
+                self._head += len(piece)
+                if self._head >= MOST_HEAD:
+                    self._refuse()
+
+    def on_message_begin(self) -> None:
+        self._between = False
+        if self._head is None:  # behind another request in this piece, which does not count
+            self._head = -self._piece
+        super().on_message_begin()
 
     def on_headers_complete(self) -> None:
         self._cancel()
+        self._head = None
         super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        self._between = True
+        super().on_message_complete()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._cancel()
@@ -45,6 +72,14 @@ class Connection(HttpToolsProtocol):
             self.transport.abort()
         else:
             super().timeout_keep_alive_handler()
+
+    def _refuse(self):
+        if self.cycle is None or self.cycle.response_complete:
+            head = (
+                b"content-type: application/json\r\nconnection: close\r\ncontent-length: %d\r\n\r\n"
+            )
+            self.transport.write(STATUS_LINE[431] + head % len(TOO_LARGE) + TOO_LARGE)
+        self.transport.close()
 
     def _expect_head(self):
         idle = getattr(self.config, IDLE)

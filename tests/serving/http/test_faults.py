@@ -11,6 +11,7 @@ import pytest
 
 from serving.http.application import Application, Service
 from serving.http.bounds import Bounds
+from serving.http.connection import MOST_HEAD
 from serving.http.served_bundle import Opening
 from tests.serving.http.served import ask, on_socket, until
 
@@ -68,6 +69,47 @@ def test_a_head_that_comes_drop_by_drop_is_closed(narrow):
                 connection.sendall(b"x")
                 time.sleep(0.02)
         assert read_all(connection) == ""  # it was no error of the head
+
+
+@pytest.mark.parametrize("before", [b"", b"GET /metrics HTTP/1.1\r\n\r\n"])
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"x: " + 10**7 * b"y",
+        10**6 * b"x: y\r\n",
+        b"x: " + (MOST_HEAD - len(POST)) * b"y" + b"\r\n\r\n",
+    ],
+    ids=["a long header", "many headers", "a little too long"],
+)
+def test_a_head_of_too_many_bytes_is_refused(narrow, before, head):
+    with connected(narrow) as connection:
+        if before:
+            connection.sendall(before)
+            connection.recv(1)  # it is answered
+        with contextlib.suppress(OSError):
+            connection.sendall(POST.encode() + head)
+        answer = read_all(connection)
+    _, _, answer = answer.rpartition("HTTP/1.1 ")
+    assert answer.startswith("431 Request Header Fields Too Large\r\n")
+    assert answer.endswith('\n{"error": "the head of a request may have 65536 bytes"}\n')
+
+
+def test_a_head_within_the_bound_is_read_whatever_stands_before_it(folders):
+    """Requests with bodies and long heads, all sent at once, in pieces of any size."""
+    content = json.dumps(GOOD).encode()
+    lines = f"{POST}content-length: {len(content)}\r\nx: "
+    fill = (MOST_HEAD - len(lines) - 4) * "y"
+    one = f"{lines}{fill}\r\n\r\n".encode() + content
+    assert len(one) == MOST_HEAD + len(content)
+    with server(folders) as port, connected(port) as connection:
+        sender = threading.Thread(target=connection.sendall, args=(7 * one,))
+        sender.start()
+        file = connection.makefile("rb")
+        for _ in range(7):
+            assert file.readline() == b"HTTP/1.1 200 OK\r\n"
+            while not file.readline().endswith(b"}\n"):
+                pass
+        sender.join()
 
 
 def test_a_body_that_does_not_come_is_told(folders):
