@@ -149,12 +149,16 @@ export async function openSession(bundle, runtime, role, inputs, outputs, option
   return new Session(session, runtime.ort, where, graph);
 }
 
+/** Return the error of a bundle that is asked after it was released. @param {string} [where] */
+export const released = (where) => new Refusal("it was released: load it again to ask it", { where });
+
 /** A session that reports a failed run in one line, and runs one call at a time. */
 export class Session {
   #session;
   #ort;
   #where;
   #last = Promise.resolve();
+  #released = false;
 
   /** @param {import("./manifest/format.js").GraphFile} graph */
   constructor(session, ort, where, graph) {
@@ -177,12 +181,16 @@ export class Session {
         name, new this.#ort.Tensor(type, data, dims),
       ]),
     );
-    const run = this.#last.then(() => this.#session.run(feeds, names));
+    const run = this.#last.then(() => {
+      if (this.#released) throw released(this.#where);
+      return this.#session.run(feeds, names);
+    });
     this.#last = run.catch(() => {}); // a failed run does not stop the next one
     try {
       const found = await run;
       return names.map((name) => found[name]);
     } catch (cause) {
+      if (cause instanceof Refusal) throw cause;
       const message = messageOf(cause).replace(/\s+/g, " ").trim();
       throw new BundleError(`onnxruntime can not run it: ${message}`, {
         where: this.#where, subject: this.graph.file, advice: NOT_RUN, cause,
@@ -190,8 +198,10 @@ export class Session {
     }
   }
 
-  /** Free onnxruntime's memory. */
+  /** Free onnxruntime's memory, once; runs that wait are refused. */
   async release() {
+    if (this.#released) return;
+    this.#released = true;
     await this.#last;
     await this.#session.release();
   }

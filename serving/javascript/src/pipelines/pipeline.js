@@ -1,5 +1,7 @@
 // The base class of pipelines.
 
+import { released } from "../opening.js";
+
 /**
  * A pipeline as `load` returns it: a function of an input, or a list of inputs, and options.
  *
@@ -9,12 +11,13 @@
  *   generated text, each as soon as it is final.
  * @property {(texts: any[], others: any[], options?: object) => Promise<number[][]>} [similarity]
  *   the cosines of vectors.
- * @property {() => Promise<void>} release frees onnxruntime's memory.
+ * @property {() => Promise<void>} release frees onnxruntime's memory; what is asked then is refused.
  */
 /** @typedef {((inputs: any, options?: object) => Promise<any>) & Methods} Callable */
 
 export class Pipeline {
   #graphs;
+  #where;
 
   /**
    * @param {import("../manifest/files.js").Bundle} bundle
@@ -23,6 +26,7 @@ export class Pipeline {
   constructor(bundle, graphs) {
     this.manifest = bundle.manifest;
     this.#graphs = graphs;
+    this.#where = bundle.where;
   }
 
   /**
@@ -38,14 +42,34 @@ export class Pipeline {
 
   /** Return the function that answers, with the methods of this pipeline. @returns {Callable} */
   callable() {
-    const release = async () => {
-      for (const graph of this.#graphs) await graph.release();
+    const own = /** @type {any} */ (this);
+    let isReleased = false;
+    const requireOpen = () => {
+      if (isReleased) throw released(this.#where);
     };
-    const methods = { manifest: this.manifest, release };
-    for (const name of ["stream", "similarity"]) {
-      if (name in this) methods[name] = this[name].bind(this);
+    const methods = {
+      manifest: this.manifest,
+      release: async () => {
+        isReleased = true;
+        for (const graph of this.#graphs) await graph.release();
+      },
+    };
+    if ("stream" in this) {
+      methods.stream = async function* stream(...given) {
+        requireOpen();
+        yield* own.stream(...given);
+      };
     }
-    const answer = (inputs, options = {}) => this.answer(inputs, options);
+    if ("similarity" in this) {
+      methods.similarity = async (...given) => {
+        requireOpen();
+        return own.similarity(...given);
+      };
+    }
+    const answer = async (inputs, options = {}) => {
+      requireOpen();
+      return this.answer(inputs, options);
+    };
     return /** @type {Callable} */ (Object.assign(answer, methods));
   }
 }
