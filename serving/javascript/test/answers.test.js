@@ -3,11 +3,11 @@
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { describe, it } from "node:test";
+import { it } from "node:test";
 
 import { folder } from "../src/folder.js";
 import { load } from "../src/index.js";
-import { assertSame, FOLDER, readCases, SKIP } from "./cases.js";
+import { assertSame, describeCases, FOLDER, readCases } from "./cases.js";
 
 const RUNTIMES = {
   "onnxruntime-node": () => import("onnxruntime-node"),
@@ -20,10 +20,10 @@ const RUNTIMES = {
 const IN_GRAPH = ["transformer", "transformer-with-beams", "gpt"]; // bundles that have generate.onnx
 
 for (const [runtime, open] of Object.entries(RUNTIMES)) {
-  describe(`answers by ${runtime} are those of Python`, { skip: SKIP }, () => {
-    for (const [name, cases] of Object.entries(SKIP ? {} : readCases())) {
+  describeCases(`answers by ${runtime} are those of Python`, () => {
+    for (const [name, cases] of Object.entries(readCases())) {
       it(name, async () => {
-        const pipeline = await load(folder(join(FOLDER ?? "", name)), await open());
+        const pipeline = await load(folder(join(FOLDER, name)), await open());
         for (const [place, { inputs, options, stream, answers, error }] of cases.entries()) {
           const where = `case ${place}`;
           if (stream) {
@@ -55,10 +55,10 @@ function counted(ort) {
   return { ort: { Tensor: ort.Tensor, InferenceSession: { create } }, count };
 }
 
-describe("answers by the graph that generates are those of Python, in one run", { skip: SKIP }, () => {
+describeCases("answers by the graph that generates are those of Python, in one run", () => {
   for (const name of IN_GRAPH) {
     it(name, async () => {
-      const read = folder(join(FOLDER ?? "", name));
+      const read = folder(join(FOLDER, name));
       const { ort, count } = counted(await RUNTIMES["onnxruntime-node"]());
       const pipeline = await load(read, ort, { generate_in_graph: true });
       const cases = readCases()[name].filter(({ answers }) => answers);

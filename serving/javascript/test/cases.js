@@ -3,22 +3,30 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { describe, it } from "node:test";
 
-export const FOLDER = process.env.SEQKERAS_JAVASCRIPT_CASES;
-/** Why tests of them are skipped, or false. */
-export const SKIP = FOLDER
-  ? false
-  : "needs the folder that `python -m tests.serving.javascript.cases FOLDER` wrote, named by "
-    + "SEQKERAS_JAVASCRIPT_CASES";
+/** The folder that `python -m tests.serving.javascript.cases FOLDER` wrote. */
+export const FOLDER = process.env.SEQKERAS_JAVASCRIPT_CASES ?? "";
+const MISSING = "needs SEQKERAS_JAVASCRIPT_CASES=FOLDER, which, in the checkout, "
+  + "`python -m tests.serving.javascript.cases FOLDER` writes";
 const TOLERANCE = 1e-4;
 
-/** Return name of a bundle -> its cases. */
-export function readCases() {
-  return JSON.parse(readFileSync(join(FOLDER ?? "", "cases.json"), "utf8"));
+/**
+ * Describe tests that read that folder; without it they are a single test that is skipped.
+ *
+ * @param {string} name
+ * @param {() => void} tests
+ */
+export function describeCases(name, tests) {
+  if (FOLDER) describe(name, tests);
+  else it(name, { skip: MISSING });
 }
 
+/** Return name of a bundle -> its cases. */
+export const readCases = () => readJSON("cases.json");
+
 /** Return the content of JSON in that folder. */
-export const readJSON = (name) => JSON.parse(readFileSync(join(FOLDER ?? "", name), "utf8"));
+export const readJSON = (name) => JSON.parse(readFileSync(join(FOLDER, name), "utf8"));
 
 /** Assert that an answer is that of Python: texts equal, numbers within 1e-4. */
 export function assertSame(actual, expected, where) {

@@ -2,14 +2,14 @@
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { describe, it } from "node:test";
+import { it } from "node:test";
 
 import { folder } from "../src/folder.js";
 import { load } from "../src/index.js";
-import { FOLDER, SKIP } from "./cases.js";
+import { describeCases, FOLDER } from "./cases.js";
 
 const ort = await import("onnxruntime-node");
-const opened = (name) => load(folder(join(FOLDER ?? "", name)), ort);
+const opened = (name) => load(folder(join(FOLDER, name)), ort);
 const RELEASED = { name: "Refusal", message: /: it was released: load it again to ask it\.$/ };
 
 /** Return the pieces of a stream. */
@@ -19,7 +19,7 @@ async function read(stream) {
   return pieces;
 }
 
-describe("a pipeline that was released", { skip: SKIP }, () => {
+describeCases("a pipeline that was released", () => {
   it("refuses what it is asked, and is released but once", async () => {
     for (const [name, input] of [["translate", "up|bad"], ["generate", "bad"], ["embed", "a cat"]]) {
       const pipeline = await opened(name);
