@@ -17,7 +17,7 @@ def node():
     require_node()
 
 
-def tested(folder):
+def npm_test(folder):
     """What `npm test` says, and its counts, with the answers of Python in a folder."""
     said = run("npm", "test", SEQKERAS_JAVASCRIPT_CASES=str(folder))
     counts = re.findall(r"^\W*(pass|fail|skipped) (\d+)$", said, re.MULTILINE)
@@ -26,13 +26,13 @@ def tested(folder):
 
 def test_the_answers_in_javascript_are_those_of_python(tmp_path):
     cases.write(tmp_path)
-    said, counted = tested(tmp_path)
+    said, counted = npm_test(tmp_path)
     assert (counted["fail"], counted["skipped"]) == (0, 0), said
     assert counted["pass"] > 2 * len(json.loads((tmp_path / "cases.json").read_text()))
 
 
 def test_without_answers_of_python_the_tests_that_need_them_count_as_skipped():
-    said, counted = tested("")
+    said, counted = npm_test("")
     assert counted["fail"] == 0 and counted["skipped"] > 5, said
     assert said.count("tests.serving.javascript.cases FOLDER") == counted["skipped"]
 
