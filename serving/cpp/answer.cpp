@@ -2,7 +2,7 @@
 //
 // A line for each line; with --scores a tab and the score behind it. Lines that wait are answered
 // together. The first text that is refused ends it, with a line on standard error and status 1.
-#include <cstdlib>
+#include <charconv>
 #include <iostream>
 
 #include "seqkeras.h"
@@ -10,8 +10,16 @@
 namespace {
 
 constexpr std::size_t kBatch = 64;
+constexpr int kMostThreads = 1024;
 constexpr const char* kUsage =
     "usage: answer BUNDLE [--scores] [--library FILE] [--threads N] < texts";
+
+// Reads the number of threads; whether the text is one.
+bool ReadThreads(const std::string& text, int& threads) {
+  const char* end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, threads);
+  return error == std::errc() && rest == end && threads >= 0 && threads <= kMostThreads;
+}
 
 // An answer in one line, as `python -m serving predict` writes it.
 std::string InLine(const std::string& text) {
@@ -60,12 +68,17 @@ int main(int count, char** values) {
     const std::string value = values[place];
     const bool last = place + 1 == count;
     if (value == "--library" && !last) library = values[++place];
-    else if (value == "--threads" && !last) threads = std::atoi(values[++place]);
+    else if (value == "--threads" && !last) {
+      if (ReadThreads(values[++place], threads)) continue;
+      std::cerr << "answer: --threads must be a whole number from 0 to " << kMostThreads
+                << "; received " << InLine(values[place]) << '\n';
+      return 2;
+    }
     else if (value == "--scores") scores = true;
     else if (bundle.empty() && value.rfind("--", 0)) bundle = value;
     else return std::cerr << "answer: unknown: " << value << "; " << kUsage << '\n', 2;
   }
-  if (bundle.empty() || threads < 0) return std::cerr << kUsage << '\n', 2;
+  if (bundle.empty()) return std::cerr << kUsage << '\n', 2;
   try {
     const seqkeras::Generator generator(bundle, library, threads);
     std::vector<std::string> texts;

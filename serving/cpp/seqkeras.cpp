@@ -27,6 +27,7 @@ namespace fs = std::filesystem;
 constexpr uint32_t kApi = 17;                  // of onnxruntime 1.17; later ones have it too
 constexpr int kSchema = 3;                     // the latest manifest that is read
 constexpr int64_t kUnknown = 1, kSpecial = 4;  // <pad>, <unk>, <bos>, <eos>, then the characters
+constexpr const char* kManifest = "manifest.json";
 constexpr const char* kOutputs[] = {"generated_ids", "generated_lengths", "scores"};
 
 bool OpenLibrary(const std::string& path) {
@@ -41,10 +42,21 @@ bool OpenLibrary(const std::string& path) {
   return true;
 }
 
+// The error of a JSON file; the library says "[json.exception.out_of_range.403] key 'a' not found".
+Failure Altered(const fs::path& path, const Json::exception& error) {
+  const std::string text = error.what();
+  return Failure(path.filename().string() + " is truncated or altered: " +
+                 text.substr(text.find("] ") + 2) + "; copy or export the bundle again");
+}
+
 Json ReadJson(const fs::path& path) {
   std::ifstream stream(path);
   if (!stream) throw Failure(path.filename().string() + " is missing; expected a bundle");
-  return Json::parse(stream);
+  try {
+    return Json::parse(stream);
+  } catch (const Json::exception& error) {
+    throw Altered(path, error);
+  }
 }
 
 // The path of a bundle's file, which must be the manifest's.
@@ -104,7 +116,11 @@ struct Table {
     if (content.value("type", "") != "characters") {
       throw Failure(path.filename().string() + ": only tables of characters are read in C++");
     }
-    content.at("characters").get_to(characters);
+    try {
+      content.at("characters").get_to(characters);
+    } catch (const Json::exception& error) {
+      throw Altered(path, error);
+    }
     for (size_t id = kSpecial; id < characters.size(); ++id) {
       utf8proc_int32_t point;
       const auto* bytes = reinterpret_cast<const utf8proc_uint8_t*>(characters[id].data());
@@ -132,7 +148,7 @@ struct Generator::Parts {
   std::unique_ptr<Ort::Session> session;
 
   Parts(const fs::path& bundle, int threads) {
-    const Json manifest = ReadJson(bundle / "manifest.json");
+    const Json manifest = ReadJson(bundle / kManifest);
     const int schema = manifest.at("schema_version");
     const std::string pipeline = manifest.at("pipeline");
     const Json &decoding = manifest.at("decoding"), &limits = manifest.at("limits");
@@ -202,6 +218,8 @@ Generator::Generator(const fs::path& bundle, const std::string& library, int thr
   [[maybe_unused]] static const bool is_open = OpenLibrary(library);
   try {
     parts_ = std::make_unique<Parts>(bundle, threads);
+  } catch (const Json::exception& error) {
+    throw Failure(bundle.string() + ": " + Altered(kManifest, error).what());
   } catch (const std::exception& error) {
     throw Failure(bundle.string() + ": " + error.what());
   }

@@ -1,6 +1,7 @@
 """`serving/cpp` gives Python's answers, and refuses what it must in one line."""
 
 import functools
+import hashlib
 import json
 import re
 import shutil
@@ -123,11 +124,37 @@ def other(old, new):
     return changed("manifest.json", lambda content: content.replace(old, new, 1))
 
 
+def other_table(old, new):
+    """Changes a table of characters, and its sha256 with it."""
+
+    def change(bundle):
+        table, manifest = bundle / "tokenizer/source.json", bundle / "manifest.json"
+        before = table.read_bytes()
+        after = before.replace(old, new, 1)
+        table.write_bytes(after)
+        sums = [hashlib.sha256(content).hexdigest() for content in (before, after)]
+        manifest.write_text(manifest.read_text().replace(*sums))
+
+    return change
+
+
 @pytest.mark.parametrize(
     "damage, message",
     [
         (shutil.rmtree, "manifest.json is missing; expected a bundle"),
-        (changed("manifest.json", lambda content: content[:-9]), "parse error"),
+        (
+            changed("manifest.json", lambda content: content[:-9]),
+            "manifest.json is truncated or altered: parse error at line ",
+        ),
+        (
+            other(b'"decoding"', b'"encoding"'),
+            "manifest.json is truncated or altered: key 'decoding' not found; copy or export the b",
+        ),
+        (
+            other(b'"schema_version": 3', b'"schema_version": "3"'),
+            "manifest.json is truncated or altered: type must be number, but is string; copy or ex",
+        ),
+        (other_table(b'"characters": ', b'"others": '), "source.json is truncated or altered: key"),
         (changed("onnx/generate.onnx", lambda content: content[:-1] + b"\0"), "generate.onnx does"),
         (changed("tokenizer/source.json", lambda content: content + b" "), "source.json does not"),
         (
@@ -148,7 +175,15 @@ def test_a_wrong_bundle_is_one_line(damage, message, written, tmp_path):
     assert found.returncode == 1 and found.stdout == b""
     error = found.stderr.decode()
     assert error.startswith(f"answer: {bundle}: ") and message in error
-    assert error.count("\n") == 1
+    assert error.count("\n") == 1 and "json.exception" not in error
+
+
+@pytest.mark.parametrize("threads", ["abc", "", "2x", "-1", "1.5", "1025", "99999999999", " 2"])
+def test_a_number_of_threads_that_is_none_is_refused(threads, tmp_path):
+    found = answer(tmp_path, b"", "--threads", threads)
+    assert found.returncode == 2 and found.stdout == b""
+    expected = f"answer: --threads must be a whole number from 0 to 1024; received {threads}\n"
+    assert found.stderr.decode() == expected
 
 
 def test_wrong_arguments_are_one_line(tmp_path):
