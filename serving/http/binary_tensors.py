@@ -11,10 +11,10 @@ import numpy as np
 from ..checks import shown
 from .body import text_of
 from .http_refusal import HttpRefusal
-from .signature import STRING, Column
+from .signature import FLOAT, STRING, Column
 
 BYTES = "BYTES"
-DATA_TYPES = {"object": BYTES, "float32": "FP32", "int32": "INT32"}
+DATA_TYPES = {"object": BYTES, "float32": "FP32", "int32": "INT32", "int64": "INT64"}
 NUMBERS = {
     "FP16": "<f2",
     "FP32": "<f4",
@@ -47,7 +47,7 @@ def from_json(data: Any, datatype: Any, shape: tuple[int, ...], column: Column) 
     if not isinstance(data, list):
         raise HttpRefusal(400, f"{column.name}: data must be a list; received {shown(data)}")
     flat = _flat(data)
-    kinds = (str,) if column.dtype == STRING else (int, float)
+    kinds = {STRING: (str,), FLOAT: (int, float)}.get(column.dtype, (int,))
     for value in flat:
         if not isinstance(value, kinds):
             raise HttpRefusal(
@@ -81,7 +81,9 @@ def as_binary(array: np.ndarray) -> bytes:
 
 
 def _require(datatype, column):
-    known = (BYTES,) if column.dtype == STRING else tuple(NUMBERS)
+    known = tuple(NUMBERS)
+    if column.dtype != FLOAT:
+        known = (BYTES if column.dtype == STRING else DATA_TYPES[column.dtype],)
     if datatype not in known:
         expected = ", ".join(known)
         raise HttpRefusal(
@@ -100,7 +102,7 @@ def _array(flat, shape, column):
         with np.errstate(over="ignore"):
             array[:] = flat
     except OverflowError as error:
-        raise HttpRefusal(400, f"{column.name}: a number does not fit float32") from error
+        raise HttpRefusal(400, f"{column.name}: a number does not fit {column.dtype}") from error
     return array.reshape(shape)
 
 

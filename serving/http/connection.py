@@ -10,7 +10,7 @@ from .departure import DEPARTED
 
 IDLE = "seqkeras_idle"  # seconds; an attribute of uvicorn's Config
 MOST_HEAD = 65_536  # bytes of a request's first line and headers
-TOO_LARGE = f"{as_json({'error': f'the head of a request may have {MOST_HEAD} bytes'})}\n".encode()
+TOO_LARGE = f"the head of a request may have {MOST_HEAD} bytes; it has more"
 
 
 class Connection(HttpToolsProtocol):
@@ -75,10 +75,10 @@ class Connection(HttpToolsProtocol):
 
     def _refuse(self):
         if self.cycle is None or self.cycle.response_complete:
-            head = (
-                b"content-type: application/json\r\nconnection: close\r\ncontent-length: %d\r\n\r\n"
-            )
-            self.transport.write(STATUS_LINE[431] + head % len(TOO_LARGE) + TOO_LARGE)
+            body = as_json({"error": TOO_LARGE}).encode() + b"\n"
+            head = b"content-type: application/json\r\nconnection: close\r\n"
+            head += b"content-length: %d\r\n\r\n" % len(body)
+            self.transport.write(STATUS_LINE[431] + head + body)
         self.transport.close()
 
     def _expect_head(self):

@@ -15,12 +15,12 @@ import numpy as np
 from ..parsing import parse_json
 from .body import text_of
 from .http_refusal import HttpRefusal
-from .signature import DEFAULT, STRING, Column, Signature, floats, require_signature
+from .signature import DEFAULT, FLOAT, STRING, Column, Signature, floats, require_signature
 
 BASE64 = "b64"
 MOST_SHOWN = 200  # characters of a value
 KINDS = {type(None): "Null", dict: "Object", list: "Array", str: "String"}
-DATA_TYPES = {STRING: "string", "float32": "float"}
+DATA_TYPES = {STRING: "string", "float32": "float", "int32": "int32", "int64": "int64"}
 
 
 def tensors_of(
@@ -190,7 +190,7 @@ def _scalar(value, column):
             return value
         if isinstance(value, dict):
             return _decoded(value)
-    elif isinstance(value, (int, float)) and not isinstance(value, bool):
+    elif isinstance(value, _numbers(column)) and not isinstance(value, bool):
         return value
     kind = KINDS.get(type(value), "Number")
     kind = str(value) if isinstance(value, bool) else kind
@@ -199,6 +199,10 @@ def _scalar(value, column):
         f"JSON Value: {_json(value)} Type: {kind} is not of expected type: "
         f"{DATA_TYPES[column.dtype]}",
     )
+
+
+def _numbers(column):
+    return (int, float) if column.dtype == FLOAT else (int,)
 
 
 def _decoded(value):
@@ -221,7 +225,8 @@ def _array(value, column):
                 array[...] = value
             except OverflowError as error:
                 message = (
-                    f"Cannot convert JSON value: {_json(value)} to float without loss of precision."
+                    f"Cannot convert JSON value: {_json(value)} to {DATA_TYPES[column.dtype]} "
+                    "without loss of precision."
                 )
                 raise HttpRefusal(400, message) from error
     return array

@@ -94,11 +94,11 @@ class OpenInferenceApi:
         names = [_object(tensor, "an input").get("name") for tensor in given]
         signature = _signature(bundle, names, parameters)
         requested = _requested(content, signature, bool(parameters.get(ALL_BINARY)))
-        values = signature.values(_tensors(given, binary, signature))
-        options = signature.options | {
+        tensors = _tensors(given, binary, signature)
+        options = {
             name: value for name, value in parameters.items() if name not in (ALL_BINARY, SIGNATURE)
         }
-        answers = await bundle.answers_or_errors(values, options)
+        answers = await bundle.answers_to_rows(signature, tensors, options)
         if answers and all(isinstance(answer, Exception) for answer in answers):
             raise answers[0]
         content = {"model_name": bundle.name, "model_version": VERSION} | {

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ..checks import require_count, shown
 from ..manifest import MANIFEST, Manifest
 from ..pipelines import open_bundle
@@ -117,19 +119,65 @@ class ServedBundle:
         Raises:
             HttpRefusal: if the options are refused, or there is no room.
         """
-        options = self._bounded(options or {}, streams=False)
-        key = json.dumps(options, sort_keys=True) if options else ""
-        futures = self.worker.add(values, options, key)
+        futures = self._add(values, options or {})
         if len(futures) == 1:
             try:
                 return [await futures[0]]
             except (ValueError, HttpRefusal, MemoryError) as error:
                 return [error]
+        return await _all(futures)
+
+    async def answers_to_rows(
+        self, signature: Signature, columns: dict[str, np.ndarray], options: dict[str, Any]
+    ) -> list:
+        """Return an answer, or an error, for each row of the columns that a signature takes.
+
+        Args:
+            signature: one of `signatures`.
+            columns: name -> (B, ...) array.
+            options: of the pipeline, beside those of the signature.
+
+        Raises:
+            HttpRefusal: if the columns or the options are refused, or there is no room.
+        """
+        values, options = signature.values(columns), signature.options | options
+        own = signature.options_of_rows(columns)
+        if own is None:
+            answers = await self.answers_or_errors(values, options)
+        else:
+            answers = await self._answers_by_options(values, [options | one for one in own])
+        if signature.room is None:
+            return answers
+        refused = [place for place, answer in enumerate(answers) if isinstance(answer, ValueError)]
+        room = min(signature.room, self._bounds.max_new_tokens or signature.room)
+        cut = {"truncate": True, "max_new_tokens": room} | options
+        again = [cut if own is None else cut | own[place] for place in refused]
+        found = await self._answers_by_options([values[place] for place in refused], again)
+        for place, answer in zip(refused, found):
+            answers[place] = answer
+        return answers
+
+    async def _answers_by_options(self, values, options):
+        """Return an answer, or an error, for each input with its own options."""
+        groups = {}  # key -> places
+        for place, own in enumerate(options):
+            groups.setdefault(json.dumps(own, sort_keys=True), []).append(place)
+        futures = {}  # by place
         try:
-            return await asyncio.gather(*futures, return_exceptions=True)
-        finally:
-            for future in futures:
+            for places in groups.values():
+                added = self._add([values[place] for place in places], options[places[0]])
+                futures |= zip(places, added)
+        except HttpRefusal:
+            for future in futures.values():
                 future.cancel()
+            raise
+        return await _all([futures[place] for place in range(len(values))])
+
+    def _add(self, values, options):
+        """Return a future of each answer."""
+        options = self._bounded(options, streams=False)
+        key = json.dumps(options, sort_keys=True) if options else ""
+        return self.worker.add(values, options, key)
 
     def stream(self, value: Any, options: dict[str, Any]) -> AsyncGenerator[str]:
         """Return an iterator over the pieces of an answer.
@@ -268,6 +316,15 @@ class ServedBundles:
             known = ", ".join(self._bundles)
             raise HttpRefusal(404, f"there is no bundle {shown(name)}; there is {known}")
         return self._bundles[name]
+
+
+async def _all(futures):
+    """Return the result or the error of each future; if nobody waits, their places are free."""
+    try:
+        return await asyncio.gather(*futures, return_exceptions=True)
+    finally:
+        for future in futures:
+            future.cancel()
 
 
 def _state(folder):

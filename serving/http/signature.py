@@ -14,27 +14,38 @@ The names, types and shapes are those of the signatures on strings of its SavedM
     FillMask    text                    text, tokens, scores
     Forecast    series, known           values, quantiles
 
+Bundles that were exported with --n-best or --sampling have these signatures too:
+
+    n_best      text                                        texts, scores
+    sample      text, temperature, top_k, top_p, seed       text, score
+
 Models of frames take `frames` in place of `text`. Rows that are shorter than others are padded with
 "", 0 or -1. What reads strings gives `error` too, the reason of a row that is refused and has no
 values, "" for the others; and takes "truncate" in place of "serving_default", "truncate_pair" in
-place of "pair", to cut long texts. Unlike the SavedModel's, tags are those of words, and the score
-of a span is its probability. Rows of a table are no columns: the server's own API takes these.
+place of "pair", and so on, to cut long texts. Rows of a table are no columns: the server's own API
+takes these.
+
+Unlike the SavedModel's, tags are those of words, the score of a span is its probability, and
+"sample", of `Generate` alone, draws by other random numbers.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from ..checks import shown
 from ..pipelines.arrays import FRAMES
+from ..pipelines.generate import Generate
 from ..pipelines.pipeline import Pipeline
 from .http_refusal import HttpRefusal, as_http
 
-STRING, FLOAT, INTEGER = "string", "float32", "int32"
+STRING, FLOAT, INTEGER, LONG = "string", "float32", "int32", "int64"
 NOTHING = {STRING: "", FLOAT: 0.0, INTEGER: -1}  # behind the values of a row, and in a refused one
 DEFAULT, PAIR, TRUNCATE = "serving_default", "pair", "truncate"
+N_BEST, SAMPLE = "n_best", "sample"
+ON_STRINGS = "saved_model_text/1"  # the manifest's name of the SavedModel on strings
 NUMBERS = {FRAMES: FRAMES, "series": "window", "known": "known"}  # name -> the graph's name
 
 
@@ -43,7 +54,7 @@ class Column:
     """A named tensor.
 
     Attributes:
-        name, dtype: "string", "float32" or "int32".
+        name, dtype: "string", "float32", "int32" or "int64".
         shape: of a row; -1 for an open axis.
         read: of outputs: takes an answer, returns the row's value.
     """
@@ -55,20 +66,50 @@ class Column:
 
 
 ERROR = Column("error", STRING)
+DRAWN = (  # how a row is sampled
+    Column("temperature", FLOAT),
+    Column("top_k", INTEGER),
+    Column("top_p", FLOAT),
+    Column("seed", LONG),
+)
 
 
 @dataclass(frozen=True)
 class Signature:
-    """The columns that a bundle takes and gives."""
+    """The columns that a bundle takes and gives.
+
+    Attributes:
+        inputs, outputs: the columns.
+        options: of the pipeline.
+        room: the tokens that follow a prompt that is cut; None: prompts are not cut. Only prompts
+            that are refused are cut, since others leave more room.
+    """
 
     inputs: tuple[Column, ...]
     outputs: tuple[Column, ...]
-    truncate: bool = False
+    options: dict[str, Any] = field(default_factory=dict)
+    room: int | None = None
 
-    @property
-    def options(self) -> dict[str, Any]:
-        """The options of the pipeline that it implies."""
-        return {"truncate": True} if self.truncate else {}
+    def options_of_rows(self, columns: dict[str, np.ndarray]) -> list[dict[str, Any]] | None:
+        """Return the options of each row, beside those of all; None if there are none.
+
+        Args:
+            columns: see `values`, which checks them.
+        """
+        if DRAWN[0] not in self.inputs:
+            return None
+        return [
+            {
+                "sample": True,
+                "temperature": temperature,
+                "top_k": top_k or None,
+                "top_p": top_p,
+                "seed": seed % 2**64,
+            }
+            for temperature, top_k, top_p, seed in zip(
+                *(columns[column.name].tolist() for column in DRAWN)
+            )
+        ]
 
     def values(self, columns: dict[str, np.ndarray]) -> list:
         """Return the pipeline's inputs.
@@ -96,6 +137,7 @@ class Signature:
         given = [
             columns[column.name].tolist() if column.dtype == STRING else list(columns[column.name])
             for column in self.inputs
+            if column not in DRAWN
         ]
         return [row[0] if len(row) == 1 else row for row in zip(*given)]
 
@@ -126,17 +168,33 @@ def signatures_of(pipeline: Pipeline) -> dict[str, Signature]:
     if fields == ("text", PAIR) and not pipeline.manifest.settings.get("pairs"):
         alone = _by_fields(pipeline, fields[:1], outputs)
         return alone | _by_fields(pipeline, fields, outputs, PAIR)
-    return _by_fields(pipeline, fields, outputs)
+    found = _by_fields(pipeline, fields, outputs)
+    exported = pipeline.manifest.saved_models.get(ON_STRINGS, {})
+    if N_BEST in exported:
+        count = exported[N_BEST].outputs[0].shape[-1]
+        beams = max(count, pipeline.manifest.decoding.num_beams)
+        options = {"n_best": count, "num_beams": beams}
+        found |= _by_fields(pipeline, fields, _several(count), N_BEST, options)
+    if SAMPLE in exported and isinstance(pipeline, Generate):
+        found |= _by_fields(pipeline, fields, outputs, SAMPLE, drawn=DRAWN)
+    return found
 
 
-def _by_fields(pipeline, fields, outputs, name=DEFAULT):
+def _by_fields(pipeline, fields, outputs, name=DEFAULT, options=None, drawn=()):
     """Return the signature of that name, and for strings the one that cuts long texts."""
-    inputs = _inputs(pipeline, fields)
+    inputs, options = _inputs(pipeline, fields), options or {}
     if any(column.dtype != STRING for column in inputs):
         return {name: Signature(inputs, outputs)}
-    outputs = (*outputs, ERROR)
+    inputs, outputs = (*inputs, *drawn), (*outputs, ERROR)
+    plain = Signature(inputs, outputs, options)
+    if isinstance(pipeline, Generate):
+        limits = pipeline.manifest.limits
+        room = max(limits.target_length - limits.source_length, 1)
+        cutting = Signature(inputs, outputs, options, room)
+    else:
+        cutting = Signature(inputs, outputs, options | {"truncate": True})
     cuts = TRUNCATE if name == DEFAULT else f"{TRUNCATE}_{name}"
-    return {name: Signature(inputs, outputs), cuts: Signature(inputs, outputs, truncate=True)}
+    return {name: plain, cuts: cutting}
 
 
 def _inputs(pipeline, fields):
@@ -189,6 +247,22 @@ def _text_and_score(manifest):
     return (
         Column("text", STRING, read=lambda answer: answer.text),
         Column("score", FLOAT, read=lambda answer: answer.score),
+    )
+
+
+def _several(count):
+    """Return the columns of an answer and its alternatives; a score of -inf where there is none."""
+
+    def of_all(field, nothing):
+        def read(answer):
+            found = [getattr(own, field) for own in (answer, *answer.alternatives)]
+            return found + [nothing] * (count - len(found))
+
+        return read
+
+    return (
+        Column("texts", STRING, (count,), of_all("text", "")),
+        Column("scores", FLOAT, (count,), of_all("score", -np.inf)),
     )
 
 

@@ -25,7 +25,7 @@ from .served_bundle import VERSION, ServedBundles
 from .signature import STRING, Column, require_signature
 
 ON_STRINGS = "_text"
-DTYPES = {STRING: "DT_STRING", "float32": "DT_FLOAT", "int32": "DT_INT32"}
+DTYPES = {STRING: "DT_STRING", "float32": "DT_FLOAT", "int32": "DT_INT32", "int64": "DT_INT64"}
 NAME = r"/v1/models/([^/:]+)(?:(?:/versions/(\d+))|(?:/labels/([^/:]+)))?"
 PREDICT = re.compile(rf"(?i){NAME}:(classify|regress|predict)")
 STATUS = re.compile(rf"(?i){NAME}(?:/(metadata))?")
@@ -88,7 +88,7 @@ class TensorFlowServingApi:
             )
         signatures = bundle.signatures
         signature, tensors, in_rows = tensors_of(body, signatures, bundle.name)
-        answers = await bundle.answers_or_errors(signature.values(tensors), signature.options)
+        answers = await bundle.answers_to_rows(signature, tensors, {})
         return reply(content_of(signature.columns(answers), in_rows))
 
 
