@@ -6,7 +6,8 @@ import numpy as np
 def keras_step(model, optimizer, loss):
     """(inputs, targets) -> loss of a step of a Keras model that is built."""
     model.compile(optimizer, loss, jit_compile=False)
-    return lambda inputs, targets: float(model.train_on_batch(inputs, targets))
+    # Of several outputs there is a list, in which the sum is the first.
+    return lambda inputs, targets: float(np.ravel(model.train_on_batch(inputs, targets))[0])
 
 
 def torch_step(torch, model, loss, learning_rate, clip_norm):

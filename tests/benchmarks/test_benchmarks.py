@@ -11,6 +11,7 @@ from benchmarks import (
     cached_generation,
     cold_start,
     dates,
+    finetuning,
     harness,
     language_speed,
     loading,
@@ -22,6 +23,10 @@ from benchmarks import (
 )
 from serving.manifest import Limits, TextPrefix
 from tests.serving import toy_bundle
+from tests.training.pretrained_folders import hugging_face_folder
+from tests.training.questions import questions, write
+from tests.training.test_classification import sentences as reviews
+from tests.training.test_tagging import sentences as names
 
 COLOURS = ("red", "green", "blue", "white", "old", "new")
 FAST, SLOW = [0.002, 0.001, 0.004], [0.008, 0.002, 0.004]
@@ -169,6 +174,23 @@ def test_training_is_compared_from_files_to_steps(capsys, tmp_path):
     steps = [f"step dropout {rate} vs {rival}" for rate in ("0", "0.3") for rival in rivals]
     [budget] = [case for case in rows if case.startswith("token budget vs ")]
     assert {*rows} == {*steps, "input alone vs its step", budget, "start vs 20 s"}
+
+
+@pytest.mark.parametrize("task", ["classification", "tagging", "question-answering"])
+def test_fine_tuning_is_compared_with_keras_nlp_and_transformers(task, capsys, tmp_path):
+    files = {
+        "classification": lambda: reviews(tmp_path / "reviews.csv"),
+        "tagging": lambda: names(tmp_path / "names.conll", 60),
+        "question-answering": lambda: write(tmp_path / "squad.json", questions(60)),
+    }
+    folder, recipe = hugging_face_folder(tmp_path / "bert"), tmp_path / "recipe.toml"
+    recipe.write_text(f'task = "{task}"\nschedule = "linear"\nmax_length = 31\n')
+    if task == "question-answering":
+        recipe.write_text(recipe.read_text() + "question_length = 8\nstride = 5\n")
+    arguments = [recipe, folder, files[task]()]
+    rows = smoke_rows(finetuning, capsys, tmp_path / "rows.json", *arguments)
+    rivals = ["keras_nlp", *(["transformers"] if importlib.util.find_spec("transformers") else [])]
+    assert {*rows} == {f"step vs {rival}" for rival in rivals}
 
 
 def test_language_models_are_compared_with_torch_and_with_each_other(capsys, tmp_path):

@@ -1,0 +1,172 @@
+"""Fine-tuning of a BERT by a recipe: tokens/s of its steps and, over seeds, the scores it reaches.
+
+    python -m benchmarks.finetuning RECIPE PRETRAINED FILE [VALIDATION] [--rounds N] [--seeds N]
+                                    [--json FILE] [--quick]
+
+RECIPE is a file of `training/recipes` of classification, tagging or question answering, PRETRAINED
+a folder of Hugging Face, FILE and VALIDATION the files of the recipe's command.
+
+    step    tokens/s of a step: forward, loss, backward, clipping, AdamW. Rivals are keras_nlp's
+            `BertBackbone` of the same size, and transformers on PyTorch where
+            benchmarks/requirements.txt is installed, in this process with as many threads.
+    scores  with --seeds N: the whole recipe by our command, and on PyTorch from the same weights
+            with the same hyper-parameters, once a seed each. PyTorch's weights are then read into
+            our model, so that one code answers and counts. The score is the recipe's `best_by`, or
+            the task's first, of the last step on both sides.
+
+All get the same batches. Tokens are real ones, without padding.
+"""
+
+import csv
+import itertools
+import statistics
+import sys
+import tempfile
+import tomllib
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks import harness, training_steps, whole_steps
+
+STEP_GOALS = {"keras_nlp": 1.0, "transformers": 0.9}
+HISTORY = "history.csv"
+QUICK = {"passes": 1, "batch_size": 4}
+
+
+def measure(options):
+    """Time the steps, and compare the scores of seeds; returns the rows."""
+    training_steps.quiet_tensorflow()
+    recipe = tomllib.loads(options.recipe.read_text(encoding="utf-8"))
+    recipe |= QUICK if options.quick else {}
+    rows = _compare_steps(*_prepared(recipe, options, seed=0), harness.rounds_of(options))
+    if options.seeds:
+        rows.append(_compare_scores(recipe, options))
+    print(f"measured on {training_steps.machine()}")
+    return rows
+
+
+def _prepared(recipe, options, seed):
+    """The task of the command, its run, its batches, its validation examples, and what answers."""
+    from training.tasks import TASKS
+
+    given = {name: value for name, value in recipe.items() if name != "task"}
+    given |= {"file": str(options.file), "pretrained": str(options.pretrained), "seed": seed}
+    if options.validation:
+        given["validation"] = str(options.validation)
+    options_class, task_class = TASKS[recipe["task"]]
+    task = task_class()(options_class(**given))
+    with tempfile.TemporaryDirectory() as folder:
+        task.folder = Path(folder)
+        train, validation = task.read()
+        run, answer = task.prepared(
+            task.folder, train, task.kept(validation), task.tokenizers(train)
+        )
+        return task, run, task.batches(train, run), validation, answer
+
+
+def _compare_steps(task, run, batches, validation, answer, rounds):
+    """The rows of a training step, beside every rival that is installed."""
+    from benchmarks.finetuning_rivals import TorchModel, keras_nlp_model
+    from training.optimizing import make_optimizer
+
+    def keras_step(model):
+        steps = task.num_steps(batches)
+        return whole_steps.keras_step(model, make_optimizer(task.options, steps), task.loss())
+
+    steps = {
+        "ours": keras_step(task.model(run)),
+        "keras_nlp": keras_step(keras_nlp_model(task, run)),
+    }
+    try:
+        steps["transformers"] = TorchModel(task, run, batches).step
+    except ImportError as error:
+        print(f"transformers: skipped; {error}")
+    taken = list(itertools.islice(batches.from_step(0), rounds + harness.WARM_UP))
+    losses = {name: step(*taken[-1]) for name, step in steps.items()}
+    print("first losses: " + ", ".join(f"{name} {loss:.3f}" for name, loss in losses.items()))
+    if max(losses.values()) > 1.5 * min(losses.values()):
+        raise ValueError("the first losses differ by more than half: the models are not the same.")
+    times = harness.times_in_turn(
+        {name: lambda number, step=step: step(*taken[number]) for name, step in steps.items()},
+        rounds,
+    )
+    tokens = [int(np.sum(inputs["lengths"])) for inputs, *_ in taken[:rounds]]
+    return [
+        harness.Row(
+            f"step vs {name}",
+            statistics.median(np.divide(tokens, times["ours"])),
+            statistics.median(np.divide(tokens, times[name])),
+            "tokens/s",
+            statistics.median(np.divide(times[name], times["ours"])),
+            STEP_GOALS[name],
+        )
+        for name in steps
+        if name != "ours"
+    ]
+
+
+def _compare_scores(recipe, options):
+    """The row of the mean scores over seeds; the goal: the rival's mean less the seeds' spread."""
+    scores = {"ours": [], "transformers": []}
+    for seed in range(options.seeds):
+        prepared = _prepared(recipe, options, seed)
+        name, score = _score_of_torch(*prepared)
+        scores["transformers"].append(score)
+        scores["ours"].append(_our_score(options, prepared[0].name, name, seed))
+        print(f"seed {seed}: " + ", ".join(f"{name} {of[-1]:.2%}" for name, of in scores.items()))
+    means = {name: statistics.mean(of) for name, of in scores.items()}
+    spread = max(max(of) - min(of) for of in scores.values())
+    return harness.Row(
+        f"score over {options.seeds} seeds vs transformers",
+        *(100 * mean for mean in means.values()),
+        "%",
+        means["ours"] / means["transformers"],
+        1 - spread / means["transformers"],
+    )
+
+
+def _our_score(options, task, score, seed):
+    """The score of that name of the last step, by the command in a process of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "run"
+        command = ["-m", "training", task, options.file.resolve()]
+        command += ["--config", options.recipe.resolve(), "--seed", seed, "--out", out]
+        command += ["--pretrained", options.pretrained.resolve()]
+        if options.validation:
+            command += ["--validation", options.validation.resolve()]
+        for name, value in QUICK.items() if options.quick else ():
+            command += [f"--{name.replace('_', '-')}", value]
+        harness.run_python(*command)
+        with open(out / HISTORY, encoding="utf-8", newline="") as file:
+            *_, last = csv.DictReader(file)
+    return float(last[score])
+
+
+def _score_of_torch(task, run, batches, validation, answer):
+    """The name of the score, and that of the last step of PyTorch's training."""
+    from benchmarks.finetuning_rivals import TorchModel
+
+    rival = TorchModel(task, run, batches)
+    for inputs, targets in itertools.islice(batches.from_step(0), task.num_steps(batches)):
+        rival.step(inputs, targets)
+    answers = answer(rival.in_keras(), [example.text for example in validation])
+    found = task.validation_scores(validation, answers)
+    name = task.options.best_by or next(iter(found))
+    return name, found[name]
+
+
+def main(arguments=None):
+    """Run the benchmark; returns the exit status."""
+    parser = harness.make_parser("finetuning", __doc__.splitlines()[0])
+    parser.add_argument("recipe", type=harness.file, help="a file of training/recipes")
+    parser.add_argument("pretrained", type=Path, help="a folder of Hugging Face")
+    parser.add_argument("file", type=harness.file, help="of training")
+    parser.add_argument("validation", type=harness.file, nargs="?", help="if the recipe has one")
+    parser.add_argument("--rounds", type=harness.count, default=20, help="timed steps of each; 20")
+    parser.add_argument("--seeds", type=harness.count, help="compare the scores of so many seeds")
+    return harness.run(parser, measure, arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
