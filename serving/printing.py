@@ -53,7 +53,7 @@ def as_content(answer):
         return {
             field.name: as_content(value)
             for field, value in values.items()
-            if not _is_default(value, field.default)
+            if field.metadata.get("written", True) and not _is_default(value, field.default)
         }
     if hasattr(answer, "tolist"):
         return _rounded(answer.tolist())

@@ -53,6 +53,9 @@ class Translation:
     __repr__ = with_shapes
 
 
+UNWRITTEN = {"written": False}  # of a field that is no part of an answer's JSON
+
+
 @dataclass(frozen=True)
 class Generation(Attended):
     """A text that follows a prompt.
@@ -63,12 +66,16 @@ class Generation(Attended):
             they were chosen, divided by the length penalty (`decoding`).
         finish: why it ends: "end" (the model's end token), "stop" (a stop string) or "length".
         alternatives: with n_best > 1, the other answers; of beams, the best first.
+        num_prompt_tokens, num_new_tokens: how many tokens were read, and how many were generated,
+            with <eos>; they are no part of its JSON.
     """
 
     text: str
     score: float
     finish: str
     alternatives: "tuple[Generation, ...]" = ()
+    num_prompt_tokens: int = field(default=0, compare=False, repr=False, metadata=UNWRITTEN)
+    num_new_tokens: int = field(default=0, compare=False, repr=False, metadata=UNWRITTEN)
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,7 @@
 """OpenAI's API: /v1/completions of bundles that generate, /v1/embeddings of those that embed.
 
 A prompt is text. As there, a completion has 16 tokens and temperature 1 by default; temperature 0
-is greedy. A stream ends with "stop", also where its length ends it. Leaves out log-probabilities,
-penalties, biases, suffixes, prompts as token ids, and the count of tokens of completions.
+is greedy. Leaves out log-probabilities, penalties, biases, suffixes and prompts as token ids.
 
 Reference: https://platform.openai.com/docs/api-reference/completions, .../embeddings
 """
@@ -13,13 +12,15 @@ import contextlib
 import datetime
 import time
 import uuid
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from starlette.responses import Response
 
-from ..checks import shown
+from ..checks import require_count, require_flag, require_number, shown
 from ..parsing import as_json
+from ..results import Generation
 from .body import object_of
 from .endpoint import Call, reply
 from .events import events, raw_event
@@ -27,7 +28,17 @@ from .http_refusal import HttpRefusal
 from .served_bundle import ServedBundle, ServedBundles
 from .worker import tokens_of
 
-MAX_TOKENS = 16
+DEFAULTS: dict[str, Any] = {
+    "max_tokens": 16,
+    "temperature": 1.0,
+    "n": 1,
+    "stop": None,
+    "echo": False,
+    "stream": False,
+    "top_p": None,
+    "seed": None,
+}
+STREAM_OPTIONS = ("include_usage", "include_obfuscation")
 REASONS = {"end": "stop", "stop": "stop", "length": "length"}
 # What is not served, with the values that say nothing.
 NEUTRAL: dict[str, tuple] = {
@@ -36,7 +47,6 @@ NEUTRAL: dict[str, tuple] = {
     "logit_bias": (None, {}),
     "logprobs": (None,),
     "presence_penalty": (None, 0),
-    "stream_options": (None,),
     "suffix": (None, ""),
 }
 NO_EVENT = "[DONE]"
@@ -75,22 +85,26 @@ class OpenAiApi:
         content = object_of(call.body)
         bundle = self._bundle(content, "Generate")
         prompts = _texts(content, "prompt")
-        options = _options(content)
+        asked = _asked(content, bundle.most_answers)
         head = {
             "id": f"cmpl-{uuid.uuid4().hex}",
             "object": "text_completion",
             "created": int(time.time()),
             "model": bundle.name,
         }
-        if content.get("stream"):
-            if len(prompts) != 1 or options["n_best"] != 1:
+        if asked.streams:
+            if len(prompts) != 1 or asked.count != 1:
                 raise HttpRefusal(400, "a stream has one prompt, and n must be 1")
-            return await _stream(bundle, prompts[0], options, head)
+            return await _stream(bundle, prompts[0], asked, head)
+        if asked.is_empty:
+            answers = await asyncio.to_thread(_unanswered, bundle.pipeline, prompts, asked)
+        else:
+            answers = await bundle.answers(prompts, asked.options)
         choices: list[dict[str, Any]] = []
-        for answer in await bundle.answers(prompts, options):
-            for found in (answer, *answer.alternatives):
-                choices.append(_choice(found.text, len(choices), REASONS[found.finish]))
-        return reply({**head, "choices": choices})
+        all_found = [_found(answer, asked) for answer in answers]
+        for found in (one for several in all_found for one in several):
+            choices.append(_choice(found.text, len(choices), REASONS[found.finish]))
+        return reply({**head, "choices": choices, "usage": _usage(all_found)})
 
     async def embed(self, call: Call) -> Response:
         """Answer one text or several."""
@@ -128,17 +142,55 @@ class OpenAiApi:
         return bundle
 
 
-async def _stream(bundle, prompt, options, head):
-    pieces = bundle.stream(prompt, {k: v for k, v in options.items() if k != "n_best"})
+async def _stream(bundle, prompt, asked, head):
+    ended = []
+    head = head | ({"usage": None} if asked.tells_usage else {})
+
+    async def pieces():
+        if asked.is_empty:
+            ended.extend(await asyncio.to_thread(_unanswered, bundle.pipeline, [prompt], asked))
+            yield ended[0].text
+            return
+        options = {name: value for name, value in asked.options.items() if name != "n_best"}
+        found = bundle.stream(prompt, options, ended.append)
+        async with contextlib.aclosing(found):
+            async for piece in found:
+                yield piece
 
     async def told():
-        async with contextlib.aclosing(pieces):
-            async for piece in pieces:
-                yield raw_event(as_json({**head, "choices": [_choice(piece, 0, None)]}))
-        yield raw_event(as_json({**head, "choices": [_choice("", 0, "stop")]}))
+        async for piece in pieces():
+            yield raw_event(as_json({**head, "choices": [_choice(piece, 0, None)]}))
+        [answer] = ended
+        yield raw_event(as_json({**head, "choices": [_choice("", 0, REASONS[answer.finish])]}))
+        if asked.tells_usage:
+            yield raw_event(as_json({**head, "choices": [], "usage": _usage([ended])}))
         yield raw_event(NO_EVENT)
 
     return await events(told(), lambda refusal: raw_event(as_json(open_ai_error(refusal))))
+
+
+def _unanswered(pipeline, prompts, asked):
+    """Return the answers that have no new token: "", or the prompts."""
+    texts = prompts if asked.options.get("echo") else len(prompts) * [""]
+    counts = [len(pipeline.encode(prompt)) for prompt in prompts]
+    return [
+        Generation(text, 0.0, "length", num_prompt_tokens=count)
+        for text, count in zip(texts, counts)
+    ]
+
+
+def _found(answer, asked):
+    """Return all answers to a prompt: those that were drawn, or the same one several times."""
+    if asked.options["n_best"] == asked.count:
+        return [answer, *answer.alternatives]
+    return asked.count * [answer]
+
+
+def _usage(all_found):
+    """Return the counts of tokens; of the answers to each prompt, its own count once."""
+    read = sum(found[0].num_prompt_tokens for found in all_found)
+    new = sum(answer.num_new_tokens for found in all_found for answer in found)
+    return {"prompt_tokens": read, "completion_tokens": new, "total_tokens": read + new}
 
 
 def _count(pipeline, texts):
@@ -155,25 +207,62 @@ def _texts(content, name):
     return texts
 
 
-def _options(content):
+@dataclass(frozen=True)
+class _Asked:
+    """What a request for completions asks for.
+
+    Attributes:
+        options: of the pipeline.
+        count: of the answers to each prompt.
+        streams: whether they come in pieces.
+        tells_usage: whether a stream ends with the counts of tokens.
+        is_empty: whether no token is to be generated.
+    """
+
+    options: dict[str, Any]
+    count: int
+    streams: bool
+    tells_usage: bool
+    is_empty: bool
+
+
+def _asked(content, most_answers):
+    """Return the `_Asked` of a request."""
     for name, neutral in NEUTRAL.items():
         if content.get(name) not in neutral:
             raise HttpRefusal(400, f"{name} is not served; received {shown(content[name])}")
-    temperature = content.get("temperature")
-    temperature = 1.0 if temperature is None else temperature
-    options = {"max_new_tokens": MAX_TOKENS, "n_best": 1}
-    for name, own in (("max_tokens", "max_new_tokens"), ("n", "n_best"), ("stop", "stop")):
-        if content.get(name) is not None:
-            options[own] = content[name]
-    if content.get("echo"):
-        options["echo"] = True
-    if temperature == 0 and options["n_best"] == 1:
-        return options
-    options |= {"sample": True, "temperature": temperature or 1.0}
-    for name in ("top_p", "seed"):
-        if content.get(name) is not None:
-            options[name] = content[name]
-    return options
+    given = DEFAULTS | {name: content[name] for name in DEFAULTS if content.get(name) is not None}
+    for name in ("stream", "echo"):
+        require_flag(name, given[name])
+    temperature = require_number("temperature", given["temperature"], 0, 2)
+    count = require_count("n", given["n"], most_answers)
+    options = {"max_new_tokens": given["max_tokens"], "n_best": 1}
+    for name in ("stop", "echo"):
+        if given[name]:
+            options[name] = given[name]
+    if temperature:
+        options |= {"sample": True, "temperature": temperature, "n_best": count}
+        options |= {name: given[name] for name in ("top_p", "seed") if given[name] is not None}
+    return _Asked(
+        options,
+        count,
+        given["stream"],
+        _tells_usage(content.get("stream_options"), given["stream"]),
+        type(given["max_tokens"]) is int and given["max_tokens"] == 0,
+    )
+
+
+def _tells_usage(options, streams):
+    if options is None:
+        return False
+    if not isinstance(options, dict) or set(options) - set(STREAM_OPTIONS):
+        expected = ", ".join(STREAM_OPTIONS)
+        raise HttpRefusal(
+            400, f"stream_options must be an object of {expected}; received {shown(options)}"
+        )
+    if not streams:
+        raise HttpRefusal(400, "stream_options need stream: true")
+    return require_flag("include_usage", options.get(STREAM_OPTIONS[0], False))
 
 
 def _choice(text, index, reason):

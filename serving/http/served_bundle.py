@@ -6,7 +6,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -86,6 +86,11 @@ class ServedBundle:
             signatures = signatures_of(pipeline)
             self._signatures = pipeline, signatures
         return signatures
+
+    @property
+    def most_answers(self) -> int:
+        """How many answers an input may have."""
+        return self._bounds.max_answers
 
     @property
     def kind(self) -> str:
@@ -179,8 +184,14 @@ class ServedBundle:
         key = json.dumps(options, sort_keys=True) if options else ""
         return self.worker.add(values, options, key)
 
-    def stream(self, value: Any, options: dict[str, Any]) -> AsyncGenerator[str]:
+    def stream(
+        self, value: Any, options: dict[str, Any], ended: Callable[[Any], None] | None = None
+    ) -> AsyncGenerator[str]:
         """Return an iterator over the pieces of an answer.
+
+        Args:
+            value, options: as the pipeline's `stream` takes them.
+            ended: None, or a function that takes what the pipeline's iterator returns at its end.
 
         Raises:
             HttpRefusal: if the options are refused, or the bundle does not stream.
@@ -188,7 +199,13 @@ class ServedBundle:
         if not hasattr(self.pipeline, "stream"):
             raise HttpRefusal(400, f"{self.name} does not stream: it is of {self.kind}")
         pipeline, options = self.pipeline, self._bounded(options, streams=True)
-        return self.streams.read(lambda: pipeline.stream(value, **options))
+
+        def pieces():
+            answer = yield from pipeline.stream(value, **options)
+            if ended is not None:
+                ended(answer)
+
+        return self.streams.read(pieces)
 
     def file(self, path: str) -> Path:
         """Return the manifest, or a file that it names.

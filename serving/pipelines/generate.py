@@ -1,7 +1,7 @@
 """Generate the continuation of a text by a language model."""
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, overload
@@ -173,10 +173,10 @@ class Generate(Pipeline):
         ahead = iter(found)
         return one_or_all(prompts, [_joined([next(ahead) for _ in share]) for share in shares])
 
-    def stream(self, prompt: str | dict, **options: Any) -> Iterator[str]:
+    def stream(self, prompt: str | dict, **options: Any) -> Generator[str, None, Generation]:
         """Return an iterator over the pieces of the answer, each as soon as it is final.
 
-        Joined, they are the text of `__call__` with one beam.
+        Joined, they are the text of `__call__` with one beam. `yield from` returns its answer.
 
         Raises:
             ValueError: if the prompt or an option is refused, or an option asks for several
@@ -313,6 +313,9 @@ class Generate(Pipeline):
         detokenizer = Detokenizer(self._tokenizer, row.token_ids)
         followed = finite(self._steps([row], options, found, common), "Generate")
         yield from pieces(followed, detokenizer, options.stop)
+        [hypotheses] = found.finished()
+        [answer] = self._answers(hypotheses, row, len(row.token_ids) - common, options)
+        return answer
 
     def _found(self, rows, options):
         """Return the search, and how many tokens of the prompts are read in the first step."""
@@ -370,7 +373,12 @@ class Generate(Pipeline):
         for hypothesis in hypotheses:
             text, stopped = cut(detokenizer.text(hypothesis.token_ids[forced:]), options.stop)
             finish = "stop" if stopped else "end" if hypothesis.ended else "length"
-            answers.append(Generation(row.text * options.echo + text, hypothesis.score, finish))
+            counts = {
+                "num_prompt_tokens": len(row.token_ids),
+                "num_new_tokens": len(hypothesis.token_ids) - forced + hypothesis.ended,
+            }
+            text = row.text * options.echo + text
+            answers.append(Generation(text, hypothesis.score, finish, **counts))
         whole = (
             _FullText(row.token_ids, hypothesis.token_ids[forced:], self._tokenizer)
             for hypothesis in hypotheses

@@ -54,14 +54,67 @@ def test_samples_are_those_of_the_pipeline(client, generate):
     assert echoed.choices[0].text.startswith("bad")
 
 
-def test_a_stream_is_the_text_in_pieces(client, generate):
-    expected = generate("bad", max_new_tokens=5).text
+def test_several_greedy_answers_are_one_answer_several_times(client, generate):
+    expected = generate(["bad", "cab"], max_new_tokens=5)
     found = client.completions.create(
-        model="generator", prompt="bad", max_tokens=5, temperature=0, stream=True
+        model="generator", prompt=["bad", "cab"], max_tokens=5, temperature=0, n=3
     )
-    chunks = [chunk.choices[0] for chunk in found]
-    assert "".join(chunk.text for chunk in chunks) == expected
-    assert [chunk.finish_reason for chunk in chunks][-1] == "stop"
+    assert [choice.text for choice in found.choices] == [
+        answer.text for answer in expected for _ in range(3)
+    ]
+    assert [choice.index for choice in found.choices] == [*range(6)]
+    read = sum(len(generate.encode(prompt)) for prompt in ("bad", "cab"))
+    new = 3 * sum(answer.num_new_tokens for answer in expected)
+    assert found.usage.to_dict() == usage_of(read, new)
+
+
+def usage_of(read, new):
+    return {"prompt_tokens": read, "completion_tokens": new, "total_tokens": read + new}
+
+
+# What ends it: the length, the end token, a stop string; and no more than the prompt.
+ENDS = [
+    ({"max_tokens": 3}, "length", 3),
+    ({"max_tokens": 14}, "stop", 11),
+    ({"max_tokens": 14, "stop": "b"}, "stop", 7),
+    ({"max_tokens": 0}, "length", 0),
+    ({"max_tokens": 0, "echo": True}, "length", 0),
+    ({"max_tokens": 3, "echo": True}, "length", 3),
+]
+
+
+@pytest.mark.parametrize("options, reason, new", ENDS)
+def test_a_stream_says_what_the_whole_answer_says(client, generate, options, reason, new):
+    asked = {"model": "generator", "prompt": "bad", "temperature": 0, **options}
+    whole = client.completions.create(**asked)
+    [choice] = whole.choices
+    text = "bad" if options.get("echo") else ""
+    if options["max_tokens"]:
+        stop = options.get("stop", ())
+        text += generate("bad", max_new_tokens=options["max_tokens"], stop=stop).text
+    assert choice.text == text
+    assert choice.finish_reason == reason
+    assert whole.usage.to_dict() == usage_of(len(generate.encode("bad")), new)
+    chunks = [*client.completions.create(**asked, stream=True)]
+    assert "".join(chunk.choices[0].text for chunk in chunks) == choice.text
+    reasons = [chunk.choices[0].finish_reason for chunk in chunks]
+    assert reasons[-1] == reason and not any(reasons[:-1])
+    assert all(chunk.usage is None for chunk in chunks)
+    counted = client.completions.create(
+        **asked, stream=True, stream_options={"include_usage": True}
+    )
+    *chunks, last = counted
+    assert last.choices == [] and last.usage == whole.usage
+    assert all(chunk.usage is None and "usage" in chunk.model_fields_set for chunk in chunks)
+    assert "".join(chunk.choices[0].text for chunk in chunks) == choice.text
+
+
+def test_a_prompt_that_is_refused_is_refused_without_an_answer_too(client):
+    for stream in (False, True):
+        with pytest.raises(openai.BadRequestError, match="Generate: prompt has 40 tokens"):
+            client.completions.create(
+                model="generator", prompt="a" * 40, max_tokens=0, stream=stream
+            )
 
 
 @pytest.mark.parametrize("form", ["float", "base64", None])
@@ -91,9 +144,18 @@ def test_what_is_wrong_is_an_error_of_the_client(client):
         ({"logprobs": 3}, "logprobs is not served; received int 3"),
         ({"frequency_penalty": 1}, "frequency_penalty is not served"),
         ({"suffix": "x"}, "suffix is not served"),
-        ({"max_tokens": 0}, "max_new_tokens must be a whole number of at least 1"),
-        ({"temperature": -1}, "temperature must be a number"),
-        ({"n": 1000}, "n_best must be a whole number from 1 to 64"),
+        ({"max_tokens": -1}, "max_new_tokens must be a whole number of at least 1"),
+        ({"temperature": -1}, "temperature must be a number from 0 to 2; received int -1"),
+        ({"temperature": 2.5}, "temperature must be a number from 0 to 2; received float 2.5"),
+        ({"temperature": []}, "temperature must be a number from 0 to 2; received list"),
+        ({"temperature": True}, "temperature must be a number from 0 to 2; received bool True"),
+        ({"echo": "no"}, "echo must be True or False; received 'no'"),
+        ({"stream_options": {"include_usage": True}}, "stream_options need stream: true"),
+        (
+            {"stream": True, "stream_options": {"usage": True}},
+            "stream_options must be an object of include_usage, include_obfuscation; received",
+        ),
+        ({"n": 1000}, "n must be a whole number from 1 to 64"),
         ({"prompt": [[1, 2]]}, "prompt must be a text, or a list of texts"),
         ({"prompt": "a" * 40}, "Generate: prompt"),
         ({"prompt": ["a", "b"], "stream": True}, "a stream has one prompt"),

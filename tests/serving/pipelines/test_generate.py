@@ -7,6 +7,7 @@ import sentencepiece
 
 import serving
 from serving.manifest import DecodingDefaults, Limits
+from serving.printing import as_content
 from serving.text import BOS, EOS, CharacterTable, SentencePieces, byte_pairs
 from tests.serving import references
 from tests.serving.toy_language_model import ToyLanguageModel, write_bundle
@@ -145,6 +146,27 @@ def test_the_pieces_of_a_stream_are_the_answer(generate, options):
         pieces = list(pipeline.stream(prompt, **options))
         assert all(pieces)
         assert "".join(pieces) == pipeline([prompt], **options)[0].text
+
+
+def test_tokens_are_counted_and_a_stream_returns_its_answer(generate):
+    pipeline, _ = generate
+    for options in ({}, {"max_new_tokens": 3}, {"stop": "a", "echo": True}):
+        for prompt, answer in zip(PROMPTS, pipeline(PROMPTS, **options)):
+            assert answer.num_prompt_tokens == len(pipeline.encode(prompt))
+            text = answer.text[len(prompt) :] if "echo" in options else answer.text
+            stop = len(options["stop"]) if answer.finish == "stop" else 0
+            written = len(text) + stop + (answer.finish == "end")
+            assert answer.num_new_tokens >= written  # special tokens have no text
+            if "max_new_tokens" in options and answer.finish == "length":
+                assert answer.num_new_tokens == 3
+            assert as_content(answer).keys() == {"text", "score", "finish"}
+            stream = pipeline.stream(prompt, **options)
+            with pytest.raises(StopIteration) as ended:
+                while True:
+                    next(stream)
+            returned = ended.value.value
+            assert (returned.text, returned.finish) == (answer.text, answer.finish)
+            assert returned.num_new_tokens == answer.num_new_tokens
 
 
 @pytest.mark.parametrize("seed", range(7))
