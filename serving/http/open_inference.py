@@ -4,13 +4,16 @@
     GET  /v2/models/NAME[/versions/N], .../ready
     POST /v2/models/NAME[/versions/N]/infer
 
-The parameters of a request are options of the pipeline. Leaves out compression, shared memory, and
+The parameters of a request are options of the pipeline, and `timeout`, in microseconds (504); those
+of priorities and sequences say nothing here. Leaves out compression, shared memory, and
 the extensions of Triton other than binary tensors.
 
 Reference: https://github.com/kserve/open-inference-protocol (inference_rest.md);
-https://github.com/triton-inference-server/server (extension_binary_data.md)
+https://github.com/triton-inference-server/server (extension_binary_data.md,
+extension_schedule_policy.md, extension_sequence.md)
 """
 
+import asyncio
 from typing import Any
 
 import numpy as np
@@ -40,6 +43,9 @@ ALL_BINARY, BINARY, SIZE, SIGNATURE = (
     "binary_data_size",
     "signature_name",
 )
+TIMEOUT, MOST_TIMEOUT = "timeout", 10**12  # microseconds; the server's own is shorter
+SCHEDULING = ("priority", "sequence_id", "sequence_start", "sequence_end")
+OF_THE_PROTOCOL = {ALL_BINARY, SIGNATURE, TIMEOUT, *SCHEDULING}  # no options of a pipeline
 
 
 class OpenInferenceApi:
@@ -95,10 +101,9 @@ class OpenInferenceApi:
         signature = _signature(bundle, names, parameters)
         requested = _requested(content, signature, bool(parameters.get(ALL_BINARY)))
         tensors = _tensors(given, binary, signature)
-        options = {
-            name: value for name, value in parameters.items() if name not in (ALL_BINARY, SIGNATURE)
-        }
-        answers = await bundle.answers_to_rows(signature, tensors, options)
+        options = {name: value for name, value in parameters.items() if name not in OF_THE_PROTOCOL}
+        async with asyncio.timeout(_seconds(parameters)):
+            answers = await bundle.answers_to_rows(signature, tensors, options)
         if answers and all(isinstance(answer, Exception) for answer in answers):
             raise answers[0]
         content = {"model_name": bundle.name, "model_version": VERSION} | {
@@ -113,6 +118,16 @@ class OpenInferenceApi:
             of = "" if version == VERSION else f" version {version}"
             raise HttpRefusal(404, f"Request for unknown model: {shown(name)}{of} is not found")
         return bundle
+
+
+def _seconds(parameters):
+    """Return the time that a request has, or None."""
+    given = parameters.get(TIMEOUT, 0)
+    if type(given) is not int or given < 0:
+        raise HttpRefusal(
+            400, f"timeout must be a whole number of microseconds from 0; received {shown(given)}"
+        )
+    return min(given, MOST_TIMEOUT) / 1e6 or None
 
 
 def _parts(call):

@@ -72,6 +72,23 @@ def test_parameters_are_options(client, folders):
     assert result.as_numpy("score")[0] == pytest.approx(expected.score, rel=1e-5)
 
 
+def test_a_request_may_have_a_timeout_a_priority_and_a_sequence(client):
+    inputs = [tensor("text", ["up|bad"])]
+    result = client.infer(
+        "letters", inputs, timeout=60_000_000, priority=3, sequence_id=7, sequence_start=True
+    )
+    assert result.as_numpy("text") == [b"cbe"]
+    assert client.infer("letters", inputs, timeout=10**400).as_numpy("text") == [b"cbe"]
+    many = [tensor("text", 1000 * ["up|bad"])]
+    with pytest.raises(InferenceServerException, match="there was no answer in time") as error:
+        client.infer("letters", many, timeout=1)
+    assert error.value.status() == "504"
+    for wrong in (-1, "x", 1.5, True):
+        message = "timeout must be a whole number of microseconds from 0; received"
+        with pytest.raises(InferenceServerException, match=message):
+            client.infer("letters", inputs, timeout=wrong)
+
+
 def test_every_pipeline_gives_its_columns(client, folders):
     answers = {name: serving.load(folders[name], threads=1) for name in INPUTS}
 
