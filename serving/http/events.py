@@ -12,6 +12,7 @@ from ..parsing import as_json
 from .departure import until_gone
 from .http_refusal import HttpRefusal, as_http
 
+ENDING = HttpRefusal(503, "the server ends: ask again")
 HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}  # proxies must not hold it back
 
 
@@ -62,12 +63,16 @@ class EventResponse(Response):
                 await send({"type": "http.response.body", "body": body, "more_body": more})
 
         async with contextlib.aclosing(self._found):
-            with until_gone(scope), contextlib.suppress(TimeoutError):
-                start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
-                await send(start)
-                await sent(self._first or b"")
-                async for body in self._told():
-                    await sent(body)
+            start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
+            await send(start)
+            with contextlib.suppress(TimeoutError):
+                try:
+                    with until_gone(scope):
+                        await sent(self._first or b"")
+                        async for body in self._told():
+                            await sent(body)
+                except asyncio.CancelledError:  # uvicorn's, as the time to finish is over
+                    await sent(self._error(ENDING))
                 await sent(b"", more=False)
 
     async def _told(self):

@@ -1,6 +1,7 @@
 """What nobody waits for any more: it ends, and so does the server."""
 
 import asyncio
+import contextlib
 import re
 import signal
 import threading
@@ -19,7 +20,7 @@ from serving.pipelines import open_bundle
 from serving.text import BOS, EOS
 from tests.serving import toy_language_model
 from tests.serving.http.served import INPUTS, TABLE, as_process, ask, on_socket, until
-from tests.serving.http.test_faults import Slow, connected, send
+from tests.serving.http.test_faults import Slow, connected, read_all, send
 from tests.serving.pipelines import toys
 from tests.serving.written import model_of
 
@@ -129,6 +130,30 @@ def test_a_thread_that_can_not_end_does_not_hold_the_server(folders, capfd):
     finally:
         slow.go.set()
     assert f"what runs did not end within {LAST:g} s: it is given up" in capfd.readouterr().err
+
+
+def test_a_stream_that_outlasts_the_server_is_told_so(folders, capfd):
+    class Endless(Slow):
+        def stream(self, text):
+            while True:
+                time.sleep(0.01)
+                yield "x"
+
+    service = Service([("letters", folders["letters"])], bounds=Bounds(timeout=0.5), log=False)
+    application = Application(service)
+    [bundle] = application.bundles
+    bundle.worker.pipeline = Endless(bundle.pipeline)
+    found = []
+    with contextlib.ExitStack() as stack, on_socket(service, application) as port:
+        connection = stack.enter_context(connected(port))
+        send(connection, {"input": "a"}, "/stream")
+        assert connection.recv(15) == b"HTTP/1.1 200 OK"
+        reader = threading.Thread(target=lambda: found.append(read_all(connection)))
+        reader.start()
+        stack.callback(reader.join)
+    *_, last, end = found[0].split("\n\n")
+    assert last.endswith('event: error\ndata: {"error": "the server ends: ask again"}')
+    assert end == "\r\n0\r\n\r\n" and "Traceback" not in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("name", INPUTS)
