@@ -57,6 +57,91 @@ def test_an_environment_whose_making_failed_is_made_again(tmp_path):
     assert make(tmp_path, ".venv/made").stdout == "make: '.venv/made' is up to date.\n"
 
 
+MAKES_ENVIRONMENTS = """#!/bin/sh
+echo "$0 $*" >> asked
+case "$*" in "-m venv"*)
+    for folder; do :; done
+    mkdir -p "$folder/bin"
+    cp "$0" "$folder/bin/python"
+esac
+"""
+
+
+def test_beam_ray_and_spark_are_tested_in_environments_of_their_own(tmp_path):
+    (tmp_path / "serving").mkdir()
+    for path in [*CHECKOUT.glob("requirements*.txt"), *CHECKOUT.glob("serving/requirements*.txt")]:
+        shutil.copy(path, tmp_path / path.relative_to(CHECKOUT))
+    python = tmp_path / "python"
+    python.write_text(MAKES_ENVIRONMENTS)
+    python.chmod(0o755)
+    for _ in range(2):
+        made = make(tmp_path, "test-bulk")
+        assert made.returncode == 0, made.stderr
+    asked = (tmp_path / "asked").read_text().splitlines()
+    for name in ("beam", "bulk"):
+        own = [line for line in asked if f".venv-{name}" in line]
+        making, installing, *testing = own
+        assert making == f"./python -m venv --clear .venv-{name}"
+        assert installing.startswith(f".venv-{name}/bin/python -m pip install ")
+        assert installing.endswith(f" -r requirements-{name}.txt")
+        test = f"tests/serving/test_{name}.py"
+        assert testing == [f".venv-{name}/bin/python -m pytest {test}"] * 2
+        assert (CHECKOUT / test).is_file()
+    assert len(asked) == 8
+
+
+NPM = """#!/bin/sh
+echo "$(basename "$PWD") $*" >> "{asked}"
+echo "npm says much"
+{then}
+"""
+PACKAGES = "serving/javascript/node_modules/.package-lock.json"
+
+
+def folder_with_npm(folder, then):
+    """A folder with a package of JavaScript, and an npm before all others on the path."""
+    (folder / "serving/javascript").mkdir(parents=True)
+    (folder / "serving/javascript/package-lock.json").touch()
+    npm = folder / "bin/npm"
+    npm.parent.mkdir()
+    npm.write_text(NPM.format(asked=folder / "asked", then=then))
+    npm.chmod(0o755)
+    return {"PATH": f"{npm.parent}:{os.environ['PATH']}"}
+
+
+def test_npm_installs_what_its_lock_file_says_once(tmp_path):
+    path = folder_with_npm(tmp_path, "mkdir -p node_modules; touch node_modules/.package-lock.json")
+    made = make(tmp_path, PACKAGES, **path)
+    assert (made.returncode, made.stderr) == (0, "")
+    assert made.stdout == "installing the packages of serving/javascript\n"
+    assert make(tmp_path, PACKAGES, **path).stdout == f"make: '{PACKAGES}' is up to date.\n"
+    assert (tmp_path / "asked").read_text() == "javascript ci\n"
+
+
+def test_what_npm_can_not_install_is_told_in_a_line_and_make_goes_on(tmp_path):
+    path = folder_with_npm(tmp_path, "echo no network >&2; exit 1")
+    made = make(tmp_path, PACKAGES, **path)
+    assert (made.returncode, made.stderr) == (0, "")
+    _, told = made.stdout.splitlines()
+    assert told.startswith("make: npm ci failed in serving/javascript")
+
+
+@pytest.mark.parametrize("goal", ["quickstart", "test-all"])
+def test_npm_is_asked_only_where_it_is(goal, tmp_path):
+    path = folder_with_npm(tmp_path, "")
+    done = ["requirements", "requirements-test", "requirements-minilm"]
+    others = [f"--old-file=.venv/{name}.done" for name in done]
+    others += [f"--old-file=.venv-{name}/requirements.done" for name in ("beam", "bulk")]
+    assert "npm ci" in make(tmp_path, "-n", *others, goal, **path).stdout
+    bare = tmp_path / "bare"
+    bare.mkdir()
+    for tool in ("make", "sh"):
+        (bare / tool).symlink_to(shutil.which(tool))
+    without = make(tmp_path, "-n", *others, goal, PATH=str(bare))
+    assert without.returncode == 0 and without.stdout, without.stderr
+    assert "npm" not in without.stdout
+
+
 RECIPES = sorted(path.stem for path in (CHECKOUT / "training/recipes").glob("*.toml"))
 
 

@@ -12,6 +12,7 @@ from export.tensorflow_serving import COMPOSE, IMAGE
 from serving import __version__
 from serving.__main__ import main
 from serving.http.bounds import Bounds
+from serving.playground.page import FROM_NPM
 from tests.conftest import CHECKOUT
 
 DEPLOY = CHECKOUT / "serving/deploy"
@@ -46,6 +47,18 @@ def test_the_dockerfile_copies_files_that_are_there():
     copied = re.findall(r"serving[\w./-]*", " ".join(re.findall("^COPY (serving.*) /", text, re.M)))
     assert "serving/requirements-http.txt" in copied
     assert all((CHECKOUT / path).exists() for path in copied)
+
+
+def test_the_image_has_what_the_page_needs_for_answers_in_the_browser():
+    text = (DEPLOY / "Dockerfile").read_text(encoding="utf-8")
+    copied = re.findall(r"^COPY --from=packages ((?:.*\\\n)*)\s+/node_modules/(\S+)/$", text, re.M)
+    found = {
+        path.removeprefix("/packages/node_modules/"): folder
+        for paths, folder in copied
+        for path in paths.replace("\\", " ").split()
+    }
+    assert found == {path: path.rpartition("/")[0] for path in FROM_NPM.values()}
+    assert '"--node-modules", "/node_modules"' in text
 
 
 @pytest.mark.parametrize("path", KUBERNETES, ids=lambda path: path.name)
