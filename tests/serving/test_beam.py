@@ -3,6 +3,7 @@
 import pytest
 
 import serving
+from benchmarks import corpus
 
 beam = pytest.importorskip("apache_beam", reason="needs requirements-beam.txt, apart from the rest")
 from apache_beam.ml.inference.base import RunInference  # noqa: E402
@@ -39,3 +40,8 @@ def test_wrong_options_end_the_run(shared_bundle):
     handler = BundleHandler(shared_bundle, threads=1, options={"num_beams": 0})
     with pytest.raises(Exception, match="num_beams must be a whole number"), beam.Pipeline() as run:
         run | beam.Create(["up|bad"]) | RunInference(handler)
+
+
+def test_the_benchmark_of_a_corpus_runs(shared_bundle, capsys):
+    assert corpus.main([str(shared_bundle), "--engine", "beam", "--quick"]) == 0
+    assert " beam vs one process " in capsys.readouterr().out

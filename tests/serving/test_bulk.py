@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import serving
+from benchmarks import corpus
 from serving.bulk import BulkAnswers
 from serving.manifest import BundleError
 from tests.conftest import CHECKOUT
@@ -109,3 +110,21 @@ def test_spark_answers_a_table(shared_bundle, monkeypatch):
         assert_answered(found.toPandas(), shared_bundle)
     finally:
         spark.stop()
+
+
+@pytest.mark.parametrize("engine", ["ray", "spark"])
+def test_the_benchmark_of_a_corpus_runs(engine, shared_bundle, capsys, monkeypatch):
+    pytest.importorskip(corpus.ENGINES[engine][0], reason=APART)
+    if engine == "spark" and not shutil.which("java"):
+        pytest.skip("needs Java")
+    for name in ("PYTHONPATH", "PYSPARK_PYTHON"):  # it sets them
+        monkeypatch.setenv(name, "")
+    assert corpus.main([str(shared_bundle), "--engine", engine, "--quick"]) == 0
+    assert f" {engine} vs one process " in capsys.readouterr().out
+
+
+def test_an_engine_that_is_not_installed_is_named(shared_bundle, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "apache_beam", None)
+    assert corpus.main([str(shared_bundle), "--engine", "beam", "--quick"]) == 1
+    said = "apache_beam is not installed; pip install -r requirements-beam.txt, in an environment"
+    assert said in capsys.readouterr().err
