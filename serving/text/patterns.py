@@ -23,6 +23,7 @@ import numpy as np
 from .encoding import require_text
 
 MOST_NODES, MOST_STATES = 50_000, 20_000
+MOST_GROUPS = 1000
 DEAD = -1
 SURROGATES = 0xD800, 0xE000
 LAST = 0x10FFFF
@@ -80,6 +81,8 @@ class Pattern:
         """
         require_text("regex", expression)
         try:
+            if expression.count("(") > MOST_GROUPS:  # groups are read by recursion
+                raise _Refused(f"has more than {MOST_GROUPS} groups")
             tree = parser.parse(expression)
             nodes = _Nodes()
             end = nodes.add_all(_without_anchors(list(tree)), 0, tree.state.flags)

@@ -266,7 +266,7 @@ def test_a_class_in_a_file_beside_the_command_is_imported(tmp_path):
 def test_what_is_said_to_save_run_stands_before_what_is_guessed(tmp_path, capsys):
     save(tmp_path / "run", of_two("words", "real"), check_export=False)
     assert main([str(tmp_path / "run"), str(tmp_path / "bundle")]) == 1
-    lacks = "Classify can not serve the model: it lacks token_ids; it needs real, which nobody g"
+    lacks = "Classify can not serve the model: it lacks token_ids; it has an input real, which the"
     assert lacks in capsys.readouterr().err
     sequence = ("batch", "length")
     inputs = {"token_ids": ("int64", sequence), "padding_mask": ("bool", sequence)}

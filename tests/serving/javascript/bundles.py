@@ -235,6 +235,7 @@ BUNDLES = {
             ("up|a", {"attention": "heads"}),
             ("up|a", {"regex": "x"}),
             ("up|a", {"regex": "(a)\\1"}),
+            ("up|a", {"regex": "(" * 5000 + ")" * 5000}),
             ("up|a", {"regex": "a", "choices": ["a"]}),
             ("up|a", {"choices": ["xyz"]}),
             ("up|a", {"choices": ["abcdefg"]}),

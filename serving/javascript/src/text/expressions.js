@@ -15,6 +15,7 @@ const CATEGORIES = {
   s: [new RegExp(`^[${SPACES}]$`), /^[\t-\r ]$/],
 };
 const FLAGS = "asux";
+const MOST_GROUPS = 1000;
 
 /** @typedef {[number, number]} Range of code points, the last one included. */
 /**
@@ -40,6 +41,9 @@ class Parser {
   }
 
   whole() {
+    if (this.#characters.filter((character) => character === "(").length > MOST_GROUPS) {
+      throw new Unread(`has more than ${MOST_GROUPS} groups`);
+    }
     this.#takeGlobalFlags();
     const branches = this.#branches(true);
     if (this.#next() !== undefined) throw new Unread("can not be read: unbalanced parenthesis");
