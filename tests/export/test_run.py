@@ -60,6 +60,7 @@ WITH = {
     "PinballLoss": lambda: {"loss": losses.PinballLoss([0.1, 0.3, 0.5, 0.7, 0.9])},
     "ForecastLoss": lambda: {"loss": losses.ForecastLoss("quantiles", [3.0], [0.1, 0.5, 0.9])},
     "SmoothedCrossEntropy": lambda: {"loss": losses.SmoothedCrossEntropy(ignore_class=0)},
+    "ChainLoss": lambda: {"loss": losses.ChainLoss()},
     "SoftTargetLoss": lambda: {"loss": losses.SoftTargetLoss(3.0)},
     "DistanceLoss": lambda: {"loss": losses.DistanceLoss(-1)},
     "HiddenStateLoss": lambda: {"loss": losses.HiddenStateLoss("cosine")},

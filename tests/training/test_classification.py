@@ -268,14 +268,19 @@ def test_scores_are_those_that_glue_asks_for():
         ("--folds 3 --fold 4", "--fold must be at most --folds 3; received 4."),
         ("--folds 3 --validation {file}", "--folds and --validation are two ways to have"),
         ("--stride 3 --pair-column text", "--stride: a pair is not read in windows; leave it or"),
-        ("--stride 3 --teacher {file}", "--stride: a teacher answers whole texts; leave it or"),
+        ("--stride 3 --teacher {run}", "--stride: a teacher answers whole texts; leave it or"),
         ("--format jsonl --header false", "--header false: .jsonl names its columns in each line"),
         ("--positive-label maybe", "--positive-label 'maybe': must be one of two labels; "),
     ],
 )
 def test_options_of_rows_that_do_not_go_together_get_one_line(options, message, reviews, capsys):
     run, file, _ = reviews
-    arguments = [file, "--out", str(run.parent / "other"), *options.format(file=file).split()]
+    arguments = [
+        file,
+        "--out",
+        str(run.parent / "other"),
+        *options.format(file=file, run=run).split(),
+    ]
     assert main(["classification", *arguments]) in (1, 2)
     error = capsys.readouterr().err
     assert message in error and error.count("\n") == 1
