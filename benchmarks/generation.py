@@ -144,10 +144,12 @@ def _make_rnn(quick):
         cell="lstm",
         encoder_layers=2,
         decoder_layers=2,
-        never_generated=range(END + 1),
+        never_generated=range(END),
         **(RNN_QUICK if quick else RNN_SIZES),
     )
     _draw_weights(model)
+    [bias] = [variable for variable in model.variables if variable.shape == (len(table),)]
+    bias.assign(np.where(np.arange(len(table)) == END, np.float32(-1e4), bias))  # no text ever ends
     return model, table
 
 

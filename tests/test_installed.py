@@ -27,6 +27,7 @@ LEFT_OUT = {"README.md", "LICENSE", "pyproject.toml"}  # of serving's own wheel
 JAVASCRIPT = "serving/javascript/"  # a package of its own, of npm
 SOURCES = f"{JAVASCRIPT}src/"  # which the page reads
 CPP = "serving/cpp/"  # built by CMake from the checkout
+DEPLOY = "serving/deploy/"  # read by Docker and Kubernetes from the checkout
 TINY = (
     "--locales de --examples 64 --passes 1 --batch-size 32 --units 5 --decoder-units 7 "
     "--embedding-dim 3 --test-examples 5"
@@ -184,7 +185,7 @@ def test_the_wheel_holds_every_file_under_one_name(environment):
     for path in sources():
         name = path.relative_to(CHECKOUT).as_posix()
         if not (
-            (name.startswith((JAVASCRIPT, CPP)) and not name.startswith(SOURCES))
+            (name.startswith((JAVASCRIPT, CPP, DEPLOY)) and not name.startswith(SOURCES))
             or (name.startswith("serving/") and path.name in LEFT_OUT)
         ):
             expected.add(name if name.startswith("seqkeras/") else f"seqkeras/{name}")

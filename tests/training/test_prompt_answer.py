@@ -46,7 +46,7 @@ def tuned(start, tmp_path_factory):
     rows = 8 * [*rows, *({"messages": messages} for messages in turns)]
     file = folder / "rows.jsonl"
     file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    options = "--learning-rate 0.01 --passes 16 --max-length 48 --user U: --assistant A:".split()
+    options = "--learning-rate 0.01 --passes 24 --max-length 48 --user U: --assistant A:".split()
     arguments = [str(file), "--start-from", str(start), "--out", str(folder / "run")]
     assert main(["prompt-answer", *arguments, *options]) == 0
     return folder / "run", file
