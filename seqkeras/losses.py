@@ -133,8 +133,26 @@ class ForecastLoss(keras.losses.Loss):
         return {**super().get_config(), **own}
 
 
+class _Ignoring(keras.losses.Loss):
+    """Base of the losses whose mean leaves out what has a target id, `ignore_class`; None: nothing
+    is left out."""
+
+    def __init__(self, ignore_class, reduction, name, dtype):
+        super().__init__(name=name, reduction=reduction, dtype=dtype)
+        self.ignore_class = ignore_class
+
+    def __call__(self, y_true, y_pred, sample_weight=None):
+        if self.ignore_class is not None:
+            counts = ops.cast(ops.not_equal(y_true, self.ignore_class), self.dtype)
+            sample_weight = counts if sample_weight is None else counts * sample_weight
+        return super().__call__(y_true, y_pred, sample_weight)
+
+    def get_config(self):
+        return {**super().get_config(), "ignore_class": self.ignore_class}
+
+
 @keras.saving.register_keras_serializable("seqkeras")
-class SmoothedCrossEntropy(keras.losses.Loss):
+class SmoothedCrossEntropy(_Ignoring):
     """Cross-entropy with label smoothing; the mean over real tokens.
 
         loss = -sum_v q(v) log softmax(logits)_v,   q(v) = (1 - e) [v = y] + e / V
@@ -165,20 +183,13 @@ class SmoothedCrossEntropy(keras.losses.Loss):
         name="smoothed_cross_entropy",
         dtype=None,
     ):
-        super().__init__(name=name, reduction=reduction, dtype=dtype)
+        super().__init__(ignore_class, reduction, name, dtype)
         if not 0 <= label_smoothing <= 1:
             raise ValueError(
                 "SmoothedCrossEntropy: label_smoothing must be from 0 to 1; "
                 f"received {label_smoothing}."
             )
         self.label_smoothing = label_smoothing
-        self.ignore_class = ignore_class
-
-    def __call__(self, y_true, y_pred, sample_weight=None):
-        if self.ignore_class is not None:
-            real = ops.cast(ops.not_equal(y_true, self.ignore_class), self.dtype)
-            sample_weight = real if sample_weight is None else real * sample_weight
-        return super().__call__(y_true, y_pred, sample_weight)
 
     def call(self, y_true, y_pred):
         log_probs = ops.log_softmax(y_pred)  # (..., V)
@@ -191,11 +202,7 @@ class SmoothedCrossEntropy(keras.losses.Loss):
         return -(1 - e) * chosen - e * smooth
 
     def get_config(self):
-        return {
-            **super().get_config(),
-            "label_smoothing": self.label_smoothing,
-            "ignore_class": self.ignore_class,
-        }
+        return {**super().get_config(), "label_smoothing": self.label_smoothing}
 
 
 @keras.saving.register_keras_serializable("seqkeras")
@@ -244,7 +251,7 @@ class SoftTargetLoss(keras.losses.Loss):
 
 
 @keras.saving.register_keras_serializable("seqkeras")
-class DistanceLoss(keras.losses.Loss):
+class DistanceLoss(_Ignoring):
     """The mean of a distance that the model itself computes, as `seqkeras.models.Distillation`.
 
         loss = y_pred
@@ -264,20 +271,10 @@ class DistanceLoss(keras.losses.Loss):
         name="distance_loss",
         dtype=None,
     ):
-        super().__init__(name=name, reduction=reduction, dtype=dtype)
-        self.ignore_class = ignore_class
-
-    def __call__(self, y_true, y_pred, sample_weight=None):
-        if self.ignore_class is not None:
-            counts = ops.cast(ops.not_equal(y_true, self.ignore_class), self.dtype)
-            sample_weight = counts if sample_weight is None else counts * sample_weight
-        return super().__call__(y_true, y_pred, sample_weight)
+        super().__init__(ignore_class, reduction, name, dtype)
 
     def call(self, y_true, y_pred):
         return y_pred
-
-    def get_config(self):
-        return {**super().get_config(), "ignore_class": self.ignore_class}
 
 
 @keras.saving.register_keras_serializable("seqkeras")
@@ -333,7 +330,7 @@ class HiddenStateLoss(keras.losses.Loss):
 
 
 @keras.saving.register_keras_serializable("seqkeras")
-class ChainLoss(keras.losses.Loss):
+class ChainLoss(_Ignoring):
     """Minus the log-probability of tags in a linear-chain conditional random field, for each token.
 
         loss(t) = log Z(t) - log Z(t-1) - potential(t, y(t-1), y(t))
@@ -364,13 +361,7 @@ class ChainLoss(keras.losses.Loss):
         name="chain_loss",
         dtype=None,
     ):
-        super().__init__(name=name, reduction=reduction, dtype=dtype)
-        self.ignore_class = ignore_class
-
-    def __call__(self, y_true, y_pred, sample_weight=None):
-        has_tag = ops.cast(ops.not_equal(y_true, self.ignore_class), self.dtype)
-        sample_weight = has_tag if sample_weight is None else has_tag * sample_weight
-        return super().__call__(y_true, y_pred, sample_weight)
+        super().__init__(ignore_class, reduction, name, dtype)
 
     def call(self, y_true, y_pred):
         shape = tuple(y_pred.shape)
@@ -388,9 +379,6 @@ class ChainLoss(keras.losses.Loss):
             mask=ops.not_equal(y_true, self.ignore_class),
         )
         return losses[:, :, 0]
-
-    def get_config(self):
-        return {**super().get_config(), "ignore_class": self.ignore_class}
 
 
 class _ChainCell(keras.layers.Layer):
