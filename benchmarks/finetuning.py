@@ -93,14 +93,7 @@ def _compare_steps(task, run, batches, validation, answer, rounds):
     )
     tokens = [int(np.sum(inputs["lengths"])) for inputs, *_ in taken[:rounds]]
     return [
-        harness.Row(
-            f"step vs {name}",
-            statistics.median(np.divide(tokens, times["ours"])),
-            statistics.median(np.divide(tokens, times[name])),
-            "tokens/s",
-            statistics.median(np.divide(times[name], times["ours"])),
-            STEP_GOALS[name],
-        )
+        harness.compare_rates(f"step vs {name}", tokens, times, name, "tokens/s", STEP_GOALS[name])
         for name in steps
         if name != "ours"
     ]

@@ -106,6 +106,24 @@ def compare_times(case, ours, rival, unit, scale, goal=None):
     )
 
 
+def compare_rates(case, amounts, times, rival, unit, goal=None):
+    """The row of ours and a rival's work a second: medians of the rounds.
+
+    Args:
+        case, unit, goal: as in `Row`.
+        amounts: the work of each round.
+        times: of `times_in_turn`; our own are those of `ours`.
+        rival: the name of its times.
+    """
+    rates = {
+        name: [amount / seconds for amount, seconds in zip(amounts, times[name], strict=True)]
+        for name in ("ours", rival)
+    }
+    pairs = zip(times["ours"], times[rival], strict=True)
+    ratio = statistics.median(other / own for own, other in pairs)
+    return Row(case, *map(statistics.median, rates.values()), unit, ratio, goal)
+
+
 def run_python(*arguments, python=sys.executable):
     """What a process of Python prints, run in the checkout.
 

@@ -15,7 +15,6 @@ Files as `python -m training translation` takes them. Four questions:
 
 import dataclasses
 import itertools
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -95,17 +94,12 @@ def _compare_steps(options, run, batches, dropout, rounds):
     )
     tokens = [np.count_nonzero(targets) for _, targets in taken[:rounds]]
     return [
-        _row(f"step dropout {dropout:g} vs {name}", tokens, times, name, STEP_GOALS[name])
+        harness.compare_rates(
+            f"step dropout {dropout:g} vs {name}", tokens, times, name, "tokens/s", STEP_GOALS[name]
+        )
         for name in steps
         if name != "ours"
     ]
-
-
-def _row(case, tokens, times, rival, goal):
-    """Tokens a second of ours and a rival's, round by round."""
-    rates = {name: statistics.median(np.divide(tokens, times[name])) for name in ("ours", rival)}
-    ratio = statistics.median(np.divide(times[rival], times["ours"]))
-    return harness.Row(case, rates["ours"], rates[rival], "tokens/s", ratio, goal)
 
 
 def recipe_step(model, options):
