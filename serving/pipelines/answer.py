@@ -13,7 +13,7 @@ from ..opening import Runtime
 from ..results import Span
 from ..text import whole_characters
 from .attention import AttentionGraph
-from .batching import TOKEN_BUDGET
+from .batching import TOKEN_BUDGET, in_groups
 from .inputs import encoded, one_or_all, parts_of, require_words
 from .model import Model
 from .pipeline import Pipeline
@@ -126,13 +126,12 @@ class Answer(Pipeline):
         threshold = self._threshold(no_answer_threshold)
         self._attention.require("Answer", attention)
         rows = encoded(inputs, "Answer: input", self.encode, truncate, token_budget)
-        windows = [window for row in rows for window in row.windows.rows]
-        logits = iter(self._model.answer(windows, lambda _, *outputs: outputs, token_budget))
+        texts = [row.windows.rows for row in rows]
+        windows = [window for text in texts for window in text]
+        logits = self._model.answer(windows, lambda _, *outputs: outputs, token_budget)
         answers = [
-            span_of(
-                row, [next(logits) for _ in row.windows.rows], self._settings, n_best, threshold
-            )
-            for row in rows
+            span_of(row, own, self._settings, n_best, threshold)
+            for row, own in zip(rows, in_groups(logits, texts))
         ]
         read = (_window(row, answer) for row, answer in zip(rows, answers))
         answers = self._attention.attach(answers, read, attention, token_budget)

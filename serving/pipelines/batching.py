@@ -43,3 +43,14 @@ def answer_in_batches(rows, lengths, answer, token_budget=TOKEN_BUDGET, most_pad
         for place, result in zip(batch, answer([rows[place] for place in batch]), strict=True):
             answers[place] = result
     return answers
+
+
+def in_groups(values, groups):
+    """Return, for each group, the list of as many of the values, which stand in the groups' order.
+
+    Args:
+        values: one for each member of each group.
+        groups: collections, of which the sizes are read.
+    """
+    ahead = iter(values)
+    return [[next(ahead) for _ in group] for group in groups]

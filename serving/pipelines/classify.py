@@ -14,7 +14,7 @@ from ..results import Classification, Node
 from ..rows import Rows
 from .arrays import FrameReader, takes_frames
 from .attention import AttentionGraph
-from .batching import TOKEN_BUDGET
+from .batching import TOKEN_BUDGET, in_groups
 from .inputs import TextReader, encoded, one_or_all, parts_of
 from .model import ROLE, TOKENS, Model, sigmoid, softmax
 from .pipeline import Pipeline
@@ -196,8 +196,9 @@ class Classify(Pipeline):
                 rows, lambda place, logits: self._answer(rows[place], logits, nodes), token_budget
             )
         else:
-            answers = self._answers_of_windows(rows, token_budget)
-            rows = [row.rows[0] for row in rows]
+            of_texts = [row.rows for row in rows]
+            answers = self._answers_of_windows(of_texts, token_budget)
+            rows = [text[0] for text in of_texts]
         answers = self._attention.attach(answers, rows, attention, token_budget)
         return one_or_all(texts, answers)
 
@@ -211,10 +212,10 @@ class Classify(Pipeline):
         return self._reader.read(text, name, truncate)
 
     def _answers_of_windows(self, texts, token_budget):
-        windows = [window for text in texts for window in text.rows]
-        logits = iter(self._model.answer(windows, lambda _, own: own, token_budget))
-        means = [np.mean([next(logits) for _ in text.rows], axis=0) for text in texts]
-        return [Classification(*self._classes(own)) for own in means]
+        windows = [window for text in texts for window in text]
+        logits = self._model.answer(windows, lambda _, own: own, token_budget)
+        means = (np.mean(own, axis=0) for own in in_groups(logits, texts))
+        return [Classification(*self._classes(mean)) for mean in means]
 
     def _answer(self, row, logits, with_nodes):
         if not self._reads_trees:

@@ -26,7 +26,7 @@ from ..results import Generation
 from ..session import LanguageModel
 from ..text import CharacterTable, Turns, pad
 from .attention import AttentionGraph
-from .batching import TOKEN_BUDGET, batches
+from .batching import TOKEN_BUDGET, batches, in_groups
 from .constraints import Constraints, constraint_of, require_constraint
 from .inputs import named_inputs, one_or_all, open_tokenizer, require_length, require_text
 from .model import Packing
@@ -170,8 +170,7 @@ class Generate(Pipeline):
         for batch in _batches(rows, options, token_budget, self._settings):
             for place, generation in zip(batch, self._generate([rows[i] for i in batch], options)):
                 found[place] = generation
-        ahead = iter(found)
-        return one_or_all(prompts, [_joined([next(ahead) for _ in share]) for share in shares])
+        return one_or_all(prompts, [_joined(own) for own in in_groups(found, shares)])
 
     def stream(self, prompt: str | dict, **options: Any) -> Generator[str, None, Generation]:
         """Return an iterator over the pieces of the answer, each as soon as it is final.
@@ -295,15 +294,15 @@ class Generate(Pipeline):
         found, common = self._found(rows, options)
         for _ in self._steps(rows, options, found, common):
             pass
-        hypotheses = iter(found.finished())
+        by_row = in_groups(found.finished(), [row.samples for row in rows])
         return [
             self._answers(
-                [hypothesis for _ in row.samples for hypothesis in next(hypotheses)],
+                [hypothesis for sample in samples for hypothesis in sample],
                 row,
                 len(row.token_ids) - common,
                 options,
             )
-            for row in rows
+            for row, samples in zip(rows, by_row)
         ]
 
     def _stream(self, row, options):

@@ -18,7 +18,7 @@ from ..rows import Rows
 from ..text import Subwords, whole_characters
 from .arrays import FRAMES, FrameReader, takes_frames
 from .attention import AttentionGraph
-from .batching import TOKEN_BUDGET
+from .batching import TOKEN_BUDGET, in_groups
 from .chains import marginals, most_probable
 from .inputs import TextReader, encoded, one_or_all, require_token, require_words, text_of
 from .model import ROLE, TOKENS, Model, softmax
@@ -169,14 +169,14 @@ class Tag(Pipeline):
             )
             tags = self._attention.attach(tags, rows, attention, token_budget)
             return one_or_all(texts, tags)
-        windows = [window for row in rows for window in row.windows.rows]
+        of_texts = [row.windows.rows for row in rows]
+        windows = [window for text in of_texts for window in text]
         firsts = [first_tokens for row in rows for _, first_tokens in row.tokens]
         logits = self._model.answer(
             windows, lambda place, logits: logits[firsts[place]], token_budget
         )
-        ahead = iter(logits)
-        answers = [self._answer(row, [next(ahead) for _ in row.windows.rows]) for row in rows]
-        read = (row.windows.rows[0] for row in rows)
+        answers = [self._answer(*pair) for pair in zip(rows, in_groups(logits, of_texts))]
+        read = (text[0] for text in of_texts)
         answers = self._attention.attach(answers, read, attention, token_budget)
         return one_or_all(texts, answers)
 

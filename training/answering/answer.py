@@ -3,6 +3,7 @@
 from seqkeras.decoding import in_batches
 from seqkeras.runs import RunError
 from serving.pipelines.answer import Settings, span_of
+from serving.pipelines.batching import in_groups
 from serving.pipelines.questions import SubwordQuestions, WordQuestions
 from training.answering.feeding import fed
 from training.compiling import OncePerModel
@@ -36,16 +37,15 @@ class Answer:
         logits_of, answers = self.logits(model), []
         for start in range(0, len(texts), BATCH):
             rows = [self._read(text, truncate=True) for text in texts[start : start + BATCH]]
+            texts_in_windows = [row.windows.rows for row in rows]
             found = in_batches(
                 logits_of,
-                [window for row in rows for window in row.windows.rows],
+                [window for text in texts_in_windows for window in text],
                 lambda windows: (self.questions.packing.arrays(windows),),
                 WINDOWS,
             )
-            logits = zip(*found, strict=True)
-            for row in rows:
-                own = [next(logits) for _ in row.windows.rows]
-                answers.append(span_of(row, own, self.settings, N_BEST))
+            logits = in_groups(zip(*found, strict=True), texts_in_windows)
+            answers += [span_of(row, own, self.settings, N_BEST) for row, own in zip(rows, logits)]
             if advance:
                 advance(len(rows))
         return answers

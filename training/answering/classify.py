@@ -4,6 +4,7 @@ import numpy as np
 
 from seqkeras.decoding import in_batches
 from seqkeras.tokenizers import pad
+from serving.pipelines.batching import in_groups
 from serving.pipelines.classify import ranked_classes
 from serving.pipelines.model import softmax
 from serving.results import Classification
@@ -35,7 +36,7 @@ class Classify:
         share = len(texts) / len(windows)
         step = advance and (lambda count: advance(count * share))
         [logits] = in_batches(self.logits(model), windows, _padded, advance=step)
-        logits = means(logits, [len(row) for row in rows])
+        logits = np.array([np.mean(own, axis=0) for own in in_groups(logits, rows)])
         if self.labels is None:
             return [Classification((), float(number), {}) for [number] in logits]
         return [
@@ -60,18 +61,6 @@ def text_encodings(run, text):
     if stride is None:
         return [text_encoding(run, text)]
     return run.tokenizers["text"].windows(None, text, run.record.limits["source_length"], stride)
-
-
-def means(values, counts):
-    """The mean of each group of rows that stand one behind the other.
-
-    Args:
-        values: (rows, ...) array.
-        counts: the number of rows of each group.
-    """
-    ends = np.cumsum(counts)
-    groups = [values[end - count : end] for end, count in zip(ends, counts, strict=True)]
-    return np.array([group.mean(axis=0) for group in groups])
 
 
 def text_encoding(run, text):

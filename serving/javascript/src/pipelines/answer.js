@@ -6,6 +6,7 @@ import { logSum } from "../decoding/choosing.js";
 import { byDefault, flag, integer, number, required, string } from "../manifest/fields.js";
 import { leftStripped, lengthOf, rightStripped, stripped } from "../text/characters.js";
 import { wholeCharacters } from "../text/words.js";
+import { inGroups } from "./batching.js";
 import { encoded, partsOf, requireWords } from "./inputs.js";
 import { SubwordQuestions, WordQuestions } from "./questions.js";
 import { readSettings, wrongOutput } from "./settings.js";
@@ -68,17 +69,14 @@ export class Answer extends SinglePass {
     const threshold = this.#threshold(options.no_answer_threshold);
     this.attention.require("Answer", options.attention);
     const rows = encoded(inputs, "Answer: input", this.encode, options);
+    const texts = rows.map((row) => row.windows.rows);
     const logits = await this.model.answer(
-      rows.flatMap((row) => row.windows.rows),
+      texts.flat(),
       (_, starts, ends) => ({ starts: starts.data.slice(), ends: ends.data.slice() }),
       options.token_budget,
     );
-    let ahead = 0;
-    const answers = rows.map((row) => {
-      const own = logits.slice(ahead, ahead + row.windows.rows.length);
-      ahead += own.length;
-      return this.#span(row, own, options.n_best, threshold);
-    });
+    const answers = inGroups(logits, texts).map((own, place) =>
+      this.#span(rows[place], own, options.n_best, threshold));
     const read = rows.map((row, place) => windowOf(row, answers[place]));
     return this.finished(inputs, answers, read, options);
   }

@@ -44,3 +44,18 @@ export async function answerInBatches(lengths, answer, tokenBudget, mostPadding)
   }
   return answers;
 }
+
+/**
+ * Return, for each group, the list of as many of the values, which stand in the groups' order.
+ *
+ * @template T
+ * @param {T[]} values one for each member of each group.
+ * @param {{length: number}[]} groups
+ */
+export function inGroups(values, groups) {
+  let end = 0;
+  return groups.map(({ length }) => {
+    end += length;
+    return values.slice(end - length, end);
+  });
+}

@@ -4,6 +4,7 @@ import { Refusal } from "../refusal.js";
 import { isRecord, requireFlag, withDefaults } from "../checks.js";
 import { descending } from "../decoding/results.js";
 import { anything, byDefault, flag, integer, list, number, optional, string } from "../manifest/fields.js";
+import { inGroups } from "./batching.js";
 import { FrameReader, takesFrames } from "./frames.js";
 import { encoded, partsOf, TextReader } from "./inputs.js";
 import { partOf, sigmoid, softmax, TOKENS } from "./model.js";
@@ -98,10 +99,7 @@ export class Classify extends SinglePass {
     const windows = texts.flatMap((text) => text.rows);
     const read = (_, output) => Array.from(output.data, Number);
     const logits = await this.model.answer(windows, read, budget);
-    let ahead = 0;
-    return texts.map(({ rows }) => {
-      const own = logits.slice(ahead, ahead + rows.length);
-      ahead += rows.length;
+    return inGroups(logits, texts.map((text) => text.rows)).map((own) => {
       const mean = own[0].map((_, label) => own.reduce((sum, of) => sum + of[label], 0) / own.length);
       return this.#classes(mean);
     });

@@ -16,7 +16,7 @@ import { GenerateGraph, LanguageModel } from "../session.js";
 import { CharacterTable } from "../text/tables.js";
 import { promptOf, TURNS } from "../text/turns.js";
 import { AttentionGraph } from "./attention.js";
-import { batches, TOKEN_BUDGET } from "./batching.js";
+import { batches, inGroups, TOKEN_BUDGET } from "./batching.js";
 import { constraintOf, Constraints, requireConstraint } from "./constraints.js";
 import { namedInputs, oneOrAll, openTokenizer, requireLength, requireText } from "./inputs.js";
 import { complete, DEFAULTS, processorsOf, requireNoOtherRule } from "./options.js";
@@ -128,10 +128,8 @@ export class Generate extends Pipeline {
         : await this.#generate(own, options);
       places.forEach((place, index) => { found[place] = answers[index]; });
     }
-    let ahead = 0;
-    return oneOrAll(prompts, shares.map((own) => {
-      const answers = found.slice(ahead, ahead + own.length).flat();
-      ahead += own.length;
+    return oneOrAll(prompts, inGroups(found, shares).map((own) => {
+      const answers = own.flat();
       if (!answers.length) throw noAnswer("Generate");
       const [best, ...rest] = answers;
       return rest.length ? { ...best, alternatives: rest } : best;
@@ -241,12 +239,9 @@ export class Generate extends Pipeline {
     const { found, common } = this.#found(rows, options);
     for await (const _ of await this.#steps(rows, options, found, common));
     const hypotheses = found.finished();
-    let ahead = 0;
-    return Promise.all(rows.map((row) => {
-      const own = hypotheses.slice(ahead, ahead + row.samples.length).flat();
-      ahead += row.samples.length;
-      return this.#answers(own, row, row.tokenIds.length - common, options);
-    }));
+    const byRow = inGroups(hypotheses, rows.map((row) => row.samples));
+    return Promise.all(rows.map((row, place) =>
+      this.#answers(byRow[place].flat(), row, row.tokenIds.length - common, options)));
   }
 
   /** Return the list of the one `Generation` of each row, by the graph of the whole search. */

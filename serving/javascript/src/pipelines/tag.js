@@ -11,6 +11,7 @@ import { FRAMES } from "../session.js";
 import { leftStripped, lengthOf, SPACES, stripped } from "../text/characters.js";
 import { Subwords } from "../text/subwords.js";
 import { wholeCharacters } from "../text/words.js";
+import { inGroups } from "./batching.js";
 import { marginals, mostProbableTags } from "./chains.js";
 import { entities, isTag, SCHEMES } from "./entities.js";
 import { FrameReader, takesFrames } from "./frames.js";
@@ -97,13 +98,10 @@ export class Tag extends SinglePass {
         ({ word, logits: partOf(output, token).data.slice() })),
       budget,
     );
-    let ahead = 0;
-    const answers = rows.map((row) => {
+    const byText = inGroups(found, rows.map((row) => row.windows.rows));
+    const answers = rows.map((row, place) => {
       const logits = Array(row.places.length);
-      for (const own of found.slice(ahead, ahead + row.windows.rows.length).flat()) {
-        logits[own.word] = own.logits;
-      }
-      ahead += row.windows.rows.length;
+      for (const own of byText[place].flat()) logits[own.word] = own.logits;
       return this.#tagging(row.characters, row.places, logits);
     });
     const own = rows.map((row) => row.windows.rows[0]);
