@@ -32,6 +32,20 @@ def language_model(vocab_size):
     return model
 
 
+def save_language_model(folder, characters):
+    """A run of that model, with a table of these characters."""
+    table = CharacterTable.learn([characters])
+    save_run(
+        folder,
+        language_model(len(table)),
+        "Generate",
+        [{"input": text} for text in ("ab", "cab", "b")],
+        {"source_length": 7, "target_length": 9},
+        {"text": table},
+        decoding={"start_id": 2, "end_id": 3},
+    )
+
+
 def transformer(vocab_size):
     sizes = {"hidden_dim": 12, "num_layers": 1, "num_heads": 2, "feed_forward_dim": 14}
     model = Transformer(vocab_size, vocab_size, **sizes, max_length=29)
@@ -217,16 +231,7 @@ def test_texts_are_those_of_the_ids():
 
 @pytest.mark.long
 def test_a_bundle_has_the_searches_that_were_asked_for(tmp_path, capsys):
-    table = CharacterTable.learn(["abc"])
-    save_run(
-        tmp_path / "run",
-        language_model(len(table)),
-        "Generate",
-        [{"input": text} for text in ("ab", "cab", "b")],
-        {"source_length": 7, "target_length": 9},
-        {"text": table},
-        decoding={"start_id": 2, "end_id": 3},
-    )
+    save_language_model(tmp_path / "run", "abc")
     command = [str(tmp_path / "run"), str(tmp_path / "bundle"), "--sampling", "--n-best"]
     assert main([*command, "1"]) == 1
     assert "--n-best must be 2 at least; received 1" in capsys.readouterr().err

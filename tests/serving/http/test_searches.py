@@ -187,20 +187,9 @@ def test_searches_are_those_of_the_saved_model(tmp_path):
     import tensorflow as tf
 
     from export.__main__ import main
-    from seqkeras.runs import save_run
-    from seqkeras.tokenizers import CharacterTable
-    from tests.export.test_searches import language_model
+    from tests.export.test_searches import save_language_model
 
-    table = CharacterTable.learn(["abcd"])
-    save_run(
-        tmp_path / "run",
-        language_model(len(table)),
-        "Generate",
-        [{"input": text} for text in ("ab", "cab", "b")],
-        {"source_length": 7, "target_length": 9},
-        {"text": table},
-        decoding={"start_id": 2, "end_id": 3},
-    )
+    save_language_model(tmp_path / "run", "abcd")
     folder = tmp_path / "bundle"
     assert main([str(tmp_path / "run"), str(folder), "--sampling", "--n-best", "4"]) == 0
     saved = tf.saved_model.load(str(folder / "saved_model_text/1")).signatures

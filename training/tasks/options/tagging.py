@@ -68,7 +68,6 @@ class TaggingOptions(DistillationOptions, FrameOptions):
         "Tokens of a sentence, 256 by default; words behind are cut off. Frames of a recording, by "
         "default those of the longest; a longer one is cut into pieces.",
     )
-
     crf: bool = option(
         False,
         bool,
