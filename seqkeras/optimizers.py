@@ -11,7 +11,8 @@ Four faults, on which `tests/seqkeras/test_optimizers.py` has an eye:
 - Under a `tf.distribute.Strategy` the gradients of each replica are clipped before they are summed.
 
 And one habit of the field: weight decay leaves weights of one axis alone, that is biases and the
-scales of normalization (Radford et al. 2018, section 4.1).
+scales of normalization (Radford et al. 2018, section 4.1). On TensorFlow, Adam and AdamW update a
+variable in one pass over its numbers, where Keras's take some twenty.
 
 Every optimizer here takes `rates`, learning rates of single variables, for fine-tuning:
 
@@ -113,6 +114,48 @@ class _Mended:
                 average.assign(momentum * average + (1 - momentum) * variable)
 
 
+class _InOnePass:
+    """Adam by TensorFlow's kernel, where there is one: without `amsgrad`.
+
+    Keras's formula, rounded otherwise. Weight decay is a part of the update: it reads the variable
+    that the kernel reads next.
+    """
+
+    @property
+    def _has_kernel(self):
+        return keras.backend.backend() == "tensorflow" and not self.amsgrad
+
+    def update_step(self, gradient, variable, learning_rate):
+        if not self._has_kernel:
+            super().update_step(gradient, variable, learning_rate)
+            return
+        import tensorflow as tf
+
+        dtype = variable.dtype
+        index = self._get_variable_index(variable)
+        learning_rate = tf.cast(learning_rate, dtype)
+        if self.weight_decay is not None and self._use_weight_decay(variable):
+            variable.assign(variable * (1 - learning_rate * self.weight_decay))
+        step = tf.cast(self.iterations + 1, dtype)
+        beta_1, beta_2 = tf.constant(self.beta_1, dtype), tf.constant(self.beta_2, dtype)
+        tf.raw_ops.ResourceApplyAdam(
+            var=variable.handle,
+            m=self._momentums[index].value.handle,
+            v=self._velocities[index].value.handle,
+            beta1_power=beta_1**step,
+            beta2_power=beta_2**step,
+            lr=learning_rate,
+            beta1=beta_1,
+            beta2=beta_2,
+            epsilon=tf.constant(self.epsilon, dtype),
+            grad=tf.cast(gradient, dtype),
+        )
+
+    def _apply_weight_decay(self, variables):
+        if not self._has_kernel:
+            super()._apply_weight_decay(variables)
+
+
 def _dense(gradient, variable):
     """A gradient as one tensor of the variable's shape."""
     if not hasattr(gradient, "indices") or not hasattr(gradient, "values"):
@@ -139,7 +182,7 @@ class SGD(_Mended, keras.optimizers.SGD):
 
 
 @keras.saving.register_keras_serializable("seqkeras")
-class Adam(_Mended, keras.optimizers.Adam):
+class Adam(_Mended, _InOnePass, keras.optimizers.Adam):
     """`keras.optimizers.Adam`, as the module says.
 
     Reference: Kingma and Ba 2015, algorithm 1, https://arxiv.org/abs/1412.6980
@@ -147,7 +190,7 @@ class Adam(_Mended, keras.optimizers.Adam):
 
 
 @keras.saving.register_keras_serializable("seqkeras")
-class AdamW(_Mended, keras.optimizers.AdamW):
+class AdamW(_Mended, _InOnePass, keras.optimizers.AdamW):
     """`keras.optimizers.AdamW`, as the module says.
 
     Reference: Loshchilov and Hutter 2019, algorithm 2, https://arxiv.org/abs/1711.05101

@@ -128,6 +128,14 @@ def test_a_variable_with_a_factor_learns_as_at_that_learning_rate(steps):
         given.pop("relative_step", None)
 
 
+@pytest.mark.parametrize("given", [{"amsgrad": True}, {"epsilon": 0.1, "beta_2": 0.9}])
+def test_adam_has_the_arguments_of_keras_own(given):
+    gradients = np.random.default_rng(2).normal(size=(5, 2, 3)).astype("float32")
+    ours, _ = walked(optimizers.Adam(0.1, weight_decay=0.2, **given), gradients)
+    expected, _ = walked(keras.optimizers.Adam(0.1, weight_decay=0.2, **given), gradients)
+    close(ours, expected)
+
+
 def test_a_variable_learns_from_its_first_step_on_and_knows_the_gradients_before():
     """Adam beside its formula in float64."""
     gradients = np.random.default_rng(3).normal(size=(5, 2, 3)).astype("float32")
