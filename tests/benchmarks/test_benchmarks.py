@@ -20,6 +20,7 @@ from benchmarks import (
     train_speed,
     transformer_layers,
     trees,
+    workers,
 )
 from serving.manifest import Limits, TextPrefix
 from tests.serving import toy_bundle
@@ -193,12 +194,30 @@ def test_fine_tuning_is_compared_with_keras_nlp_and_transformers(task, capsys, t
     assert {*rows} == {f"step vs {rival}" for rival in rivals}
 
 
-def test_language_models_are_compared_with_torch_and_with_each_other(capsys, tmp_path):
-    text = tmp_path / "play.txt"
-    text.write_text(
+@pytest.fixture
+def play(tmp_path):
+    """A text of some length."""
+    path = tmp_path / "play.txt"
+    path.write_text(
         "".join(f"the {colour} house has {n} doors\n" for n in range(99) for colour in COLOURS)
     )
-    rows = smoke_rows(language_speed, capsys, tmp_path / "rows.json", text)
+    return path
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="gives each worker a core, as Linux can")
+def test_two_workers_are_compared_with_one(play, capsys, tmp_path):
+    rows = smoke_rows(workers, capsys, tmp_path / "rows.json", play)
+    assert {*rows} == {"2 workers vs 1, batch 12"}
+
+
+def test_a_worker_that_fails_ends_the_benchmark_with_its_line(capsys, tmp_path):
+    (tmp_path / "empty.txt").touch()
+    assert workers.main(["--quick", str(tmp_path / "empty.txt")]) == 1
+    assert capsys.readouterr().err.startswith("python -m benchmarks.workers: training: ")
+
+
+def test_language_models_are_compared_with_torch_and_with_each_other(play, capsys, tmp_path):
+    rows = smoke_rows(language_speed, capsys, tmp_path / "rows.json", play)
     torch = {"step gpt vs torch"} if importlib.util.find_spec("torch") else set()
     assert {*rows} == {"step qrnn vs lstm", *torch}
 
