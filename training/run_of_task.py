@@ -35,5 +35,8 @@ def with_examples_that_fit(run, folder, validation, answer):
     ]
     if not fitting:
         limit = run.record.limits["source_length"]
-        raise RunError(f"{folder}: no validation text has from 1 to {limit} tokens.")
+        raise RunError(
+            f"{folder}: no validation text has from 1 to {limit} tokens, so an export could check "
+            "nothing; choose a larger --max-length, or hold shorter texts out."
+        )
     return dataclasses.replace(run, validation=fitting)

@@ -195,6 +195,11 @@ def test_a_run_goes_on_only_with_the_data_that_it_began_with(reviews, tmp_path, 
             "Choose a larger --vocab-size.",
         ),
         (
+            "text,label\n" + "".join(f"a a a a a,{place % 2}\n" for place in range(40)),
+            "--max-length 4",
+            "no validation text has from 1 to 4 tokens, so an export could check nothing; choose ",
+        ),
+        (
             "text,label\na,x\nb,y\nc,x\n",
             "--validation {folder}/others.csv",
             "others.csv, line 2: the label 'z' is not in ",
