@@ -7,8 +7,9 @@ RECIPE is a file of `training/recipes` of classification, tagging or question an
 a folder of Hugging Face, FILE and VALIDATION the files of the recipe's command.
 
     step    tokens/s of a step: forward, loss, backward, clipping, AdamW. Rivals are keras_nlp's
-            `BertBackbone` of the same size, and transformers on PyTorch where
-            benchmarks/requirements.txt is installed, in this process with as many threads.
+            `BertBackbone` of the same size with Keras's AdamW, and transformers on PyTorch where
+            benchmarks/requirements.txt is installed, in this process with as many threads; and a
+            step of ours in bfloat16 beside float32, which only some processors have.
     scores  with --seeds N: the whole recipe by our command, and on PyTorch from the same weights
             with the same hyper-parameters, once a seed each. PyTorch's weights are then read into
             our model, so that one code answers and counts. The score is the recipe's `best_by`, or
@@ -67,16 +68,26 @@ def _prepared(recipe, options, seed):
 
 def _compare_steps(task, run, batches, validation, answer, rounds):
     """The rows of a training step, beside every rival that is installed."""
+    import keras
+
     from benchmarks.finetuning_rivals import TorchModel, keras_nlp_model
+    from training.fit import computing_in
     from training.optimizing import make_optimizer
 
-    def keras_step(model):
-        steps = task.num_steps(batches)
-        return whole_steps.keras_step(model, make_optimizer(task.options, steps), task.loss())
+    loss, num_steps = task.loss(), task.num_steps(batches)
 
+    def our_step(precision=None):
+        with computing_in(precision):
+            model = task.model(run)
+        return whole_steps.keras_step(model, make_optimizer(task.options, num_steps), loss)
+
+    optimizer = make_optimizer(task.options, num_steps)
+    keras_own = getattr(keras.optimizers, type(optimizer).__name__)
+    rival = keras_nlp_model(task, run), keras_own.from_config(optimizer.get_config())
     steps = {
-        "ours": keras_step(task.model(run)),
-        "keras_nlp": keras_step(keras_nlp_model(task, run)),
+        "ours": our_step(),
+        "bfloat16": our_step("bfloat16"),
+        "keras_nlp": whole_steps.keras_step(*rival, loss),
     }
     try:
         steps["transformers"] = TorchModel(task, run, batches).step
@@ -92,11 +103,14 @@ def _compare_steps(task, run, batches, validation, answer, rounds):
         rounds,
     )
     tokens = [int(np.sum(inputs["lengths"])) for inputs, *_ in taken[:rounds]]
-    return [
+    rows = [
         harness.compare_rates(f"step vs {name}", tokens, times, name, "tokens/s", STEP_GOALS[name])
-        for name in steps
-        if name != "ours"
+        for name in STEP_GOALS
+        if name in steps
     ]
+    times = {"ours": times["bfloat16"], "float32": times["ours"]}
+    case = "step in bfloat16 vs float32"
+    return [*rows, harness.compare_rates(case, tokens, times, "float32", "tokens/s")]
 
 
 def _compare_scores(recipe, options):

@@ -78,7 +78,7 @@ def fit(
     checkpoint = folder / CHECKPOINT
     devices.require_same_step(saved_step(checkpoint))
     with devices.scope():
-        with _precision(options.mixed_precision):
+        with computing_in(options.mixed_precision):
             model = build_model()
         if prepare is not None:
             prepare(model)
@@ -160,7 +160,7 @@ def fit(
 
 
 @contextlib.contextmanager
-def _precision(name):
+def computing_in(name):
     """Let layers that are made compute in float16 or bfloat16; None leaves them as they are."""
     before = keras.config.dtype_policy()
     if name is not None:
