@@ -76,7 +76,7 @@ def test_a_refused_input_of_a_list_is_its_own_error(client):
         (b"{", 400, "the body must be JSON; received '{'"),
         (b'"up|bad"', 400, "the body must be a JSON object; received 'up|bad'"),
         (b'{"input": "\xff"}', 400, "the body must be UTF-8; received byte 0xff at position 11"),
-        (b"[" * 3000, 400, "nested over 100 levels deep"),
+        (b"[" * 3000 + b"]" * 3000, 400, "nested over 100 levels deep"),
         (b'{"input": ' + b"1" * 5000 + b"}", 400, "the body must be JSON"),
         (b"{}", 400, 'the body must have "input" or "inputs", e.g. {"input": \'up|bad\'}'),
         (b'{"input": "a", "inputs": []}', 400, 'the body must have "input" or "inputs"'),
