@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 from keras import ops
+from keras.src.backend.common.symbolic_scope import in_symbolic_scope
 
 BANNED_LOGIT = -1e9  # the logit of a banned token, or of a padded position
 
@@ -15,6 +16,14 @@ def known_numbers(tensor):
         return ops.convert_to_numpy(tensor)
     except (NotImplementedError, TypeError, ValueError):  # errors of symbolic tensors
         return None
+
+
+def is_symbol(length):
+    """Whether a length is a symbol of JAX, by which Keras asks for the shapes of outputs alone.
+
+    It can not be compared with a number, as a length must that falls into blocks.
+    """
+    return in_symbolic_scope() and not isinstance(length, int) and not ops.is_tensor(length)
 
 
 def build_once(layer, *shapes):

@@ -41,7 +41,12 @@ TABLE = {
     ),
     "seqkeras/tokenizers/": ({"seqkeras.tokenizers", "serving.text"}, NUMERIC),
     "seqkeras/composites/": (
-        {"seqkeras.composites", "seqkeras.attention.cache", "seqkeras.attention.masks"},
+        {
+            "seqkeras.composites",
+            "seqkeras.attention.cache",
+            "seqkeras.attention.masks",
+            "seqkeras.values",
+        },
         NUMERIC,
     ),
     "seqkeras/attention/cache.py": (set(), NUMERIC),
@@ -159,6 +164,7 @@ PRIVATE = {
         "seqkeras/composites/recurrent.py",
         "seqkeras/embeddings/ids.py",
         "seqkeras/pretrained/assignment.py",
+        "seqkeras/values.py",
         "export/keras_layers.py",
         "export/onnx_graphs.py",
     },

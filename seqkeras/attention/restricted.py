@@ -8,7 +8,7 @@ from seqkeras.attention.checks import require_attention
 from seqkeras.attention.masks import attended, combine_masks, window_mask, with_padding
 from seqkeras.attention.multi_head import Heads
 from seqkeras.shapes import require_mask, require_positive, require_sequence, require_steps
-from seqkeras.values import without_padding
+from seqkeras.values import is_symbol, without_padding
 
 
 @keras.saving.register_keras_serializable("seqkeras")
@@ -99,6 +99,8 @@ class RestrictedSelfAttention(Heads):
     def _attend_in_blocks(self, query, key, value, allowed, causal, training):
         """(B, T, N H) contexts of projected tensors; allowed: (B or 1, 1, T) or None."""
         batch_size, length = ops.shape(query)[:2]
+        if is_symbol(length):
+            return query
         real = ops.ones((batch_size, length), "bool")
         real = real if allowed is None else ops.logical_and(real, allowed[:, 0])
         # A block no longer than the sequence: a window beyond it sees everything.

@@ -14,6 +14,7 @@ from keras import ops, tree
 
 from seqkeras.composites.nodes import composite, tracing_nodes
 from seqkeras.composites.recurrent import keras_rnn
+from seqkeras.values import is_symbol
 
 CHUNK = 16  # C: of 8, 16 and 32 none was faster, on TensorFlow, JAX and PyTorch
 
@@ -77,6 +78,8 @@ def _differentiable(a, b, initial_state, reverse):
 def _scan(a, b, initial_state, reverse):
     """(B, T, U) states."""
     batch_size, length, units = ops.shape(a)
+    if is_symbol(length):
+        return b
     static = isinstance(length, int)
     chunk = min(length, CHUNK) if static else CHUNK
     missing = chunk - 1 - (length - 1) % chunk  # -length % chunk, which ONNX takes the C way
