@@ -165,7 +165,7 @@ class SmoothedCrossEntropy(_Ignoring):
         ignore_class: the target id to ignore, such as padding; None for none.
 
     Call arguments:
-        y_true: (...) integers y.
+        y_true: (...) integers y; of V or more the loss is NaN.
         y_pred: (..., V) logits.
 
     Raises:
@@ -192,14 +192,21 @@ class SmoothedCrossEntropy(_Ignoring):
         self.label_smoothing = label_smoothing
 
     def call(self, y_true, y_pred):
-        log_probs = ops.log_softmax(y_pred)  # (..., V)
-        y = ops.cast(y_true, "int32")[..., None]
-        chosen = ops.take_along_axis(log_probs, ops.maximum(y, 0), axis=-1)[..., 0]
+        num_classes = ops.shape(y_pred)[-1]
+        y = ops.cast(y_true, "int32")
+        if self.ignore_class is not None:
+            y = ops.where(ops.equal(y, self.ignore_class), 0, y)
+        logits = y_pred - ops.stop_gradient(ops.max(y_pred, axis=-1, keepdims=True))
+        # The gradient of a lookup would be written number by number into zeros.
+        is_target = ops.equal(ops.arange(num_classes, dtype="int32"), y[..., None])
+        chosen = ops.sum(ops.where(is_target, logits, 0), axis=-1)
         e = self.label_smoothing
-        allowed = y_pred > BANNED_LOGIT / 2
-        number = ops.maximum(ops.sum(ops.cast(allowed, log_probs.dtype), axis=-1), 1)
-        smooth = ops.sum(ops.where(allowed, log_probs, 0), axis=-1) / number
-        return -(1 - e) * chosen - e * smooth
+        losses = ops.log(ops.sum(ops.exp(logits), axis=-1)) - (1 - e) * chosen
+        if e:
+            allowed = y_pred > BANNED_LOGIT / 2
+            number = ops.maximum(ops.sum(ops.cast(allowed, logits.dtype), axis=-1), 1)
+            losses -= e * ops.sum(ops.where(allowed, logits, 0), axis=-1) / number
+        return ops.where(y < num_classes, losses, float("nan"))
 
     def get_config(self):
         return {**super().get_config(), "label_smoothing": self.label_smoothing}

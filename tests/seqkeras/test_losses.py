@@ -124,6 +124,25 @@ def test_smoothed_cross_entropy_is_kerass_where_keras_has_it():
     close(SmoothedCrossEntropy(0.2)(targets, logits, weights), expected)
 
 
+@pytest.mark.parametrize("smoothing", [0.0, 0.2])
+def test_large_and_infinite_logits_lose_nothing(smoothing):
+    logits, targets = 1000 * floats(3, 7), np.array([2, 0, 6])
+    expected = keras.losses.CategoricalCrossentropy(from_logits=True, label_smoothing=smoothing)
+    loss = SmoothedCrossEntropy(smoothing)
+    close(loss(targets, logits), expected(np.eye(7)[targets], logits))
+    banned = np.concatenate([logits, np.full((3, 2), -np.inf, "float32")], axis=1)
+    close(loss(targets, banned), loss(targets, logits))
+    [gradient] = gradients_of(lambda values: loss(targets, values[0]), [banned])
+    assert np.all(np.isfinite(gradient))
+
+
+def test_a_target_beyond_the_classes_is_not_a_number_unless_it_is_ignored():
+    logits, targets = floats(3, 7), np.array([2, 7, 6])
+    assert np.isnan(numbers(SmoothedCrossEntropy(0.2)(targets, logits)))
+    ignoring = SmoothedCrossEntropy(0.2, ignore_class=7)(targets, logits)
+    close(ignoring, SmoothedCrossEntropy(0.2)(targets[[0, 2]], logits[[0, 2]]))
+
+
 def test_smoothed_labels_are_best_met_by_the_smoothed_probabilities():
     """The expectation that smoothing claims: q itself is the minimum, of V tokens and e."""
     q = np.full(7, 0.1 / 7)
