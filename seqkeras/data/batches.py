@@ -152,10 +152,12 @@ class Batches(keras.utils.PyDataset):
         return grouped
 
     def tokens_from(self, step):
-        """Yields the number of tokens of each of these batches; of rows without a length axis the
-        rows."""
-        arrays = [*tree.flatten(self.arrays[1]), *tree.flatten(self.arrays[0])]
-        counted = next((array for array in arrays if len(array.shape) > 1), arrays[0])
+        """Yields the number of tokens of each of these batches; of rows without an axis of several
+        steps the rows."""
+        inputs = sorted(tree.flatten(self.arrays[0]), key=lambda array: not _are_tokens(array))
+        arrays = [*tree.flatten(self.arrays[1]), *inputs]
+        several = (array for array in arrays if len(array.shape) > 1 and array.shape[1] != 1)
+        counted = next(several, arrays[0])
         for rows in self.order.from_step(step * (self.group or 1)):
             yield _tokens(counted, rows) if self.tokens is None else int(self.tokens[rows].sum())
 
@@ -183,7 +185,7 @@ class Batches(keras.utils.PyDataset):
 
     def _batch(self, rows, more=0):
         def taken(array):
-            if isinstance(array, Sequences | NestedSequences):
+            if _are_tokens(array):
                 return array.padded(rows, self.few_shapes, more)
             return array[rows]
 
@@ -207,7 +209,11 @@ class Batches(keras.utils.PyDataset):
         return (targets != self.ignored).astype("float64")
 
 
+def _are_tokens(array):
+    return isinstance(array, Sequences | NestedSequences)
+
+
 def _tokens(array, rows):
-    if isinstance(array, Sequences | NestedSequences):
+    if _are_tokens(array):
         return int(array.lengths[rows].sum())
     return len(rows) * (array.shape[1] if len(array.shape) > 1 else 1)

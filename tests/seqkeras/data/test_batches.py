@@ -148,6 +148,8 @@ def test_tokens_are_those_of_the_targets():
     made.arrays = made.arrays[0], made.arrays[0]["token_ids"]
     expected = [sum(len(rows[row]) for row in batch) for batch in made.order.of_pass(0)]
     assert list(itertools.islice(made.tokens_from(0), len(expected))) == expected
+    made.arrays = made.arrays[0], np.zeros((len(rows), 1))  # a number of each row
+    assert list(itertools.islice(made.tokens_from(0), len(expected))) == expected
 
 
 def test_the_page_fits_batches_as_written():
