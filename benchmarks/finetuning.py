@@ -142,8 +142,7 @@ def _our_score(options, task, score, seed):
         command += ["--pretrained", options.pretrained.resolve()]
         if options.validation:
             command += ["--validation", options.validation.resolve()]
-        for name, value in QUICK.items() if options.quick else ():
-            command += [f"--{name.replace('_', '-')}", value]
+        command += harness.as_options(QUICK if options.quick else {})
         harness.run_python(*command)
         with open(out / HISTORY, encoding="utf-8", newline="") as file:
             *_, last = csv.DictReader(file)

@@ -85,7 +85,7 @@ def hugging_face(model, folder, python=sys.executable):
 def _read(process):
     line = process.stdout.readline()
     if not line:
-        [*_, last] = ["they ended", *process.stderr.read().strip().splitlines()]
+        last = harness.last_line(process.stderr.read()) or "they ended"
         raise ValueError(f"optimum and transformers: {last}; --rivals can leave them out")
     return json.loads(line)
 

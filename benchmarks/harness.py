@@ -1,11 +1,13 @@
 """What the benchmarks share: times taken in turn, a table of ratios, the same rows as JSON."""
 
 import argparse
+import contextlib
 import dataclasses
 import importlib
 import json
 import os
 import platform
+import socket
 import statistics
 import subprocess
 import sys
@@ -138,9 +140,28 @@ def run_python(*arguments, python=sys.executable):
         [python, *map(str, arguments)], cwd=CHECKOUT, capture_output=True, encoding="utf-8"
     )
     if finished.returncode:
-        [*_, last] = ["", *finished.stderr.strip().splitlines()]
-        raise ValueError(last or f"exit status {finished.returncode}")
+        raise ValueError(last_line(finished.stderr) or f"exit status {finished.returncode}")
     return finished.stdout
+
+
+def last_line(written):
+    """The last line of what a process wrote to standard error; empty if it wrote nothing."""
+    return "".join(written.strip().splitlines()[-1:])
+
+
+def as_options(values):
+    """The arguments of a command line for options by their names in Python."""
+    pairs = ((f"--{name.replace('_', '-')}", str(value)) for name, value in values.items())
+    return [argument for pair in pairs for argument in pair]
+
+
+def free_ports(count):
+    """So many ports of loopback that nobody listens to at this moment."""
+    with contextlib.ExitStack() as opened:
+        listeners = [opened.enter_context(socket.socket()) for _ in range(count)]
+        for listener in listeners:
+            listener.bind(("127.0.0.1", 0))
+        return [listener.getsockname()[1] for listener in listeners]
 
 
 def import_rival(name, requirements=REQUIREMENTS):

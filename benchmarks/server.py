@@ -18,7 +18,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import statistics
 import subprocess
 import sys
@@ -128,15 +127,9 @@ def _wait(process, url, body):
     raise ValueError(f"{url}: no answer; the server ended or did not start")
 
 
-def _free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
-
-
 def _servers(options):
     """Return name -> (command, url) of ours and of the rivals that are there."""
-    port = _free_port()
+    [port] = harness.free_ports(1)
     ours = [sys.executable, "-m", "serving", "serve", f"bundle={options.bundle}", "--port", port]
     servers = {"ours": (ours, f"http://127.0.0.1:{port}/v1/bundles/bundle")}
     for name, path in RIVALS.items():
@@ -147,7 +140,7 @@ def _servers(options):
         if subprocess.run(found, capture_output=True).returncode:
             print(f"{name}: left out; pip install -r benchmarks/requirements-server.txt")
             continue
-        port = _free_port()
+        [port] = harness.free_ports(1)
         script = harness.CHECKOUT / f"benchmarks/rival_{name}.py"
         command = [options.rivals, script, options.bundle, port]
         servers[name] = command, f"http://127.0.0.1:{port}{path}"

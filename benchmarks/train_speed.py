@@ -176,8 +176,7 @@ def _start(options):
         command += ["--targets", str(options.targets.resolve()), "--config", str(RECIPE)]
         command += ["--out", str(out), "--steps-per-save", "1"]
         if options.quick:
-            for name, value in SMALL.items():
-                command += [f"--{name.replace('_', '-')}", str(value)]
+            command += harness.as_options(SMALL)
         began = time.perf_counter()
         process = subprocess.Popen(
             command, cwd=harness.CHECKOUT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE

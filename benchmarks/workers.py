@@ -13,7 +13,6 @@ Tokens/s are those of `history.csv` behind its first checkpoint, until which the
 import csv
 import json
 import os
-import socket
 import statistics
 import subprocess
 import sys
@@ -58,9 +57,7 @@ def _rate(options, batch_size, cores):
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "run"
         command = ["-m", "training", "language-model", options.text.resolve(), "--config", RECIPE]
-        command += ["--out", out]
-        for name, value in given.items():
-            command += [f"--{name.replace('_', '-')}", value]
+        command += ["--out", out, *harness.as_options(given)]
         workers = [
             _worker(command, core, environment)
             for core, environment in zip(cores, _environments(len(cores)), strict=True)
@@ -93,12 +90,7 @@ def _environments(number):
     """What the environment of each worker has beside this process's own."""
     if number == 1:
         return [{}]
-    with socket.socket() as first, socket.socket() as second:
-        ports = []
-        for listener in (first, second):
-            listener.bind(("localhost", 0))
-            ports.append(listener.getsockname()[1])
-    cluster = {"worker": [f"localhost:{port}" for port in ports]}
+    cluster = {"worker": [f"localhost:{port}" for port in harness.free_ports(number)]}
     tasks = ({"type": "worker", "index": index} for index in range(number))
     return [{"TF_CONFIG": json.dumps({"cluster": cluster, "task": task})} for task in tasks]
 
@@ -113,7 +105,7 @@ def _wait(workers):
         time.sleep(0.05)
         for worker in workers:
             if worker.poll():
-                [*_, last] = ["", *worker.stderr.read().strip().splitlines()]
+                last = harness.last_line(worker.stderr.read())
                 raise ValueError(last or f"a worker ended with exit status {worker.returncode}")
 
 
