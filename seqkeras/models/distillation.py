@@ -125,7 +125,9 @@ class Distillation(keras.Model):
             name = f"attention_{own_block}_{block}"
             own[name] = AttentionWeightsHead(own_block, dtype=policy, name=name)
             others[name] = AttentionWeightsHead(block, name=name)
-        self.compared = WithHeads(self.student.encoder, own, self.student.frozen)
+        self.compared = WithHeads(
+            self.student.encoder, own, self.student.frozen, self.student.pooling
+        )
         self.compared_teacher = WithHeads(self.teacher.encoder, others, frozen=True)
 
     def build(self, inputs_shape=None):

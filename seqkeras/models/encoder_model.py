@@ -2,6 +2,7 @@
 
 from keras import ops
 
+from seqkeras.attention.masks import padding_mask
 from seqkeras.models.token_model import TokenModel
 
 ENCODER_INPUTS = ("token_ids", "lengths", "segment_ids")
@@ -60,6 +61,15 @@ def encoder_rows(inputs):
             name: ops.reshape(tensor, (-1, *ops.shape(tensor)[2:])) for name, tensor in rows.items()
         }
     return rows
+
+
+def mean_of_positions(hidden, lengths=None):
+    """(B, D) mean of the hidden states (B, T, D) over the real positions; 0 of an empty text."""
+    if lengths is None:
+        return ops.mean(hidden, axis=1)
+    mask = padding_mask(lengths, ops.shape(hidden)[1])[..., None]
+    total = ops.sum(ops.where(mask, hidden, 0), axis=1)  # (B, D)
+    return total / ops.maximum(ops.cast(lengths, hidden.dtype)[:, None], 1)
 
 
 def _without(variables, others):

@@ -3,8 +3,7 @@
 import keras
 from keras import ops
 
-from seqkeras.attention.masks import padding_mask
-from seqkeras.models.encoder_model import ENCODER_INPUTS, EncoderModel
+from seqkeras.models.encoder_model import ENCODER_INPUTS, EncoderModel, mean_of_positions
 from seqkeras.models.with_heads import require_encoder, serialize
 from seqkeras.values import build_once
 
@@ -63,18 +62,11 @@ class SentenceEncoder(EncoderModel):
         hidden = self.encoder(inputs, training=training)["hidden"]
         hidden = ops.cast(hidden, keras.backend.result_type(hidden.dtype, "float32"))
         cls = self.pooling == "cls"
-        pooled = hidden[:, 0] if cls else self._mean(hidden, inputs.get("lengths"))
+        pooled = hidden[:, 0] if cls else mean_of_positions(hidden, inputs.get("lengths"))
         if not self.normalize:
             return pooled
         squared = ops.sum(ops.square(pooled), axis=-1, keepdims=True)  # (B, 1)
         return pooled * ops.rsqrt(ops.maximum(squared, SMALLEST**2))
-
-    def _mean(self, hidden, lengths):
-        if lengths is None:
-            return ops.mean(hidden, axis=1)
-        mask = padding_mask(lengths, ops.shape(hidden)[1])[..., None]
-        total = ops.sum(ops.where(mask, hidden, 0), axis=1)  # (B, D)
-        return total / ops.maximum(ops.cast(lengths, hidden.dtype)[:, None], 1)
 
     def get_config(self):
         return {

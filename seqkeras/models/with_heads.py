@@ -6,13 +6,19 @@ from keras import ops, tree
 
 from seqkeras.attention.masks import padding_mask
 from seqkeras.embeddings.ids import require_ids
-from seqkeras.models.encoder_model import ENCODER_INPUTS, EncoderModel, encoder_rows
+from seqkeras.models.encoder_model import (
+    ENCODER_INPUTS,
+    EncoderModel,
+    encoder_rows,
+    mean_of_positions,
+)
 from seqkeras.models.heads import MaskedLMHead, MultipleChoiceHead
 from seqkeras.models.partial_labels import PartialLabels
 from seqkeras.values import build_once
 
 OF_LAYERS = ("hidden_states", "attention")  # what an encoder returns if it is asked for
 ENCODED = ("hidden", *OF_LAYERS, "pooled", "padding_mask")  # inputs of heads alone
+POOLINGS = ("pooler", "mean")
 
 
 @keras.saving.register_keras_serializable("seqkeras")
@@ -20,16 +26,23 @@ class WithHeads(PartialLabels, EncoderModel):
     """An encoder with one head, or with several that are trained together.
 
         outputs(name) = heads(name)(encoder(inputs))
+        pooler: pooled = tanh(W hidden(1) + b), the encoder's own
+        mean:   pooled = (hidden(1) + ... + hidden(n)) / n, over the real positions
+
+    Notation: n is the length of the text.
 
     Args:
         encoder: a model that returns "hidden" (B, T, D) and, unless its `pooler` is None, "pooled"
             (B, D), as `Bert`; called with hidden_states=True or attention=True, "hidden_states" or
-            "attention" too, if a head takes them. The pooler is trained if a head takes "pooled".
+            "attention" too, if a head takes them. The pooler is trained if a head takes what it
+            gives.
         heads: a dictionary of heads by name, as {"classes": ClassificationHead(3)}.
         frozen: True for feature extraction, where the heads alone learn and the encoder runs
             without dropout; False for fine-tuning. It sets the encoder's `trainable`: with False an
             encoder that another model froze learns again. It may be changed later; then `compile`
             again.
+        pooling: what heads take as "pooled", "pooler" or "mean". Encoders of sentences, as those of
+            sentence-transformers, were trained for the mean.
 
     Call arguments (one dictionary):
         token_ids, lengths, segment_ids: of the encoder; for multiple choice (B, C, T), (B, C),
@@ -43,25 +56,29 @@ class WithHeads(PartialLabels, EncoderModel):
 
     Raises:
         ValueError: if there is no head, or one that takes what the encoder does not pool; if the
-            encoder or a head is something else; if the inputs are not those above; if there are
-            labels of no head, or none at all.
+            encoder or a head is something else, or the pooling unknown; if the inputs are not those
+            above; if there are labels of no head, or none at all.
 
-    Reference: Devlin et al. 2019, sections 3.2, 4 and 5.3, https://arxiv.org/abs/1810.04805
+    Reference: Devlin et al. 2019, sections 3.2, 4 and 5.3, https://arxiv.org/abs/1810.04805; mean:
+    Reimers and Gurevych 2019, section 3, https://arxiv.org/abs/1908.10084
     """
 
     takes_choices = True
 
-    def __init__(self, encoder, heads, frozen=False, **kwargs):
+    def __init__(self, encoder, heads, frozen=False, pooling="pooler", **kwargs):
         super().__init__(**kwargs)
         require_encoder(self, encoder)
         _require_heads(heads)
+        if pooling not in POOLINGS:
+            raise ValueError(f"WithHeads: pooling must be one of {POOLINGS}; received {pooling!r}.")
         unpooled = [name for name, head in heads.items() if "pooled" in head.takes]
-        if unpooled and encoder.pooler is None:
+        if unpooled and pooling == "pooler" and encoder.pooler is None:
             raise ValueError(
-                f"WithHeads: the encoder must have a pooler for the heads {unpooled}; "
-                "received one without."
+                f"WithHeads: the encoder must have a pooler for the heads {unpooled}; received one "
+                'without. pooling="mean" needs none.'
             )
         self.encoder = encoder
+        self.pooling = pooling
         self.heads = dict(heads)
         self._frozen = frozen
         for head in self.heads.values():
@@ -88,13 +105,12 @@ class WithHeads(PartialLabels, EncoderModel):
 
     @property
     def input_names(self):
-        taken = [name for head in self.heads.values() for name in head.takes]
-        own = [name for name in dict.fromkeys(taken) if name not in ENCODED + ENCODER_INPUTS]
+        own = [name for name in self._taken() if name not in ENCODED + ENCODER_INPUTS]
         return ENCODER_INPUTS[:1], [*ENCODER_INPUTS[1:], *own]
 
     @property
     def pools(self):
-        return any("pooled" in head.takes for head in self.heads.values())
+        return self.pooling == "pooler" and "pooled" in self._taken()
 
     def check_ids(self, inputs):
         super().check_ids(inputs)
@@ -133,11 +149,12 @@ class WithHeads(PartialLabels, EncoderModel):
 
     def _encode(self, inputs, training):
         choices = len(inputs["token_ids"].shape) == 3
-        taken = {name for head in self.heads.values() for name in head.takes}
+        taken = self._taken()
+        rows = encoder_rows(inputs)
         options = {name: True for name in OF_LAYERS if name in taken}
-        outputs = self.encoder(
-            encoder_rows(inputs), training=training and not self.frozen, **options
-        )
+        outputs = self.encoder(rows, training=training and not self.frozen, **options)
+        if self.pooling == "mean" and "pooled" in taken:
+            outputs["pooled"] = mean_of_positions(outputs["hidden"], rows.get("lengths"))
         if self.frozen:
             outputs = tree.map_structure(ops.stop_gradient, outputs)
         if choices:
@@ -151,12 +168,17 @@ class WithHeads(PartialLabels, EncoderModel):
             outputs["padding_mask"] = padding_mask(lengths, length)
         return outputs
 
+    def _taken(self):
+        """What the heads take, each name once."""
+        return dict.fromkeys(name for head in self.heads.values() for name in head.takes)
+
     def get_config(self):
         return {
             **super().get_config(),
             "encoder": serialize(self.encoder),
             "heads": {name: serialize(head) for name, head in self.heads.items()},
             "frozen": self.frozen,
+            "pooling": self.pooling,
         }
 
     @classmethod

@@ -223,6 +223,8 @@ def describe(form, model, fields, problems, head_activation=None):
     if used and encoder.config["pooler"] not in poolers:
         received = encoder.config["pooler"]
         problems = [*problems, f"pooler must be one of {poolers}; received {received!r}"]
+    if POOLED & set(kinds) and model.pooling != "pooler":
+        problems = [*problems, f"pooling must be 'pooler'; received {model.pooling!r}"]
     window = encoder.config["attention_window"]
     if window is not None:
         problems = [*problems, f"attention_window must be None; received {window}"]

@@ -11,6 +11,7 @@ import keras
 import numpy as np
 import pytest
 
+from export.bundle import ExportOptions, export
 from seqkeras.models import ClassificationHead, TaggingHead, WithHeads
 from seqkeras.pretrained import load_hugging_face
 from seqkeras.runs import RunError, RunFiles
@@ -99,6 +100,8 @@ def test_heads_get_a_pooler_where_they_need_one_and_none_elsewhere(tmp_path):
     own = outputs(tiny_bert(pooler=None), ["hidden"])
     close(outputs(pooled.encoder, ["hidden"]), own)
     full = Pretrained.read(hugging_face_folder(tmp_path / "full"))
+    mean = full.with_heads({"label": ClassificationHead(3)}, pooling="mean")
+    assert mean.encoder.pooler is None
     tags = full.with_heads({"tag": TaggingHead(3)})
     assert tags.encoder.pooler is None
     close(outputs(tags.encoder, ["hidden"]), outputs(tiny_bert(), ["hidden"]))
@@ -134,6 +137,17 @@ def test_naming_the_folder_alone_gives_the_defaults_of_fine_tuning(folder, revie
     }
     assert {name: found[name] for name in expected} == expected
     assert list(found["sha256"]) == [f"{folder}/model.safetensors", reviews]
+
+
+def test_a_head_may_read_the_mean_and_is_served_so(folder, reviews, tmp_path):
+    run, bundle = tmp_path / "run", tmp_path / "bundle"
+    asked = [reviews, "--pretrained", folder, "--pooling", "mean", "--out", run, *FAST]
+    assert outcome("classification", *asked, "--passes", "1")[0] == 0
+    model = keras.models.load_model(run / "model.keras", compile=False)
+    assert model.pooling == "mean" and model.encoder.pooler is None
+    export(run, bundle, options=ExportOptions(saved_models=False))
+    scored = [outcome("evaluate", path, "--data", reviews)[1][-1] for path in (run, bundle)]
+    assert scored[0].partition(": ")[2] == scored[1].partition(": ")[2]
 
 
 @pytest.mark.long
@@ -239,7 +253,9 @@ def test_options_that_contradict_the_folder_are_refused(
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize("option", ["--frozen true", "--layer-decay 0.9", "--unfreeze-every 5"])
+@pytest.mark.parametrize(
+    "option", ["--frozen true", "--layer-decay 0.9", "--unfreeze-every 5", "--pooling mean"]
+)
 def test_options_of_fine_tuning_need_a_folder(option, reviews, tmp_path):
     status, lines = outcome("classification", reviews, "--out", tmp_path / "run", *option.split())
     name = option.split()[0]

@@ -160,7 +160,7 @@ class Classification(LabelledTexts):
     def model(self, run):
         options, labels = self.options, run.record.settings["labels"]
         if self.pretrained:
-            return self.pretrained.with_heads(self.heads(run), options.frozen)
+            return self.pretrained.with_heads(self.heads(run), options.frozen, options.pooling)
         if self.frames:
             inputs, hidden, real = self.frames.encoded()
             summary = self.summarized(inputs, hidden, real)

@@ -100,8 +100,9 @@ class MultipleChoice(Task):
         return Batches(inputs, targets, self.order(lengths), tokens=counts)
 
     def model(self, run):
-        head = MultipleChoiceHead(self.options.dropout)
-        return self.pretrained.with_heads({"choice": head}, self.options.frozen)
+        options = self.options
+        head = MultipleChoiceHead(options.dropout)
+        return self.pretrained.with_heads({"choice": head}, options.frozen, options.pooling)
 
     def loss(self):
         return SmoothedCrossEntropy(0.0)

@@ -112,24 +112,25 @@ class Pretrained:
                 own.set_weights(other.get_weights())
         return dataclasses.replace(self, config=dict(part.config), weights=part.get_weights())
 
-    def with_heads(self, heads, frozen=False):
+    def with_heads(self, heads, frozen=False, pooling="pooler"):
         """A new `WithHeads` on the encoder, built.
 
-        The encoder has a pooler where a head takes "pooled": the folder's, or, if it has none, a
-        new one. Heads without it leave it out.
+        The encoder has a pooler where a head takes what it gives: the folder's, or, if it has none,
+        a new one. Heads without it leave it out.
 
         Args:
             heads: name -> head, as `WithHeads` takes them.
             frozen: whether the heads alone learn.
+            pooling: of `WithHeads`.
         """
-        pools = any("pooled" in head.takes for head in heads.values())
+        pools = pooling == "pooler" and any("pooled" in head.takes for head in heads.values())
         new = "tanh" if self.has_segments else "relu"  # DistilBERT's
         pooler = (self.config["pooler"] or new) if pools else None
         encoder = Bert(**{**self.config, "pooler": pooler}, name="encoder")
         encoder.build(None)
         own = self.weights + encoder.get_weights()[len(self.weights) :]
         encoder.set_weights(own[: len(encoder.weights)])  # the pooler's are the last
-        model = WithHeads(encoder, heads, frozen)
+        model = WithHeads(encoder, heads, frozen, pooling)
         model.build(None)
         return model
 

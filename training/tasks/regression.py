@@ -100,7 +100,8 @@ class Regression(LabelledTexts):
 
     def model(self, run):
         if self.pretrained:
-            return self.pretrained.with_heads(self.heads(run), self.options.frozen)
+            options = self.options
+            return self.pretrained.with_heads(self.heads(run), options.frozen, options.pooling)
         inputs, summary = self.encoded(run)
         number = keras.layers.Dense(1)(summary)
         scaling = keras.layers.Rescaling(self.deviation, self.mean, name="number")

@@ -146,7 +146,7 @@ class Several(Task):
         heads = {}
         for name, task in self.tasks.items():
             [heads[name]] = task.heads(run.runs[name]).values()
-        return self.pretrained.with_heads(heads, self.options.frozen)
+        return self.pretrained.with_heads(heads, self.options.frozen, self.options.pooling)
 
     def part(self, model, name, run):
         """The model of one task: the encoder with its head; the same until there is another."""
@@ -154,7 +154,8 @@ class Several(Task):
             self._model, self._parts = model, {}
         if name not in self._parts:
             [output] = self.tasks[name].heads(run)
-            part = WithHeads(model.encoder, {output: model.heads[name]}, model.frozen)
+            head = {output: model.heads[name]}
+            part = WithHeads(model.encoder, head, model.frozen, model.pooling)
             part.build(None)
             self._parts[name] = part
         return self._parts[name]

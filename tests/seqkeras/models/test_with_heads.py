@@ -2,8 +2,15 @@ import keras
 import numpy as np
 import pytest
 
-from seqkeras.models import Bert, ClassificationHead, SentenceEncoder, TaggingHead, WithHeads
-from tests.arrays import FEW_STEPS, close, numbers
+from seqkeras.models import (
+    Bert,
+    ClassificationHead,
+    MultipleChoiceHead,
+    SentenceEncoder,
+    TaggingHead,
+    WithHeads,
+)
+from tests.arrays import FEW_STEPS, close, numbers, randomize
 from tests.seqkeras.models.support import compiled
 
 TOKENS = {
@@ -81,6 +88,31 @@ def test_a_pooler_that_a_sentence_encoder_leaves_out_learns_elsewhere():
     assert learns(built(encoder))
 
 
+def test_the_mean_of_real_positions_may_be_what_heads_read(tmp_path):
+    model = randomize(built(bert(), pooling="mean"))
+    kernel, bias = model.heads["classes"].get_weights()
+    hidden = numbers(model.encoder(TOKENS)["hidden"]).astype("float64")
+    means = [sum(row[:n]) / n for row, n in zip(hidden, TOKENS["lengths"], strict=True)]
+    expected = np.array(means) @ kernel + bias
+    close(model(TOKENS)["classes"], expected, rtol=1e-4, atol=1e-5)
+    assert len(model.trainable_weights) + 2 == len(model.weights)  # the pooler has no use
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    close(loaded(TOKENS)["classes"], expected, rtol=1e-4, atol=1e-5)
+
+
+def test_the_mean_of_choices_is_that_of_each():
+    model = WithHeads(bert(pooler=None), {"choice": MultipleChoiceHead()}, pooling="mean")
+    choices = {name: np.stack([each, each[::-1]], axis=1) for name, each in TOKENS.items()}
+    found = numbers(model(choices)["choice"])
+    assert found.shape == (2, 2)
+    close(found[:, ::-1], found[::-1], rtol=1e-4, atol=1e-6)
+    alone = {
+        name: each[:1, 1:, :3] if each.ndim == 3 else each[:1, 1:] for name, each in choices.items()
+    }
+    close(model(alone)["choice"], found[:1, 1:], rtol=1e-4, atol=1e-6)
+
+
 @pytest.mark.parametrize(
     "make, message",
     [
@@ -101,6 +133,10 @@ def test_a_pooler_that_a_sentence_encoder_leaves_out_learns_elsewhere():
             lambda: WithHeads(keras.layers.Dense(2), {"tags": TaggingHead(2)}),
             "the encoder must be a model with hidden_dim and pooler, as Bert; received a Dense "
             r"without \['hidden_dim', 'pooler'\]",
+        ),
+        (
+            lambda: WithHeads(bert(), {"tags": TaggingHead(2)}, pooling="cls"),
+            r"pooling must be one of \('pooler', 'mean'\); received 'cls'",
         ),
     ],
 )

@@ -79,6 +79,10 @@ def test_a_model_that_was_trained_here_is_saved_and_loaded_again(make, architect
             ["pooler must be one of ('tanh', None); received 'relu'"],
         ),
         (
+            lambda: WithHeads(bert(), {"a": ClassificationHead(3)}, pooling="mean"),
+            ["pooling must be 'pooler'; received 'mean'"],
+        ),
+        (
             lambda: bert(num_segments=0, epsilon=1e-5),
             [
                 "epsilon must be 1e-12; received 1e-05",

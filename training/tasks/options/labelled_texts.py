@@ -7,12 +7,13 @@ import click
 from training.options import FRACTION, DataFile, argument, at_least, option
 from training.tasks.options.distillation import DistillationOptions
 from training.tasks.options.encoders import OF_ENCODER
+from training.tasks.options.pretrained import PooledOptions
 
 FORMS = ("csv", "tsv", "jsonl")
 
 
 @dataclasses.dataclass(frozen=True)
-class LabelledTextOptions(DistillationOptions):
+class LabelledTextOptions(PooledOptions, DistillationOptions):
     """How files with a text, or a pair, in each row are read and divided; a subclass names the
     column of labels."""
 

@@ -5,11 +5,11 @@ import dataclasses
 import click
 
 from training.options import FRACTION, DataFile, Names, Number, argument, at_least, option
-from training.tasks.options.pretrained import PretrainedOptions
+from training.tasks.options.pretrained import PooledOptions
 
 
 @dataclasses.dataclass(frozen=True)
-class MultipleChoiceOptions(PretrainedOptions):
+class MultipleChoiceOptions(PooledOptions):
     """Texts with choices, of which one is right: SWAG, ARC, exams.
 
     Your file looks like this (.csv; .tsv with tabs; empty choices at the end are none):

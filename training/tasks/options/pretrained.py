@@ -9,6 +9,7 @@ from seqkeras.runs import MODEL, RECORD
 from training.options import FitOptions, Number, RunFolder, option
 
 HUGGING_FACE, GOOGLE = "config.json", "bert_config.json"  # KerasNLP's too, the first
+POOLINGS = ("pooler", "mean")  # of seqkeras.models.WithHeads
 DESCRIPTIONS = (RECORD, GOOGLE, HUGGING_FACE, "modules.json")
 WEIGHTS = (  # of which a training that goes on needs the same content
     "model.safetensors",
@@ -64,6 +65,8 @@ class PretrainedOptions(FitOptions):
         "Of --pretrained: the head learns first; every so many steps one layer more, from the top.",
     )
 
+    # Options that belong to --pretrained alone.
+    OF_PRETRAINED = ("frozen", "layer_decay", "unfreeze_every")
     DEFAULTS_WITH = {
         "pretrained": {
             "learning_rate": 5e-5,
@@ -88,7 +91,7 @@ class PretrainedOptions(FitOptions):
     def _problems_of_pretrained(self):
         kind = type(self)
         if self.pretrained is None:
-            for name in ("frozen", "layer_decay", "unfreeze_every"):
+            for name in self.OF_PRETRAINED:
                 if getattr(self, name) != getattr(kind, name):
                     yield f"{_shown(name)} needs --pretrained, the folder of an encoder."
             return
@@ -104,6 +107,20 @@ class PretrainedOptions(FitOptions):
                 "--optimizer keras-adam has one rate for all layers; choose adam or adamw, or "
                 "leave --layer-decay and --unfreeze-every out."
             )
+
+
+@dataclasses.dataclass(frozen=True)
+class PooledOptions(PretrainedOptions):
+    """What the heads of whole texts read."""
+
+    pooling: str = option(
+        "pooler",
+        click.Choice(POOLINGS),
+        "Of --pretrained: what the head reads, the pooler of the first token, or the mean of all, "
+        "for which encoders of sentences were trained.",
+    )
+
+    OF_PRETRAINED = (*PretrainedOptions.OF_PRETRAINED, "pooling")
 
 
 def _shown(name):

@@ -20,7 +20,7 @@ from training.options import (
 from training.tasks.options.classification import ClassificationOptions
 from training.tasks.options.distillation import DistillationOptions
 from training.tasks.options.frames import FrameOptions
-from training.tasks.options.pretrained import PretrainedOptions
+from training.tasks.options.pretrained import PooledOptions
 from training.tasks.options.regression import RegressionOptions
 from training.tasks.options.tagging import TaggingOptions
 
@@ -42,7 +42,7 @@ class Table(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class SeveralOptions(PretrainedOptions):
+class SeveralOptions(PooledOptions):
     """Several tasks at once over one encoder: classes or numbers of texts, and tags of words.
 
     Your file names the tasks, a table each, in TOML. Beside the task and its file there may be the
@@ -157,7 +157,7 @@ def _fields(kind):
 
 def _own_fields(kind):
     """Name -> field of the options that a table may have."""
-    of_others = (FitOptions, PretrainedOptions, DistillationOptions, FrameOptions)
+    of_others = (FitOptions, PooledOptions, DistillationOptions, FrameOptions)
     left_out = {name for other in of_others for name in _fields(other)} - {"dropout"}
     left_out |= {*kind.OF_SCRATCH, *OF_TEACHER}
     return {name: field for name, field in _fields(kind).items() if name not in left_out}
