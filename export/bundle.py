@@ -25,7 +25,9 @@ from export.text_graphs.signatures import text_signatures
 from export.tolerances import Tolerances
 from export.verifying import verify
 from export.verifying.parity import EXAMPLES
+from seqkeras import files
 from seqkeras.folders import written_aside
+from seqkeras.runs import EVALUATION
 from serving.manifest import (
     GraphFile,
     Manifest,
@@ -162,6 +164,7 @@ class _Bundle:
     def write(self):
         """Write and verify all that the bundle holds but the model card; its manifest so far."""
         self._write_tokenizers()
+        self._write_evaluation()
         converted = self._convert()
         graphs = {role: graph for role, graph in converted.items() if role != ATTENTION}
         quantized = {name: self._quantize(graphs, name) for name in self.options.precisions}
@@ -197,6 +200,10 @@ class _Bundle:
             for name in described
         }
         return dataclasses.replace(manifest, precisions=precisions)
+
+    def _write_evaluation(self):
+        if evaluation := self.run.record.evaluation:
+            files.write_json(self.folder / EVALUATION, evaluation)
 
     def _write_tokenizers(self):
         for role, path in self.run.record.tokenizers.items():

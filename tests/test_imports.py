@@ -139,6 +139,7 @@ TABLE = {
     "seqkeras/preprocessors.py": ({"seqkeras.tokenizers"}, NUMERIC),
     "seqkeras/quiet.py": (set(), {"keras", "tensorflow"}),
     "seqkeras/losses.py": ({"seqkeras.values"}, NUMERIC),
+    "seqkeras/callbacks.py": ({"seqkeras.terminal"}, NUMERIC),
     "seqkeras/__init__.py": ({"seqkeras.registration"}, set()),
     "seqkeras/": ({"seqkeras.shapes"}, NUMERIC),
     "training/events.py": (set(), {"tensorboard"}),

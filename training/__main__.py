@@ -9,8 +9,8 @@ from seqkeras.data.texts import DataError
 from seqkeras.interrupts import Interrupts
 from seqkeras.locking import InUseError
 from seqkeras.quiet import import_keras
-from seqkeras.runs import RunError
 from seqkeras.terminal import allow_any_text, one_line
+from serving.manifest import Refusal
 from training.evaluate import EVALUATE, Evaluation, evaluate, evaluate_command
 from training.options import command
 from training.tasks import TASKS, task_of
@@ -34,7 +34,7 @@ def main(arguments=None):
     except BrokenPipeError:  # whoever read our output has gone
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
-    except (DataError, InUseError, RunError, OSError) as error:
+    except (DataError, InUseError, Refusal, OSError) as error:
         print(f"training: {one_line(error)}", file=sys.stderr)
         return 1
     except MemoryError:

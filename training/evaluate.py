@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from seqkeras import files
-from seqkeras.runs import MODEL, OPTIONS, RunError, RunFiles
+from seqkeras.runs import EVALUATION, MODEL, OPTIONS, RunError, RunFiles
 from seqkeras.terminal import one_line
 from serving.manifest import MANIFEST
 from training.options import DataFile, parse_options
@@ -65,7 +65,8 @@ def evaluate_command():
         """Score a run or a bundle on a file.
 
         The file looks like the one that the task was trained on. How its columns are named, and
-        whatever else the reading needs, a run remembers; for a bundle give the task's own options:
+        what else reading and scoring need, the run and its bundle remember; the task's own options
+        say what differs:
 
         \b
             python -m training evaluate runs/reviews --data test.csv
@@ -153,7 +154,9 @@ def _bundle(folder, evaluation):
     except ValueError as error:
         raise RunError(str(error)) from error
     manifest = pipeline.manifest
-    task = _task(folder, manifest.task, {}, evaluation.arguments)
+    path = folder / EVALUATION
+    values = files.read_json(path) if path.is_file() else {}
+    task = _task(folder, manifest.task, values, evaluation.arguments)
     if task.not_in_bundle:
         raise RunError(f"{folder}: can not be scored: {task.not_in_bundle}; give the run.")
     task.source_length = manifest.limits.source_length

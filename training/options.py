@@ -298,15 +298,31 @@ def parse_options(name, options_class, arguments, values):
     Raises:
         click.UsageError: if they are none of the task's.
     """
-    fields = [
-        field
-        for field in dataclasses.fields(options_class)
-        if not isinstance(field.metadata["type"], DataFile | RunFolder)
-    ]
+    fields = _without_paths(options_class)
     known = {field.name: values[field.name] for field in fields if field.name in values}
     reader = click.Command(name, params=[parameter(field, options_class) for field in fields])
     context = reader.make_context(name, [*arguments], default_map=known)
     return options_class(**context.params)
+
+
+def evaluation_options(options):
+    """Name -> value of the options that say how files are read and answers scored: of all but those
+    of `FitOptions` and those that name files or folders."""
+    of_training = {field.name for field in dataclasses.fields(FitOptions)}
+    return {
+        field.name: getattr(options, field.name)
+        for field in _without_paths(type(options))
+        if field.name not in of_training
+    }
+
+
+def _without_paths(options_class):
+    """The fields of options that name no file and no folder."""
+    return [
+        field
+        for field in dataclasses.fields(options_class)
+        if not isinstance(field.metadata["type"], DataFile | RunFolder | click.Path)
+    ]
 
 
 def parameter(field, options_class):

@@ -3,6 +3,7 @@
 import dataclasses
 
 from seqkeras.runs import RunError, RunFiles
+from training.options import evaluation_options
 
 
 def run_files(task, folder, examples, validation, tokenizers):
@@ -22,7 +23,12 @@ def run_files(task, folder, examples, validation, tokenizers):
         for example in validation
     ]
     return RunFiles.of(
-        folder, tokenizers=tokenizers, task=task.name, validation=validation, **record
+        folder,
+        tokenizers=tokenizers,
+        task=task.name,
+        validation=validation,
+        evaluation=evaluation_options(task.options),
+        **record,
     )
 
 

@@ -73,11 +73,14 @@ def _train(task, folder, overwrite, devices):
         batches = batches.in_groups(options.gradient_accumulation, ignored_by(loss))
 
     def prepare(model):
-        if _takes_weights(options) and (overwrite or not (folder / CHECKPOINT).exists()):
+        if not overwrite and (folder / CHECKPOINT).exists():
+            return
+        if _takes_weights(options):
             trained = task.trained(model)
             take_weights(
                 trained, lambda run: task.trained(task.model(run)), run, options.start_from
             )
+        looked_at.require_best(model)
 
     def begin():
         open_run(folder, task.name, options, overwrite)

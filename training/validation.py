@@ -6,16 +6,15 @@ from typing import NamedTuple
 import numpy as np
 from keras import tree
 
+from seqkeras.callbacks import evenly_spread, sample_lines
 from seqkeras.data.batches import Batches
 from seqkeras.data.batching import InOrder
 from seqkeras.runs import RunError
-from seqkeras.terminal import one_line
 from training.console import console
 from training.fit import ignored_by
 
 LOSS = "validation_loss"
 SHOWN = 5  # examples in samples.txt
-MOST_CHARACTERS = 300  # of a text there
 
 
 class Look(NamedTuple):
@@ -45,30 +44,47 @@ class Validation:
     def __init__(self, task, examples, run, answer):
         self.task, self.examples, self.run, self.answer = task, examples, run, answer
         self.answered = task.looked_at(examples)
-        spread = np.linspace(0, len(self.answered) - 1, min(SHOWN, len(self.answered)))
-        self.shown = sorted({*spread.astype(int).tolist()})
+        self.shown = evenly_spread(SHOWN, len(self.answered))
         self.loss = Loss(task, examples, run) if task.validation_loss else lambda model: {}
 
     def __call__(self, model):
-        measured = self.loss(model)
+        loss = self.loss(model)
         model = self.task.trained(model)
-        measured |= self.task.measure(model, self.examples, self.run)
-        answers = self.answer(model, [example.text for example in self.answered])
-        scores = self.task.validation_scores(self.answered, answers)
-        return Look(measured, scores, self._samples(model, answers))
+        measured, scores, answers = self._scores(model)
+        return Look(loss | measured, scores, self._samples(model, answers))
 
-    def rank(self, look):
-        """What is larger of a better look; of two equal ones that with the lower loss is better.
+    def _scores(self, model):
+        measured = self.task.measure(model, self.examples, self.run)
+        answers = self.answer(model, [example.text for example in self.answered])
+        return measured, self.task.validation_scores(self.answered, answers), answers
+
+    def require_best(self, model):
+        """Ask a model that has learned nothing for its scores, if the options name the best one.
 
         Raises:
-            RunError: if there is no score of the name that the options ask for.
+            RunError: if there is no score of that name.
         """
-        named = look.scores | look.measured
-        name = self.task.options.best_by or next(iter(named), None)
-        if name not in named:
+        if self.task.options.best_by is not None:
+            measured, scores, _ = self._scores(self.task.trained(model))
+            losses = [LOSS] if self.task.validation_loss else []
+            self._best([*scores, *losses, *measured])
+
+    def _best(self, names):
+        """The name that the options ask for, or the first; capitals and signs may differ."""
+        wanted = self.task.options.best_by
+        if wanted is None:
+            return next(iter(names))
+        found = [name for name in names if _plain(name) == _plain(wanted)]
+        if not found:
             raise RunError(
-                f"--best-by must be a validation score, {', '.join(named)}; received {name!r}."
+                f"--best-by must be a validation score, {', '.join(names)}; received {wanted!r}."
             )
+        return found[0]
+
+    def rank(self, look):
+        """What is larger of a better look; of two equal ones that with the lower loss is better."""
+        named = look.scores | look.measured
+        name = self._best([*named])
         lower = name == LOSS or name in self.task.lower_is_better
         value, loss = -named[name] if lower else named[name], -named.get(LOSS, 0.0)
         return [-math.inf if math.isnan(number) else number for number in (value, loss)]
@@ -86,11 +102,7 @@ class Validation:
         examples, answers = (
             [rows[place] for place in self.shown] for rows in (self.answered, answers)
         )
-        texts = [
-            "".join(f"  {name:8}{_short(text)}\n" for name, text in parts.items())
-            for parts in self.task.samples(model, self.run, examples, answers)
-        ]
-        return "\n".join(texts)
+        return "\n".join(map(sample_lines, self.task.samples(model, self.run, examples, answers)))
 
 
 class Loss:
@@ -125,6 +137,5 @@ class Loss:
         return int(np.sum(targets != self.ignored))
 
 
-def _short(text):
-    text = one_line(text)
-    return text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]}…"
+def _plain(name):
+    return name.casefold().replace("_", " ").replace("'", "")

@@ -13,7 +13,7 @@ forecast.png     past, targets and forecasts of a few examples
 """
 
 from seqkeras.runs.examples import ARRAYS, EXAMPLES, VALIDATION, are_examples, with_arrays
-from seqkeras.runs.record import OPTIONS, RECORD, TRAIN_AGAIN, RunError, RunRecord
+from seqkeras.runs.record import EVALUATION, OPTIONS, RECORD, TRAIN_AGAIN, RunError, RunRecord
 from seqkeras.runs.run_files import (
     ATTENTION_MAP,
     CHECKPOINT,
@@ -29,6 +29,7 @@ __all__ = [
     "ARRAYS",
     "ATTENTION_MAP",
     "CHECKPOINT",
+    "EVALUATION",
     "EXAMPLES",
     "FORECASTS",
     "MODEL",

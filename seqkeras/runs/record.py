@@ -19,6 +19,7 @@ from serving.text import Pattern
 
 OPTIONS = "options.json"  # of `python -m training`, the first file of a run
 RECORD = "run.json"
+EVALUATION = "evaluation.json"  # of a bundle: the record's `evaluation`
 RUNS = "runs"  # the setting that names the folders of several tasks' runs
 TRAIN_AGAIN = "Train again."
 TOKENIZERS = {"source": "tokenizer/source.json", "target": "tokenizer/target.json"}
@@ -38,6 +39,8 @@ class RunRecord:
         limits, decoding, text_prefix, tokenizers, settings: as in the manifest
             (`serving.manifest`; what a pipeline's settings are, `serving.pipelines` says).
         inputs: name -> [dtype, shape] of the model's inputs; None if export can infer them.
+        evaluation: options of the task by which `python -m training evaluate` reads a file and
+            scores the answers, name -> value.
     """
 
     task: str
@@ -48,6 +51,7 @@ class RunRecord:
     tokenizers: dict = dataclasses.field(default_factory=lambda: dict(TOKENIZERS))
     settings: dict = dataclasses.field(default_factory=dict)
     inputs: dict | None = None
+    evaluation: dict = dataclasses.field(default_factory=dict)
 
     def write(self, folder):
         files.write_json(Path(folder) / RECORD, dataclasses.asdict(self))

@@ -57,11 +57,13 @@ class RunFiles:
         settings=None,
         text_prefix=None,
         inputs=None,
+        evaluation=None,
     ):
         """What the arguments say; they are those of `save_run`.
 
         Args:
             where: the run's folder, for errors.
+            evaluation: of the `RunRecord`.
 
         Raises:
             RunError: with the reason, if no run can hold them.
@@ -86,6 +88,7 @@ class RunFiles:
             {role: f"tokenizer/{role}.json" for role in tokenizers},
             plain(where, "settings", settings or {}),
             plain(where, "inputs", inputs),
+            plain(where, "evaluation", evaluation or {}),
         )
         record.parse(where)
         arrays = {}

@@ -32,7 +32,7 @@ def trained(tmp_path_factory):
     command = ["classification", train, "--validation", data, *arguments, *TINY, "--passes", "1"]
     assert main([*command, "--out", str(folder / "run")]) == 0
     export(folder / "run", folder / "bundle", options=ExportOptions(saved_models=False))
-    return folder, data, arguments
+    return folder, data
 
 
 def scores_of(folder, *arguments):
@@ -42,18 +42,29 @@ def scores_of(folder, *arguments):
 
 
 def test_a_run_and_its_bundle_have_the_same_scores_which_are_those_of_its_answers(trained, capsys):
-    folder, data, columns = trained
+    folder, data = trained
     of_run = scores_of(folder, folder / "run", "--data", data)
     assert f"{folder / 'run'} on test.csv: right are " in capsys.readouterr().out
-    assert scores_of(folder, folder / "bundle", "--data", data, *columns) == of_run
+    assert scores_of(folder, folder / "bundle", "--data", data) == of_run
     with open(data, encoding="utf-8", newline="") as file:
         texts, targets = zip(*[*csv.reader(file)][1:])
     answers = [answer.labels[0] for answer in serving.load(folder / "bundle")([*texts])]
     assert of_run["accuracy"] == sum(map(str.__eq__, answers, targets)) / 31
 
 
+def test_a_score_that_nobody_measures_is_refused_before_the_first_step(trained, tmp_path, capsys):
+    folder, _ = trained
+    columns = ["--text-column", "sentence", "--label-column", "mark"]
+    common = ["classification", str(folder / "train.csv"), *columns, *TINY, "--passes", "1"]
+    assert main([*common, "--best-by", "bleu", "--out", str(tmp_path / "run")]) == 1
+    line = capsys.readouterr().err
+    assert line.startswith("training: --best-by must be a validation score, validation examples ")
+    assert not (tmp_path / "run").exists()
+    assert main([*common, "--best-by", "macro_f1", "--out", str(tmp_path / "run")]) == 0
+
+
 def test_the_scores_of_training_are_those_of_its_validation_file(trained):
-    folder, data, _ = trained
+    folder, data = trained
     scores = json.loads((folder / "run" / "scores.json").read_text())
     assert scores_of(folder, folder / "run", "--data", data) == scores
 
@@ -62,7 +73,11 @@ def test_the_scores_of_training_are_those_of_its_validation_file(trained):
     "arguments, status, message",
     [
         (["{folder}", "--data", "{data}"], 1, "no run folder, run.json is missing"),
-        (["{folder}/bundle", "--data", "{data}"], 1, "there is no column 'text'"),
+        (
+            ["{folder}/bundle", "--data", "{data}", "--text-column", "text"],
+            1,
+            "there is no column 'text'",
+        ),
         (["{folder}/run", "--data", "{folder}/none.csv"], 2, "none.csv: no such file"),
         (["{folder}/run"], 2, "Missing option '--data'"),
         (["{folder}/run", "--data", "{data}", "--unit", "3"], 2, "No such option"),
@@ -84,7 +99,7 @@ def test_the_scores_of_training_are_those_of_its_validation_file(trained):
     ],
 )
 def test_what_can_not_be_scored_is_one_line(trained, arguments, status, message, capsys):
-    folder, data, _ = trained
+    folder, data = trained
     (folder / "strange.csv").write_text("sentence,mark\na film,odd\n", encoding="utf-8")
     arguments = [argument.format(folder=folder, data=data) for argument in arguments]
     assert main(["evaluate", *arguments]) == status

@@ -279,8 +279,7 @@ def test_a_bundle_has_the_scores_of_its_run_on_any_text(of, tmp_path, request):
     found = []
     for folder in (run, tmp_path / "bundle"):
         out = tmp_path / f"{folder.name}.json"
-        options = ["--data", file, "--out", str(out), "--context", "7"]
-        assert main(["evaluate", str(folder), *options]) == 0
+        assert main(["evaluate", str(folder), "--data", file, "--out", str(out)]) == 0
         found.append(json.loads(out.read_text()))
     assert found[0].keys() == found[1].keys() == scores_of(run).keys()
     np.testing.assert_allclose([*found[1].values()], [*found[0].values()], rtol=1e-5)

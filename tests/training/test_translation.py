@@ -13,6 +13,7 @@ import pytest
 import sacrebleu
 
 import serving
+from export.bundle import ExportOptions, export
 from export.refusals import refusals_of
 from seqkeras.attention import DotScore
 from seqkeras.runs import RunFiles
@@ -93,7 +94,7 @@ def speller(tmp_path_factory):
     """A run of a recurrent model on letters and phonemes, with a file of validation."""
     folder = tmp_path_factory.mktemp("words")
     file = dictionary(folder)
-    options = ["--validation", file, "--format", "cmudict", "--metrics", "phonemes", "--passes", 8]
+    options = ["--validation", file, "--format", "cmudict", "--passes", 8]
     options += ["--model", "bahdanau", *config(folder, "several_targets = true\nstress = false")]
     options += ["--tokens", "characters", "--target-tokens", "words", "--max-length", 7]
     options += ["--teacher-forcing", 0.7, "--teacher-forcing-steps", 20]
@@ -146,9 +147,14 @@ def test_a_file_is_scored_as_in_training(translator, speller, tmp_path):
     assert json.loads((tmp_path / "scores.json").read_text()) == expected
 
 
-def test_export_takes_both_runs(translator, speller):
+def test_export_takes_both_runs(translator, speller, tmp_path):
     assert refusals_of(translator[0]) == []
-    assert refusals_of(speller[0]) == []
+    run, _ = speller
+    export(run, tmp_path / "bundle", options=ExportOptions(saved_models=False))
+    out = tmp_path / "scores.json"
+    data = ["--data", str(run.parent / "words.dict"), "--out", str(out)]
+    assert main(["evaluate", str(tmp_path / "bundle"), *data]) == 0
+    assert json.loads(out.read_text()) == json.loads((run / "scores.json").read_text())
 
 
 @pytest.mark.parametrize("kind", TOKENIZERS)

@@ -139,7 +139,7 @@ class Translation(Task):
 
     def validation_scores(self, examples, answers):
         texts, targets = _texts_of(examples, answers)
-        if self.options.metrics == "phonemes":
+        if self.options.scores_phonemes:
             return {
                 "words right": 1 - sequence_error_rate(texts, targets),
                 "phoneme error": token_error_rate(texts, targets),
@@ -153,7 +153,7 @@ class Translation(Task):
         """In percent, as they are published; with sacrebleu's signatures."""
         [(examples, answers)] = answered.values()
         texts, targets = _texts_of(examples, answers)
-        if self.options.metrics == "phonemes":
+        if self.options.scores_phonemes:
             return {
                 "examples": len(examples),
                 "word_error_rate": 100 * sequence_error_rate(texts, targets),
@@ -174,7 +174,7 @@ class Translation(Task):
             draw_attention(model, run, path)
 
     def summary(self, scores):
-        if self.options.metrics == "phonemes":
+        if self.options.scores_phonemes:
             return (
                 f"wrong are {scores['word_error_rate']:.2f} % of the words and "
                 f"{scores['phoneme_error_rate']:.2f} % of their phonemes"

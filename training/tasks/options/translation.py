@@ -122,14 +122,19 @@ class TranslationOptions(CorporaOptions):
     label_smoothing: float = option(0.1, SHARE, "Share of probability that all tokens get.")
     num_beams: int = option(4, at_least(1), "Hypotheses that the search follows.")
     length_penalty: float = option(0.6, Number(-10, 10), "Alpha of GNMT's length penalty.")
-    metrics: str = option(
-        "translation",
+    metrics: str | None = option(
+        None,
         click.Choice(["translation", "phonemes"]),
-        "BLEU and chrF; or error rates of words and of their phonemes.",
+        "BLEU and chrF; or error rates of words and of their phonemes, those of --format cmudict.",
     )
     bleu_tokenizer: str = option(
         "13a", click.Choice(BLEU_TOKENIZERS), "sacrebleu's; none for tokens with spaces between."
     )
+
+    @property
+    def scores_phonemes(self):
+        """Whether error rates are the scores, and not BLEU."""
+        return (self.metrics or self.format) in ("phonemes", "cmudict")
 
     def check(self):
         super().check()

@@ -1,0 +1,81 @@
+"""Callbacks of `model.fit`."""
+
+import keras
+import numpy as np
+
+from seqkeras.terminal import one_line
+
+MOST_CHARACTERS = 300  # of a text in a sample
+
+
+class AnswerMetrics(keras.callbacks.Callback):
+    """Metrics of a model's answers to validation inputs, as BLEU or F1, after every epoch.
+
+        logs["val_NAME"] = metrics[NAME](answer(model, inputs), targets)
+
+    What stands behind it in the list of callbacks finds them there:
+    `ModelCheckpoint("best.keras", monitor="val_bleu", mode="max", save_best_only=True)`,
+    `EarlyStopping`, `CSVLogger`, and the history that `fit` returns.
+
+    Args:
+        answer: (model, inputs) -> a list of answers, one for each input.
+        inputs, targets: lists of validation examples.
+        metrics: name -> (answers, targets) -> number, as those of `seqkeras.metrics`.
+        samples: of how many examples, evenly spread, input, target and answer are written.
+        file: path of a text file, to which they are appended; None prints them.
+
+    Raises:
+        ValueError: if there is no input, or another number of inputs, targets or answers.
+    """
+
+    def __init__(self, answer, inputs, targets, metrics, samples=0, file=None):
+        super().__init__()
+        if not inputs or len(inputs) != len(targets):
+            raise ValueError(
+                "AnswerMetrics: there must be as many targets as inputs, one at least; received "
+                f"{len(targets)} and {len(inputs)}."
+            )
+        self.answer, self.metrics = answer, metrics
+        self.inputs, self.targets = inputs, targets
+        self.shown, self.file = evenly_spread(samples, len(inputs)), file
+
+    def on_epoch_end(self, epoch, logs=None):
+        answers = self.answer(self.model, self.inputs)
+        if len(answers) != len(self.inputs):
+            raise ValueError(
+                f"AnswerMetrics: answer must give an answer for each of {len(self.inputs)} inputs; "
+                f"received {len(answers)}."
+            )
+        for name, metric in self.metrics.items():
+            logs[f"val_{name}"] = float(metric(answers, self.targets))
+        if self.shown:
+            self._write(f"epoch {epoch + 1}\n{self._samples(answers)}")
+
+    def _samples(self, answers):
+        rows = zip(self.inputs, self.targets, answers, strict=True)
+        rows = [row for place, row in enumerate(rows) if place in self.shown]
+        return "\n".join(
+            sample_lines(dict(zip(("input", "target", "answer"), row, strict=True))) for row in rows
+        )
+
+    def _write(self, text):
+        if self.file is None:
+            print(f"\n{text}")
+            return
+        with open(self.file, "a", encoding="utf-8") as file:
+            file.write(f"{text}\n")
+
+
+def evenly_spread(count, size):
+    """The places of `count` of `size` rows, the first and the last among them; at most all."""
+    return sorted({*np.linspace(0, size - 1, min(count, size)).astype(int).tolist()})
+
+
+def sample_lines(parts):
+    """A line for each part of an example, name -> what it is, cut after 300 characters."""
+    return "".join(f"  {name:8}{_short(part)}\n" for name, part in parts.items())
+
+
+def _short(part):
+    text = one_line(part)
+    return text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]}…"
