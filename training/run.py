@@ -210,6 +210,11 @@ def _read_options(path):
 
 
 def _require_same(folder, found, wanted):
+    if found["task"] != wanted["task"]:
+        raise RunError(
+            f"{folder}: holds a run of {found['task']}; choose another --out, or replace it with "
+            "--overwrite."
+        )
     differing = {name for name in wanted | found if found.get(name) != wanted.get(name)}
     if differing == {"sha256"}:
         raise RunError(

@@ -75,6 +75,16 @@ def test_a_finished_run_is_not_opened_with_other_options(tmp_path):
         open_run(tmp_path / "run", "toy", Options(5), False)
 
 
+def test_a_run_of_another_task_is_refused_by_its_task_alone(tmp_path):
+    finished(tmp_path / "run")
+    with pytest.raises(RunError) as refused:
+        open_run(tmp_path / "run", "other", Options(5), False)
+    assert str(refused.value) == (
+        f"{tmp_path / 'run'}: holds a run of toy; choose another --out, or replace it with "
+        "--overwrite."
+    )
+
+
 def test_an_option_that_an_older_run_does_not_name_has_its_default(tmp_path):
     @dataclasses.dataclass(frozen=True)
     class More(Options):
