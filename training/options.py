@@ -5,6 +5,7 @@ the file.
 """
 
 import dataclasses
+import difflib
 import functools
 import inspect
 import json
@@ -347,24 +348,37 @@ def parameter(field, options_class):
 def _read_config(options_class, context, parameter, path):
     if path is None:
         return
-    known = [field.name for field in dataclasses.fields(options_class)]
     try:
         values = config_values(path)
-        if values.pop("task", context.command.name) != context.command.name:
-            raise ValueError(f"{path} holds the options of another task.")
+        task = values.pop("task", context.command.name)
+        if task != context.command.name:
+            raise ValueError(f"{path} holds the options of another task, {task!s:.40}.")
         values.pop("sha256", None)  # of a run's data
-        problems = [
-            f"{name} is written {name.replace('-', '_')} here"
-            for name in values
-            if name not in known and name.replace("-", "_") in known
-        ]
-        if not problems:
-            parse_fields(options_class, values, "", problems)
-        if problems:
-            raise ValueError(f"{path}: {'; '.join(problems)}; known: {', '.join(known)}.")
+        if problems := _problems_of_config(options_class, values):
+            raise ValueError(f"{path}: {'; '.join(problems)}.")
     except (OSError, ValueError) as error:
         raise click.BadParameter(str(error), param=parameter) from None
     context.default_map = values
+
+
+def _problems_of_config(options_class, values):
+    """All reasons against the names and the types of options; the names that there are come last,
+    and only where an unknown name is near none of them."""
+    known = [field.name for field in dataclasses.fields(options_class)]
+    problems, named, is_strange = [], {}, False
+    for name, value in values.items():
+        written = name.replace("-", "_")
+        if written in known:
+            named[written] = value
+            if name != written:
+                problems.append(f"{name} is written {written} here")
+        elif near := difflib.get_close_matches(written, known, n=1):
+            problems.append(f"{name} is unknown, did you mean {near[0]}?")
+        else:
+            problems.append(f"{name} is unknown")
+            is_strange = True
+    parse_fields(options_class, named, "", problems)
+    return problems + ([f"known: {', '.join(known)}"] if is_strange else [])
 
 
 def config_values(path):

@@ -133,18 +133,18 @@ def test_a_config_file_sets_options_and_the_command_line_goes_before_it(tmp_path
         (["--locales", "de,de"], "needs one locale or more, each once"),
         (["--noisy", "nan"], "nan is not in the range 0<=x<=1"),
         (["--config", "{tmp}/locales.json"], "locales.json: locales must be a list; received 5"),
-        (["--config", "{tmp}/null.json"], "batch_size must be a whole number; received null; kn"),
+        (["--config", "{tmp}/null.json"], "batch_size must be a whole number; received null."),
         (
             ["--config", "{tmp}/half.json"],
             "half.json: batch_size must be a whole number; received",
         ),
         (
             ["--config", "{tmp}/true.json"],
-            "batch_size must be a whole number; received true; kn",
+            "batch_size must be a whole number; received true.",
         ),
         (
             ["--config", "{tmp}/text.json"],
-            'text.json: dropout must be a number; received "0.1"; kn',
+            'text.json: dropout must be a number; received "0.1".',
         ),
         (
             ["--config", "{tmp}/deep.json"],
@@ -155,7 +155,7 @@ def test_a_config_file_sets_options_and_the_command_line_goes_before_it(tmp_path
         (["--config", "{tmp}/nothing.json"], "nothing.json' does not exist"),
         (["--config", "{tmp}/broken.json"], "broken.json is not a JSON file"),
         (["--config", "{tmp}/list.json"], "list.json must hold a JSON object"),
-        (["--config", "{tmp}/unknown.json"], "unitz is unknown; known: seed, batch_size"),
+        (["--config", "{tmp}/unknown.json"], "unitz is unknown, did you mean units?"),
     ],
 )
 def test_a_wrong_option_gets_one_line(arguments, message, tmp_path, capsys):
