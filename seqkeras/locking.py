@@ -25,20 +25,28 @@ def locked(folder):
 
     Raises:
         InUseError: if another process holds the lock.
+        OSError: if no lock can be made there; the message names the folder.
     """
     place = Path(folder).resolve()
     missing = [parent for parent in place.parents if not parent.exists()]
-    place.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _not_writable(folder, error) from error
     lock = FileLock(place.with_name(f".{place.name}.lock"), blocking=False)
     path = Path(lock.lock_file)
     try:
         try:
             lock.acquire()
-        except Timeout:
+        except Timeout as error:
+            if not path.exists():  # as below /proc, where nobody can make a file
+                raise _not_writable(folder, error) from None
             raise InUseError(
                 f"{folder}: {_holder(path)} writes it; wait until that process has ended, or "
                 "choose another folder."
             ) from None
+        except OSError as error:
+            raise _not_writable(folder, error) from error
         try:
             if isinstance(lock, UnixFileLock):  # any other kind says by itself who holds it
                 path.write_text(f"{os.getpid()}\n{socket.gethostname()}\n", encoding="utf-8")
@@ -51,6 +59,12 @@ def locked(folder):
         for parent in missing:
             with contextlib.suppress(OSError):  # it is not empty
                 parent.rmdir()
+
+
+def _not_writable(folder, error):
+    """An error that names the user's folder, and not the lock beside it."""
+    reason = error.strerror or "no file can be made beside it"
+    return OSError(f"{folder}: can not be written ({reason}); choose another folder.")
 
 
 def _holder(path):

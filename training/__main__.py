@@ -34,8 +34,13 @@ def main(arguments=None):
     except BrokenPipeError:  # whoever read our output has gone
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
-    except (DataError, InUseError, Refusal, OSError) as error:
+    except (DataError, InUseError, Refusal) as error:
         print(f"training: {one_line(error)}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        named = error.filename is not None and error.strerror
+        reason = f"{error.filename}: {error.strerror}" if named else error
+        print(f"training: {one_line(reason)}", file=sys.stderr)
         return 1
     except MemoryError:
         print("training: memory is short; choose a smaller --batch-size or model", file=sys.stderr)

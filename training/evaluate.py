@@ -81,13 +81,15 @@ def evaluate(evaluation):
     """Score a run or a bundle; prints a table, and returns the scores.
 
     Raises:
-        RunError: if the folder is neither, its task reads no files, or the model does not take an
-            input.
+        RunError: if the folder is neither, its task reads no files, the model does not take an
+            input, or the file for the scores can not be written.
         DataError: if a file can not be read.
     """
     from training.console import console
     from training.train import answered
 
+    if evaluation.out is not None:
+        _require_writable(evaluation.out)
     subject = _opened(evaluation)
     task = subject.task
     examples = task.examples_of(evaluation.data, subject.settings)
@@ -104,6 +106,18 @@ def evaluate(evaluation):
         console.print(one_line(f"{evaluation.out}: the scores are written"))
     console.print(one_line(f"{evaluation.folder} on {name}: {task.summary(scores)}"))
     return scores
+
+
+def _require_writable(path):
+    """Raise a `RunError` unless a file can be made there; an earlier one stays as it is."""
+    aside = files.aside(path)
+    try:
+        aside.touch()
+        aside.unlink()
+    except OSError as error:
+        raise RunError(
+            f"--out {path}: can not be written ({error.strerror}); choose another file."
+        ) from error
 
 
 @dataclasses.dataclass(frozen=True)

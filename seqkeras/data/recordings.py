@@ -146,10 +146,13 @@ def files_of_table(path, columns):
     """The files that a table names, in its order.
 
     Raises:
-        DataError: if the table can not be read.
+        DataError: if the table can not be read, or a file is missing.
     """
-    folder = Path(path).parent
-    return [folder / name for _, names in read_columns(path, columns) for name in names]
+    return [
+        _existing(f"{path}, line {line}: {name}", Path(path).parent / name)
+        for line, names in read_columns(path, columns)
+        for name in names
+    ]
 
 
 def read_rows(path, numbers, label_column, for_each_frame, recording_column=None):
@@ -192,10 +195,14 @@ def _loaded(path):
     return _of_numpy(path, lambda: np.load(path, allow_pickle=False))
 
 
-def _array(where, path):
+def _existing(where, path):
     if not path.is_file():
         raise DataError(f"{where}: no such file.")
-    loaded = _of_numpy(where, lambda: np.load(path, allow_pickle=False))
+    return path
+
+
+def _array(where, path):
+    loaded = _of_numpy(where, lambda: np.load(_existing(where, path), allow_pickle=False))
     if not isinstance(loaded, np.ndarray):
         raise DataError(f"{where} must be a .npy file of one array.")
     return loaded

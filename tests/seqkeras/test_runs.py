@@ -5,6 +5,7 @@ import re
 import keras
 import numpy as np
 import pytest
+from filelock import Timeout
 
 from seqkeras.locking import InUseError, locked
 from seqkeras.runs import (
@@ -258,6 +259,21 @@ def test_what_fails_half_way_leaves_nothing(tmp_path):
 def test_a_folder_that_another_process_writes_is_refused(tmp_path):
     with locked(tmp_path / "run"), pytest.raises(InUseError, match=f"process {os.getpid()} writes"):
         save_run(tmp_path / "run", model(), **GIVEN)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("error", [PermissionError(13, "Permission denied"), Timeout(".run.lock")])
+def test_a_folder_where_no_lock_can_be_made_is_refused_by_its_name(error, tmp_path, monkeypatch):
+    def acquire(lock):
+        raise error
+
+    monkeypatch.setattr("seqkeras.locking.FileLock.acquire", acquire)
+    reason = error.strerror or "no file can be made beside it"
+    with pytest.raises(OSError) as refused, locked(tmp_path / "new" / "run"):
+        pass
+    assert str(refused.value) == (
+        f"{tmp_path / 'new/run'}: can not be written ({reason}); choose another folder."
+    )
     assert list(tmp_path.iterdir()) == []
 
 

@@ -96,6 +96,11 @@ def test_the_scores_of_training_are_those_of_its_validation_file(trained):
             1,
             "line 2: the label 'odd' is not in",
         ),
+        (
+            ["{folder}/run", "--data", "{data}", "--out", "/none/x.json"],
+            1,
+            "--out /none/x.json: can not be written (No such file or directory); choose another",
+        ),
     ],
 )
 def test_what_can_not_be_scored_is_one_line(trained, arguments, status, message, capsys):
@@ -103,5 +108,6 @@ def test_what_can_not_be_scored_is_one_line(trained, arguments, status, message,
     (folder / "strange.csv").write_text("sentence,mark\na film,odd\n", encoding="utf-8")
     arguments = [argument.format(folder=folder, data=data) for argument in arguments]
     assert main(["evaluate", *arguments]) == status
-    [line] = capsys.readouterr().err.splitlines()
-    assert line.startswith("training: ") and message in line
+    shown = capsys.readouterr()
+    [line] = shown.err.splitlines()
+    assert line.startswith("training: ") and message in line and shown.out == ""

@@ -218,6 +218,9 @@ def test_frames_over_the_limit_are_cut_and_the_files_of_a_table_may_not_change(t
     np.save(tmp_path / "data" / "3.npy", np.ones((5, 3)))
     assert main(command) == 1
     assert "began with another content of" in capsys.readouterr().err
+    (tmp_path / "data" / "3.npy").unlink()
+    assert main(command) == 1
+    assert f"{file}, line 5: 3.npy: no such file." in capsys.readouterr().err
 
 
 HEAD = "series,x,label\n"
