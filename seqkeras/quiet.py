@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import warnings
 
 
 def import_tensorflow():
@@ -24,6 +25,8 @@ def import_keras():
         import keras
     if keras.backend.backend() == "tensorflow":
         import_tensorflow()
+    elif keras.backend.backend() == "jax":  # whose integers have 32 bits; every token id fits
+        warnings.filterwarnings("ignore", "Explicitly requested dtype int64", UserWarning)
 
 
 @contextlib.contextmanager

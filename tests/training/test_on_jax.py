@@ -1,6 +1,7 @@
 """The same tasks train on JAX, where TensorFlow is not installed."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -26,11 +27,34 @@ for _, task in TASKS.values():
 """
 
 
+INT64 = """
+from seqkeras.quiet import import_keras
+
+import_keras()
+import keras
+import numpy as np
+
+model_input = keras.Input((None,), dtype="int64")
+print(keras.Model(model_input, model_input + 1)(np.array([[3, 5]])).dtype)
+"""
+
+
 def test_every_task_is_imported_where_tensorflow_is_not_installed():
     finished = subprocess.run(
         [sys.executable, "-c", IMPORTS], cwd=CHECKOUT, capture_output=True, text=True
     )
     assert finished.returncode == 0, finished.stderr
+
+
+def test_integers_of_a_model_are_narrowed_without_a_warning():
+    finished = subprocess.run(
+        [sys.executable, "-c", INT64],
+        cwd=CHECKOUT,
+        env=os.environ | {"KERAS_BACKEND": "jax"},
+        capture_output=True,
+        text=True,
+    )
+    assert finished.stdout == "int32\n" and "int64" not in finished.stderr
 
 
 @pytest.mark.long
