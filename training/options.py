@@ -7,6 +7,7 @@ the file.
 import dataclasses
 import difflib
 import functools
+import importlib.util
 import inspect
 import json
 import math
@@ -235,6 +236,11 @@ class FitOptions:
             yield "--ema is for the optimizers of seqkeras; choose --optimizer adam."
         if self.gradient_accumulation > 1 and self.optimizer == "keras-adam":
             yield "--gradient-accumulation is for the optimizers of seqkeras; choose adam."
+        if self.tensorboard and importlib.util.find_spec("tensorboard") is None:
+            yield (
+                "--tensorboard needs the package tensorboard, which is not installed: pip install "
+                "tensorboard, or choose --tensorboard false."
+            )
 
 
 def command(name, options_class):

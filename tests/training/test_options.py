@@ -1,6 +1,7 @@
 """Options from the command line and from a file."""
 
 import dataclasses
+import sys
 
 import click
 import pytest
@@ -85,6 +86,15 @@ def test_a_file_that_is_not_utf_8_gets_one_line(rows):
     assert "toy.toml is not a TOML file: 'utf-8' codec" in options_of(
         ["--config", "toy.toml"], rows
     )
+
+
+def test_events_need_the_package_that_writes_them(rows, monkeypatch):
+    monkeypatch.setitem(sys.modules, "tensorboard", None)
+    assert options_of(["rows.csv"], rows) == (
+        "--tensorboard needs the package tensorboard, which is not installed: pip install "
+        "tensorboard, or choose --tensorboard false."
+    )
+    assert options_of(["rows.csv", "--tensorboard", "false"], rows).tensorboard is False
 
 
 def test_the_help_names_every_option(rows):
