@@ -17,6 +17,8 @@ from pathlib import Path
 from seqkeras.data.json_lines import json_objects
 from seqkeras.data.texts import DataError, holds_half_a_character, read_text
 
+SEPARATORS = ",;|\t"  # that a header of one column holds if its file is divided by another one
+
 
 def read_columns(path, names, may_be_empty=(), form=None, header=True, options=None):
     """The columns of a file.
@@ -100,20 +102,26 @@ class Columns:
         """
         if not self.header:
             return [self._place_of_number(path, name, len(first)) for name in self.names]
-        self.require(path, first)
+        self.require(path, first, self._about_header(first))
         twice = [name for name in self.names if first.count(name) > 1]
         if twice:
             raise DataError(f"{path}: the header names {twice[0]!r} twice.")
         return [first.index(name) for name in self.names]
 
-    def require(self, where, found):
+    def require(self, where, found, way_out=""):
         """Raise a DataError unless all names are among those that were found."""
         missing = next((name for name in self.names if name not in found), None)
         if missing is not None:
             raise DataError(
                 f"{where}: there is no column {missing!r}; there are {', '.join(map(repr, found))}"
-                f"{self._by_option(missing)}."
+                f"{self._by_option(missing)}{way_out}."
             )
+
+    def _about_header(self, first):
+        """What else may be wrong where a first line lacks a column."""
+        if len(first) == 1 and any(separator in first[0] for separator in SEPARATORS):
+            return "; columns are divided by commas, in .tsv by tabs"
+        return "; --header false reads a file whose first line is a row" if self.options else ""
 
     def _place_of_number(self, path, name, width):
         try:

@@ -142,5 +142,14 @@ def test_the_form_may_be_told_where_the_name_does_not(tmp_path):
 def test_a_missing_column_names_the_option_that_chooses_it(tmp_path):
     path = tmp_path / "rows.csv"
     path.write_text("text,label\na,b\n")
-    with pytest.raises(DataError, match="there are 'text', 'label'; --pair-column chooses it."):
+    message = "there are 'text', 'label'; --pair-column chooses it; --header false reads a file who"
+    with pytest.raises(DataError, match=message):
         read_columns(path, ("text", "pair"), options=("--text-column", "--pair-column"))
+
+
+@pytest.mark.parametrize(("name", "separator"), [("a.csv", ";"), ("a.csv", "\t"), ("a.tsv", ",")])
+def test_a_file_divided_by_another_character_is_told_the_one_of_its_form(name, separator, tmp_path):
+    path = tmp_path / name
+    path.write_text(f"text{separator}label\na{separator}b\n")
+    with pytest.raises(DataError, match="; columns are divided by commas, in .tsv by tabs.$"):
+        read_columns(path, ("text", "label"))
