@@ -44,8 +44,12 @@ def read_parallel(source_path, target_path):
     return list(enumerate(zip(sources, targets), start=1))
 
 
-def read_tab_separated(path):
+def read_tab_separated(path, way_out=""):
     """The first two fields of each line of a file without a header; empty lines are passed over.
+
+    Args:
+        path: of the file.
+        way_out: what the user may do about a line without a tab, for the error.
 
     Returns:
         A list of (number of the line, (source, target)), one at least.
@@ -62,7 +66,7 @@ def read_tab_separated(path):
         if not tab:
             raise DataError(
                 f"{path}, line {line}: expected a source, a tab and its target; found no tab in "
-                f"{content!r:.60}."
+                f"{content!r:.60}{way_out}."
             )
         for name, text in (("source", source), ("target", target)):
             if not text.strip():

@@ -9,6 +9,9 @@ from seqkeras.data.columns import read_columns
 from seqkeras.data.parallel import read_parallel, read_pronunciations, read_tab_separated
 from seqkeras.runs import RunError
 
+OF_TWO_FILES = (
+    "; targets in a file of their own are named by --targets, of evaluate by a second --data"
+)
 WITH_HEADER = (".csv", ".jsonl")
 
 
@@ -81,7 +84,7 @@ def _rows(options, path, targets):
     names = options.source_column, options.target_column
     if Path(path).suffix.lower() in WITH_HEADER or any(names):
         return read_columns(path, [names[0] or "source", names[1] or "target"])
-    return read_tab_separated(path)
+    return read_tab_separated(path, OF_TWO_FILES)
 
 
 def _held_out(options, examples):
