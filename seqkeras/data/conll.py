@@ -21,6 +21,7 @@ from serving.entities import LETTERS
 
 DOCUMENT = "-DOCSTART-"
 NUMBER_ONE = re.compile(r"1(-\d+)?")  # of the first word of CoNLL-U, or of a range from it
+OF_COMMAS = "; expected spaces or tabs between columns, or a .jsonl"
 
 
 class Sentence(NamedTuple):
@@ -85,6 +86,11 @@ def _of_columns(path, text, word_column, tag_column):
         if width is None:
             separator = "\t" if "\t" in content else None
             width = len(content.split(separator))
+            if width == 1:
+                raise DataError(
+                    f"{path}, line {line}: expected a word and its tag, with spaces or tabs "
+                    f"between columns, or a .jsonl; found one column, {content!r:.40}."
+                )
             numbered = separator == "\t" and NUMBER_ONE.fullmatch(content.split(separator)[0])
             for column in (word_column, tag_column):
                 if not -width <= column <= width:
@@ -94,7 +100,8 @@ def _of_columns(path, text, word_column, tag_column):
         fields = content.split(separator)
         if len(fields) != width:
             raise DataError(
-                f"{path}, line {line}: expected {width} columns, as above; found {len(fields)}."
+                f"{path}, line {line}: expected {width} columns, as above; found {len(fields)}"
+                f"{OF_COMMAS if str(path).lower().endswith('.csv') else ''}."
             )
         if numbered and not fields[0].isdecimal():
             continue

@@ -95,6 +95,16 @@ def test_a_line_that_is_no_word_with_its_tag_is_named(tmp_path, content, message
         read_sentences(path)
 
 
+def test_a_file_with_commas_between_its_columns_is_told_the_forms(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("word,tag\na,O\n", encoding="utf-8")
+    with pytest.raises(DataError, match="line 1: expected a word and its tag, with spaces or tabs"):
+        read_sentences(path)
+    path.write_text("a film,tag\nOslo is far,O\n", encoding="utf-8")
+    with pytest.raises(DataError, match="found 3; expected spaces or tabs between columns, or a"):
+        read_sentences(path)
+
+
 @pytest.mark.parametrize(
     "content, message",
     [
