@@ -61,7 +61,10 @@ def take_weights(model, build, run, folder):
     there = _vocabularies(tokenizers, record.settings)
     here = _vocabularies(run.tokenizers, run.record.settings)
     if here.keys() != there.keys():
-        raise RunError(f"{folder}: has {_listed(there)}; this training has {_listed(here)}.")
+        raise RunError(
+            f"--start-from {folder}: a run of {record.task} has {_listed(there)}; this training of "
+            f"{run.record.task} has {_listed(here)}."
+        )
     others = keras.models.load_model(folder / MODEL, compile=False).weights
     axes = _axes(model, build, run)
     if len(others) != len(axes):

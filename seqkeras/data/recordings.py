@@ -21,6 +21,8 @@ from seqkeras.data.columns import read_columns
 from seqkeras.data.series import numbers_of, read_series
 from seqkeras.data.texts import DataError
 
+BEGINNINGS = b"PK", np.lib.format.MAGIC_PREFIX  # of .npz, which is a zip archive, and of .npy
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Recording:
@@ -192,7 +194,7 @@ def read_rows(path, numbers, label_column, for_each_frame, recording_column=None
 
 
 def _loaded(path):
-    return _of_numpy(path, lambda: np.load(path, allow_pickle=False))
+    return _of_numpy(path, lambda: _load(path))
 
 
 def _existing(where, path):
@@ -202,10 +204,17 @@ def _existing(where, path):
 
 
 def _array(where, path):
-    loaded = _of_numpy(where, lambda: np.load(_existing(where, path), allow_pickle=False))
+    loaded = _of_numpy(where, lambda: _load(_existing(where, path)))
     if not isinstance(loaded, np.ndarray):
         raise DataError(f"{where} must be a .npy file of one array.")
     return loaded
+
+
+def _load(path):
+    with open(path, "rb") as file:
+        if not file.read(8).startswith(BEGINNINGS):
+            raise ValueError("it is neither a .npz nor a .npy file")
+    return np.load(path, allow_pickle=False)
 
 
 def _of_numpy(where, load):

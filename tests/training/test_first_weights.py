@@ -1,5 +1,7 @@
 """A model begins with the weights of another run, whose vocabulary is another one."""
 
+import dataclasses
+
 import keras
 import numpy as np
 import pytest
@@ -28,6 +30,7 @@ def files(characters, labels):
         {"source_length": 7},
         {"text": CharacterTable.learn([characters])},
         settings={"labels": labels, "pairs": False},
+        task="classification",
     )
 
 
@@ -94,3 +97,12 @@ def test_a_model_of_other_layers_is_refused(other):
 
     with pytest.raises(RunError, match="its model has 5 weights, that of this training 7"):
         take_weights(deeper(run), deeper, run, folder)
+
+
+def test_a_run_of_another_task_is_refused_with_both_tasks(other):
+    folder, _ = other
+    run = files("abc", LABELS)
+    record = dataclasses.replace(run.record, task="translation", settings={"pairs": False})
+    message = "a run of classification has text, labels; this training of translation has text."
+    with pytest.raises(RunError, match=message):
+        take_weights(None, None, dataclasses.replace(run, record=record), folder)

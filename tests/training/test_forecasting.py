@@ -15,6 +15,7 @@ import pytest
 import serving
 from export.refusals import refusals_of
 from seqkeras.data.series import WindowArrays
+from seqkeras.runs import RunError
 from tests.arrays import close
 from tests.conftest import others_long, run_python
 from training.__main__ import main
@@ -330,6 +331,17 @@ def test_options_that_do_not_go_together_get_one_line(options, message, tmp_path
     error = capsys.readouterr().err
     assert message in error and error.count("\n") == 1
     assert not (tmp_path / "run").exists()
+
+
+def test_a_file_too_short_for_a_finished_run_is_told_how_many_rows_it_needs(tmp_path):
+    task, train, _ = task_of(hourly(tmp_path / "load.csv"))
+    settings = json.loads(json.dumps(task.record(train)["settings"]))
+    lines = (tmp_path / "load.csv").read_text().splitlines(keepends=True)
+    (tmp_path / "short.csv").write_text("".join(lines[:9]))
+    task.source_length = task.options.context
+    least = task.options.context + task.options.horizon
+    with pytest.raises(RunError, match=f"of its targets; a series needs {least} rows at least.$"):
+        task.examples_of([str(tmp_path / "short.csv")], settings)
 
 
 def test_help_begins_with_what_a_file_looks_like():

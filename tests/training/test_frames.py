@@ -256,7 +256,7 @@ def test_rows_that_nothing_can_be_learned_from_get_one_line(
         ({"1.npy": np.ones((4, 2))}, "line 3: 1.npy has frames of 2 numbers; the first file, of 3"),
         ({"1.npy": np.ones((4, 3, 2))}, "1.npy must have shape (frames, numbers); received (4, 3"),
         ({"1.npy": np.array(["a"])}, "1.npy: frames must be numbers; received <U1."),
-        ({"1.npy": b"no array"}, "line 3: 1.npy: must be arrays that NumPy saved: "),
+        ({"1.npy": b"no array"}, "line 3: 1.npy: must be arrays that NumPy saved: it is neither a"),
         ({"1.npy": None}, "line 3: 1.npy: no such file."),
         ({"1-tags.npy": np.array(["rest"])}, "line 3: 1-tags.npy must have 12 labels, one for e"),
         ({"1-tags.npy": np.ones(12)}, "1-tags.npy: labels must be texts or integers; received fl"),
@@ -281,6 +281,7 @@ def test_a_file_of_a_table_that_can_not_be_used_gets_one_line(change, message, t
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
+        ("text,label", "a.npz: must be arrays that NumPy saved: it is neither a .npz nor a .npy f"),
         ({"x": np.ones(3)}, "expected the arrays 'frames' and 'labels'; found x."),
         ({"frames": np.ones(3), "labels": np.ones(3)}, "'frames' must have shape (recordings, fra"),
         ({"frames": np.ones((3, 5)), "labels": np.arange(4)}, "'labels' must have shape (3,), one"),
@@ -292,7 +293,10 @@ def test_a_file_of_a_table_that_can_not_be_used_gets_one_line(change, message, t
     ],
 )
 def test_arrays_that_can_not_be_used_get_one_line(arrays, message, tmp_path, capsys):
-    np.savez(tmp_path / "a.npz", **arrays)
+    if isinstance(arrays, str):
+        (tmp_path / "a.npz").write_text(arrays)
+    else:
+        np.savez(tmp_path / "a.npz", **arrays)
     command = ["classification", str(tmp_path / "a.npz"), "--out", str(tmp_path / "run")]
     assert main(command) == 1
     [line] = capsys.readouterr().err.splitlines()

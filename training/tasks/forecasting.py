@@ -215,9 +215,13 @@ class Forecasting(Task):
         """The windows without a missing target, one at least."""
         whole = [window for window in windows if not np.isnan(window.target).any()]
         if not whole:
+            context, horizon = self.options.context, self.options.horizon
+            way_out = "choose a smaller --context or --horizon"
+            if self.source_length is not None:  # of a finished run
+                way_out = f"a series needs {context + horizon:,} rows at least"
             raise RunError(
-                f"{path}: no window of {self.options.context:,} and {self.options.horizon:,} steps "
-                "has all of its targets; choose a smaller --context or --horizon."
+                f"{path}: no window of {context:,} and {horizon:,} steps has all of its targets; "
+                f"{way_out}."
             )
         return whole
 

@@ -82,7 +82,9 @@ class LanguageModel(TextModelTask):
         try:
             return {"text": STREAM_TOKENIZERS[options.tokens](examples, options.vocab_size)}
         except ValueError as error:
-            raise RunError(f"{' and '.join(options.files)}: {error}") from error
+            raise RunError(
+                f"{' and '.join(options.files)}: {error} Choose another --vocab-size."
+            ) from error
 
     def _start(self):
         """The model that training starts from; it is read once."""
