@@ -13,7 +13,17 @@ from pathlib import Path
 
 from . import __version__, load
 from .describe import describe, table
-from .lines import FILES, answered, arguments, batches, checked_inputs, from_json, inputs, lines
+from .lines import (
+    FILES,
+    answered,
+    arguments,
+    batches,
+    checked_inputs,
+    from_json,
+    inputs,
+    lines,
+    series_of,
+)
 from .manifest import read_verified
 from .option_types import add_session_options, count, seconds
 from .parsing import as_json
@@ -71,7 +81,10 @@ def predict(options):
             elif options.mark:
                 _print(marked(pipeline.marked_text(given), answer, options.n_best or 1))
             else:
-                _print(as_line(answer, options.n_best or 1))
+                name = series_of(pipeline, given)
+                _print(
+                    (f"{in_line(name)}\t" if name else "") + as_line(answer, options.n_best or 1)
+                )
         sys.stdout.flush()
 
 

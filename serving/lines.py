@@ -65,6 +65,15 @@ def _arrays(texts, fields, horizon, series):
             yield f"{name} of {text}{part}", value
 
 
+def series_of(pipeline, given):
+    """Return the name of the series that an input's rows are of; "" if the rows do not say it."""
+    rows = getattr(pipeline, "rows", None)
+    if rows is None or rows.series is None:
+        return ""
+    first = (given[pipeline.fields[0]] if isinstance(given, dict) else given)[0]
+    return str(first.get(rows.series, "")) if isinstance(first, dict) else ""
+
+
 def checked_inputs(pipeline, given, **options):
     """Yield the inputs, each checked; the first that the pipeline refuses raises.
 

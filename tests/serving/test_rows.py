@@ -139,6 +139,19 @@ def test_a_bundle_answers_rows_a_csv_file_and_json_alike(tmp_path, capsys):
         np.testing.assert_allclose(values, expected, rtol=1e-5)
 
 
+def test_lines_of_a_file_of_several_series_begin_with_their_names(tmp_path, capsys):
+    folder = tmp_path / "bundle"
+    given = settings()
+    given["rows"]["series"] = "day"
+    load(folder, "Forecast", graph(), given, tokenizers={})
+    (tmp_path / "last.csv").write_text("day,wind,load\nMo,N,3\nTu,E,5\nMo,N,7\n")
+    single = [[{"day": "Mo", "wind": "N", "load": load} for load in (3, 7)], [[5, "E"]]]
+    assert main(["predict", str(folder), str(tmp_path / "last.csv"), *map(json.dumps, single)]) == 0
+    monday, tuesday, *others = capsys.readouterr().out.splitlines()
+    assert monday.startswith("Mo\t") and tuesday.startswith("Tu\t")
+    assert others == [monday, tuesday.removeprefix("Tu\t")]
+
+
 def test_the_last_rows_of_a_csv_file_are_the_known_ones(tmp_path, capsys):
     folder = tmp_path / "bundle"
     columns = [{"name": name, "known": True} for name in ("a", "b", "c", "d")]

@@ -120,7 +120,8 @@ def test_a_users_rows_are_learned_and_the_bundle_answers_as_keras(sensors, capsy
     capsys.readouterr()
     assert serve(["predict", str(sensors / "bundle"), file]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines] == [label for _, _, label in new]
+    expected = [[f"s{place}", label] for place, (_, _, label) in enumerate(new)]
+    assert [line.split()[:2] for line in lines] == expected
 
 
 def test_a_number_that_is_missing_or_none_is_said_by_the_bundle(sensors):
