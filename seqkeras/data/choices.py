@@ -14,13 +14,12 @@ Reference: Zellers et al. 2018, https://arxiv.org/abs/1808.05326; Clark et al. 2
 https://arxiv.org/abs/1803.05457
 """
 
-from pathlib import Path
 from typing import NamedTuple
 
 from seqkeras.data.columns import column_names, read_columns
 from seqkeras.data.json_lines import json_objects
 from seqkeras.data.left_out import usable
-from seqkeras.data.texts import DataError, holds_half_a_character, is_blank, read_text
+from seqkeras.data.texts import DataError, holds_half_a_character, is_blank, read_text, suffix_of
 
 LETTERS = "ABCDEFGH"
 SWAG = ("sent1", "label", "sent2")  # text, answer, and what begins each choice
@@ -66,7 +65,7 @@ def read_choices(path, names=None, skip_bad=False):
             choices, an empty one before others, or no choice that is right. It names the line.
     """
     names = names or Names()
-    is_lines = Path(path).name.lower().endswith(".jsonl")
+    is_lines = suffix_of(path) == ".jsonl"
     rows = _of_json_lines(path, names) if is_lines and not names.choices else _of_table(path, names)
     return Read(*usable(path, rows, _choices, "row", skip_bad))
 

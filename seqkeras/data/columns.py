@@ -5,7 +5,7 @@
     .jsonl  an object a line; a number or a boolean is read as JSON writes it
 
 Files without a header have columns by number. All in UTF-8, with a byte order mark or without.
-Empty lines are passed over. Spreadsheets and compressed files are left out.
+Empty lines are passed over. Files may be packed, as .csv.gz. Spreadsheets are left out.
 """
 
 import csv
@@ -15,7 +15,7 @@ import json
 from pathlib import Path
 
 from seqkeras.data.json_lines import json_objects
-from seqkeras.data.texts import DataError, holds_half_a_character, read_text
+from seqkeras.data.texts import DataError, holds_half_a_character, read_text, suffix_of
 
 SEPARATORS = ",;|\t"  # that a header of one column holds if its file is divided by another one
 
@@ -142,7 +142,7 @@ class Columns:
 def _reader(path, form=None):
     """What reads a file, by its suffix or its form."""
     readers = {".csv": _of_csv, ".tsv": _of_tsv, ".jsonl": _of_json_lines}
-    suffix = path.suffix.lower() if form is None else f".{form}"
+    suffix = suffix_of(path) if form is None else f".{form}"
     if suffix not in readers:
         raise DataError(f"{path}: the name must end in {', '.join(readers)}.")
     return readers[suffix]

@@ -12,11 +12,10 @@ Reference: Tjong Kim Sang and De Meulder 2003, section 2.2, https://aclanthology
 """
 
 import re
-from pathlib import Path
 from typing import NamedTuple
 
 from seqkeras.data.json_lines import json_objects
-from seqkeras.data.texts import DataError, holds_half_a_character, lines_of, read_text
+from seqkeras.data.texts import DataError, holds_half_a_character, lines_of, read_text, suffix_of
 from serving.entities import LETTERS
 
 DOCUMENT = "-DOCSTART-"
@@ -46,8 +45,8 @@ def read_sentences(path, words=None, tags=None):
     Raises:
         DataError: if the file can not be read, has no sentence, or a line is not in its form.
     """
-    text, name = read_text(path), Path(path).name.removesuffix(".gz")
-    if name.lower().endswith(".jsonl"):
+    text = read_text(path)
+    if suffix_of(path) == ".jsonl":
         sentences = _of_json_lines(path, text, words or "tokens", tags or "tags")
     else:
         sentences = _of_columns(path, text, _number(words, 1), _number(tags, -1))
@@ -101,7 +100,7 @@ def _of_columns(path, text, word_column, tag_column):
         if len(fields) != width:
             raise DataError(
                 f"{path}, line {line}: expected {width} columns, as above; found {len(fields)}"
-                f"{OF_COMMAS if str(path).lower().endswith('.csv') else ''}."
+                f"{OF_COMMAS if suffix_of(path) == '.csv' else ''}."
             )
         if numbered and not fields[0].isdecimal():
             continue

@@ -10,7 +10,7 @@ Each turn of the assistant is an answer to all turns before it.
 from pathlib import Path
 
 from seqkeras.data.columns import read_columns
-from seqkeras.data.texts import DataError, lines_of, read_text
+from seqkeras.data.texts import DataError, lines_of, read_text, suffix_of
 from serving.parsing import parse_json
 from serving.text import checked_messages
 
@@ -32,7 +32,7 @@ def read_dialogues(path, names=("prompt", "answer")):
         DataError: if the file can not be read, or a line holds something else.
     """
     path = Path(path)
-    if path.suffix.lower() != ".jsonl":
+    if suffix_of(path) != ".jsonl":
         return [
             (line, [("user", prompt)], answer)
             for line, (prompt, answer) in read_columns(path, names)

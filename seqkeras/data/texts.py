@@ -47,6 +47,11 @@ def read_text(path):
     return text
 
 
+def suffix_of(path):
+    """The suffix of a file's name in small letters, of a .gz that of what is packed."""
+    return Path(Path(path).name.lower().removesuffix(COMPRESSED)).suffix
+
+
 def lines_of(text):
     """The lines of a text without their ends; the one after the last end is none, if it is empty.
 

@@ -1,12 +1,12 @@
 """The examples of a translation: what is read of the user's files, held out and grouped."""
 
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from seqkeras.data.columns import read_columns
 from seqkeras.data.parallel import read_parallel, read_pronunciations, read_tab_separated
+from seqkeras.data.texts import suffix_of
 from seqkeras.runs import RunError
 
 OF_TWO_FILES = (
@@ -82,7 +82,7 @@ def _rows(options, path, targets):
     if options.format == "cmudict":
         return read_pronunciations(path, options.stress)
     names = options.source_column, options.target_column
-    if Path(path).suffix.lower() in WITH_HEADER or any(names):
+    if suffix_of(path) in WITH_HEADER or any(names):
         return read_columns(path, [names[0] or "source", names[1] or "target"])
     return read_tab_separated(path, OF_TWO_FILES)
 

@@ -1,5 +1,6 @@
 """Columns of CSV, TSV and JSON lines files, and what is said of files that do not hold them."""
 
+import gzip
 import re
 
 import pytest
@@ -113,6 +114,14 @@ def test_a_column_can_not_be_wanted_twice(tmp_path):
 def test_a_file_says_which_columns_it_has(name, tmp_path):
     path = write(tmp_path, name, f"\ufeff{FILES[name]}")
     assert {*column_names(path)} - {"id"} == {"text", "label"}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_may_be_packed(name, tmp_path):
+    path = tmp_path / f"{name}.gz"
+    path.write_bytes(gzip.compress(FILES[name].encode()))
+    plain = write(tmp_path, name, FILES[name])
+    assert read_columns(path, ("text", "label")) == read_columns(plain, ("text", "label"))
 
 
 def test_a_file_without_a_header_has_columns_by_number(tmp_path):
