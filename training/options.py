@@ -308,7 +308,7 @@ def parse_options(name, options_class, arguments, values):
     fields = _without_paths(options_class)
     known = {field.name: values[field.name] for field in fields if field.name in values}
     reader = click.Command(name, params=[parameter(field, options_class) for field in fields])
-    context = reader.make_context(name, [*arguments], default_map=known)
+    context = reader.make_context(f"python -m training {name}", [*arguments], default_map=known)
     return options_class(**context.params)
 
 

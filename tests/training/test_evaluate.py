@@ -80,7 +80,7 @@ def test_the_scores_of_training_are_those_of_its_validation_file(trained):
         ),
         (["{folder}/run", "--data", "{folder}/none.csv"], 2, "none.csv: no such file"),
         (["{folder}/run"], 2, "Missing option '--data'"),
-        (["{folder}/run", "--data", "{data}", "--unit", "3"], 2, "No such option"),
+        (["{folder}/run", "--data", "{data}", "--unit", "3"], 2, "See python -m training ev"),
         (
             ["{folder}/run", "--data", "{data}", "--precision", "int8"],
             1,
