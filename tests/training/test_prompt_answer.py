@@ -136,3 +136,10 @@ def test_what_is_served_answers_texts_and_conversations_by_their_turns(tuned, tm
     assert pipeline("ab", echo=True).text == "U:ab\nA:AB"
     with pytest.raises(ValueError, match="^Generate: prompt: the last message must be the user's"):
         pipeline({"messages": messages[:2]})
+
+
+def test_examples_over_what_the_start_model_reads_are_left_out_in_its_name(start, tmp_path, capsys):
+    (tmp_path / "rows.jsonl").write_text(f'{{"prompt": "{"ab" * 30}", "answer": "b"}}\n' * 9)
+    arguments = [str(tmp_path / "rows.jsonl"), "--start-from", str(start)]
+    assert main(["prompt-answer", *arguments, "--out", str(tmp_path / "run")]) == 1
+    assert f" examples have more than 48 tokens, all that {start} reads" in capsys.readouterr().out

@@ -73,9 +73,12 @@ class PromptAnswer(Task):
         most = self._max_length()
         kept = [example for example in examples if len(self._prompt_and_answer(example)) <= most]
         if len(kept) < len(examples):
+            limit = "--max-length"
+            if self.options.max_length is None and most == self._positions():
+                limit = f"all that {self.options.start_from} reads"
             console.print(
                 f"  {len(examples) - len(kept):,} of {len(examples):,} examples have more than "
-                f"{most} tokens, --max-length, and are left out"
+                f"{most} tokens, {limit}, and are left out"
             )
         return kept
 
@@ -94,8 +97,12 @@ class PromptAnswer(Task):
         options = self.options
         return Turns(options.user, options.assistant, options.system, options.turn_end)
 
+    def _positions(self):
+        """The most tokens that the start model reads; None: as many as there are."""
+        return getattr(self._start().model, "max_length", None)
+
     def _max_length(self):
-        has = getattr(self._start().model, "max_length", None)
+        has = self._positions()
         asked = self.options.max_length
         if asked is not None and has is not None and asked > has:
             raise RunError(
