@@ -79,7 +79,8 @@ def open_run(folder, task, options, overwrite):
         True if the folder holds a finished run with the same options.
 
     Raises:
-        RunError: if the folder holds another run, or something that is no run.
+        RunError: if the folder holds another run, or something that is no run, or can not be
+            written.
     """
     if is_finished(folder, task, options, overwrite):
         return True
@@ -87,8 +88,14 @@ def open_run(folder, task, options, overwrite):
         if not overwrite:
             return False
         _clear(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    files.write_json(folder / OPTIONS, options_content(task, options))
+    content = options_content(task, options)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        files.write_json(folder / OPTIONS, content)
+    except OSError as error:
+        raise RunError(
+            f"{folder}: can not be written ({error.strerror}); choose another --out."
+        ) from error
     return False
 
 

@@ -85,6 +85,16 @@ def test_a_run_of_another_task_is_refused_by_its_task_alone(tmp_path):
     )
 
 
+def test_a_folder_that_can_not_be_made_is_refused_by_its_name(tmp_path):
+    (tmp_path / "file").write_text("mine")
+    folder = tmp_path / "file" / "run"
+    with pytest.raises(RunError) as refused:
+        open_run(folder, "toy", Options(0), False)
+    assert str(refused.value) == (
+        f"{folder}: can not be written (Not a directory); choose another --out."
+    )
+
+
 def test_an_option_that_an_older_run_does_not_name_has_its_default(tmp_path):
     @dataclasses.dataclass(frozen=True)
     class More(Options):
