@@ -113,10 +113,10 @@ def choice_inputs():
     }
 
 
-def heads_case(name, heads, frozen=False, inputs=bert_inputs, lengths=("token_ids", "segment_ids")):
+def heads_case(name, heads, inputs=bert_inputs, lengths=("token_ids", "segment_ids"), **options):
     return Case(
         f"WithHeads({name})",
-        lambda: WithHeads(make_bert(), heads(), frozen=frozen),
+        lambda: WithHeads(make_bert(), heads(), **options),
         inputs,
         {each: len(inputs()[each].shape) - 1 for each in lengths},
     )
@@ -188,6 +188,7 @@ WITH_HEADS = [
         "layers", lambda: {"low": HiddenStateHead(0, 5), "high": HiddenStateHead(1)}, frozen=True
     ),
     heads_case("frozen", lambda: {"tags": TaggingHead(7, 0.1)}, frozen=True),
+    heads_case("mean", lambda: {"label": ClassificationHead(5, 0.1)}, pooling="mean"),
     heads_case(
         "choice",
         lambda: {"choice": MultipleChoiceHead(0.1)},

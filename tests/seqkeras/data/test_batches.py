@@ -154,8 +154,8 @@ def test_tokens_are_those_of_the_targets():
 
 def test_the_page_fits_batches_as_written():
     page = (CHECKOUT / "docs/training.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    [code] = [block for block in blocks if "TokenBatches" in block]
+    section = page.split("\n## In your own `fit`\n")[1]
+    [code] = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
     names = {}
     exec(compile(code, "docs/training.md", "exec"), names)
     assert names["batches"].number == 2
