@@ -52,10 +52,10 @@ class AnswerMetrics(keras.callbacks.Callback):
             self._write(f"epoch {epoch + 1}\n{self._samples(answers)}")
 
     def _samples(self, answers):
-        rows = zip(self.inputs, self.targets, answers, strict=True)
-        rows = [row for place, row in enumerate(rows) if place in self.shown]
+        named = {"input": self.inputs, "target": self.targets, "answer": answers}
         return "\n".join(
-            sample_lines(dict(zip(("input", "target", "answer"), row, strict=True))) for row in rows
+            sample_lines({name: rows[place] for name, rows in named.items()})
+            for place in self.shown
         )
 
     def _write(self, text):

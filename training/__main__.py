@@ -11,8 +11,8 @@ from seqkeras.locking import InUseError
 from seqkeras.quiet import import_keras
 from seqkeras.terminal import allow_any_text, one_line
 from serving.manifest import Refusal
+from training.commands import command
 from training.evaluate import EVALUATE, Evaluation, evaluate, evaluate_command
-from training.options import command
 from training.tasks import TASKS, task_of
 
 OUT_OF_MEMORY = {"ResourceExhaustedError", "OutOfMemoryError"}  # of TensorFlow, of PyTorch

@@ -12,7 +12,8 @@ from seqkeras import files
 from seqkeras.runs import EVALUATION, MODEL, OPTIONS, RunError, RunFiles
 from seqkeras.terminal import one_line
 from serving.manifest import MANIFEST
-from training.options import DataFile, parse_options
+from training.commands import parse_options
+from training.options import DataFile
 from training.tasks import TASKS
 
 EVALUATE = "evaluate"
@@ -144,9 +145,7 @@ def _run(folder, run, arguments):
     from training.answering import answerer
     from training.checkpoint import load_model
 
-    path = folder / OPTIONS
-    values = files.read_json(path) if path.is_file() else {}
-    task = _task(folder, run.record.task, values, arguments)
+    task = _task(folder, run.record.task, OPTIONS, arguments)
     task.source_length = run.record.limits["source_length"]
     task.known_tokenizers = run.tokenizers
     model, answer = load_model(folder / MODEL, "train again", compile=False), answerer(run)
@@ -168,9 +167,7 @@ def _bundle(folder, evaluation):
     except ValueError as error:
         raise RunError(str(error)) from error
     manifest = pipeline.manifest
-    path = folder / EVALUATION
-    values = files.read_json(path) if path.is_file() else {}
-    task = _task(folder, manifest.task, values, evaluation.arguments)
+    task = _task(folder, manifest.task, EVALUATION, evaluation.arguments)
     if task.not_in_bundle:
         raise RunError(f"{folder}: can not be scored: {task.not_in_bundle}; give the run.")
     task.source_length = manifest.limits.source_length
@@ -197,13 +194,14 @@ def _bundle(folder, evaluation):
     return _Subject(task, manifest.settings, answer, measure)
 
 
-def _task(folder, name, values, arguments):
-    """The task of a run or a bundle, with the options that it was trained with and those given."""
+def _task(folder, name, file, arguments):
+    """The task of a run or a bundle, with the options of its file and those given."""
     if name not in TASKS:
         raise RunError(
             f"{folder}: made for the task {name!r}; the tasks that can be scored are "
             f"{', '.join(TASKS)}."
         )
+    values = files.read_json(folder / file) if (folder / file).is_file() else {}
     options_class, task_class = TASKS[name]
     options = parse_options(EVALUATE, options_class, arguments, values)
     return task_class()(options)

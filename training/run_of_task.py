@@ -3,7 +3,7 @@
 import dataclasses
 
 from seqkeras.runs import RunError, RunFiles
-from training.options import evaluation_options
+from training.commands import evaluation_options
 
 
 def run_files(task, folder, examples, validation, tokenizers):

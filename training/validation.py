@@ -59,14 +59,14 @@ class Validation:
         return measured, self.task.validation_scores(self.answered, answers), answers
 
     def require_best(self, model):
-        """Ask a model that has learned nothing for its scores, if the options name the best one.
+        """Ask a model that has learned nothing for its scores, if the options name one as the best.
 
         Raises:
             RunError: if there is no score of that name.
         """
-        if self.task.options.best_by is not None:
+        wanted, losses = self.task.options.best_by, [LOSS] if self.task.validation_loss else []
+        if wanted is not None and wanted not in losses:
             measured, scores, _ = self._scores(self.task.trained(model))
-            losses = [LOSS] if self.task.validation_loss else []
             self._best([*scores, *losses, *measured])
 
     def _best(self, names):

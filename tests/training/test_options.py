@@ -7,7 +7,8 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from training.options import DataFile, FitOptions, argument, at_least, command, option
+from training.commands import command
+from training.options import DataFile, FitOptions, argument, at_least, option
 
 
 @dataclasses.dataclass(frozen=True)

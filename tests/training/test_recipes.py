@@ -7,7 +7,7 @@ import tomllib
 import pytest
 
 from tests.conftest import CHECKOUT
-from training.options import parse_options
+from training.commands import parse_options
 from training.tasks import TASKS
 
 RECIPES = sorted((CHECKOUT / "training/recipes").glob("*.toml"))

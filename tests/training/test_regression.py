@@ -9,7 +9,7 @@ from export.bundle import ExportOptions, export
 from tests.conftest import long_fixture
 from tests.training.pretrained_folders import hugging_face_folder
 from training.__main__ import main
-from training.options import parse_options
+from training.commands import parse_options
 from training.tasks.options.regression import RegressionOptions
 from training.tasks.regression import Regression
 

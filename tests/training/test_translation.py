@@ -262,7 +262,12 @@ def test_sizes_and_scheduled_sampling_reach_a_recurrent_model():
 @pytest.mark.parametrize(
     ("content", "options", "message"),
     [
-        ("a\tb\nc\n", "", "found no tab in 'c'; targets in a file of their own are named by --tar"),
+        (
+            "a\tb\nc\n",
+            "",
+            "pairs.tsv, line 2: expected a source, a tab and its target; found no tab in 'c'; "
+            "targets in a file of their own are named by --tar",
+        ),
         (b"a\tb\n\xff\tc\n", "", "pairs.tsv, line 2: the byte 0xff is not UTF-8"),
         ("", "", "pairs.tsv: the file is empty."),
         ("a\tb\nc\td\n", "--held-out 0.1", "of 2 different sources is 0; at least one must be "),

@@ -7,16 +7,8 @@ from typing import NamedTuple
 
 import click
 
-from training.options import (
-    POSITIVE,
-    DataFile,
-    FitOptions,
-    Number,
-    argument,
-    config_values,
-    option,
-    parameter,
-)
+from training.commands import config_values, parameter
+from training.options import POSITIVE, DataFile, FitOptions, Number, argument, option
 from training.tasks.options.classification import ClassificationOptions
 from training.tasks.options.distillation import DistillationOptions
 from training.tasks.options.frames import FrameOptions

@@ -1,0 +1,185 @@
+"""A dataclass of options is a command line.
+
+The same names make a `--config` file, in TOML or as a JSON object, and the command line goes before
+the file.
+"""
+
+import dataclasses
+import difflib
+import functools
+import inspect
+import json
+import tomllib
+from pathlib import Path
+
+import click
+from click.core import ParameterSource
+
+from seqkeras import files
+from serving.manifest.fields import parse_fields
+from training.options import DataFile, FitOptions, RunFolder
+
+INSTEAD_OF = {"warmup_share": "warmup_steps"}  # two options for one thing
+
+
+def command(name, options_class):
+    """The click command of a task, which returns its name, options, folder and overwrite."""
+    parameters = [
+        click.Option(
+            ["--out"],
+            type=click.Path(file_okay=False, path_type=Path),
+            required=True,
+            help="Run folder to make, or to go on with.",
+        ),
+        click.Option(["--overwrite"], is_flag=True, help="Replace the run that is in the folder."),
+        click.Option(
+            ["--config"],
+            type=click.Path(exists=True, dir_okay=False, path_type=Path),
+            callback=functools.partial(_read_config, options_class),
+            is_eager=True,
+            expose_value=False,
+            help="Options in a TOML file, or in JSON as options.json of a run.",
+        ),
+        *(parameter(field, options_class) for field in dataclasses.fields(options_class)),
+    ]
+
+    def callback(out, overwrite, **values):
+        options = options_class(**values | _defaults_with(options_class, values))
+        for problem in options.fit_problems():
+            raise click.UsageError(problem)
+        options.check()
+        return name, options, out, overwrite
+
+    text = inspect.getdoc(options_class)
+    return click.Command(
+        name,
+        params=parameters,
+        callback=callback,
+        help=text,
+        short_help=text.partition("\n")[0],
+    )
+
+
+def _defaults_with(options_class, values):
+    """Name -> default of the options that were not given, where it follows from one that was."""
+    given = click.get_current_context().get_parameter_source
+    return {
+        name: default
+        for because, defaults in options_class.DEFAULTS_WITH.items()
+        if values[because] is not None
+        for name, default in defaults.items()
+        if {given(name), given(INSTEAD_OF.get(name, name))} == {ParameterSource.DEFAULT}
+    }
+
+
+def parse_options(name, options_class, arguments, values):
+    """A task's options, of a command that reads a user's files but trains nothing.
+
+    Args:
+        name: of the command, for errors.
+        options_class: dataclass of the options; what names a file or a run of the training is None.
+        arguments: list of the command line's `--option value`.
+        values: name -> value of those that are not among the arguments; others are defaults.
+
+    Raises:
+        click.UsageError: if they are none of the task's.
+    """
+    fields = _without_paths(options_class)
+    known = {field.name: values[field.name] for field in fields if field.name in values}
+    reader = click.Command(name, params=[parameter(field, options_class) for field in fields])
+    context = reader.make_context(f"python -m training {name}", [*arguments], default_map=known)
+    return options_class(**context.params)
+
+
+def evaluation_options(options):
+    """Name -> value of the options that say how files are read and answers scored: of all but those
+    of `FitOptions` and those that name files or folders."""
+    of_training = {field.name for field in dataclasses.fields(FitOptions)}
+    return {
+        field.name: getattr(options, field.name)
+        for field in _without_paths(type(options))
+        if field.name not in of_training
+    }
+
+
+def _without_paths(options_class):
+    """The fields of options that name no file and no folder."""
+    return [
+        field
+        for field in dataclasses.fields(options_class)
+        if not isinstance(field.metadata["type"], DataFile | RunFolder | click.Path)
+    ]
+
+
+def parameter(field, options_class):
+    if field.metadata.get("is_argument"):
+        several = {"nargs": -1, "required": True} if field.metadata["several"] else {}
+        return click.Argument([field.name], type=field.metadata["type"], **several)
+    others = [
+        f"with --{because.replace('_', '-')} {defaults[field.name]}"
+        for because, defaults in options_class.DEFAULTS_WITH.items()
+        if field.name in defaults
+    ]
+    shown = not isinstance(field.default, tuple)
+    return click.Option(
+        ["--" + field.name.replace("_", "-")],
+        type=field.metadata["type"],
+        default=field.default,
+        show_default=", ".join([str(field.default), *others]) if others else shown,
+        help=field.metadata["help"],
+    )
+
+
+def _read_config(options_class, context, parameter, path):
+    if path is None:
+        return
+    try:
+        values = config_values(path)
+        task = values.pop("task", context.command.name)
+        if task != context.command.name:
+            raise ValueError(f"{path} holds the options of another task, {task!s:.40}.")
+        values.pop("sha256", None)  # of a run's data
+        if problems := _problems_of_config(options_class, values):
+            raise ValueError(f"{path}: {'; '.join(problems)}.")
+    except (OSError, ValueError) as error:
+        raise click.BadParameter(str(error), param=parameter) from None
+    context.default_map = values
+
+
+def _problems_of_config(options_class, values):
+    """All reasons against the names and the types of options; the names that there are come last,
+    and only where an unknown name is near none of them."""
+    known = [field.name for field in dataclasses.fields(options_class)]
+    problems, named, is_strange = [], {}, False
+    for name, value in values.items():
+        written = name.replace("-", "_")
+        if written in known:
+            named[written] = value
+            if name != written:
+                problems.append(f"{name} is written {written} here")
+        elif near := difflib.get_close_matches(written, known, n=1):
+            problems.append(f"{name} is unknown, did you mean {near[0]}?")
+        else:
+            problems.append(f"{name} is unknown")
+            is_strange = True
+    parse_fields(options_class, named, "", problems)
+    return problems + ([f"known: {', '.join(known)}"] if is_strange else [])
+
+
+def config_values(path):
+    """The dictionary of a TOML or JSON file; dates and times of TOML are strings.
+
+    Raises:
+        ValueError: if it is neither.
+    """
+    kind = "TOML" if path.suffix == ".toml" else "JSON"
+    try:
+        if kind == "TOML":
+            content = tomllib.loads(path.read_text(encoding="utf-8"))
+            return json.loads(json.dumps(content, default=str))
+        content = files.read_json(path)
+    except (RecursionError, ValueError) as error:
+        raise ValueError(f"{path} is not a {kind} file: {error}.") from None
+    if not isinstance(content, dict):
+        raise ValueError(f"{path} must hold a JSON object of options.")
+    return content
