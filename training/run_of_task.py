@@ -3,7 +3,6 @@
 import dataclasses
 
 from seqkeras.runs import RunError, RunFiles
-from training.commands import evaluation_options
 
 
 def run_files(task, folder, examples, validation, tokenizers):
@@ -27,7 +26,7 @@ def run_files(task, folder, examples, validation, tokenizers):
         tokenizers=tokenizers,
         task=task.name,
         validation=validation,
-        evaluation=evaluation_options(task.options),
+        evaluation=task.evaluation(),
         **record,
     )
 

@@ -7,6 +7,7 @@ from seqkeras.data.batches import Batches
 from seqkeras.data.batching import BucketedBatches, TokenBatches
 from seqkeras.runs import ATTENTION_MAP, RunError
 from training.answering import answerer
+from training.commands import evaluation_options
 from training.run_of_task import run_files, with_examples_that_fit
 
 
@@ -72,6 +73,10 @@ class Task(abc.ABC):
             RunError: if the task reads no files, or other ones.
         """
         raise RunError(f"{paths[0]}: the task {self.name} reads no files.")
+
+    def evaluation(self):
+        """Name -> value of the options by which files are read and answers scored, for bundles."""
+        return evaluation_options(self.options)
 
     @abc.abstractmethod
     def tokenizers(self, examples):

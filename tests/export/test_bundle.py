@@ -41,6 +41,7 @@ def test_a_bundle_holds_what_its_manifest_says(dates_bundle):
     verify_files(dates_bundle, manifest)
     files = {p.relative_to(dates_bundle).as_posix() for p in dates_bundle.rglob("*") if p.is_file()}
     assert files == {*manifest.files, "manifest.json"}
+    assert "evaluation.json" not in files  # dates are read from no file
     assert (manifest.task, manifest.pipeline) == ("dates", "Translate")
     assert manifest.text_prefix.values == ("de", "ja")
 
