@@ -45,9 +45,10 @@ def keras_nlp_model(task, run):
     found = backbone(
         {"token_ids": token_ids, "segment_ids": segments, "padding_mask": padding_mask}
     )
-    takes_words = task.name != "classification"
-    backbone.get_layer("pooled_dense").trainable = not takes_words
-    vectors = found["sequence_output" if takes_words else "pooled_output"]
+    vectors = found["pooled_output" if _pools(task) else "sequence_output"]
+    backbone.get_layer("pooled_dense").trainable = _pools(task)
+    if _takes_mean(task):
+        vectors = keras.layers.GlobalAveragePooling1D()(vectors, mask=padding_mask)
     vectors = keras.layers.Dropout(task.options.dropout)(vectors)
     if task.name == "question-answering":
         logits = keras.layers.Dense(2)(vectors)
@@ -62,6 +63,14 @@ def keras_nlp_model(task, run):
 def _names_of(task):
     pairs = task.name == "question-answering" or getattr(task.options, "pair_column", None)
     return {"segment_ids"} if pairs and task.pretrained.has_segments else set()
+
+
+def _takes_mean(task):
+    return getattr(task.options, "pooling", None) == "mean"
+
+
+def _pools(task):
+    return task.name == "classification" and not _takes_mean(task)
 
 
 class TorchModel:
@@ -109,12 +118,14 @@ class TorchModel:
         torch = self.torch
         given = {name: torch.from_numpy(np.asarray(array)).long() for name, array in inputs.items()}
         places = torch.arange(given["token_ids"].shape[1])
-        found = self.model(
-            input_ids=given["token_ids"],
-            attention_mask=(places < given["lengths"][:, None]).long(),
-            token_type_ids=given.get("segment_ids"),
+        loss = self._loss(
+            self._answer(
+                input_ids=given["token_ids"],
+                attention_mask=(places < given["lengths"][:, None]).long(),
+                token_type_ids=given.get("segment_ids"),
+            ),
+            targets,
         )
-        loss = self._loss(found, targets)
         self.optimizer.zero_grad()
         loss.backward()
         if self.task.options.clip_norm is not None:
@@ -123,6 +134,15 @@ class TorchModel:
         self.optimizer.step()
         self.rates.step()
         return loss.item()
+
+    def _answer(self, **inputs):
+        """The logits by their names, of the mean of all tokens where the recipe takes it."""
+        if not _takes_mean(self.task):
+            return self.model(**inputs)
+        hidden = self.model.base_model(**inputs).last_hidden_state
+        kept = inputs["attention_mask"][:, :, None]
+        mean = (hidden * kept).sum(1) / kept.sum(1)
+        return {"logits": self.model.classifier(self.model.dropout(mean))}
 
     def _loss(self, found, targets):
         entropy = self.torch.nn.functional.cross_entropy
@@ -133,7 +153,7 @@ class TorchModel:
             )
             return sum(entropy(logits, places.long()) for logits, places in both)
         targets = self.torch.from_numpy(np.asarray(targets)).long()
-        return entropy(found.logits.flatten(0, -2), targets.flatten(), ignore_index=-1)
+        return entropy(found["logits"].flatten(0, -2), targets.flatten(), ignore_index=-1)
 
     def in_keras(self):
         """The task's own model with these weights."""
@@ -143,7 +163,9 @@ class TorchModel:
         with tempfile.TemporaryDirectory() as folder:
             self.model.save_pretrained(folder)
             theirs = load_hugging_face(folder)
-        model.encoder.set_weights(theirs.encoder.get_weights())
+        # The pooler's are the last, which a model of the mean has not.
+        weights = theirs.encoder.get_weights()
+        model.encoder.set_weights(weights[: len(model.encoder.weights)])
         for own, other in zip(model.heads.values(), theirs.heads.values(), strict=True):
             own.set_weights(other.get_weights())
         return model
