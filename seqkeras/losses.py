@@ -7,6 +7,7 @@ Language models train with Keras's own masked cross-entropy, which is the mean o
 import keras
 from keras import ops
 
+from seqkeras.targets import counts
 from seqkeras.values import BANNED_LOGIT
 
 
@@ -77,8 +78,26 @@ class PinballLoss(keras.losses.Loss):
         return {**super().get_config(), "quantiles": self.quantiles}
 
 
+class _Ignoring(keras.losses.Loss):
+    """Base of the losses whose mean leaves out what has a target id, `ignore_class`; None: nothing
+    is left out."""
+
+    def __init__(self, ignore_class, reduction, name, dtype):
+        super().__init__(name=name, reduction=reduction, dtype=dtype)
+        self.ignore_class = ignore_class
+
+    def __call__(self, y_true, y_pred, sample_weight=None):
+        if self.ignore_class is not None:
+            counted = ops.cast(counts(y_true, self.ignore_class), self.dtype)
+            sample_weight = counted if sample_weight is None else counted * sample_weight
+        return super().__call__(y_true, y_pred, sample_weight)
+
+    def get_config(self):
+        return {**super().get_config(), "ignore_class": self.ignore_class}
+
+
 @keras.saving.register_keras_serializable("seqkeras")
-class ForecastLoss(keras.losses.Loss):
+class ForecastLoss(_Ignoring):
     """Errors of a forecast in the units of its targets' scales; the mean over known targets.
 
         e = (y - p) / s
@@ -104,11 +123,11 @@ class ForecastLoss(keras.losses.Loss):
         kind,
         scale,
         quantiles=(),
-        reduction="sum_over_batch_size",
+        reduction="mean_with_sample_weight",
         name="forecast_loss",
         dtype=None,
     ):
-        super().__init__(name=name, reduction=reduction, dtype=dtype)
+        super().__init__(float("nan"), reduction, name, dtype)
         if kind not in self.KINDS:
             raise ValueError(
                 f"ForecastLoss: kind must be {', '.join(self.KINDS)}; received {kind}."
@@ -117,38 +136,18 @@ class ForecastLoss(keras.losses.Loss):
         self.pinball = PinballLoss(quantiles) if kind == "quantiles" else None
 
     def call(self, y_true, y_pred):
-        known = ops.logical_not(ops.isnan(y_true))
         scale = ops.convert_to_tensor(self.scale, y_pred.dtype)
-        y_true = ops.where(known, y_true, 0) / scale
+        y_true = ops.where(counts(y_true, self.ignore_class), y_true, 0) / scale
         if self.kind == "quantiles":
-            losses = self.pinball.call(y_true, y_pred / scale[:, None])
-        else:
-            error = y_true - y_pred / scale
-            losses = ops.abs(error) if self.kind == "mae" else ops.square(error)
-        known = ops.cast(known, losses.dtype)
-        return losses * known / ops.maximum(ops.mean(known), keras.config.epsilon())
+            return self.pinball.call(y_true, y_pred / scale[:, None])
+        error = y_true - y_pred / scale
+        return ops.abs(error) if self.kind == "mae" else ops.square(error)
 
     def get_config(self):
+        config = super().get_config()
+        del config["ignore_class"]
         own = {"kind": self.kind, "scale": self.scale, "quantiles": [*self.quantiles]}
-        return {**super().get_config(), **own}
-
-
-class _Ignoring(keras.losses.Loss):
-    """Base of the losses whose mean leaves out what has a target id, `ignore_class`; None: nothing
-    is left out."""
-
-    def __init__(self, ignore_class, reduction, name, dtype):
-        super().__init__(name=name, reduction=reduction, dtype=dtype)
-        self.ignore_class = ignore_class
-
-    def __call__(self, y_true, y_pred, sample_weight=None):
-        if self.ignore_class is not None:
-            counts = ops.cast(ops.not_equal(y_true, self.ignore_class), self.dtype)
-            sample_weight = counts if sample_weight is None else counts * sample_weight
-        return super().__call__(y_true, y_pred, sample_weight)
-
-    def get_config(self):
-        return {**super().get_config(), "ignore_class": self.ignore_class}
+        return {**config, **own}
 
 
 @keras.saving.register_keras_serializable("seqkeras")

@@ -5,8 +5,9 @@ import sys
 
 def allow_any_text():
     """Let standard output write the escape of a character that its encoding lacks."""
-    if sys.stdout is not None:
-        sys.stdout.reconfigure(errors="backslashreplace")
+    reconfigure = getattr(sys.stdout, "reconfigure", None)  # a notebook's output has none
+    if reconfigure is not None:
+        reconfigure(errors="backslashreplace")
 
 
 def one_line(value):

@@ -36,7 +36,13 @@ TABLE = {
         {"numpy"},
     ),
     "seqkeras/data/": (
-        {"seqkeras.data", "seqkeras.files", "serving.parsing", "serving.text"},
+        {
+            "seqkeras.data",
+            "seqkeras.files",
+            "seqkeras.targets",
+            "serving.parsing",
+            "serving.text",
+        },
         NUMERIC,
     ),
     "seqkeras/tokenizers/": ({"seqkeras.tokenizers", "serving.text"}, NUMERIC),
@@ -138,7 +144,7 @@ TABLE = {
     "seqkeras/__main__.py": ({"seqkeras", "training", "export", "serving"}, set()),
     "seqkeras/preprocessors.py": ({"seqkeras.tokenizers"}, NUMERIC),
     "seqkeras/quiet.py": (set(), {"keras", "tensorflow"}),
-    "seqkeras/losses.py": ({"seqkeras.values"}, NUMERIC),
+    "seqkeras/losses.py": ({"seqkeras.targets", "seqkeras.values"}, NUMERIC),
     "seqkeras/callbacks.py": ({"seqkeras.terminal"}, NUMERIC),
     "seqkeras/__init__.py": ({"seqkeras.registration"}, set()),
     "seqkeras/": ({"seqkeras.shapes"}, NUMERIC),

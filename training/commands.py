@@ -19,7 +19,28 @@ from seqkeras import files
 from serving.manifest.fields import parse_fields
 from training.options import DataFile, FitOptions, RunFolder
 
+OF_RUN = ("out", "overwrite", "config", "help")
 INSTEAD_OF = {"warmup_share": "warmup_steps"}  # two options for one thing
+
+
+class TaskCommand(click.Command):
+    """A command whose help has the options of every training behind those of its task."""
+
+    def format_options(self, context, formatter):
+        common = {field.name for field in dataclasses.fields(FitOptions)}
+        sections = {"Run": [], "Options of the task": [], "Options of every training": []}
+        run, own, every = sections.values()
+        for parameter in self.get_params(context):
+            record = parameter.get_help_record(context)
+            if record is None:
+                continue
+            if parameter.name in OF_RUN:
+                run.append(record)
+            else:
+                (every if parameter.name in common else own).append(record)
+        for title, records in sections.items():
+            with formatter.section(title):
+                formatter.write_dl(records)
 
 
 def command(name, options_class):
@@ -51,7 +72,7 @@ def command(name, options_class):
         return name, options, out, overwrite
 
     text = inspect.getdoc(options_class)
-    return click.Command(
+    return TaskCommand(
         name,
         params=parameters,
         callback=callback,
@@ -158,7 +179,7 @@ def _problems_of_config(options_class, values):
             if name != written:
                 problems.append(f"{name} is written {written} here")
         elif near := difflib.get_close_matches(written, known, n=1):
-            problems.append(f"{name} is unknown, did you mean {near[0]}?")
+            problems.append(f"{name} is unknown (did you mean {near[0]}?)")
         else:
             problems.append(f"{name} is unknown")
             is_strange = True

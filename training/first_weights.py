@@ -7,6 +7,7 @@ from pathlib import Path
 import keras
 import numpy as np
 
+from seqkeras.models.teacher_forcing import COUNTER
 from seqkeras.runs import MODEL, RunError, RunRecord
 from seqkeras.tokenizers import read_tokenizer
 from training.console import console
@@ -44,7 +45,7 @@ def take_weights(model, build, run, folder):
     """Give a model the weights of another run of the same task.
 
     Of what stands in both vocabularies, tokens or labels, the rows are taken; what is new keeps its
-    first values.
+    first values, and what counts steps begins anew.
 
     Args:
         model: that is built.
@@ -58,21 +59,41 @@ def take_weights(model, build, run, folder):
     folder = Path(folder)
     record = RunRecord.read(folder)
     tokenizers = {role: read_tokenizer(folder / path) for role, path in record.tokenizers.items()}
-    there = _vocabularies(tokenizers, record.settings)
-    here = _vocabularies(run.tokenizers, run.record.settings)
+    there = vocabularies(tokenizers, record.settings)
+    here = vocabularies(run.tokenizers, run.record.settings)
     if here.keys() != there.keys():
         raise RunError(
             f"--start-from {folder}: a run of {record.task} has {_listed(there)}; this training of "
             f"{run.record.task} has {_listed(here)}."
         )
-    others = keras.models.load_model(folder / MODEL, compile=False).weights
-    axes = _axes(model, build, run)
+    other = keras.models.load_model(folder / MODEL, compile=False)
+    known = {role: places_in_both(here[role], there[role]) for role in here}
+    take_rows(model, build, run, other, known, folder)
+    words = [
+        f"{len(known[role][0]):,} of {len(entries):,} {role} entries"
+        for role, entries in here.items()
+    ]
+    console.print(f"  weights of {folder}: {', '.join(words)} are known there")
+
+
+def take_rows(model, build, run, other, known, folder):
+    """Give a model the weights of another one, but for the rows of what is known to it alone.
+
+    Args:
+        model, build, run: as of `take_weights`.
+        other: the other model.
+        known: name of each vocabulary -> `places_in_both`.
+        folder: of the other model, for errors.
+
+    Raises:
+        RunError: if it is not of the same sizes.
+    """
+    others, axes = _learned(other), _axes(model, build, run)
     if len(others) != len(axes):
         raise RunError(
             f"{folder}: its model has {len(others)} weights, that of this training {len(axes)}."
         )
-    known = {role: _known(here[role], there[role]) for role in here}
-    for variable, other, roles in zip(model.weights, others, axes, strict=True):
+    for variable, other, roles in zip(_learned(model), others, axes, strict=True):
         values, found = np.array(variable.numpy()), np.array(other.numpy())
         sizes = zip(values.shape, found.shape, roles, strict=False)
         if len(values.shape) != len(found.shape) or any(
@@ -91,14 +112,13 @@ def take_weights(model, build, run, folder):
         else:
             values = found
         variable.assign(values)
-    words = [
-        f"{len(known[role][0]):,} of {len(entries):,} {role} entries"
-        for role, entries in here.items()
-    ]
-    console.print(f"  weights of {folder}: {', '.join(words)} are known there")
 
 
-def _vocabularies(tokenizers, settings):
+def _learned(model):
+    return [variable for variable in model.weights if variable.name != COUNTER]
+
+
+def vocabularies(tokenizers, settings):
     """Name -> entries in their order, of every tokenizer, and of the labels."""
     found = {role: _entries(tokenizer) for role, tokenizer in tokenizers.items()}
     return found | ({"labels": settings["labels"]} if "labels" in settings else {})
@@ -109,8 +129,8 @@ def _entries(tokenizer):
     return entries or [tokenizer.token_of(place) for place in range(len(tokenizer))]
 
 
-def _known(here, there):
-    """The places of what stands in both, here and there."""
+def places_in_both(here, there):
+    """The places of what stands in both of two lists of entries, here and there."""
     place = {entry: index for index, entry in enumerate(there)}
     own = [index for index, entry in enumerate(here) if entry in place]
     return np.array(own, int), np.array([place[here[index]] for index in own], int)
@@ -129,10 +149,10 @@ def _axes(model, build, run):
         more = [f"\0{place}" for place in range(EXTRA[-1])]
         labels = [*record.settings["labels"], *more]
         record = dataclasses.replace(record, settings={**record.settings, "labels": labels})
-    grown = build(dataclasses.replace(run, record=record, tokenizers=longer)).weights
+    grown = build(dataclasses.replace(run, record=record, tokenizers=longer))
     return [
         [extra.get(more - size) for size, more in zip(variable.shape, other.shape, strict=True)]
-        for variable, other in zip(model.weights, grown, strict=True)
+        for variable, other in zip(_learned(model), _learned(grown), strict=True)
     ]
 
 

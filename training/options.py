@@ -94,8 +94,21 @@ class Names(click.ParamType):
         return tuple(names)
 
 
+class Count(click.IntRange):
+    """An integer from a least one on."""
+
+    def __init__(self, least):
+        super().__init__(min=least)
+
+    def convert(self, value, parameter, context):
+        count = super().convert(value, parameter, context)
+        if count > MOST:
+            self.fail(f"{count:,} is more than {MOST:,}.", parameter, context)
+        return count
+
+
 def at_least(minimum):
-    return click.IntRange(min=minimum, max=MOST)
+    return Count(minimum)
 
 
 class Number(click.FloatRange):

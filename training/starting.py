@@ -22,11 +22,23 @@ class Start:
         model: a `GPT` or an `RNNLanguageModel`, built.
         tokenizer: of `seqkeras.tokenizers`.
         decoding: `start_id` and `end_id`, where the folder's run says so.
+        settings: of the folder's run.
     """
 
     model: Any
     tokenizer: Any
     decoding: dict
+    settings: dict
+
+    def new_model(self):
+        """A model of the same weights, in the precision and on the devices of where it is made."""
+        model = self.like(len(self.tokenizer))
+        model.set_weights(self.model.get_weights())
+        return model
+
+    def like(self, vocab_size):
+        """A new model of the same sizes, for another vocabulary."""
+        return _rebuilt(self.model, vocab_size=vocab_size)
 
 
 def read_start(folder, dropout=None):
@@ -43,7 +55,7 @@ def read_start(folder, dropout=None):
     if not folder.is_dir():
         raise RunError(f"{folder}: no such folder; expected a run, or a GPT-2 folder.")
     if (folder / "config.json").is_file() and not (folder / RECORD).is_file():
-        return Start(_with_dropout(_of_hugging_face(folder), dropout), tokenizer_of(folder), {})
+        return Start(_with_dropout(_of_hugging_face(folder), dropout), tokenizer_of(folder), {}, {})
     record = RunRecord.read(folder)
     if record.pipeline != "Generate":
         raise RunError(
@@ -59,7 +71,7 @@ def read_start(folder, dropout=None):
             f"{folder}: expected a GPT or an RNNLanguageModel; found a {type(model).__name__}."
         )
     ids = {name: record.decoding[name] for name in ("start_id", "end_id")}
-    return Start(_with_dropout(model, dropout), tokenizer, ids)
+    return Start(_with_dropout(model, dropout), tokenizer, ids, record.settings)
 
 
 def tokenizer_of(path):
@@ -97,9 +109,16 @@ def _with_dropout(model, dropout):
     """The same weights in a model of another dropout."""
     if dropout is None:
         return model
-    config = model.get_config()
-    rates = {name: dropout for name in ("dropout", "attention_dropout") if name in config}
-    other = type(model).from_config({**config, **rates})
-    other.build(None)
+    names = ("dropout", "attention_dropout")
+    other = _rebuilt(model, **{name: dropout for name in names if name in model.get_config()})
     other.set_weights(model.get_weights())
+    return other
+
+
+def _rebuilt(model, **changes):
+    """A new model of the same sizes, but for the changes, in the precision of where it is made."""
+    config = model.get_config()
+    del config["dtype"]
+    other = type(model).from_config({**config, **changes})
+    other.build(None)
     return other

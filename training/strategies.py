@@ -18,6 +18,7 @@ import keras
 from keras import ops
 
 from seqkeras.runs import RunError
+from seqkeras.targets import counts
 from seqkeras.terminal import one_line
 from training.cluster import VARIABLE, Cluster
 from training.console import console
@@ -124,15 +125,22 @@ class Replicas(OneDevice):
         return self.strategy.scope()
 
     def prepare(self, model, batches):
+        import tensorflow as tf
+
+        if not isinstance(batches, tf.data.Dataset):
+            raise ValueError(
+                "prepare: batches must be a tf.data.Dataset of (inputs, targets), as the method "
+                f"dataset of seqkeras.data.batches.Batches gives; received {batches!r:.80}."
+            )
         with self.scope():  # Keras's would build on the mean of the replicas' token ids
             model._symbolic_build(data_batch=next(iter(batches)))
         model._maybe_symbolic_build = lambda **_: None
         losses = model._compile_loss._flat_losses
-        ignored = [getattr(part.loss, "ignore_class", None) for part in losses]
-        if None in ignored:  # as many targets in every replica
+        ignored = {part.path: getattr(part.loss, "ignore_class", None) for part in losses}
+        if None in ignored.values():  # as many targets in every replica
             return batches
         losses[:] = [part._replace(loss=_summed(part.loss)) for part in losses]
-        return _with_weights(batches, ignored[0])
+        return _with_weights(batches, ignored)
 
 
 class Workers(Replicas):
@@ -225,16 +233,25 @@ class _AsTheChief(keras.callbacks.Callback):
 
 
 def _with_weights(batches, ignored):
-    """Batches whose every token that counts has the weight 1 / (number of these in the batch), for
-    each output."""
+    """Batches whose every target that counts has its share of the weights of the batch, for each
+    output: 1 / (number of these), where the batch brings no weights.
+
+    Args:
+        batches: a `tf.data.Dataset`.
+        ignored: path of an output -> the target that counts nothing there.
+    """
     import tensorflow as tf
 
-    def weight(targets):
-        counts = tf.cast(targets != ignored, "float32")
-        return tf.math.divide_no_nan(counts, tf.reduce_sum(counts))
+    def share(path, targets, *given):
+        counted = tf.cast(counts(targets, ignored[path]), "float32")
+        for weights in given:
+            counted *= tf.cast(weights, "float32")
+        return tf.math.divide_no_nan(counted, tf.reduce_sum(counted))
 
-    def weigh(inputs, targets):
-        return inputs, targets, keras.tree.map_structure(weight, targets)
+    def weigh(inputs, targets, *given):
+        paths, leaves = zip(*keras.tree.flatten_with_path(targets), strict=True)
+        leaves = map(share, paths, leaves, *map(keras.tree.flatten, given))
+        return inputs, targets, keras.tree.pack_sequence_as(targets, list(leaves))
 
     return batches.map(weigh)
 

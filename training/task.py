@@ -29,6 +29,8 @@ class Task(abc.ABC):
             not import Keras.
         picture: the file that `draw` makes, one of `training.run.FILES`.
         validation_loss: whether `arrays` takes validation examples too, for their loss.
+        best_by: name of the number by which the best model is told where the options name none;
+            None: the first of `validation_scores`, or, where there is none, of `measure`.
         lower_is_better: names of those numbers of `validation_scores` and `measure` of which the
             lower is the better; of "validation_loss" it is known.
         asked: options of the pipeline with which a bundle is scored, beside `truncate`.
@@ -44,6 +46,7 @@ class Task(abc.ABC):
     options_class: type
     picture = ATTENTION_MAP
     validation_loss: bool = False
+    best_by: str | None = None
     lower_is_better: tuple = ()
     score_formats: dict = {}
     asked: dict = {}
@@ -201,7 +204,7 @@ class Task(abc.ABC):
     def validation_scores(self, examples, answers):
         """Name -> number, of validation examples and their answers while it trains.
 
-        By the first one the best model is told, unless the user asks for another.
+        By the first one, or `best_by`, the best model is told, unless the user asks for another.
 
         Args:
             answers: as the pipeline gives them, of `serving.results`.

@@ -131,7 +131,7 @@ def _train(task, folder, overwrite, devices):
 def _takes_weights(options):
     """Whether the frame reads `start_from`, and not the task, which may read other folders too."""
     [field] = [field for field in dataclasses.fields(options) if field.name == "start_from"]
-    return options.start_from is not None and isinstance(field.metadata["type"], RunFolder)
+    return options.start_from is not None and type(field.metadata["type"]) is RunFolder
 
 
 def answered(tests, answer):

@@ -10,6 +10,7 @@ from seqkeras.callbacks import evenly_spread, sample_lines
 from seqkeras.data.batches import Batches
 from seqkeras.data.batching import InOrder
 from seqkeras.runs import RunError
+from seqkeras.targets import counts
 from training.console import console
 from training.fit import ignored_by
 
@@ -70,8 +71,9 @@ class Validation:
             self._best([*scores, *losses, *measured])
 
     def _best(self, names):
-        """The name that the options ask for, or the first; capitals and signs may differ."""
-        wanted = self.task.options.best_by
+        """The name that the options or the task ask for, or the first; capitals and signs may
+        differ."""
+        wanted = self.task.options.best_by or self.task.best_by
         if wanted is None:
             return next(iter(names))
         found = [name for name in names if _plain(name) == _plain(wanted)]
@@ -134,7 +136,7 @@ class Loss:
             return len(tree.flatten(targets)[0])
         if isinstance(self.loss, dict):
             targets = targets[next(iter(self.loss))]
-        return int(np.sum(targets != self.ignored))
+        return int(np.sum(counts(targets, self.ignored)))
 
 
 def _plain(name):

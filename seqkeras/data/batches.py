@@ -9,6 +9,7 @@ from keras import tree
 
 from seqkeras.data.batching import rounded_up
 from seqkeras.data.nested import NestedSequences
+from seqkeras.targets import counts
 
 
 class Sequences:
@@ -145,7 +146,7 @@ class Batches(keras.utils.PyDataset):
 
         Args:
             size: batches of which one step is made.
-            ignored: the target that counts nothing, as padding; None: all count.
+            ignored: the target that counts nothing, as padding, or NaN; None: all count.
         """
         grouped = copy.copy(self)
         grouped.group, grouped.ignored = size, ignored
@@ -193,20 +194,20 @@ class Batches(keras.utils.PyDataset):
 
     def _weighted(self, batches):
         while group := list(itertools.islice(batches, self.group)):
-            counts = [tree.map_structure(self._counts, targets) for _, targets in group]
-            totals = tree.map_structure(lambda *each: sum(count.sum() for count in each), *counts)
-            for (inputs, targets), counted in zip(group, counts, strict=True):
+            counted = [tree.map_structure(self._counted, targets) for _, targets in group]
+            totals = tree.map_structure(lambda *each: sum(count.sum() for count in each), *counted)
+            for (inputs, targets), own in zip(group, counted, strict=True):
                 weights = tree.map_structure(
                     lambda count, total: (count * (self.group / total)).astype("float32"),
-                    counted,
+                    own,
                     totals,
                 )
                 yield inputs, targets, weights
 
-    def _counts(self, targets):
+    def _counted(self, targets):
         if self.ignored is None:
             return np.ones(targets.shape)
-        return (targets != self.ignored).astype("float64")
+        return counts(targets, self.ignored).astype("float64")
 
 
 def _are_tokens(array):

@@ -159,6 +159,10 @@ def _of_csv(path, text, columns):
     try:
         yield from _of_fields(path, fields, columns)
     except csv.Error as error:
+        if "\r" in text and "\n" not in text:
+            raise DataError(
+                f"{path}: its lines end in CR alone; save it with line ends of Unix or Windows."
+            ) from error
         raise DataError(
             f"{path}, line {reader.line_num}: not CSV ({error}); a field that holds a quote stands "
             'in quotes, and the quote is written twice: "".'
@@ -194,7 +198,7 @@ def _of_json_lines(path, text, columns):
         columns.require(f"{path}, line {line}", row)
         values = ["" if row[name] is None and name in may_be_empty else row[name] for name in names]
         for name, value in zip(names, values):
-            if not isinstance(value, str | int | float):
+            if not isinstance(value, str | int | float) or value != value:
                 raise DataError(
                     f"{path}, line {line}: {name!r} must be a text or a number; found "
                     f"{json.dumps(value, ensure_ascii=False):.40}."

@@ -220,6 +220,8 @@ def _load(path):
 def _of_numpy(where, load):
     try:
         return load()
+    except DataError:
+        raise
     except OSError as error:
         raise DataError(f"{where}: can not be read: {error.strerror or error}.") from error
     except (ValueError, EOFError, zipfile.BadZipFile) as error:

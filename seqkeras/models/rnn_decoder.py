@@ -7,6 +7,7 @@ from keras import ops
 
 from seqkeras.composites import keras_rnn
 from seqkeras.decoding import StateEntry
+from seqkeras.embeddings import TokenEmbedding
 from seqkeras.models.never_generated import id_problems, without
 from seqkeras.models.rnn_cells import (
     config_of,
@@ -28,7 +29,8 @@ class RNNDecoder(keras.layers.Layer):
         s(t) = RNN(x(t), s(t-1))        logits(t) = V hidden(t)
 
     A subclass fills `advance`, one step that makes features; `build_step` and `first_state` go with
-    it. hidden(t) is tanh(W_o features(t) + b), or without a readout the first U features.
+    it. hidden(t) is tanh(W_o features(t) + b), or without a readout the first U features. With tied
+    weights V is the matrix of the embeddings, and hidden(t) is of their size, E.
 
     Args:
         vocab_size: V.
@@ -38,6 +40,7 @@ class RNNDecoder(keras.layers.Layer):
         num_layers: of the decoder.
         dropout: of the embeddings and before the logits.
         readout: whether there is a hidden layer between features and logits.
+        tie_weights: take the embeddings as the matrix of the logits.
         never_generated: ids whose logit is `BANNED_LOGIT` in `step`, which generates: padding,
             unknown, begin. `seqkeras.tokenizers.special_ids` knows those of a tokenizer.
         teacher_forcing: how often, while training, y(t-1) is the given token and not the one
@@ -57,7 +60,9 @@ class RNNDecoder(keras.layers.Layer):
 
     Raises:
         ValueError: if a size is not positive, the cell does not fit, never_generated is not in the
-            vocabulary, there is nothing to force, or the target has no step.
+            vocabulary, there is nothing to force or to tie, or the target has no step.
+
+    Tied weights: Press and Wolf 2017, https://arxiv.org/abs/1608.05859
     """
 
     parallel: bool
@@ -73,6 +78,7 @@ class RNNDecoder(keras.layers.Layer):
         num_layers=1,
         dropout=0.0,
         readout=True,
+        tie_weights=False,
         never_generated=(0, 1, 2),
         teacher_forcing=1.0,
         teacher_forcing_per="token",
@@ -93,6 +99,7 @@ class RNNDecoder(keras.layers.Layer):
             "embedding_dim": embedding_dim,
             "dropout": dropout,
             "readout": readout,
+            "tie_weights": tie_weights,
             "never_generated": never_generated,
             "teacher_forcing": keras.saving.serialize_keras_object(teacher_forcing),
             "teacher_forcing_per": teacher_forcing_per,
@@ -110,9 +117,17 @@ class RNNDecoder(keras.layers.Layer):
                     f"must be 1; received {teacher_forcing!r}."
                 ]
             )
-        self.embedding = (
-            keras.layers.Embedding(vocab_size, embedding_dim, **policy) if fed else None
-        )
+        hidden_dim = embedding_dim if tie_weights and readout else units
+        if tie_weights and hidden_dim != embedding_dim:
+            self._refuse(
+                [
+                    "tie_weights needs embeddings that are fed, and a readout or units of their "
+                    f"size; received {embedding_dim} and {units}."
+                ]
+            )
+        self.tie_weights = tie_weights
+        make_embedding = TokenEmbedding if tie_weights else keras.layers.Embedding
+        self.embedding = make_embedding(vocab_size, embedding_dim, **policy) if fed else None
         cells = [make_cell(cell, units, **policy) for _ in range(num_layers)]
         self.cell = StackedCells(cells, **policy)
         self.rnn = RNN(self.cell, return_sequences=True, **policy)
@@ -122,11 +137,11 @@ class RNNDecoder(keras.layers.Layer):
             if num_layers == 1
             else [[f"{name}_{level}" for name in names] for level in levels]
         )
-        self.readout = keras.layers.Dense(units, "tanh", **policy) if readout else None
+        self.readout = keras.layers.Dense(hidden_dim, "tanh", **policy) if readout else None
         self.dropout = keras.layers.Dropout(dropout, **policy)
         # In float32 at least: BANNED_LOGIT is over float16's range.
         exact = keras.backend.result_type(self.compute_dtype, "float32")
-        self.output_layer = keras.layers.Dense(vocab_size, dtype=exact)
+        self.output_layer = None if tie_weights else keras.layers.Dense(vocab_size, dtype=exact)
 
     def _refuse(self, problems):
         """Raise a ValueError with every problem, if there is one."""
@@ -195,7 +210,8 @@ class RNNDecoder(keras.layers.Layer):
         build_once(self.rnn, (None, None, input_dim))
         if self.readout is not None:
             build_once(self.readout, (None, None, features_dim))
-        build_once(self.output_layer, (None, None, self.units))
+        if self.output_layer is not None:
+            build_once(self.output_layer, (None, None, self.units))
         build_once(self.teacher_forcing, (None, None))
 
     def call(
@@ -283,7 +299,8 @@ class RNNDecoder(keras.layers.Layer):
 
     def _logits(self, features, training):
         hidden = self.readout(features) if self.readout else features[..., : self.units]
-        return self.output_layer(self.dropout(hidden, training=training))
+        hidden = self.dropout(hidden, training=training)
+        return self.embedding.logits(hidden) if self.tie_weights else self.output_layer(hidden)
 
     def _run_beams(self, x, state):
         """The cell, one step of every beam: (B, K, D) -> (B, K, U), and the new state."""

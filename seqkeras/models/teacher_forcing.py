@@ -8,6 +8,7 @@ from keras import ops
 from seqkeras.schedules import Constant, Schedule
 
 DRAWS = ("token", "batch")
+COUNTER = "training_step"  # the name of the weight that counts
 
 
 class TeacherForcing(keras.layers.Layer):
@@ -57,7 +58,7 @@ class TeacherForcing(keras.layers.Layer):
         if isinstance(self.schedule, Constant):
             return
         self.training_step = self.add_weight(
-            name="training_step",
+            name=COUNTER,
             shape=(),
             initializer="zeros",
             dtype="float32",

@@ -90,5 +90,9 @@ DECODERS = [
             V, E, W, LocalAttention(GeneralScore(), 2), input_feeding=True, **OPTIONS
         ),
     ),
+    decoder_case(
+        "LuongDecoder(tied)",
+        lambda: LuongDecoder(V, W, W, Attention(DotScore()), tie_weights=True, **OPTIONS),
+    ),
 ]
 CASES = [*STACKS, *BRIDGES, *DECODERS]

@@ -27,6 +27,8 @@ from training.tasks.bert_pretraining import BertPretraining
 from training.tasks.classification import Classification
 from training.tasks.options.bert_pretraining import BertPretrainingOptions
 from training.tasks.options.classification import ClassificationOptions
+from training.tasks.options.forecasting import ForecastingOptions
+from training.tasks.options.language_model import LanguageModelOptions
 from training.tasks.options.several import SeveralOptions
 from training.train import train
 
@@ -157,15 +159,22 @@ def distilled(devices):
 
 
 def several(devices):
-    """Losses and weights of classes and tags, whose rows share batches."""
+    """Losses and weights of classes, tags and numbers, whose rows share batches."""
     with TemporaryDirectory() as folder:
         rows = [f"a {word} film,{word}" for word in ("good", "bad", "fine")] * 30
         Path(folder, "reviews.csv").write_text("\n".join(["text,label", *rows]))
         words = [f"a O\n{word} B-X\n{'film O' * (place % 2)}\n" for place, word in enumerate(WORDS)]
         Path(folder, "names.conll").write_text("\n".join(words * 3))
+        rated = [f"a {word} film,{place % 5}" for place, word in enumerate(WORDS * 5)]
+        Path(folder, "rated.csv").write_text("\n".join(["text,number", *rated]))
+        files = {
+            "classification": "reviews.csv",
+            "tagging": "names.conll",
+            "regression": "rated.csv",
+        }
         tables = [
             f'[{task}]\ntask = "{task}"\nfile = "{folder}/{file}"\ndropout = 0.0\n'
-            for task, file in (("classification", "reviews.csv"), ("tagging", "names.conll"))
+            for task, file in files.items()
         ]
         Path(folder, "tasks.toml").write_text("".join(tables))
         options = SeveralOptions(
@@ -181,6 +190,57 @@ def several(devices):
             strategy="one" if devices.num_replicas == 1 else "mirrored",
         )
         train(task_of("several", options), Path(folder, "run"))
+        return losses_and_weights(Path(folder, "run"))
+
+
+def forecast(devices):
+    """Losses and weights of the task `forecasting`, whose replicas miss different targets."""
+    with TemporaryDirectory() as folder:
+        draw = np.random.default_rng(1)
+        load = [f"{value:.3f}" if draw.random() < 0.7 else "" for value in draw.normal(size=160)]
+        file = Path(folder, "load.csv")
+        file.write_text("\n".join(["load,day", *(f"{v},{row % 7}" for row, v in enumerate(load))]))
+        options = ForecastingOptions(
+            file=str(file),
+            targets=("load",),
+            numbers=("day",),
+            context=10,
+            horizon=3,
+            units=5,
+            dropout=0.0,
+            batch_size=ROWS,
+            max_steps=10,
+            steps_per_save=5,
+            keep="last",
+            strategy="one" if devices.num_replicas == 1 else "mirrored",
+        )
+        train(task_of("forecasting", options), Path(folder, "run"))
+        return losses_and_weights(Path(folder, "run"))
+
+
+def started(devices):
+    """Losses and weights of a GPT that begins with another one."""
+    with TemporaryDirectory() as folder:
+        file = Path(folder, "text.txt")
+        file.write_text("\n".join(REVIEWS))
+        common = {
+            "files": (str(file),),
+            "hidden_dim": 6,
+            "num_layers": 1,
+            "num_heads": 2,
+            "context": 8,
+            "batch_size": ROWS,
+            "steps_per_save": 5,
+            "max_steps": 5,
+            "optimizer": "sgd",  # Adam magnifies the gradients of key biases, which are rounding
+            "strategy": "one" if devices.num_replicas == 1 else "mirrored",
+        }
+        first = Path(folder, "first")
+        train(task_of("language-model", LanguageModelOptions(**common)), first)
+        kept = ("files", "context", "batch_size", "steps_per_save", "max_steps", "optimizer")
+        own = {name: common[name] for name in (*kept, "strategy")}
+        options = LanguageModelOptions(**own, start_from=str(first), learning_rate=0.5)
+        train(task_of("language-model", options), Path(folder, "run"))
         return losses_and_weights(Path(folder, "run"))
 
 
@@ -239,6 +299,8 @@ CASES = {
     "bert-pretraining": pretrained,
     "classification": classified,
     "distillation": distilled,
+    "forecasting": forecast,
+    "going on from a GPT": started,
     "several": several,
     "without the mean over tokens": without_the_mean_over_tokens,
     "clipped by Keras": clipped_by_keras,

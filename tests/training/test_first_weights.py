@@ -6,9 +6,11 @@ import keras
 import numpy as np
 import pytest
 
+from seqkeras.models import RNNSeq2Seq
 from seqkeras.runs import RunError, RunFiles
+from seqkeras.schedules import LinearDecay
 from seqkeras.tokenizers import CharacterTable
-from training.first_weights import take_weights
+from training.first_weights import take_rows, take_weights
 
 LABELS = ["good", "bad"]
 
@@ -66,6 +68,27 @@ def test_rows_of_what_both_know_are_taken_and_what_is_new_keeps_its_own(other, c
     np.testing.assert_array_equal(kernel[:, 0], first[3][:, 0])
     np.testing.assert_array_equal(bias[[2, 1]], there.get_weights()[4])
     assert "7 of 9 text entries, 2 of 3 labels entries are known there" in capsys.readouterr().out
+
+
+def test_what_counts_steps_begins_anew():
+    falling = LinearDecay(1.0, 0.1, 0.5)
+
+    def build(run, teacher_forcing=falling):
+        sizes = len(run.tokenizers["text"]), len(run.tokenizers["text"]), 3, 4, 5
+        model = RNNSeq2Seq.bahdanau(*sizes, teacher_forcing=teacher_forcing)
+        model.build(None)
+        return model
+
+    run = files("abc", LABELS)
+    known = {"text": (np.arange(7),) * 2, "labels": (np.arange(2),) * 2}
+    for other in (build(run), build(run, 1.0)):
+        model = build(run)
+        if other.decoder.teacher_forcing.weights:
+            other.decoder.teacher_forcing.training_step.assign(9)
+        take_rows(model, build, run, other, known, "other")
+        assert float(model.decoder.teacher_forcing.training_step) == 0
+        for variable, taken in zip(model.trainable_weights, other.trainable_weights, strict=True):
+            np.testing.assert_array_equal(variable.numpy(), taken.numpy())
 
 
 def test_a_vocabulary_of_the_same_size_is_not_taken_by_its_places(other):

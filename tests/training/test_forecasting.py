@@ -1,6 +1,7 @@
 """Forecasts of a user's file: what is learned, what it is held against, what is refused."""
 
 import contextlib
+import csv
 import datetime
 import io
 import json
@@ -88,6 +89,11 @@ def test_it_learns_and_is_measured_beside_naive_forecasts(trained):
     naive = min(scores["forecasts"][name]["mae"] for name in ("persistence", "seasonal naive"))
     assert scores["mae"] < 0.6 * naive
     assert scores["better_than_naive"] == pytest.approx(1 - scores["mae"] / naive)
+    with (folder / "history.csv").open() as file:
+        looks = [row for row in csv.DictReader(file) if row["MAE"]]
+    best = min(looks, key=lambda row: float(row["validation_loss"]))
+    for name in ("mae", "rmse", "mase"):
+        assert float(best[name.upper()]) == pytest.approx(scores[name], rel=1e-5)
     assert following == f"next: python -m export {folder} bundles/run"
     assert (folder / "forecast.png").read_bytes().startswith(b"\x89PNG")
 

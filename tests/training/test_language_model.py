@@ -200,6 +200,51 @@ def test_it_goes_on_from_another_run_with_its_tokenizer_and_weights(words, tmp_p
     assert tokenizers[0].read_text() == tokenizers[1].read_text()
 
 
+def test_it_goes_on_with_tokens_learned_anew(words, tmp_path):
+    run, _, _ = words
+    file = tmp_path / "more.txt"
+    file.write_text("the new words of an old book\n" * 20, encoding="utf-8")
+    options = ["--context", 7, "--batch-size", 2, "--learning-rate", 1e-9, "--steps", 2]
+    tokens = ["--new-tokens", "true", "--tokens", "words", "--vocab-size", 30]
+    out = tmp_path / "run"
+    lines = printed(file, "--start-from", run, "--out", out, *options, *tokens)
+    tables = [read_tokenizer(folder / "tokenizer/text.json") for folder in (run, out)]
+    models = [keras.models.load_model(folder / "model.keras") for folder in (run, out)]
+    both = [word for word in tables[1].words if word in tables[0].words]
+    assert {"the", "old", "book"} < {*both} < {*tables[1].words}
+    assert any(line.endswith(f"tokens are known in {run}") for line in lines)
+    rows = [model.embedding.embeddings.numpy() for model in models]
+    for word in both:
+        before, after = (found[table.id_of(word)] for found, table in zip(rows, tables))
+        np.testing.assert_allclose(after, before, atol=1e-6)
+
+
+def test_mixed_precision_and_accumulation_are_those_of_a_training_that_goes_on(words, tmp_path):
+    run, file, _ = words
+    policies = set()
+    options = LanguageModelOptions(
+        files=(str(file),),
+        start_from=str(run),
+        context=7,
+        batch_size=5,
+        steps=4,
+        gradient_accumulation=2,
+        steps_per_save=2,
+        mixed_precision="bfloat16",
+    )
+
+    class Watched(LanguageModel):
+        def model(self, run):
+            model = super().model(run)
+            policies.add(self.trained(model).embedding.dtype_policy.name)
+            return model
+
+    train(Watched(options), tmp_path / "run")
+    assert policies == {"mixed_bfloat16", "float32"}  # it computes in one, and is kept in the other
+    rows = (tmp_path / "run/history.csv").read_text().splitlines()[1:]
+    assert [int(row.split(",")[0]) for row in rows] == [2, 4]
+
+
 def test_it_goes_on_from_a_folder_of_hugging_face(tmp_path):
     file = text_file(tmp_path / "text.txt", 60)
     tokenizer = learn_byte_pairs([Path(file).read_text(encoding="utf-8")], 280)
@@ -233,8 +278,6 @@ def test_it_goes_on_from_a_folder_of_hugging_face(tmp_path):
             "received 9. Choose another --vocab-size.",
         ),
         (b"a b " * 99, "--tokenizer {folder}/nothing", "nothing: no tokenizer; expected tokenizer"),
-        (b"a b " * 99, "--start-from {folder}/nothing", "nothing: no such folder; expected a run"),
-        (b"a b " * 99, "--start-from {folder}", "no run folder, run.json is missing"),
     ],
 )
 def test_what_can_not_be_trained_gets_one_line(content, options, message, tmp_path, capsys):
@@ -254,11 +297,26 @@ def test_what_can_not_be_trained_gets_one_line(content, options, message, tmp_pa
         ("--windows consecutive", "--windows consecutive carries a state on, which a GPT has none"),
         ("--num-heads 3", "--hidden-dim must be a multiple of --num-heads; received 128 and 3."),
         ("--stride 65", "--stride must be at most --context; received 65 and 64."),
-        ("--tokenizer a --start-from b", "--start-from brings its tokenizer; leave --tokenizer o"),
+        ("--start-from {folder}/nothing", "nothing: no language model; expected a finished run, o"),
+        (
+            "--start-from {folder}",
+            ": no language model; expected a finished run, or a GPT-2 folder",
+        ),
+        ("{start} --tokenizer a", "--start-from brings its tokenizer; leave --tokenizer out."),
+        ("{start} --model lstm", "--model: --start-from brings its own; leave it out."),
+        ("{start} --hidden-dim 9", "--hidden-dim: --start-from brings its own; leave it out."),
+        (
+            "{start} --tokens words",
+            "--tokens: --start-from brings its tokens; add --new-tokens tru",
+        ),
+        ("--new-tokens true", "--new-tokens needs --start-from, the run of other tokens."),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(options, message, tmp_path, capsys):
     file = text_file(tmp_path / "text.txt", 1)
+    (tmp_path / "begun").mkdir()
+    (tmp_path / "begun/run.json").write_text("{}")
+    options = options.format(folder=tmp_path, start=f"--start-from {tmp_path / 'begun'}")
     out = ["--out", str(tmp_path / "run")]
     assert main(["language-model", file, *out, *options.split()]) == 2
     assert message in capsys.readouterr().err

@@ -152,13 +152,6 @@ def test_each_batch_is_of_one_task_as_often_as_its_size_tells(folder):
     assert task.num_steps(batches) == 3 * (13 + 7 + 7)
 
 
-def test_numbers_and_several_devices_do_not_go_together(folder):
-    options = {"pretrained": str(folder / "tiny")}
-    Several(SeveralOptions(file=str(folder / "two.toml"), **options)).refuse_replicas()
-    with pytest.raises(RunError, match="three.toml: rates: not with several devices, "):
-        Several(SeveralOptions(file=str(folder / "three.toml"), **options)).refuse_replicas()
-
-
 def test_a_batch_teaches_its_own_head_and_the_encoder(folder):
     task, run, batches = read(folder, "three.toml")
     model = task.model(run)

@@ -5,13 +5,15 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
+import tensorflow as tf
 
 from seqkeras.runs import RunError
 from tests.conftest import CHECKOUT
 from training import train as training
 from training.options import FitOptions
-from training.strategies import OneDevice, Replicas, Workers, strategy
+from training.strategies import OneDevice, Replicas, Workers, _with_weights, strategy
 from training.tasks.language_model import LanguageModel
 from training.tasks.options.language_model import LanguageModelOptions
 
@@ -34,8 +36,8 @@ def test_two_replicas_with_different_numbers_of_tokens_come_to_the_losses_and_we
 
 @pytest.mark.long
 def test_two_replicas_come_to_the_losses_and_weights_of_one():
-    names = ["GPT", "Transformer", "classification", "distillation", "several"]
-    names += ["bert-pretraining"]
+    names = ["GPT", "Transformer", "classification", "distillation", "forecasting"]
+    names += ["going on from a GPT", "several", "bert-pretraining"]
     differences = replicas(*names)["differences"]
     assert [*differences] == names
     assert max(differences.values()) < 1e-6, differences
@@ -85,6 +87,20 @@ def test_a_batch_that_the_replicas_can_not_share_is_refused():
     devices.refuse(FitOptions(batch_size=8))
     with pytest.raises(RunError, match="--batch-size 7: must divide by the 2 devices"):
         devices.refuse(FitOptions(batch_size=7))
+
+
+def test_what_fit_takes_elsewhere_is_refused_with_a_way_out():
+    with pytest.raises(ValueError, match="must be a tf.data.Dataset .*, as the method dataset of"):
+        object.__new__(Replicas).prepare(None, [1, 2])
+
+
+def test_weights_that_a_batch_brings_are_its_targets_shares():
+    batch = {"x": [1, 2]}, {"y": [[3, 0], [5, 7]]}, {"y": [[1.0, 1.0], [2.0, 0.0]]}
+    dataset = tf.data.Dataset.from_tensors(batch)
+    [(_, _, weights)] = _with_weights(dataset, {("y",): 0})
+    np.testing.assert_allclose(weights["y"], [[1 / 3, 0], [2 / 3, 0]])
+    [(_, _, weights)] = _with_weights(dataset.map(lambda x, y, _: (x, y)), {("y",): 0})
+    np.testing.assert_allclose(weights["y"], [[1 / 3, 0], [1 / 3, 1 / 3]])
 
 
 @pytest.mark.parametrize(

@@ -251,12 +251,22 @@ def test_sizes_and_scheduled_sampling_reach_a_recurrent_model():
         attention="dot",
         teacher_forcing=0.5,
         teacher_forcing_steps=50,
+        gradient_accumulation=2,
     )
     model = model_of(options, 11, 13)
     assert [len(names) for names in model.decoder.recurrent_names] == [1, 1]  # two layers of GRU
     assert isinstance(model.decoder.attention.score, DotScore)
     assert model.source_embedding.output_dim == 5 and model.decoder.units == 8
-    assert model.decoder.teacher_forcing.schedule == LinearDecay(1.0, 0.01, 0.5)
+    assert model.decoder.teacher_forcing.schedule == LinearDecay(1.0, 0.005, 0.5)  # of batches
+
+
+def test_tied_weights_reach_a_recurrent_model():
+    options = {"model": "bahdanau", "hidden_dim": 8, "embedding_dim": 5}
+    tied, untied = (
+        model_of(TranslationOptions(**options, tie_weights=value), 11, 13) for value in (True, None)
+    )
+    assert tied.decoder.tie_weights and not untied.decoder.tie_weights
+    assert len(untied.weights) - len(tied.weights) == 2  # the output's matrix and bias
 
 
 @pytest.mark.parametrize(
@@ -324,6 +334,14 @@ def test_files_that_nothing_can_be_learned_from_get_one_line(
         ("--teacher-forcing 0.5 --model classical-context", "reads none of its own tokens"),
         ("--num-heads 3 --hidden-dim 8", "--num-heads must divide --hidden-dim; received 3 and 8."),
         ("--model cho --attention dot", "cho does not attend; choose bahdanau or luong."),
+        (
+            "--model luong --tie-weights true --embedding-dim 5",
+            "--tie-weights: luong needs embeddings as wide as its states; leave --embedding-dim ou",
+        ),
+        (
+            "--model classical-context --tie-weights true",
+            "--tie-weights: classical-context reads none of its own tokens; leave it out.",
+        ),
         (
             "--model luong --decoder-units 7",
             "the decoder of luong begins with the encoder's states",

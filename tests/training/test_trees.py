@@ -49,6 +49,8 @@ def test_roots_and_nodes_are_learned_and_scored(trained):
     assert scores["roots"]["accuracy"] == 1.0
     assert scores["all_nodes"]["accuracy"] > 0.9
     assert "binary_accuracy" not in scores["roots"]  # the labels are 0, 2 and 4 alone
+    header = (trained / "run" / "history.csv").read_text().splitlines()[0].split(",")
+    assert {"roots right", "all nodes right"} <= {*header}
     assert refusals_of(trained / "run") == []
 
 

@@ -18,12 +18,14 @@ from training.task import Task
 from training.tasks.forecasting_baselines import Ridge, baselines
 from training.tasks.forecasting_model import forecasting_model
 from training.tasks.forecasting_scores import (
+    forecast_errors,
     forecast_scores,
     forecast_summary,
     forecast_table,
 )
 from training.tasks.options.forecasting import ForecastingOptions
 from training.tasks.scaling import learned_numbers
+from training.validation import LOSS
 
 KEPT = 32  # validation windows that go with the run
 LOOKED_AT = 256  # validation windows that are answered while it trains
@@ -37,6 +39,9 @@ class Forecasting(Task):
     options_class = ForecastingOptions
     picture = FORECASTS
     validation_loss = True
+    best_by = LOSS
+    lower_is_better = ("MAE", "RMSE", "MASE")
+    score_formats = {"MAE": ".4g", "RMSE": ".4g", "MASE": ".3f"}
 
     def __init__(self, options):
         super().__init__(options)
@@ -252,21 +257,26 @@ class Forecasting(Task):
         }
 
     def validation_scores(self, examples, answers):
-        return {}
+        values = np.stack([answer.values for answer in answers])
+        errors = forecast_errors(values, _targets_of(examples), self._scales(examples))
+        return {name.upper(): error for name, error in errors.items()}
+
+    def _scales(self, windows):
+        """What MASE is measured by, of each window and target; NaN where it is unknown."""
+        unknown = [np.nan] * self._targets
+        return np.array([self.naive_errors.get(window.series.name, unknown) for window in windows])
 
     def scores(self, answered):
         [(examples, answers)] = answered.values()
         if self.ridge is None and self.train:
             inputs, target, _ = self.arrays(self.train, None)
             self.ridge = Ridge((inputs["window"], inputs.get("known"), target), self._targets)
-        unknown = [np.nan] * self._targets
-        scales = [self.naive_errors.get(window.series.name, unknown) for window in examples]
         return forecast_scores(
             answers,
-            np.stack([window.target for window in examples]),
+            _targets_of(examples),
             baselines(examples, self.options, self.ridge),
             self.options.targets,
-            np.array(scales),
+            self._scales(examples),
         )
 
     def draw(self, model, run, path):
@@ -291,6 +301,10 @@ class Forecasting(Task):
 
     def summary(self, scores):
         return forecast_summary(scores)
+
+
+def _targets_of(windows):
+    return np.stack([window.target for window in windows]).astype("float64")
 
 
 def _with_targets(windows):

@@ -28,16 +28,14 @@ def forecast_scores(answers, targets, baselines, names, scales):
     Returns:
         A dictionary that JSON can hold.
     """
-    targets = targets.astype("float64")
-    scales = np.where(scales == 0, np.nan, scales)
     forecasts = {"model": np.stack([answer.values for answer in answers])} | baselines
     scores = {"windows": len(targets), "forecasts": {}, "by_target": {}, "by_step": {}}
     for method, values in forecasts.items():
-        scores["forecasts"][method] = _errors(values, targets, scales)
+        scores["forecasts"][method] = forecast_errors(values, targets, scales)
         scores["by_step"][method] = mean_absolute_error(values, targets, (0, 2)).tolist()
         for place, name in enumerate(names):
             part = values[..., [place]], targets[..., [place]], scales[:, [place]]
-            scores["by_target"].setdefault(name, {})[method] = _errors(*part)
+            scores["by_target"].setdefault(name, {})[method] = forecast_errors(*part)
     naive = [errors["mae"] for method, errors in scores["forecasts"].items() if method in NAIVE]
     scores |= scores["forecasts"]["model"]
     scores["better_than_naive"] = 1 - scores["mae"] / min(naive)
@@ -53,6 +51,18 @@ def forecast_scores(answers, targets, baselines, names, scales):
             "by_step": coverage(*band, targets, (0, 2)).tolist(),
         }
     return scores
+
+
+def forecast_errors(values, targets, scales):
+    """Of (n, horizon, C) forecasts; the mean over targets of the error of a target; "mase" where
+    scales (n, C), what it is measured by, are neither 0 nor NaN."""
+    scales = np.where(scales == 0, np.nan, scales)
+    errors = {
+        "mae": float(mean_absolute_error(values, targets, (0, 1)).mean()),
+        "rmse": float(root_mean_squared_error(values, targets, (0, 1)).mean()),
+    }
+    scaled = mean_absolute_error(values / scales[:, None], targets / scales[:, None])
+    return errors | ({} if np.isnan(scaled) else {"mase": float(scaled)})
 
 
 def forecast_table(scores):
@@ -88,13 +98,3 @@ def forecast_summary(scores):
         covered = scores["coverage"]
         text += f"; {covered['found']:.1%} lie in the band of {covered['expected']:.0%}"
     return text
-
-
-def _errors(values, targets, scales):
-    """Of (n, horizon, C) forecasts; the mean over targets of the error of a target."""
-    errors = {
-        "mae": float(mean_absolute_error(values, targets, (0, 1)).mean()),
-        "rmse": float(root_mean_squared_error(values, targets, (0, 1)).mean()),
-    }
-    scaled = mean_absolute_error(values / scales[:, None], targets / scales[:, None])
-    return errors | ({} if np.isnan(scaled) else {"mase": float(scaled)})

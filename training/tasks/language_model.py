@@ -17,6 +17,7 @@ from seqkeras.tokenizers import UNK, CharacterTable, WordTable, special_ids
 from seqkeras.tokenizers.of_stream import STREAM_TOKENIZERS
 from training.carried import CarriedState
 from training.console import console
+from training.first_weights import places_in_both, take_rows, vocabularies
 from training.starting import read_start, tokenizer_of
 from training.tasks.options.language_model import LanguageModelOptions
 from training.tasks.plain_texts import TextModelTask, perplexity, read_texts
@@ -54,7 +55,7 @@ class LanguageModel(TextModelTask):
 
     def __init__(self, options):
         super().__init__(options)
-        self.start = self.likelihood = None
+        self.start = self.likelihood = self.tokenizer = None
         self.further = []  # the texts of --also, the last ones of training
 
     def read(self):
@@ -75,7 +76,7 @@ class LanguageModel(TextModelTask):
 
     def tokenizers(self, examples):
         options = self.options
-        if options.start_from is not None:
+        if options.start_from is not None and not options.new_tokens:
             return {"text": self._start().tokenizer}
         if options.tokenizer is not None:
             return {"text": tokenizer_of(options.tokenizer)}
@@ -89,15 +90,30 @@ class LanguageModel(TextModelTask):
     def _start(self):
         """The model that training starts from; it is read once."""
         if self.start is None:
-            self.start = read_start(self.options.start_from, self.options.dropout or None)
+            self.start = read_start(self.options.start_from, self.options.dropout)
         return self.start
+
+    def prepared(self, folder, examples, kept, tokenizers):
+        self.tokenizer = tokenizers["text"]
+        if self.options.new_tokens:
+            known, _ = self._known_places(self.tokenizer)
+            console.print(
+                f"  {len(known):,} of {len(self.tokenizer):,} tokens are known in "
+                f"{self.options.start_from}"
+            )
+        return super().prepared(folder, examples, kept, tokenizers)
+
+    def _known_places(self, tokenizer):
+        """Where the tokens stand that the start model knows, here and there."""
+        both = ({"text": tokenizer}, {"text": self._start().tokenizer})
+        return places_in_both(*(vocabularies(each, {})["text"] for each in both))
 
     def record(self, examples):
         length = self._length()
         return {
             "pipeline": "Generate",
             "limits": {"source_length": length, "target_length": length},
-            "decoding": self._ids(self.tokenizers(examples)["text"]),
+            "decoding": self._ids(self.tokenizer),
         }
 
     def _length(self):
@@ -108,7 +124,8 @@ class LanguageModel(TextModelTask):
 
     def _ids(self, tokenizer):
         """What begins a text and what ends it: a text of characters begins behind a line's end."""
-        if self.options.start_from is not None and self._start().decoding:
+        goes_on = self.options.start_from is not None and not self.options.new_tokens
+        if goes_on and self._start().decoding:
             return self._start().decoding
         end_id = special_ids(tokenizer).end_id
         if end_id is None:
@@ -148,6 +165,11 @@ class LanguageModel(TextModelTask):
         """Whether the state of a row goes on to the next batch."""
         if self.options.start_from is not None:
             recurrent = isinstance(self._start().model, RNNLanguageModel)
+            if self.options.windows == "consecutive" and not recurrent:
+                raise RunError(
+                    f"{self.options.start_from}: a GPT carries no state on; leave --windows "
+                    "consecutive out."
+                )
         else:
             recurrent = self.options.model != "gpt"
         return recurrent and self.options.windows != "random"
@@ -156,10 +178,15 @@ class LanguageModel(TextModelTask):
         return token_stream(texts, run.tokenizers["text"], run.record.decoding["end_id"])
 
     def num_steps(self, batches):
-        return self.options.steps or super().num_steps(batches)
+        if self.options.steps is None:
+            return super().num_steps(batches)
+        return self.options.steps * self.options.gradient_accumulation
 
     def model(self, run):
-        model = self._new_model(len(run.tokenizers["text"]))
+        if self.options.start_from is None:
+            model = self._new_model(len(run.tokenizers["text"]))
+        else:
+            model = self._started_model(run)
         if self.options.context > getattr(model, "max_length", self.options.context):
             raise RunError(
                 f"{self.options.start_from}: has {model.max_length} positions, fewer than "
@@ -171,10 +198,21 @@ class LanguageModel(TextModelTask):
         carried.build()
         return carried
 
+    def _started_model(self, run):
+        start = self._start()
+        if not self.options.new_tokens:
+            return start.new_model()
+
+        def build(run):
+            return start.like(len(run.tokenizers["text"]))
+
+        model, known = build(run), {"text": self._known_places(run.tokenizers["text"])}
+        take_rows(model, build, run, start.model, known, self.options.start_from)
+        return model
+
     def _new_model(self, vocab_size):
         options = self.options
-        if options.start_from is not None:
-            return self._start().model
+        dropout = options.dropout or 0.0
         if options.model == "gpt":
             model = GPT(
                 vocab_size,
@@ -183,8 +221,8 @@ class LanguageModel(TextModelTask):
                 options.num_heads,
                 4 * options.hidden_dim,
                 max_length=self._length(),
-                dropout=options.dropout,
-                attention_dropout=options.dropout,
+                dropout=dropout,
+                attention_dropout=dropout,
             )
         else:
             model = RNNLanguageModel(
@@ -193,7 +231,7 @@ class LanguageModel(TextModelTask):
                 options.hidden_dim,
                 options.num_layers,
                 cell=options.model,
-                dropout=options.dropout,
+                dropout=dropout,
                 tie_weights=options.tie_weights,
             )
         model.build(None)

@@ -95,7 +95,15 @@ class PromptAnswer(Task):
 
     def _turns(self):
         options = self.options
-        return Turns(options.user, options.assistant, options.system, options.turn_end)
+        turns = Turns(**self._start().settings.get("turns", {}))
+        asked = {
+            "user": options.user,
+            "assistant": options.assistant,
+            "system": options.system,
+            "end": options.turn_end,
+        }
+        given = {name: text for name, text in asked.items() if text is not None}
+        return dataclasses.replace(turns, **given)
 
     def _positions(self):
         """The most tokens that the start model reads; None: as many as there are."""
@@ -138,7 +146,7 @@ class PromptAnswer(Task):
         return {"token_ids": token_ids}, Sequences(targets, padding=NO_TARGET), token_ids.lengths
 
     def model(self, run):
-        return self._start().model
+        return self._start().new_model()
 
     def loss(self):
         return keras.losses.SparseCategoricalCrossentropy(
@@ -147,8 +155,12 @@ class PromptAnswer(Task):
 
     def validation_scores(self, examples, answers):
         texts, targets = _both(examples, answers)
+        found = rouge(texts, targets)
         return {
-            "ROUGE-L": rouge(texts, targets)["rougeL"],
+            "ROUGE-L": found["rougeL"],
+            "ROUGE-1": found["rouge1"],
+            "ROUGE-2": found["rouge2"],
+            "chrF": chrf(texts, targets),
             "exact match": exact_match(texts, targets),
         }
 

@@ -10,7 +10,7 @@ from seqkeras import files
 from seqkeras.data.batches import Batches, Sequences
 from seqkeras.data.mixing import MixedBatches
 from seqkeras.models import WithHeads
-from seqkeras.runs import MODEL, OPTIONS, SCORES, RunError, RunRecord
+from seqkeras.runs import MODEL, OPTIONS, SCORES, RunRecord
 from seqkeras.runs.record import RUNS
 from training.run import TASKS as FOLDER
 from training.run import options_content
@@ -82,14 +82,6 @@ class Several(Task):
 
     def _of_task(self, name, examples):
         return [example.own for example in examples if example.task == name]
-
-    def refuse_replicas(self):
-        numbers = [name for name, table in self.tables.items() if table.task == "regression"]
-        if numbers:
-            raise RunError(
-                f"{self.options.file}: {numbers[0]}: not with several devices, each of which has "
-                "another number of its rows; leave it out, or choose --strategy one."
-            )
 
     def tokenizers(self, examples):
         return {"text": self.pretrained.tokenizer}

@@ -213,7 +213,7 @@ class Tagging(Task):
         words = "frames" if self.frames else "words"
         scores = {f"{words} right": tag_accuracy(found, targets)}
         if scheme_of(tag for tags in targets for tag in tags):
-            scores["F1 of entities"] = entity_f1(found, targets)
+            return {"F1 of entities": entity_f1(found, targets)} | scores
         return scores
 
     def scores(self, answered):

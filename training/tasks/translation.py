@@ -32,6 +32,7 @@ class Translation(Task):
     options_class = TranslationOptions
     validation_loss = True
     lower_is_better = ("phoneme error",)
+    score_formats = {"BLEU": ".2f", "chrF": ".2f"}
 
     def read(self):
         train, validation = training_examples(self.options)
@@ -145,8 +146,8 @@ class Translation(Task):
                 "phoneme error": token_error_rate(texts, targets),
             }
         return {
-            "BLEU": signed_bleu(texts, targets, self.options.bleu_tokenizer)[0],
-            "chrF": signed_chrf(texts, targets)[0],
+            "BLEU": 100 * signed_bleu(texts, targets, self.options.bleu_tokenizer)[0],
+            "chrF": 100 * signed_chrf(texts, targets)[0],
         }
 
     def scores(self, answered):

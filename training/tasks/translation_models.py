@@ -34,7 +34,7 @@ def _transformer(options, source_size, target_size):
 
 
 def _recurrent(options, source_size, target_size):
-    given = {"cell": options.cell, "attention": options.attention}
+    given = {name: getattr(options, name) for name in ("cell", "attention", "tie_weights")}
     given |= {"encoder_layers": options.num_layers, "decoder_layers": options.num_layers}
     return getattr(RNNSeq2Seq, options.model.replace("-", "_"))(
         source_size,
@@ -50,6 +50,10 @@ def _recurrent(options, source_size, target_size):
 
 
 def _teacher_forcing(options):
-    """Scheduled sampling: the share of given tokens falls along a line."""
-    share, steps = options.teacher_forcing, options.teacher_forcing_steps
-    return LinearDecay(1.0, (1 - share) / steps, share) if steps else share
+    """Scheduled sampling: the share of given tokens falls along a line.
+
+    The model counts batches, of which gradient accumulation makes several a step.
+    """
+    share = options.teacher_forcing
+    batches = (options.teacher_forcing_steps or 0) * options.gradient_accumulation
+    return LinearDecay(1.0, (1 - share) / batches, share) if batches else share

@@ -165,8 +165,15 @@ class Trees(Task):
         return [TokenAccuracy(ignore_class=NO_LABEL, name="accuracy")]
 
     def validation_scores(self, examples, answers):
-        found, targets = _of_roots(examples, answers)
-        return {"roots right": exact_match(found, targets)}
+        scores = self.scores({"validation": (examples, answers)})
+        found = {f"{name.replace('_', ' ')} right": scores[name] for name in ("roots", "all_nodes")}
+        right = {name: own["accuracy"] for name, own in found.items()}
+        binary = {
+            f"{name}, binary": own["binary_accuracy"]
+            for name, own in found.items()
+            if own.get("binary_accuracy") is not None
+        }
+        return right | binary
 
     def scores(self, answered):
         [(examples, answers)] = answered.values()
@@ -215,11 +222,6 @@ def _labels_of(examples):
             if tree.label is not None
         }
     )
-
-
-def _of_roots(examples, answers):
-    found = [answer.labels[0] for answer in answers]
-    return found, [example.target for example in examples]
 
 
 def binary_accuracy(rows):

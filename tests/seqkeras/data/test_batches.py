@@ -135,6 +135,14 @@ def test_weights_of_a_group_make_the_mean_over_its_targets(ignored):
         np.testing.assert_array_equal(targets, others)
 
 
+def test_targets_that_are_nan_count_nothing_in_a_group():
+    numbers = np.where(np.arange(24).reshape(8, 3) % 5, 1.0, np.nan)
+    order = BucketedBatches(np.ones(8), 4, 0)
+    made = Batches({"x": numbers}, numbers, order).in_groups(2, float("nan"))
+    for _, targets, weights in itertools.islice(made.from_step(0), 2):
+        np.testing.assert_allclose(weights, np.where(np.isnan(targets), 0, 2 / 19), rtol=1e-6)
+
+
 def test_a_dataset_of_groups_has_the_weights():
     made = batches()[0].in_groups(2, 0)
     for (_, _, weights), (_, _, others) in zip(

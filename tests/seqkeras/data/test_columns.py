@@ -87,6 +87,8 @@ def test_numbers_in_json_are_read_as_they_are_written(tmp_path):
             "line 1: 'text' holds half of a character.",
         ),
         ("rows.jsonl", '{"text": ["a"], "label": 1}\n', 'must be a text or a number; found ["a"].'),
+        ("rows.jsonl", '{"text": "a", "label": NaN}\n', "must be a text or a number; found NaN."),
+        ("rows.csv", "text,label\ra,b\r", "its lines end in CR alone; save it with line ends of U"),
     ],
 )
 def test_what_holds_no_columns_is_refused_by_its_line(name, content, message, tmp_path):

@@ -205,6 +205,19 @@ def test_dropout_drops_in_training_only(case):
     assert np.abs(first - second).max() > 0.01
 
 
+def test_tied_weights_are_the_embeddings_in_the_place_of_the_output_layer():
+    sizes = {"embedding_dim": 7, "decoder_units": 7}  # so that the hidden layer is as wide
+    tied, untied = make(sizes | {"tie_weights": True}), make(sizes)
+    own, output = untied.decoder.output_layer.weights, [*tied.weights]
+    place = next(i for i, variable in enumerate(untied.weights) if variable is own[0])
+    rows = tied.decoder.embedding.embeddings
+    output[place:place] = [ops.transpose(rows), ops.zeros(rows.shape[:1])]
+    untied.set_weights(output)
+    inputs = translation_inputs()
+    for found, expected in zip(call(tied, inputs), call(untied, inputs), strict=True):
+        close(found, expected)
+
+
 def test_a_config_of_the_first_release_makes_the_same_model():
     config = {**SIZES, "cell": "lstm", "dropout": 0.0, "never_generated": [0, 5], "name": "first"}
     first, now = RNNSeq2Seq.from_config(config), make({"cell": "lstm"})
@@ -306,6 +319,7 @@ def test_every_part_of_another_class_is_named_at_once():
         ("entropy_weight must be at least 0", {"attention": "hard", "entropy_weight": -1}),
         ("entropy_weight needs a HardAttention; received 0.1", {"entropy_weight": 0.1}),
         ("ratio must be a number from 0 to 1", {"teacher_forcing": 1.5}),
+        ("tie_weights needs embeddings that are fed", {"tie_weights": True, "readout": False}),
         (r"per must be one of \('token', 'batch'\)", {"teacher_forcing_per": "row"}),
     ],
 )

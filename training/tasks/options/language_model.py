@@ -14,8 +14,17 @@ from training.options import (
     option,
 )
 from training.tasks.options.corpora import CorporaOptions
+from training.tasks.options.pretrained import LanguageModelFolder
 
 TOKENS = ("characters", "words", "byte-pairs", "unigram", "bpe")
+OF_START = (  # what --start-from brings
+    "model",
+    "num_layers",
+    "hidden_dim",
+    "num_heads",
+    "embedding_dim",
+    "tie_weights",
+)
 MODELS = ("gpt", "gru", "lstm", "qrnn", "simple_rnn")
 
 
@@ -52,8 +61,14 @@ class LanguageModelOptions(CorporaOptions):
     )
     start_from: str | None = option(
         None,
-        click.Path(),
+        LanguageModelFolder(),
         "Run of this task, or GPT-2 folder of Hugging Face: its tokenizer, sizes and weights.",
+    )
+    new_tokens: bool = option(
+        False,
+        bool,
+        "Of --start-from: learn tokens anew, by --tokens and --vocab-size; rows of weights of "
+        "tokens that both know are taken.",
     )
     model: str = option("gpt", click.Choice(MODELS), "GPT, or the cell of a recurrent model.")
     num_layers: int = option(4, at_least(1), "Layers.")
@@ -65,7 +80,11 @@ class LanguageModelOptions(CorporaOptions):
     tie_weights: bool = option(
         False, bool, "Embeddings are the output's matrix too, as a GPT's always are."
     )
-    dropout: float = option(0.0, Number(0, 1, max_open=True), "Share that training sets to zero.")
+    dropout: float | None = option(
+        None,
+        Number(0, 1, max_open=True),
+        "Share that training sets to zero; by default 0, or that of --start-from.",
+    )
     context: int = option(64, at_least(1), "Tokens of a window.")
     stride: int | None = option(
         None, at_least(1), "Of a GPT's windows of validation; without it --context."
@@ -81,12 +100,14 @@ class LanguageModelOptions(CorporaOptions):
 
     def check(self):
         super().check()
+        for problem in self._problems_of_start():
+            raise click.UsageError(problem)
         if self.also and (self.windows or "") != "random" and self.model != "gpt":
             raise click.UsageError(
                 "--also: a recurrent model goes on from batch to batch within one text; choose "
                 "--windows random."
             )
-        if self.windows == "consecutive" and self.model == "gpt":
+        if self.windows == "consecutive" and self.model == "gpt" and self.start_from is None:
             raise click.UsageError(
                 "--windows consecutive carries a state on, which a GPT has none of; leave it out, "
                 "or choose a recurrent --model."
@@ -100,5 +121,22 @@ class LanguageModelOptions(CorporaOptions):
             raise click.UsageError(
                 f"--stride must be at most --context; received {self.stride} and {self.context}."
             )
-        if self.tokenizer is not None and self.start_from is not None:
-            raise click.UsageError("--start-from brings its tokenizer; leave --tokenizer out.")
+
+    def _problems_of_start(self):
+        """Yields a sentence for each option that does not go with a model to start from, or needs
+        one."""
+        if self.start_from is None:
+            if self.new_tokens:
+                yield "--new-tokens needs --start-from, the run of other tokens."
+            return
+        for name in OF_START:
+            if getattr(self, name) != getattr(type(self), name):
+                yield f"--{name.replace('_', '-')}: --start-from brings its own; leave it out."
+        if self.tokenizer is not None:
+            yield "--start-from brings its tokenizer; leave --tokenizer out."
+        for name in ("tokens", "vocab_size"):
+            if not self.new_tokens and getattr(self, name) != getattr(type(self), name):
+                yield (
+                    f"--{name.replace('_', '-')}: --start-from brings its tokens; add --new-tokens "
+                    "true to learn others, or leave it out."
+                )

@@ -41,6 +41,20 @@ class PretrainedFolder(RunFolder):
         return str(next(found, Path(path) / HUGGING_FACE))
 
 
+class LanguageModelFolder(PretrainedFolder):
+    """The folder of a language model."""
+
+    def convert(self, value, parameter, context):
+        if not any((Path(value) / name).is_file() for name in (RECORD, HUGGING_FACE)):
+            self.fail(
+                f"{value}: no language model; expected a finished run, or a GPT-2 folder of "
+                "Hugging Face.",
+                parameter,
+                context,
+            )
+        return str(value)
+
+
 @dataclasses.dataclass(frozen=True)
 class PretrainedOptions(FitOptions):
     """Which encoder is fine-tuned, and how."""

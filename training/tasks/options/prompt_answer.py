@@ -14,6 +14,7 @@ from training.options import (
     at_least,
     option,
 )
+from training.tasks.options.pretrained import LanguageModelFolder
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,17 +33,24 @@ class PromptAnswerOptions(FitOptions):
     """
 
     file: str = argument(DataFile(), "Of training: .jsonl, .csv or .tsv.")
-    start_from: str | None = option(None, click.Path(), "Run, or GPT-2 folder of Hugging Face.")
+    start_from: str | None = option(
+        None, LanguageModelFolder(), "Run, or GPT-2 folder of Hugging Face."
+    )
     validation: str | None = option(
         None, DataFile(), "File of validation; without it, some lines of FILE are held out."
     )
     held_out: float = option(0.1, FRACTION, "Share of FILE's lines that are held out.")
     prompt_column: str = option("prompt", str, "Name of the column, or key, of prompts.")
     answer_column: str = option("answer", str, "Name of that of answers.")
-    user: str = option("User:\n", str, "What stands before a turn of the user.")
-    assistant: str = option("Assistant:\n", str, "What stands before one of the assistant.")
-    system: str = option("System:\n", str, "What stands before one of the system.")
-    turn_end: str = option("\n", str, "What stands behind a turn that is not the last.")
+    user: str | None = option(
+        None,
+        str,
+        'What stands before a turn of the user; by default "User:" and a new line, or '
+        "what the run of --start-from has; so are the next three.",
+    )
+    assistant: str | None = option(None, str, "What stands before one of the assistant.")
+    system: str | None = option(None, str, "What stands before one of the system.")
+    turn_end: str | None = option(None, str, "What stands behind a turn that is not the last.")
     max_length: int | None = option(
         None, at_least(2), "Tokens of a prompt and its answer; without it as many as the model has."
     )

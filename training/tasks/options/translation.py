@@ -26,10 +26,17 @@ RECURRENT = (  # the presets of `RNNSeq2Seq`
     "classical-context-and-output",
 )
 BLIND = ("classical-first-state", "classical-context")  # no token enters their decoders
+UNMAPPED = ("luong", "sutskever")  # states enter as they are, and logits are made of them
 CELLS = ("gru", "lstm", "simple_rnn")
 ATTENTIONS = ("additive", "concat", "dot", "general", "scaled_dot", "local_monotonic")
 ATTENTIONS += ("local_predictive",)
-OF_RECURRENT = ("cell", "attention", "embedding_dim", "decoder_units")  # None: the preset's
+OF_RECURRENT = (  # None: the preset's
+    "cell",
+    "attention",
+    "embedding_dim",
+    "decoder_units",
+    "tie_weights",
+)
 BLEU_TOKENIZERS = ("13a", "none", "intl", "char", "zh")
 SHARE = Number(0, 1, max_open=True)
 
@@ -86,7 +93,9 @@ class TranslationOptions(CorporaOptions):
     )
     vocab_size: int = option(8000, at_least(5), "Tokens to learn, at most.")
     target_vocab_size: int | None = option(None, at_least(5), "Those of the targets; as sources.")
-    joint: bool = option(False, bool, "Learn one vocabulary of both sides, and share embeddings.")
+    joint: bool = option(
+        False, bool, "Learn one vocabulary of both sides; a Transformer shares its embeddings."
+    )
     max_length: int = option(
         128, at_least(2), "Tokens of a source and of a target; longer pairs are not trained on."
     )
@@ -109,6 +118,9 @@ class TranslationOptions(CorporaOptions):
     embedding_dim: int | None = option(None, at_least(1), "Of a recurrent model; as --hidden-dim.")
     decoder_units: int | None = option(
         None, at_least(1), "State of a recurrent decoder; as wide as the encoder's."
+    )
+    tie_weights: bool | None = option(
+        None, bool, "Of a recurrent model: the target's embeddings are the output's matrix too."
     )
     dropout: float = option(0.1, SHARE, "Of embeddings and of what each layer gives.")
     attention_dropout: float = option(0.0, SHARE, "Of a Transformer's attention weights.")
@@ -173,12 +185,24 @@ class TranslationOptions(CorporaOptions):
                     f"--num-heads must divide --hidden-dim; received {self.num_heads} and "
                     f"{self.hidden_dim}."
                 )
-        elif self.model in BLIND and self.teacher_forcing != 1:
-            yield f"--teacher-forcing: {self.model} reads none of its own tokens; leave it out."
-        elif self.attention and self.model not in ("bahdanau", "luong"):
-            yield f"--attention: {self.model} does not attend; choose bahdanau or luong."
-        if self.decoder_units and self.model in ("luong", "sutskever", "classical-first-state"):
+        else:
+            yield from self._problems_of_recurrent()
+
+    def _problems_of_recurrent(self):
+        name = self.model
+        if name in BLIND and (self.teacher_forcing != 1 or self.tie_weights):
+            asked = "--tie-weights" if self.teacher_forcing == 1 else "--teacher-forcing"
+            yield f"{asked}: {name} reads none of its own tokens; leave it out."
+        if self.attention and name not in ("bahdanau", "luong"):
+            yield f"--attention: {name} does not attend; choose bahdanau or luong."
+        of_states = self.embedding_dim in (None, self.hidden_dim)
+        if self.tie_weights and name in UNMAPPED and not of_states:
             yield (
-                f"--decoder-units: the decoder of {self.model} begins with the encoder's states, "
+                f"--tie-weights: {name} needs embeddings as wide as its states; leave "
+                "--embedding-dim out."
+            )
+        if self.decoder_units and name in (*UNMAPPED, "classical-first-state"):
+            yield (
+                f"--decoder-units: the decoder of {name} begins with the encoder's states, "
                 "so it is as wide; leave it out."
             )
