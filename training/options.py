@@ -97,9 +97,6 @@ class Names(click.ParamType):
 class Count(click.IntRange):
     """An integer from a least one on."""
 
-    def __init__(self, least):
-        super().__init__(min=least)
-
     def convert(self, value, parameter, context):
         count = super().convert(value, parameter, context)
         if count > MOST:
@@ -108,7 +105,7 @@ class Count(click.IntRange):
 
 
 def at_least(minimum):
-    return Count(minimum)
+    return Count(min=minimum)
 
 
 class Number(click.FloatRange):

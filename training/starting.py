@@ -32,9 +32,7 @@ class Start:
 
     def new_model(self):
         """A model of the same weights, in the precision and on the devices of where it is made."""
-        model = self.like(len(self.tokenizer))
-        model.set_weights(self.model.get_weights())
-        return model
+        return _copied(self.model)
 
     def like(self, vocab_size):
         """A new model of the same sizes, for another vocabulary."""
@@ -110,7 +108,12 @@ def _with_dropout(model, dropout):
     if dropout is None:
         return model
     names = ("dropout", "attention_dropout")
-    other = _rebuilt(model, **{name: dropout for name in names if name in model.get_config()})
+    return _copied(model, **{name: dropout for name in names if name in model.get_config()})
+
+
+def _copied(model, **changes):
+    """A new model of the same weights, but for the changes of its options."""
+    other = _rebuilt(model, **changes)
     other.set_weights(model.get_weights())
     return other
 
