@@ -75,13 +75,17 @@ class LanguageModel(TextModelTask):
         return min(MOST_OF_PROMPT, max(self.options.context // 2, 1))
 
     def tokenizers(self, examples):
+        self.tokenizer = self._tokenizer(examples)
+        return {"text": self.tokenizer}
+
+    def _tokenizer(self, examples):
         options = self.options
         if options.start_from is not None and not options.new_tokens:
-            return {"text": self._start().tokenizer}
+            return self._start().tokenizer
         if options.tokenizer is not None:
-            return {"text": tokenizer_of(options.tokenizer)}
+            return tokenizer_of(options.tokenizer)
         try:
-            return {"text": STREAM_TOKENIZERS[options.tokens](examples, options.vocab_size)}
+            return STREAM_TOKENIZERS[options.tokens](examples, options.vocab_size)
         except ValueError as error:
             raise RunError(
                 f"{' and '.join(options.files)}: {error} Choose another --vocab-size."
