@@ -17,8 +17,9 @@ from click.core import ParameterSource
 
 from seqkeras import files
 from serving.manifest.fields import parse_fields
-from training.options import DataFile, FitOptions, RunFolder
+from training.options import DataFile, FitOptions, RunFolder, shown
 
+SECTIONS = ("Run", "Options of the task", "Options of every training")
 OF_RUN = ("out", "overwrite", "config", "help")
 INSTEAD_OF = {"warmup_share": "warmup_steps"}  # two options for one thing
 
@@ -28,16 +29,11 @@ class TaskCommand(click.Command):
 
     def format_options(self, context, formatter):
         common = {field.name for field in dataclasses.fields(FitOptions)}
-        sections = {"Run": [], "Options of the task": [], "Options of every training": []}
-        run, own, every = sections.values()
+        sections = {title: [] for title in SECTIONS}
         for parameter in self.get_params(context):
-            record = parameter.get_help_record(context)
-            if record is None:
-                continue
-            if parameter.name in OF_RUN:
-                run.append(record)
-            else:
-                (every if parameter.name in common else own).append(record)
+            of_run = parameter.name in OF_RUN or isinstance(parameter, click.Argument)
+            place = 0 if of_run else 2 if parameter.name in common else 1
+            sections[SECTIONS[place]].append(parameter.get_help_record(context))
         for title, records in sections.items():
             with formatter.section(title):
                 formatter.write_dl(records)
@@ -135,18 +131,19 @@ def _without_paths(options_class):
 def parameter(field, options_class):
     if field.metadata.get("is_argument"):
         several = {"nargs": -1, "required": True} if field.metadata["several"] else {}
-        return click.Argument([field.name], type=field.metadata["type"], **several)
+        help = field.metadata["help"]
+        return click.Argument([field.name], type=field.metadata["type"], help=help, **several)
     others = [
-        f"with --{because.replace('_', '-')} {defaults[field.name]}"
+        f"with {shown(because)} {defaults[field.name]}"
         for because, defaults in options_class.DEFAULTS_WITH.items()
         if field.name in defaults
     ]
-    shown = not isinstance(field.default, tuple)
+    is_one = not isinstance(field.default, tuple)
     return click.Option(
-        ["--" + field.name.replace("_", "-")],
+        [shown(field.name)],
         type=field.metadata["type"],
         default=field.default,
-        show_default=", ".join([str(field.default), *others]) if others else shown,
+        show_default=", ".join([str(field.default), *others]) if others else is_one,
         help=field.metadata["help"],
     )
 

@@ -32,6 +32,11 @@ def argument(type, help, several=False):
     return dataclasses.field(default=None, metadata=metadata)
 
 
+def shown(name):
+    """An option as the command line has it."""
+    return f"--{name.replace('_', '-')}"
+
+
 class DataFile(click.ParamType):
     """The path of a file of the user's; a run continues only while its content stays the same."""
 
@@ -205,6 +210,10 @@ class FitOptions:
         """Raise a `click.UsageError` for options that do not go together; nothing is read yet."""
         return None
 
+    def is_given(self, name):
+        """Whether an option differs from its default; False of one that the task has not."""
+        return getattr(self, name, None) != getattr(type(self), name, None)
+
     def files_within(self):
         """Name of a file of the user's -> paths of the files that it names; a run continues only
         while their content stays the same, too."""
@@ -228,7 +237,7 @@ class FitOptions:
                     f"--last-learning-rate must be at most --learning-rate {self.learning_rate:g}; "
                     f"received {self.last_learning_rate:g}."
                 )
-        if self.warmup_share is not None and self.warmup_steps != type(self).warmup_steps:
+        if self.warmup_share is not None and self.is_given("warmup_steps"):
             yield "--warmup-share and --warmup-steps are two lengths of one warm-up; choose one."
         if self.ema is not None and self.average_checkpoints > 1:
             yield "--ema and --average-checkpoints are two averages; choose one."

@@ -118,7 +118,7 @@ class RNNDecoder(keras.layers.Layer):
                 ]
             )
         hidden_dim = embedding_dim if tie_weights and readout else units
-        if tie_weights and hidden_dim != embedding_dim:
+        if tie_weights and (not fed or hidden_dim != embedding_dim):
             self._refuse(
                 [
                     "tie_weights needs embeddings that are fed, and a readout or units of their "

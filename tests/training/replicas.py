@@ -106,6 +106,17 @@ def losses_and_weights(run):
         return [float(row["loss"]) for row in csv.DictReader(history)], model.get_weights()
 
 
+def few_steps(devices):
+    """Options of a training of ten steps, which ends with the last model."""
+    return {
+        "batch_size": ROWS,
+        "max_steps": 10,
+        "steps_per_save": 5,
+        "keep": "last",
+        "strategy": "one" if devices.num_replicas == 1 else "mirrored",
+    }
+
+
 def classified(devices):
     """Losses and weights of the task `classification`, from its file to its run."""
     with TemporaryDirectory() as folder:
@@ -132,9 +143,9 @@ def distilled(devices):
         lines = [f"a {word} film,{word}" for word in ("good", "bad", "fine")] * 30
         file = Path(folder, "reviews.csv")
         file.write_text("\n".join(["text,label", *lines]))
-        common = {"file": str(file), "batch_size": ROWS, "dropout": 0.0}
+        common = {"file": str(file), "dropout": 0.0}
         tiny = hugging_face_folder(Path(folder, "tiny"), dropout=0.0)
-        options = ClassificationOptions(**common, pretrained=tiny, max_steps=5)
+        options = ClassificationOptions(**common, pretrained=tiny, batch_size=ROWS, max_steps=5)
         teacher = Path(folder, "teacher")
         train(Classification(options), teacher)
         options = ClassificationOptions(
@@ -149,10 +160,7 @@ def distilled(devices):
             augment=1,  # labels are of some rows alone
             optimizer="sgd",  # Adam magnifies the gradients of key biases, which are rounding alone
             learning_rate=0.5,
-            max_steps=10,
-            steps_per_save=5,
-            keep="last",
-            strategy="one" if devices.num_replicas == 1 else "mirrored",
+            **few_steps(devices),
         )
         train(task_of("classification", options), Path(folder, "run"))
         return losses_and_weights(Path(folder, "run"))
@@ -181,13 +189,9 @@ def several(devices):
             file=str(Path(folder, "tasks.toml")),
             pretrained=hugging_face_folder(Path(folder, "tiny"), dropout=0.0),
             batches="mixed",
-            batch_size=ROWS,
             optimizer="sgd",  # Adam magnifies the gradients of key biases, which are rounding alone
             learning_rate=0.5,
-            max_steps=10,
-            steps_per_save=5,
-            keep="last",
-            strategy="one" if devices.num_replicas == 1 else "mirrored",
+            **few_steps(devices),
         )
         train(task_of("several", options), Path(folder, "run"))
         return losses_and_weights(Path(folder, "run"))
@@ -208,11 +212,7 @@ def forecast(devices):
             horizon=3,
             units=5,
             dropout=0.0,
-            batch_size=ROWS,
-            max_steps=10,
-            steps_per_save=5,
-            keep="last",
-            strategy="one" if devices.num_replicas == 1 else "mirrored",
+            **few_steps(devices),
         )
         train(task_of("forecasting", options), Path(folder, "run"))
         return losses_and_weights(Path(folder, "run"))
@@ -225,21 +225,14 @@ def started(devices):
         file.write_text("\n".join(REVIEWS))
         common = {
             "files": (str(file),),
-            "hidden_dim": 6,
-            "num_layers": 1,
-            "num_heads": 2,
             "context": 8,
-            "batch_size": ROWS,
-            "steps_per_save": 5,
-            "max_steps": 5,
             "optimizer": "sgd",  # Adam magnifies the gradients of key biases, which are rounding
-            "strategy": "one" if devices.num_replicas == 1 else "mirrored",
+            **few_steps(devices),
         }
+        sizes = {"hidden_dim": 6, "num_layers": 1, "num_heads": 2}
         first = Path(folder, "first")
-        train(task_of("language-model", LanguageModelOptions(**common)), first)
-        kept = ("files", "context", "batch_size", "steps_per_save", "max_steps", "optimizer")
-        own = {name: common[name] for name in (*kept, "strategy")}
-        options = LanguageModelOptions(**own, start_from=str(first), learning_rate=0.5)
+        train(task_of("language-model", LanguageModelOptions(**common, **sizes)), first)
+        options = LanguageModelOptions(**common, start_from=str(first), learning_rate=0.5)
         train(task_of("language-model", options), Path(folder, "run"))
         return losses_and_weights(Path(folder, "run"))
 
@@ -251,7 +244,6 @@ def pretrained(devices):
         file.write_text("\n\n".join("\n".join(REVIEWS[row : row + 3]) for row in range(40)))
         options = BertPretrainingOptions(
             files=(str(file),),
-            batch_size=ROWS,
             vocab_size=80,
             num_layers=1,
             hidden_dim=6,
@@ -262,10 +254,7 @@ def pretrained(devices):
             optimizer="sgd",  # Adam magnifies the gradients of key biases, which are rounding alone
             weight_decay=None,
             learning_rate=0.5,
-            max_steps=10,
-            steps_per_save=5,
-            keep="last",
-            strategy="one" if devices.num_replicas == 1 else "mirrored",
+            **few_steps(devices),
         )
         train(BertPretraining(options), Path(folder, "run"))
         return losses_and_weights(Path(folder, "run"))

@@ -95,6 +95,11 @@ class LanguageModel(TextModelTask):
         """The model that training starts from; it is read once."""
         if self.start is None:
             self.start = read_start(self.options.start_from, self.options.dropout)
+            if self.options.windows == "consecutive" and isinstance(self.start.model, GPT):
+                raise RunError(
+                    f"{self.options.start_from}: a GPT carries no state on; leave --windows "
+                    "consecutive out."
+                )
         return self.start
 
     def prepared(self, folder, examples, kept, tokenizers):
@@ -169,11 +174,6 @@ class LanguageModel(TextModelTask):
         """Whether the state of a row goes on to the next batch."""
         if self.options.start_from is not None:
             recurrent = isinstance(self._start().model, RNNLanguageModel)
-            if self.options.windows == "consecutive" and not recurrent:
-                raise RunError(
-                    f"{self.options.start_from}: a GPT carries no state on; leave --windows "
-                    "consecutive out."
-                )
         else:
             recurrent = self.options.model != "gpt"
         return recurrent and self.options.windows != "random"

@@ -304,6 +304,9 @@ def test_every_part_of_another_class_is_named_at_once():
         RNNSeq2Seq(100, 120, OwnState(7), context=3)
 
 
+BLIND = {"reads_output": False}
+
+
 @pytest.mark.parametrize(
     "message, arguments",
     [
@@ -320,6 +323,7 @@ def test_every_part_of_another_class_is_named_at_once():
         ("entropy_weight needs a HardAttention; received 0.1", {"entropy_weight": 0.1}),
         ("ratio must be a number from 0 to 1", {"teacher_forcing": 1.5}),
         ("tie_weights needs embeddings that are fed", {"tie_weights": True, "readout": False}),
+        ("tie_weights needs .* received None and", CLASSICAL | BLIND | {"tie_weights": True}),
         (r"per must be one of \('token', 'batch'\)", {"teacher_forcing_per": "row"}),
     ],
 )

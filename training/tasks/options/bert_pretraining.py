@@ -20,6 +20,7 @@ from training.options import (
     argument,
     at_least,
     option,
+    shown,
 )
 from training.tasks.options.pretrained import PretrainedFolder
 
@@ -125,9 +126,8 @@ class BertPretrainingOptions(FitOptions):
             yield "FILES: a folder of records stands alone; leave the other files out."
         if self.pretrained is not None:
             for name in OF_SCRATCH:
-                if getattr(self, name) != getattr(type(self), name):
-                    shown = name.replace("_", "-")
-                    yield f"--{shown}: --pretrained brings its own; leave it out."
+                if self.is_given(name):
+                    yield f"{shown(name)}: --pretrained brings its own; leave it out."
             if self.start_from is not None:
                 yield "--start-from and --pretrained: choose one."
         elif self.max_length > self.positions:

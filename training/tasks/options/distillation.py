@@ -4,7 +4,7 @@ import dataclasses
 
 import click
 
-from training.options import NOT_NEGATIVE, POSITIVE, Number, RunFolder, at_least, option
+from training.options import NOT_NEGATIVE, POSITIVE, Number, RunFolder, at_least, option, shown
 from training.tasks.options.encoders import ENCODERS, EncoderOptions
 from training.tasks.options.pretrained import PretrainedOptions
 
@@ -64,8 +64,8 @@ class DistillationOptions(PretrainedOptions, EncoderOptions):
         own = [name for name in own if name.startswith("distil_") or name == "keep_layers"]
         if self.teacher is None:
             for name in own:
-                if self._is_given(name):
-                    yield f"{_shown(name)} needs --teacher, the run to learn from."
+                if self.is_given(name):
+                    yield f"{shown(name)} needs --teacher, the run to learn from."
             if self.encoder == BERT:
                 yield "--encoder bert: reads the tokens of --teacher; choose transformer."
             return
@@ -73,32 +73,25 @@ class DistillationOptions(PretrainedOptions, EncoderOptions):
         compared = [name for name in ("distil_hidden", "distil_attention") if getattr(self, name)]
         if compared and self.pretrained is None and not small:
             yield (
-                f"{_shown(compared[0])}: compares the layers of two BERTs, and --encoder "
+                f"{shown(compared[0])}: compares the layers of two BERTs, and --encoder "
                 f"{self.encoder} has no such layers; choose --encoder bert, or --pretrained."
             )
         if compared and self.frozen:
-            yield f"{_shown(compared[0])}: the layers of a --frozen encoder do not learn."
+            yield f"{shown(compared[0])}: the layers of a --frozen encoder do not learn."
         if self.keep_layers is not None and self.pretrained is None:
             yield "--keep-layers needs --pretrained, whose layers are kept; it may be the teacher."
         if not self.LEARNS_CLASSES:
             for name in ("distil_loss", "distil_temperature"):
-                if self._is_given(name):
-                    yield f"{_shown(name)}: is of probabilities; numbers are compared squared."
-        if self.distil_loss == "mse" and self._is_given("distil_temperature"):
+                if self.is_given(name):
+                    yield f"{shown(name)}: is of probabilities; numbers are compared squared."
+        if self.distil_loss == "mse" and self.is_given("distil_temperature"):
             yield "--distil-temperature: is of --distil-loss kl; mse compares logits as they are."
         if small:
             for name in OWN_TOKENS:
-                if self._is_given(name):
-                    yield f"{_shown(name)}: --encoder bert reads the teacher's tokens; omit it."
+                if self.is_given(name):
+                    yield f"{shown(name)}: --encoder bert reads the teacher's tokens; omit it."
             if self.embedding_dim % self.heads:
                 yield (
                     f"--heads must divide --embedding-dim; received {self.heads} and "
                     f"{self.embedding_dim}."
                 )
-
-    def _is_given(self, name):
-        return getattr(self, name, None) != getattr(type(self), name, None)
-
-
-def _shown(name):
-    return f"--{name.replace('_', '-')}"

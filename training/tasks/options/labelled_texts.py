@@ -4,7 +4,7 @@ import dataclasses
 
 import click
 
-from training.options import FRACTION, DataFile, argument, at_least, option
+from training.options import FRACTION, DataFile, argument, at_least, option, shown
 from training.tasks.options.distillation import DistillationOptions
 from training.tasks.options.encoders import OF_ENCODER
 from training.tasks.options.pretrained import PooledOptions
@@ -96,5 +96,5 @@ class LabelledTextOptions(PooledOptions, DistillationOptions):
         return {
             "form": self.format,
             "header": self.header,
-            "options": tuple(f"--{name.replace('_', '-')}" for name in names),
+            "options": tuple(map(shown, names)),
         }

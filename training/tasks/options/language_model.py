@@ -12,6 +12,7 @@ from training.options import (
     argument,
     at_least,
     option,
+    shown,
 )
 from training.tasks.options.corpora import CorporaOptions
 from training.tasks.options.pretrained import LanguageModelFolder
@@ -130,13 +131,13 @@ class LanguageModelOptions(CorporaOptions):
                 yield "--new-tokens needs --start-from, the run of other tokens."
             return
         for name in OF_START:
-            if getattr(self, name) != getattr(type(self), name):
-                yield f"--{name.replace('_', '-')}: --start-from brings its own; leave it out."
+            if self.is_given(name):
+                yield f"{shown(name)}: --start-from brings its own; leave it out."
         if self.tokenizer is not None:
             yield "--start-from brings its tokenizer; leave --tokenizer out."
         for name in ("tokens", "vocab_size"):
-            if not self.new_tokens and getattr(self, name) != getattr(type(self), name):
+            if self.is_given(name) and not self.new_tokens:
                 yield (
-                    f"--{name.replace('_', '-')}: --start-from brings its tokens; add --new-tokens "
-                    "true to learn others, or leave it out."
+                    f"{shown(name)}: --start-from brings its tokens; add --new-tokens true to "
+                    "learn others, or leave it out."
                 )

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from seqkeras.runs import MODEL, RECORD
-from training.options import FitOptions, Number, RunFolder, option
+from training.options import FitOptions, Number, RunFolder, option, shown
 
 HUGGING_FACE, GOOGLE = "config.json", "bert_config.json"  # KerasNLP's too, the first
 POOLINGS = ("pooler", "mean")  # of seqkeras.models.WithHeads
@@ -103,15 +103,14 @@ class PretrainedOptions(FitOptions):
             raise click.UsageError(problem)
 
     def _problems_of_pretrained(self):
-        kind = type(self)
         if self.pretrained is None:
             for name in self.OF_PRETRAINED:
-                if getattr(self, name) != getattr(kind, name):
-                    yield f"{_shown(name)} needs --pretrained, the folder of an encoder."
+                if self.is_given(name):
+                    yield f"{shown(name)} needs --pretrained, the folder of an encoder."
             return
         for name in self.OF_SCRATCH:
-            if getattr(self, name) != getattr(kind, name):
-                yield f"{_shown(name)}: --pretrained brings its own; leave it out."
+            if self.is_given(name):
+                yield f"{shown(name)}: --pretrained brings its own; leave it out."
         if self.start_from is not None:
             yield "--start-from and --pretrained: choose one; --pretrained takes a run, too."
         if self.frozen and (self.layer_decay != 1 or self.unfreeze_every):
@@ -135,7 +134,3 @@ class PooledOptions(PretrainedOptions):
     )
 
     OF_PRETRAINED = (*PretrainedOptions.OF_PRETRAINED, "pooling")
-
-
-def _shown(name):
-    return f"--{name.replace('_', '-')}"

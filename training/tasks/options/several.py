@@ -75,7 +75,7 @@ class SeveralOptions(PooledOptions):
                 "--gradient-accumulation: batches have examples of different tasks; choose a "
                 "larger --batch-size."
             )
-        if self.batches == "mixed" and self._is_given("alpha"):
+        if self.batches == "mixed" and self.is_given("alpha"):
             raise click.UsageError("--alpha: draws the task of a batch; --batches mixed has all.")
         for name, table in self.tables().items():
             try:
@@ -138,9 +138,6 @@ class SeveralOptions(PooledOptions):
             paths = (table.options.file, table.options.validation)
             found += [Path(path) for path in paths if path is not None]
         return {self.file: found}
-
-    def _is_given(self, name):
-        return getattr(self, name) != getattr(type(self), name)
 
 
 def _fields(kind):

@@ -13,6 +13,7 @@ from training.options import (
     argument,
     at_least,
     option,
+    shown,
 )
 from training.tasks.options.corpora import CorporaOptions, DataFiles
 
@@ -177,7 +178,7 @@ class TranslationOptions(CorporaOptions):
         if self.model == "transformer":
             given = [name for name in OF_RECURRENT if getattr(self, name) is not None]
             if given:
-                yield f"--{given[0].replace('_', '-')} is for recurrent models; choose a --model."
+                yield f"{shown(given[0])} is for recurrent models; choose a --model."
             if self.teacher_forcing != 1:
                 yield "--teacher-forcing is for recurrent models; choose a --model."
             if self.hidden_dim % self.num_heads:
