@@ -1,7 +1,7 @@
 """Fine-tuning of a BERT by a recipe: tokens/s of its steps and, over seeds, the scores it reaches.
 
     python -m benchmarks.finetuning RECIPE PRETRAINED FILE [VALIDATION] [--rounds N] [--seeds N]
-                                    [--json FILE] [--quick]
+                                    [--max-steps N] [--json FILE] [--quick]
 
 RECIPE is a file of `training/recipes` of classification, tagging or question answering, PRETRAINED
 a folder of Hugging Face, FILE and VALIDATION the files of the recipe's command.
@@ -13,7 +13,8 @@ a folder of Hugging Face, FILE and VALIDATION the files of the recipe's command.
     scores  with --seeds N: the whole recipe by our command, and on PyTorch from the same weights
             with the same hyper-parameters, once a seed each. PyTorch's weights are then read into
             our model, so that one code answers and counts. The score is the recipe's `best_by`, or
-            the task's first, of the last step on both sides.
+            the task's first, of the last step on both sides. --max-steps makes both shorter, with
+            the schedule of so many steps.
 
 All get the same batches. Tokens are real ones, without padding.
 """
@@ -39,10 +40,13 @@ def measure(options):
     """Time the steps, and compare the scores of seeds; returns the rows."""
     training_steps.quiet_tensorflow()
     recipe = tomllib.loads(options.recipe.read_text(encoding="utf-8"))
-    recipe |= QUICK if options.quick else {}
+    changes = dict(QUICK) if options.quick else {}
+    if options.max_steps:
+        changes["max_steps"] = options.max_steps
+    recipe |= changes
     rows = _compare_steps(*_prepared(recipe, options, seed=0), harness.rounds_of(options))
     if options.seeds:
-        rows.append(_compare_scores(recipe, options))
+        rows.append(_compare_scores(recipe, changes, options))
     print(f"measured on {training_steps.machine()}")
     return rows
 
@@ -113,14 +117,14 @@ def _compare_steps(task, run, batches, validation, answer, rounds):
     return [*rows, harness.compare_rates(case, tokens, times, "float32", "tokens/s")]
 
 
-def _compare_scores(recipe, options):
+def _compare_scores(recipe, changes, options):
     """The row of the mean scores over seeds; the goal: the rival's mean less the seeds' spread."""
     scores = {"ours": [], "transformers": []}
     for seed in range(options.seeds):
         prepared = _prepared(recipe, options, seed)
         name, score = _score_of_torch(*prepared)
         scores["transformers"].append(score)
-        scores["ours"].append(_our_score(options, prepared[0].name, name, seed))
+        scores["ours"].append(_our_score(options, changes, prepared[0].name, name, seed))
         print(f"seed {seed}: " + ", ".join(f"{name} {of[-1]:.2%}" for name, of in scores.items()))
     means = {name: statistics.mean(of) for name, of in scores.items()}
     spread = max(max(of) - min(of) for of in scores.values())
@@ -133,7 +137,7 @@ def _compare_scores(recipe, options):
     )
 
 
-def _our_score(options, task, score, seed):
+def _our_score(options, changes, task, score, seed):
     """The score of that name of the last step, by the command in a process of its own."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "run"
@@ -142,7 +146,7 @@ def _our_score(options, task, score, seed):
         command += ["--pretrained", options.pretrained.resolve()]
         if options.validation:
             command += ["--validation", options.validation.resolve()]
-        command += harness.as_options(QUICK if options.quick else {})
+        command += harness.as_options(changes)
         harness.run_python(*command)
         with open(out / HISTORY, encoding="utf-8", newline="") as file:
             *_, last = csv.DictReader(file)
@@ -171,6 +175,7 @@ def main(arguments=None):
     parser.add_argument("validation", type=harness.file, nargs="?", help="if the recipe has one")
     parser.add_argument("--rounds", type=harness.count, default=20, help="timed steps of each; 20")
     parser.add_argument("--seeds", type=harness.count, help="compare the scores of so many seeds")
+    parser.add_argument("--max-steps", type=harness.count, help="of each training; the recipe's")
     return harness.run(parser, measure, arguments)
 
 

@@ -74,8 +74,9 @@ def _pools(task):
 
 
 class TorchModel:
-    """A model of transformers from the same folder, and its training: AdamW, the recipe's schedule
-    and clipping, no decay of weights of one axis, the mean of the cross-entropy over targets.
+    """A model of transformers from the same folder, and its training: AdamW in one kernel, as
+    transformers' `Trainer` has it by default, the recipe's schedule and clipping, no decay of
+    weights of one axis, the mean of the cross-entropy over targets.
 
     Args:
         task: a `training.task.Task` that is read, with a pre-trained encoder.
@@ -107,7 +108,9 @@ class TorchModel:
             {"params": decayed, "weight_decay": task.options.weight_decay or 0.0},
             {"params": others, "weight_decay": 0.0},
         ]
-        self.optimizer = torch.optim.AdamW(groups, lr=task.options.learning_rate, eps=EPSILON)
+        self.optimizer = torch.optim.AdamW(
+            groups, lr=task.options.learning_rate, eps=EPSILON, fused=True
+        )
         schedule = learning_rate(task.options, task.num_steps(batches))
         self.rates = torch.optim.lr_scheduler.LambdaLR(
             self.optimizer, lambda step: float(schedule(step)) / task.options.learning_rate
