@@ -65,9 +65,9 @@ def _parser():
     parser.add_argument(
         "--tolerance",
         type=float,
-        default=0.01,
+        default=0.005,
         metavar="X",
-        help="how much lower than float32's each score of a precision may be; 0.01",
+        help="how much lower than float32's each score of a precision may be; 0.005",
     )
     parser.add_argument(
         "--agreement",

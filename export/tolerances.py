@@ -23,7 +23,7 @@ class Tolerances:
         ValueError: if a number is negative or NaN, or the agreement above 1.
     """
 
-    score: float = 0.01
+    score: float = 0.005
     agreement: float = 0.99
     log_prob: float = 0.1
 

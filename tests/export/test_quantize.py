@@ -98,8 +98,12 @@ def products(kernel, bias=None):
     return graph(nodes, {"x": ["batch", rows]}, {"y": ["batch", columns]}, weights)
 
 
+BY_ROW = {"ReduceMax": 1, "ReduceMin": 1, "Neg": 1, "Max": 1, "Div": 1, "Mul": 1}
+
+
 @pytest.mark.parametrize("biased", [False, True])
-def test_a_product_is_that_of_whole_numbers_with_a_scale_for_each_column(biased):
+@pytest.mark.parametrize("role", ["model", "decoder_step"])
+def test_a_product_is_that_of_whole_numbers_with_a_scale_for_each_column(role, biased):
     # Columns of very different sizes: with one scale for all, most would become zero.
     sizes = np.logspace(-3, 3, 29, dtype="float32")
     kernel = floats(37, 29) * sizes
@@ -109,12 +113,28 @@ def test_a_product_is_that_of_whole_numbers_with_a_scale_for_each_column(biased)
         scale = np.abs(kernel[:, column]).max() / 127
         whole[:, column] = np.rint(kernel[:, column] / scale) * scale
     x = floats(5, 37)
-    made = quantize({"model": products(kernel, bias)}, "int8")["model"]
-    assert made.node_counts() == {"DynamicQuantizeMatMul": 1}
+    made = quantize({role: products(kernel, bias)}, "int8")[role]
+    by_row = BY_ROW | ({"Add": 1} if biased else {}) if role == "model" else {}
+    assert made.node_counts() == {"DynamicQuantizeMatMul": 1} | by_row
     actual = run(made, {"x": x})["y"]
-    expected = in_eight_bits(x).astype("float64") @ whole + (bias if biased else 0)
+    largest = np.abs(x).max(axis=1, keepdims=True) if by_row else np.float32(1)
+    expected = in_eight_bits(x / largest).astype("float64") @ whole * largest
+    expected += bias if biased else 0
     close(actual / sizes, expected / sizes, rtol=1e-4, atol=1e-4)
     assert relative(actual / sizes, run(products(kernel, bias), {"x": x})["y"] / sizes) < 0.02
+
+
+def test_a_row_of_large_numbers_costs_the_others_no_digits():
+    x, written = floats(5, 37), products(floats(37, 29), floats(29))
+    x[3] = 0
+    made = quantize({"model": written}, "int8")["model"]
+    alone = run(made, {"x": x})["y"]
+    x[1] *= 1e4
+    beside, expected = run(made, {"x": x})["y"], run(written, {"x": x})["y"]
+    for row in range(5):
+        assert relative(beside[row], expected[row]) < 0.02
+        if row != 1:
+            assert relative(beside[row], alone[row]) < 0.01
 
 
 def test_a_product_that_is_an_output_or_is_read_twice_keeps_its_bias_apart():
@@ -149,7 +169,7 @@ def test_a_gemm_becomes_a_product(turned, biased):
         {"y": ["batch", 29]},
         {"kernel": kernel, **({"bias": 9 * floats(29)} if biased else {})},
     )
-    made = quantize({"model": written}, "int8")["model"]
+    made = quantize({"decoder_step": written}, "int8")["decoder_step"]
     assert made.node_counts() == {"DynamicQuantizeMatMul": 1}
     x = {"x": floats(5, 37)}
     assert relative(run(made, x)["y"], run(written, x)["y"]) < 0.02
@@ -172,7 +192,7 @@ def test_a_gemm_with_factors_and_a_small_product_stay():
             "large": floats(29, 31),
         },
     )
-    counts = quantize({"model": written}, "int8")["model"].node_counts()
+    counts = quantize({"decoder_step": written}, "int8")["decoder_step"].node_counts()
     assert counts == {"Gemm": 2, "MatMul": 1, "DynamicQuantizeMatMul": 1}
 
 
@@ -224,15 +244,18 @@ def test_an_attention_becomes_one_on_whole_numbers_unless_scores_are_added(score
     padding = (np.arange(S) < np.array([S, 2, 5])[:, None]).astype("int64")
     inputs = {"x": floats(B, S, 32), "padding_ids": padding}
     expected = run(written, inputs)["y"]
-    for precision, limit in (("int8", 0.02), ("int4", 0.15)):
-        graphs = {"decoder_step": written}
-        made = quantize(graphs, precision)["decoder_step"]
+    step, in_int8 = "decoder_step", {"DynamicQuantizeMatMul": 1}
+    for role, precision, product, limit in (
+        (step, "int8", in_int8, 0.02),
+        ("model", "int8", in_int8 | BY_ROW, 0.02),
+        (step, "int4", {"MatMulNBits": 1}, 0.15),
+    ):
+        made = quantize({role: written}, precision)[role]
         counts = made.node_counts()
-        if precision == "int8" and not scored:
+        if role == step and precision == "int8" and not scored:
             assert counts == {"Cast": 1, "DynamicQuantizeLinear": 1, "QAttention": 1}
         else:
-            product = "DynamicQuantizeMatMul" if precision == "int8" else "MatMulNBits"
-            assert counts == {"Cast": 1, product: 1, "Split": 1, "MultiHeadAttention": 1}
+            assert counts == {"Cast": 1, **product, "Split": 1, "MultiHeadAttention": 1}
         assert relative(run(made, inputs)["y"], expected) < limit
 
 
