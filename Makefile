@@ -56,7 +56,7 @@ endif
 test-all: SHORT :=
 
 test-bulk: .venv-beam/requirements.done .venv-bulk/requirements.done
-	.venv-beam/bin/python -m pytest tests/serving/test_beam.py
+	.venv-beam/bin/python -m pytest tests/serving/test_beam.py tests/beam
 	.venv-bulk/bin/python -m pytest tests/serving/test_bulk.py
 
 parity: .venv/requirements-parity.done .venv/requirements-minilm.done

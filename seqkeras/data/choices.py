@@ -1,9 +1,10 @@
 """Texts with choices, of which one is right: SWAG, ARC, and tables with columns of any names.
 
-    swag     .csv with sent1, sent2, ending0, ending1, ..., label: the text is sent1, a choice is
-             "sent2 ending"
-    arc      .csv or .tsv with question, A, B, ..., answer; or the published .jsonl with
-             {"question": {"stem", "choices": [{"label", "text"}]}, "answerKey"}
+    swag     sent1, sent2, ending0, ending1, ..., label: the text is sent1, a choice is
+             "sent2 ending"; .csv as published, or .jsonl of Hugging Face
+    arc      .csv or .tsv with question, A, B, ..., answer; or .jsonl, as published with
+             {"question": {"stem", "choices": [{"label", "text"}]}, "answerKey"}, of Hugging Face
+             with {"question", "choices": {"text": [...], "label": [...]}, "answerKey"}
     list     .jsonl with {"text", "choices": [...], "answer"}
     columns  .csv, .tsv or .jsonl with columns of given names
 
@@ -14,6 +15,7 @@ Reference: Zellers et al. 2018, https://arxiv.org/abs/1808.05326; Clark et al. 2
 https://arxiv.org/abs/1803.05457
 """
 
+import itertools
 from typing import NamedTuple
 
 from seqkeras.data.columns import column_names, read_columns
@@ -65,8 +67,11 @@ def read_choices(path, names=None, skip_bad=False):
             choices, an empty one before others, or no choice that is right. It names the line.
     """
     names = names or Names()
-    is_lines = suffix_of(path) == ".jsonl"
-    rows = _of_json_lines(path, names) if is_lines and not names.choices else _of_table(path, names)
+    is_lines = suffix_of(path) == ".jsonl" and not names.choices
+    if is_lines and not {*SWAG} <= {*column_names(path)}:
+        rows = _of_json_lines(path, names)
+    else:
+        rows = _of_table(path, names)
     return Read(*usable(path, rows, _choices, "row", skip_bad))
 
 
@@ -96,25 +101,35 @@ def _of_table(path, names):
 def _of_json_lines(path, names):
     for line, row in json_objects(path, read_text(path)):
         where = f"{path}, line {line}"
-        question = row.get("question")
+        question, choices = row.get("question"), row.get("choices")
         if isinstance(question, dict):
-            text, choices, answer = question.get("stem"), question.get("choices"), "answerKey"
-        else:
-            text, choices, answer = row.get(names.text, question), row.get("choices"), names.answer
-        answer = row.get(answer)
-        is_list = isinstance(choices, list)
-        if is_list and all(isinstance(choice, dict) for choice in choices):
-            labels = [choice.get("label") for choice in choices]
-            choices = [choice.get("text") for choice in choices]
-        else:
-            labels = [str(place) for place in range(len(choices if is_list else ()))]
-        strings = [text, *(choices if is_list else [None]), *labels]
-        if not all(isinstance(own, str) for own in strings) or type(answer) not in (int, str):
+            question, choices = question.get("stem"), question.get("choices")
+        text, answer = row.get(names.text, question), row.get(names.answer, row.get("answerKey"))
+        labels, choices = _labelled(choices)
+        lists = [text], labels, choices
+        if (
+            not all(isinstance(own, list) for own in lists)
+            or not all(isinstance(own, str) for own in itertools.chain(*lists))
+            or len(labels) != len(choices)
+            or type(answer) not in (int, str)
+        ):
             raise DataError(
-                f'{where}: expected {{"text", "choices": [texts], "answer"}}, or as ARC '
-                '{"question": {"stem", "choices": [{"label", "text"}]}, "answerKey"}.'
+                f'{where}: expected {{"text", "choices": [texts], "answer"}}; or the keys of SWAG: '
+                '"sent1", "sent2", "ending0", "label"; or of ARC: "question", "choices": {"text", '
+                '"label"}, "answerKey", or "question": {"stem", "choices"}, "answerKey".'
             )
         yield where, text, choices, labels, str(answer)
+
+
+def _labelled(choices):
+    """The labels and the texts of choices: two lists, if the choices have one of the forms."""
+    if isinstance(choices, dict):
+        return choices.get("label"), choices.get("text")
+    if not isinstance(choices, list):
+        return [], None
+    if all(isinstance(choice, dict) for choice in choices):
+        return [choice.get("label") for choice in choices], [own.get("text") for own in choices]
+    return [str(place) for place in range(len(choices))], choices
 
 
 def _choices(where, text, choices, labels, answer):

@@ -18,6 +18,7 @@ A sentence without a token is left out, and so is a document without a sentence.
 import dataclasses
 import functools
 import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +34,7 @@ TOKENIZER = "tokenizer.json"
 VALIDATION = "validation.txt"
 PARTS = ("tokens", "sentences", "documents")
 VERSION = 1
+OPEN = 32  # shards that stay open, each with a file descriptor for each of its parts
 
 
 def begin_records(folder, corpus, tokenizer):
@@ -126,12 +128,13 @@ class TokenRecords:
         folder: a path.
 
     Attributes:
-        shards: list of `ShardTokens`.
+        shards: sequence of `ShardTokens`, of which few are open at a time.
         tokenizer: the `Subwords` of their token ids.
         num_documents, num_tokens: of all shards.
 
     Raises:
-        DataError: if it holds no records, a shard is missing or damaged, or there is no token.
+        DataError: if it holds no records, a shard is missing, damaged or can not be read, or there
+            is no token.
     """
 
     def __init__(self, folder):
@@ -144,11 +147,25 @@ class TokenRecords:
                 "was stopped; the command that began it goes on."
             )
         self.tokenizer = read_tokenizer(self.folder / TOKENIZER)
-        self.shards = [*map(ShardTokens, shards)]
-        self.num_documents = sum(shard.num_documents for shard in self.shards)
-        self.num_tokens = sum(len(shard.tokens) for shard in self.shards)
+        self.shards = _Shards(shards)
+        counts = [(shard.num_documents, len(shard.tokens)) for shard in self.shards]
+        self.num_documents, self.num_tokens = map(sum, zip(*counts, strict=True))
         if not self.num_tokens:
             raise DataError(f"{folder}: no token is left: the text has none.")
+
+
+class _Shards(Sequence):
+    """`ShardTokens` of folders: each is opened when it is asked for; the last `OPEN` stay open."""
+
+    def __init__(self, folders):
+        self.folders = folders
+        self.opened = functools.lru_cache(maxsize=OPEN)(ShardTokens)
+
+    def __len__(self):
+        return len(self.folders)
+
+    def __getitem__(self, number):
+        return self.opened(self.folders[number])
 
 
 class ShardTokens:
@@ -166,10 +183,12 @@ class ShardTokens:
             self.tokens, self.sentences, self.documents = (
                 np.asarray(np.load(folder / f"{name}.npy", mmap_mode="r")) for name in PARTS
             )
-        except (OSError, ValueError) as error:
+        except (ValueError, EOFError, FileNotFoundError) as error:
             raise DataError(
                 f"{folder}: damaged ({error}); remove it, and prepare again."
             ) from error
+        except OSError as error:
+            raise DataError(f"{folder}: can not be read: {error.strerror}.") from error
 
     @classmethod
     def of_documents(cls, documents):

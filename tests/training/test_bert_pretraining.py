@@ -19,11 +19,12 @@ from seqkeras.data.sentence_pairs import SentencePairs
 from seqkeras.data.token_records import TokenRecords
 from seqkeras.optimizers import SGD
 from seqkeras.pretrained import load_hugging_face, save_hugging_face
-from seqkeras.tokenizers import read_tokenizer
+from seqkeras.tokenizers import read_tokenizer, word_piece
 from tests.conftest import CHECKOUT, long_fixture
 from training.__main__ import main
 from training.fit import summed
 from training.tasks.bert_pretraining import BertPretraining
+from training.tasks.masked_sentences import masked_sentences
 from training.tasks.options.bert_pretraining import BertPretrainingOptions
 
 TINY = (
@@ -89,6 +90,13 @@ def test_samples_show_masked_words_and_answers(trained):
         assert masks > 0
         assert len(target.split(maxsplit=1)[1].split(", ")) == masks
         assert len(answer.split(maxsplit=1)[1].split(", ")) == masks
+
+
+def test_no_word_outside_the_vocabulary_is_asked_for():
+    tokenizer = word_piece(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "she", "left", "in", "."])
+    [found] = masked_sentences([["She left Oslo in May."]], tokenizer, share=1.0, max_length=23)
+    assert found.text == "[MASK] [MASK] Oslo [MASK] May."
+    assert found.target == ["she", "left", "in"]
 
 
 def test_the_bundle_fills_masks_as_keras_does(trained):

@@ -52,7 +52,7 @@ def masked_sentences(documents, tokenizer, share, max_length):
 
 
 def _places(sentence, tokenizer):
-    """The places of tokens that are a word each, and the encoding."""
+    """The places of tokens that are a word each, and the encoding; [UNK] is not asked for."""
     encoding = tokenizer.analyze(sentence)
     counts = Counter(encoding.word_ids)
     places = [
@@ -60,6 +60,7 @@ def _places(sentence, tokenizer):
         for place, word in enumerate(encoding.word_ids)
         if word is not None
         and counts[word] == 1
+        and tokenizer.token_of(encoding.token_ids[place]) not in tokenizer.added_tokens
         and sentence[slice(*encoding.offsets[place])].isalpha()
     ]
     return places, encoding

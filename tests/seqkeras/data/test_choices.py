@@ -21,6 +21,25 @@ STEM = {
     },
     "answerKey": "2",
 }
+SWAG_ROW = {  # as Hugging Face has it, and the next
+    "video-id": "anetv_jkn6uvmqwh4",
+    "fold-ind": "3416",
+    "startphrase": "Members of the procession walk down the street. A drum line",
+    "sent1": "Members of the procession walk down the street.",
+    "sent2": "A drum line",
+    "gold-source": "gold",
+    "ending0": "passes by walking.",
+    "ending1": "has heard approaching them.",
+    "ending2": "arrives and they're outside.",
+    "ending3": "turns the lead singer.",
+    "label": 0,
+}
+ARC_ROW = {
+    "id": "Mercury_7175875",
+    "question": "What is cold?",
+    "choices": {"text": ["fire", "ice"], "label": ["A", "B"]},
+    "answerKey": "B",
+}
 COLD = ("What is cold?", ("fire", "ice"), 1)
 
 
@@ -47,6 +66,18 @@ def test_questions_of_arc_may_have_fewer_choices(tmp_path):
     assert read(write(tmp_path, "arc.csv", ARC)) == [COLD, dogs]
     assert read(write(tmp_path, "arc.tsv", ARC.replace(",", "\t"))) == [COLD, dogs]
     assert read(write(tmp_path, "arc.jsonl", json.dumps(STEM))) == [COLD]
+
+
+def test_lines_are_read_as_hugging_face_has_them(tmp_path):
+    endings = (
+        "A drum line passes by walking.",
+        "A drum line has heard approaching them.",
+        "A drum line arrives and they're outside.",
+        "A drum line turns the lead singer.",
+    )
+    swag = write(tmp_path, "swag.jsonl", json.dumps(SWAG_ROW))
+    assert read(swag) == [("Members of the procession walk down the street.", endings, 0)]
+    assert read(write(tmp_path, "arc.jsonl", json.dumps(ARC_ROW))) == [COLD]
 
 
 def test_tables_of_other_names_and_lists_are_read(tmp_path):
@@ -94,6 +125,21 @@ def test_a_row_that_can_not_be_used_is_a_line_and_may_be_left_out(tmp_path, line
         ("a.jsonl", '{"text": "a", "choices": "b", "answer": 1}', "line 1: expected {.text., .cho"),
         ("a.jsonl", '{"text": "a", "choices": ["b", 1], "answer": 1}', "line 1: expected {.text"),
         ("a.jsonl", '{"text": "a", "choices": ["b", "c"]}', "line 1: expected {.text., .choices"),
+        (
+            "a.jsonl",
+            json.dumps({**ARC_ROW, "choices": {"text": ["fire", "ice"], "label": ["A"]}}),
+            "line 1: expected .* ARC: .question., .choices.: {.text., .label.}, .answerKey., or",
+        ),
+        (
+            "a.jsonl",
+            json.dumps({**SWAG_ROW, "label": -1}),
+            "line 1: .* one of ending0, ending1, ending2, ending3, or its place from 0; found '-1'",
+        ),
+        (
+            "a.jsonl",
+            json.dumps({name: own for name, own in SWAG_ROW.items() if name != "label"}),
+            "line 1: expected .* SWAG: .sent1., .sent2., .ending0., .label.; or",
+        ),
         ("a.csv", "question,A,B,answer\n", "there is no example in it"),
         ("a.csv", "question,A,B,answer\na,b,c,D\n", "no row in it that can be used; the first"),
         ("a.txt", "question", "the name must end in .csv, .tsv, .jsonl"),

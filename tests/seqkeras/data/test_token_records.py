@@ -1,5 +1,10 @@
 """Records of token ids: made shard by shard, killed and gone on with, read by memory map."""
 
+import errno
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -7,6 +12,7 @@ from seqkeras.data.documents import Corpus
 from seqkeras.data.texts import DataError
 from seqkeras.data.token_records import TokenRecords, begin_records, missing_shards, write_shard
 from seqkeras.tokenizers import word_piece
+from tests.conftest import CHECKOUT
 from tests.killing import killed_at_every_moment
 
 VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefg", "##a", "##b", "."]
@@ -45,6 +51,27 @@ def test_the_arrays_hold_the_tokens_of_each_sentence_of_each_document(tmp_path):
     assert (records.num_documents, records.num_tokens) == (4, 12)
     assert {shard.tokens.dtype for shard in records.shards} == {np.dtype("uint16")}
     assert isinstance(records.shards[0].tokens.base, np.memmap)
+
+
+def test_there_may_be_more_shards_than_files_that_may_be_open(tmp_path):
+    resource = pytest.importorskip("resource")
+    (tmp_path / "text.txt").write_text("\n\n".join(["a b.", "c d", "e"] * 29))
+    corpus = Corpus.of_files([tmp_path / "text.txt"], shard_bytes=1)
+    for number in begin_records(tmp_path / "records", corpus, word_piece(VOCABULARY)):
+        write_shard(tmp_path / "records", number)
+    code = f"""
+import resource
+from seqkeras.data.sentence_pairs import SentencePairs
+from seqkeras.data.token_records import TokenRecords
+
+resource.setrlimit(resource.RLIMIT_NOFILE, (128, {resource.getrlimit(resource.RLIMIT_NOFILE)[1]}))
+records = TokenRecords({str(tmp_path / "records")!r})
+rows = SentencePairs(records.shards, 11, 2, 3)
+print(len(records.shards), records.num_documents, records.num_tokens, sum(rows.counts))
+"""
+    command, env = [sys.executable, "-c", code], os.environ | {"PYTHONPATH": str(CHECKOUT)}
+    done = subprocess.run(command, env=env, capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("87 87 174 87\n", "")
 
 
 def test_more_than_65_536_tokens_are_kept_in_32_bits(tmp_path):
@@ -110,6 +137,25 @@ def test_a_damaged_shard_and_a_text_without_a_token_are_refused(tmp_path):
     write_shard(tmp_path / "records", 0)
     with pytest.raises(DataError, match="no token is left"):
         TokenRecords(tmp_path / "records")
-    (tmp_path / "records/shard-00000/tokens.npy").write_bytes(b"\x93NUMPY")
-    with pytest.raises(DataError, match="shard-00000: damaged .*; remove it, and prepare again"):
+    tokens = tmp_path / "records/shard-00000/tokens.npy"
+    for damage in (
+        lambda: tokens.write_bytes(b"\x93NUMPY"),
+        lambda: tokens.write_bytes(b""),
+        tokens.unlink,
+    ):
+        damage()
+        with pytest.raises(DataError, match="00000: damaged .*; remove it, and prepare again"):
+            TokenRecords(tmp_path / "records")
+
+
+def test_a_shard_that_can_not_be_opened_is_not_called_damaged(tmp_path, monkeypatch):
+    begin_records(tmp_path / "records", corpus_of(tmp_path), word_piece(VOCABULARY))
+    for number in range(3):
+        write_shard(tmp_path / "records", number)
+
+    def load(path, mmap_mode):
+        raise OSError(errno.EMFILE, "Too many open files", str(path))
+
+    monkeypatch.setattr(np, "load", load)
+    with pytest.raises(DataError, match="shard-00000: can not be read: Too many open files.$"):
         TokenRecords(tmp_path / "records")

@@ -20,8 +20,8 @@ class MultipleChoiceOptions(PooledOptions):
         Which of these barks?,a cat,a bird,a fish,a dog,D
 
     Or .jsonl with an object a line: {"text": "...", "choices": ["...", "..."], "answer": 1}, which
-    counts from 0. SWAG's .csv and ARC's .jsonl are read as they are published; columns of other
-    names by --text-column, --choice-columns and --answer-column.
+    counts from 0. SWAG and ARC are read as they are published, and as .jsonl of Hugging Face;
+    columns of other names by --text-column, --choice-columns and --answer-column.
 
     Each choice is read behind the text as a pair by the encoder of --pretrained.
     """
