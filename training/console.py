@@ -9,6 +9,9 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from seqkeras.terminal import one_line
+from training.wording import counted
+
 console = Console(highlight=False, markup=False, soft_wrap=True)  # "[red]" may be a folder's name
 
 
@@ -23,3 +26,15 @@ def progress_bar():
         transient=True,
         disable=not console.is_terminal,
     )
+
+
+def say_left_out(reasons, noun):
+    """Say how many examples of a file are left out, if there are any.
+
+    Args:
+        reasons: why each is left out, texts.
+        noun: of an example.
+    """
+    if reasons:
+        count = counted(len(reasons), f"{noun}s are", f"{noun} is")
+        console.print(f"  {count} left out; the first: {one_line(reasons[0])}")

@@ -31,7 +31,7 @@ def run_files(task, folder, examples, validation, tokenizers):
     )
 
 
-def with_examples_that_fit(run, folder, validation, answer):
+def with_examples_that_fit(task, run, folder, validation, answer):
     """The run with those validation examples that a pipeline takes as they are."""
     fitting = [
         content
@@ -39,9 +39,5 @@ def with_examples_that_fit(run, folder, validation, answer):
         if answer.fits(example.text)
     ]
     if not fitting:
-        limit = run.record.limits["source_length"]
-        raise RunError(
-            f"{folder}: no validation text has from 1 to {limit} tokens, so an export could check "
-            "nothing; choose a larger --max-length, or hold shorter texts out."
-        )
+        raise RunError(task.why_none_fits(run, folder))
     return dataclasses.replace(run, validation=fitting)

@@ -9,6 +9,7 @@ from seqkeras.runs import ATTENTION_MAP, RunError
 from training.answering import answerer
 from training.commands import evaluation_options
 from training.run_of_task import run_files, with_examples_that_fit
+from training.wording import counted
 
 
 class Task(abc.ABC):
@@ -110,7 +111,15 @@ class Task(abc.ABC):
         """
         run = run_files(self, folder, examples, kept, tokenizers)
         answer = answerer(run)
-        return with_examples_that_fit(run, folder, kept, answer), answer
+        return with_examples_that_fit(self, run, folder, kept, answer), answer
+
+    def why_none_fits(self, run, folder):
+        """The error where the pipeline takes no validation example whole: where, why, a way out."""
+        limit = run.record.limits["source_length"]
+        return (
+            f"{folder}: no validation text has from 1 to {limit} tokens, so an export could "
+            "check nothing; choose a larger --max-length, or hold shorter texts out."
+        )
 
     def runs(self, folder):
         """The folders that export takes, of a run's folder."""
@@ -149,9 +158,10 @@ class Task(abc.ABC):
         """
         size = self.options.batch_size
         if len(examples) < size:
+            left = counted(len(examples), f"{noun} are", f"{noun.removesuffix('s')} is")
             raise RunError(
-                f"{file}: {len(examples):,} {noun} are left for training, fewer than the {size} of "
-                f"a batch; choose a smaller --batch-size{way_out}."
+                f"{file}: {left} left for training, fewer than the {size} of a batch; choose a "
+                f"smaller --batch-size{way_out}."
             )
 
     def carries_state(self):

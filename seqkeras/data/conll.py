@@ -11,12 +11,14 @@ field is no whole number where that of the first line is 1, or a range from 1.
 Reference: Tjong Kim Sang and De Meulder 2003, section 2.2, https://aclanthology.org/W03-0419
 """
 
+import itertools
 import re
+from collections import Counter
 from typing import NamedTuple
 
 from seqkeras.data.json_lines import json_objects
 from seqkeras.data.texts import DataError, holds_half_a_character, lines_of, read_text, suffix_of
-from serving.entities import LETTERS
+from serving.entities import LETTERS, entities
 
 DOCUMENT = "-DOCSTART-"
 NUMBER_ONE = re.compile(r"1(-\d+)?")  # of the first word of CoNLL-U, or of a range from it
@@ -145,18 +147,54 @@ def _require_word(path, line, word):
         raise DataError(f"{path}, line {line}: the word {word!r:.40} holds half of a character.")
 
 
-def scheme_of(tags):
+def scheme_of(tags, odd=0.0):
     """The scheme of a file's tags: "IOB2" (for IOB1, too), "IOBES" or "BILOU"; None for tags that
     spell no entities, as parts of speech.
 
     Args:
-        tags: all that there are, an iterable of strings.
+        tags: an iterable of strings.
+        odd: share of the tags that may be of no scheme, typing errors; over 0 one of them may be.
     """
-    tags = {*tags}
-    letters = {tag.partition("-")[0] for tag in tags}
-    if not all(tag == "O" or tag[1:2] == "-" and tag[2:] for tag in tags) or letters == {"O"}:
+    counts = Counter(tags)
+    fitting = {
+        name: sum(count for tag, count in counts.items() if is_of_scheme(tag, name))
+        for name in LETTERS
+    }
+    scheme = max(fitting, key=fitting.get)
+    most_odd = max(1, odd * counts.total()) if odd else 0
+    if fitting[scheme] == counts["O"] or counts.total() - fitting[scheme] > most_odd:
         return None
-    return next((name for name, known in LETTERS.items() if letters <= {*known}), None)
+    return scheme
+
+
+def is_of_scheme(tag, scheme):
+    """Whether a tag is "O", or another letter of a scheme, "-" and a label."""
+    letter, hyphen, label = tag[:1], tag[1:2], tag[2:]
+    return tag == "O" or letter in {*LETTERS[scheme]} - {"O"} and hyphen == "-" and label != ""
+
+
+def is_iob1(sentences):
+    """Whether tags with the letters of IOB2 are IOB1: B begins no entity but one behind another of
+    its label.
+
+    Args:
+        sentences: for each the tags of its words.
+    """
+    return not any(
+        tag[:2] == "B-" and before[2:] != tag[2:]
+        for tags in sentences
+        for before, tag in itertools.pairwise(("O", *tags))
+    )
+
+
+def begun_inside(tags):
+    """How many entities of a sentence begin with the letter of an entity's inside, I, or of its
+    end, E or L.
+
+    Args:
+        tags: of the sentence's words, of any scheme.
+    """
+    return sum(tags[first][:2] in ("I-", "E-", "L-") for _, first, _ in entities(tags))
 
 
 def to_iob2(tags):

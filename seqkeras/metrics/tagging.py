@@ -7,7 +7,7 @@ from serving.entities import entities
 def entity_f1(tags, targets):
     """F1 of the entities of all sentences; an entity counts with its words and its label.
 
-        F1 = 2 common / (found + true);  1 where there is no entity in either
+        F1 = 2 common / (found + true);  0 where there is no entity in either, as in seqeval
 
     Args:
         tags, targets: for each sentence a list of the tags of its words, in IOB2, IOBES or BILOU.
@@ -26,7 +26,7 @@ def entity_f1(tags, targets):
     ]
     common = sum(len(found & true) for found, true in pairs)
     total = sum(len(found) + len(true) for found, true in pairs)
-    return 2 * common / total if total else 1.0
+    return 2 * common / total if total else 0.0
 
 
 def tag_accuracy(tags, targets):

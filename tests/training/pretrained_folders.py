@@ -19,7 +19,8 @@ SIZES = {"hidden_dim": 12, "num_layers": 2, "num_heads": 3, "feed_forward_dim": 
 def tiny_bert(**given):
     """A `Bert` over `VOCABULARY`, with random weights."""
     keras.utils.set_random_seed(3)
-    encoder = Bert(len(VOCABULARY), **{**SIZES, "max_length": 37, "dropout": 0.1, **given})
+    defaults = {"vocab_size": len(VOCABULARY), "max_length": 37, "dropout": 0.1}
+    encoder = Bert(**{**SIZES, **defaults, **given})
     encoder.build(None)
     return encoder
 

@@ -252,7 +252,7 @@ def test_long_lines_are_read_in_parts_and_a_start_brings_what_it_knows(trained, 
     [
         (" \n", [], "the file is empty"),
         ("\u200b\n" * 50, [], "no word is left for training"),
-        ("one\ntwo\n", [], "1 sentences are left for training, fewer than the 32 of a batch"),
+        ("one\ntwo\n", [], "1 sentence is left for training, fewer than the 32 of a batch"),
         ("one two\n", [], "--held-out 0.1 leaves nothing for training"),
         ("one\n" * 50, ["--vocab-size", "4"], "--vocab-size"),
     ],

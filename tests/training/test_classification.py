@@ -188,6 +188,16 @@ def test_a_run_goes_on_only_with_the_data_that_it_began_with(reviews, tmp_path, 
         ("text,label\na,x\nb,y\n", "", "each of the 2 rows has another 'label', so nothing can b"),
         ("text,label\na,x\nb,y\nc\n", "", "rows.csv, line 4: expected 2 fields, as in the header"),
         ("text,label\na,x\n ,y\n", "", "rows.csv, line 3: 'text' is empty; remove the line."),
+        (
+            "text,label\na,x\n\u200b,y\nb,y\n",
+            "",
+            r"rows.csv, line 3: 'text' has no token, '\u200b'; remove the line, or leave it out",
+        ),
+        (
+            "text,other,label\na,b,x\na,\u200b,y\nb,a,y\n",
+            "--pair-column other",
+            "rows.csv, line 3: 'other' has no token",
+        ),
         ("text,label\na,x\nb,y\nc,x\n", "", "examples are left for training, fewer than the 32 o"),
         (
             "text,label\n" + "".join(f"{place},{place % 2}\n" for place in range(40)),
@@ -240,12 +250,12 @@ def test_each_fold_holds_other_rows_out_and_groups_stay_together(tmp_path):
 
 def test_rows_with_an_empty_column_are_left_out_and_counted(tmp_path, capsys):
     file = tmp_path / "rows.csv"
-    file.write_text("text,label,other\n" + "a,x,\n ,y,\nb,y,\nc,,1\n" * 5)
+    file.write_text("text,label,other\n" + "a,x,\n ,y,\nb,y,\nc,,1\n" * 5 + "\u200b,x,\n")
     options = ClassificationOptions(file=str(file), batch_size=2, skip_empty=True)
     train, held_out = Classification(options).read()
     assert {*train, *held_out} == {Example("a", "x"), Example("b", "y")}
     assert len(train) + len(held_out) == 10
-    assert f"{file}: 10 rows with an empty column are left out" in capsys.readouterr().out
+    assert f"{file}: 11 rows with an empty column are left out" in capsys.readouterr().out
 
 
 def test_scores_are_those_that_glue_asks_for():

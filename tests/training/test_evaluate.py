@@ -97,6 +97,16 @@ def test_the_scores_of_training_are_those_of_its_validation_file(trained):
             "line 2: the label 'odd' is not in",
         ),
         (
+            ["{folder}/run", "--data", "{folder}/invisible.csv"],
+            1,
+            "invisible.csv, line 3: 'sentence' has no token",
+        ),
+        (
+            ["{folder}/bundle", "--data", "{folder}/invisible.csv"],
+            1,
+            "invisible.csv, line 3: 'sentence' has no token",
+        ),
+        (
             ["{folder}/run", "--data", "{data}", "--out", "/none/x.json"],
             1,
             "--out /none/x.json: can not be written (No such file or directory); choose another",
@@ -106,6 +116,7 @@ def test_the_scores_of_training_are_those_of_its_validation_file(trained):
 def test_what_can_not_be_scored_is_one_line(trained, arguments, status, message, capsys):
     folder, data = trained
     (folder / "strange.csv").write_text("sentence,mark\na film,odd\n", encoding="utf-8")
+    (folder / "invisible.csv").write_text("sentence,mark\na,bad\n\u200b,bad\n", encoding="utf-8")
     arguments = [argument.format(folder=folder, data=data) for argument in arguments]
     assert main(["evaluate", *arguments]) == status
     shown = capsys.readouterr()

@@ -48,7 +48,7 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "models").mkdir()
     keras.utils.set_random_seed(0)
-    encoder = Bert(len(VOCABULARY), **SIZES, max_length=37)
+    encoder = Bert(len(VOCABULARY), **SIZES, max_length=97)
     encoder.build(None)
     tokenizer = word_piece(VOCABULARY, lowercase=True)
     save_hugging_face(encoder, tmp_path / "models/minilm", tokenizers={"text": tokenizer})
@@ -58,7 +58,7 @@ def folder(tmp_path, monkeypatch):
 def write(path):
     """A file of the page with its lines several times."""
     lines = shown_file(path.name)
-    if path.suffix == ".conll":
+    if path.suffix in (".conll", ".jsonl"):
         lines = "\n".join([lines] * 4)
     else:
         header, _, rows = lines.partition("\n")
@@ -74,6 +74,8 @@ def write(path):
             ("pairs", "pairs.tsv", r"(same|other)\t0\.\d+\n"),
             ("similar", "similar.csv", r"-?\d+\.\d+\n"),
             ("names", "names.conll", r"Ada/\S+ lives/\S+ in/\S+ Oslo/\S+\n"),
+            ("questions", "questions.jsonl", r".*\t0\.\d+\n"),
+            ("exam", "exam.csv", r"a (cat|dog)\t0\.\d+\n"),
         ]
     ),
 )

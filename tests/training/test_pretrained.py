@@ -107,6 +107,20 @@ def test_heads_get_a_pooler_where_they_need_one_and_none_elsewhere(tmp_path):
     close(outputs(tags.encoder, ["hidden"]), outputs(tiny_bert(), ["hidden"]))
 
 
+def test_a_table_rounded_up_to_64_rows_has_the_vocabulary_of_its_tokenizer(tmp_path):
+    path = hugging_face_folder(tmp_path / "tiny", vocab_size=64)
+    assert len(Pretrained.read(path).tokenizer) == len(VOCABULARY)
+
+
+def test_a_vocabulary_whose_only_capitals_are_special_is_of_small_letters(tmp_path):
+    path = tmp_path / "chinese"
+    hugging_face_folder(path)
+    (path / "tokenizer.json").unlink()
+    special = [*VOCABULARY[:5], "<S>", "<T>", *VOCABULARY[5:-2]]  # as bert-base-chinese has them
+    (path / "vocab.txt").write_text("\n".join(special) + "\n")
+    assert Pretrained.read(path).tokenizer.encode("Oslo") == [special.index("oslo")]
+
+
 @pytest.mark.long
 def test_frozen_and_whole_models_learn_what_they_should(folder, reviews, tmp_path):
     before = load_hugging_face(folder, heads=False).get_weights()
@@ -281,6 +295,30 @@ def test_a_folder_that_can_not_be_read_gets_one_line(folder, reviews, tmp_path):
     assert spoilt("larger", shorten).endswith(
         f"the encoder {size}: this vocabulary is not the checkpoint's."
     )
+
+    def lose_a_line(path):
+        (path / "tokenizer.json").unlink()
+        (path / "vocab.txt").write_text("\n".join(VOCABULARY[:-1]) + "\n")
+
+    assert f"the tokenizer has {size - 1} tokens and the encoder {size}" in spoilt(
+        "shorter", lose_a_line
+    )
+
+    def add_another_vocabulary(path):
+        words = [word.replace("oslo", "paris") for word in VOCABULARY]
+        (path / "vocab.txt").write_text("\n".join(words) + "\n")
+
+    assert (
+        f"line {VOCABULARY.index('oslo') + 1} of vocab.txt is 'paris', and tokenizer.json has "
+        in (spoilt("two vocabularies", add_another_vocabulary))
+    )
+
+    def ask_for_more_layers(path):
+        config = json.loads((path / "config.json").read_text())
+        (path / "config.json").write_text(json.dumps(config | {"num_hidden_layers": 4}))
+
+    listed = spoilt("fewer tensors", ask_for_more_layers)
+    assert listed.count(": missing; ") == 3 and listed.endswith("; and 29 more.")
     missing = spoilt("no weights", lambda path: (path / "model.safetensors").unlink())
     assert "must hold model.safetensors or model.safetensors.index.json; found neither." in missing
     no_tokens = spoilt("no tokens", lambda path: (path / "tokenizer.json").unlink())

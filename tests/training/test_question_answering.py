@@ -208,6 +208,11 @@ def changed(rows, **answer):
             ["--batch-size", "30"],
             "fewer than the 30 of a batch",
         ),
+        (
+            json.dumps(as_squad(questions(20))),
+            ["--question-length", "3"],
+            "train.json: no validation question has from 1 to --question-length 3 tokens, so an",
+        ),
         (json.dumps(as_squad(questions(20))), ["--max-length", "99"], "has 37 positions"),
         (json.dumps(as_squad(questions(1))), [], "there is one context only, and nothing to hold"),
         (
@@ -240,7 +245,7 @@ def test_questions_that_can_not_be_used_are_left_out_and_counted(trained, tmp_pa
     path = tmp_path / "dev.json"
     path.write_text(changed(questions(20), text="Rome"), encoding="utf-8")
     assert scored(trained / "run", path, "--skip-bad", "true")["questions"] == 19
-    assert "1 questions are left out; the first: " in capsys.readouterr().out
+    assert "1 question is left out; the first: " in capsys.readouterr().out
     assert np.isfinite(scored(trained / "bundle", path, "--skip-bad", "true")["f1"])
 
 

@@ -8,8 +8,13 @@ import pytest
 import serving
 from export.bundle import ExportOptions, export
 from export.refusals import refusals_of
+from serving.results import Tagging as Answer
+from serving.results import Word
 from tests.conftest import long_fixture
 from training.__main__ import main
+from training.tasks.options.tagging import TaggingOptions
+from training.tasks.tagged_sentences import Example
+from training.tasks.tagging import Tagging
 
 TINY = "--units 11 --embedding-dim 12 --learning-rate 0.03 --batch-size 7 --passes 6".split()
 NAMES = {"PER": ["Ada Lovelace", "Alan Turing", "Grace"], "LOC": ["Oslo", "New York"]}
@@ -62,7 +67,9 @@ def test_the_bundle_finds_the_entities_of_a_text_and_of_its_words(trained):
 
 
 def test_run_and_bundle_have_the_same_scores_on_a_file_in_iob2(trained, tmp_path):
-    data = sentences(tmp_path / "test.txt", 31, iob1=False)
+    path = tmp_path / "test.txt"
+    data = sentences(path, 31, iob1=False)
+    path.write_text(path.read_text().replace(". x O", "\u200b x O\n. x O"))  # a word of no token
     found = []
     for name in ("run", "bundle"):
         out = tmp_path / f"{name}.json"
@@ -114,10 +121,27 @@ def test_a_chain_learns_tags_that_a_word_does_not_tell_and_serves_them(tmp_path)
     "content, options, message",
     [
         ("a O\nb\n", [], "line 2: expected 2 columns"),
-        ("a O\n", [], "0 sentences are left for training, fewer than the 16 of a batch"),
+        ("a O\n", [], "train.txt: each sentence has a tag that no other has, so that none can be"),
+        ("a X\n\n" * 2, [], "1 sentence is left for training, fewer than the 16 of a batch"),
         ("a X\n\n" * 9, ["--batch-size", "9"], "8 sentences are left for training, fewer than the"),
         ("a X\n\n" * 9, ["--batch-size", "2"], "all words have the tag 'X'"),
-        ("a X\n\nb Y\n\n", ["--batch-size", "1"], "of the validation are not among those"),
+        ("a X\n\nb Y\n\n", ["--batch-size", "1"], "each sentence has a tag that no other has"),
+        (
+            "a X\n\n\u200b Y\n\n",
+            [],
+            "train.txt, line 3: no word of the sentence has a token. With ",
+        ),
+        (
+            "a B-X\nb O\n\nc o\n",
+            [],
+            "line 4: the word 'c' of the sentence has the tag 'o'; nearly all others are of IOB2.",
+        ),
+        (
+            "a NN\n\nb B-\n\n" * 9,
+            ["--validation", "{folder}/others.txt"],
+            "others.txt, line 2: the sentence has the tag 'VB', which is not in "
+            "{folder}/train.txt; that has 'B-', 'NN'. With --skip-bad it is left out.",
+        ),
     ],
 )
 def test_a_file_that_can_not_be_learned_from_is_one_line(
@@ -125,10 +149,56 @@ def test_a_file_that_can_not_be_learned_from_is_one_line(
 ):
     path = tmp_path / "train.txt"
     path.write_text(content, encoding="utf-8")
+    (tmp_path / "others.txt").write_text("\na VB\n\nb VB\n", encoding="utf-8")
+    options = [option.format(folder=tmp_path) for option in options]
     assert main(["tagging", str(path), *options, "--out", str(tmp_path / "run")]) == 1
     [line] = capsys.readouterr().err.splitlines()
-    assert line.startswith("training: ") and message in line
+    assert line.startswith("training: ") and message.format(folder=tmp_path) in line
     assert not (tmp_path / "run").exists()
+
+
+def read(path, content, **options):
+    """The training and validation examples of a file's content."""
+    path.write_text(content, encoding="utf-8")
+    return Tagging(TaggingOptions(file=str(path), batch_size=1, **options)).read()
+
+
+def test_sentences_that_can_not_be_used_are_left_out_and_counted(tmp_path, capsys):
+    file, others = tmp_path / "train.txt", tmp_path / "dev.txt"
+    others.write_text("a B-X\n\na B-Z\n\n\u200b O\n\nd I-X\n", encoding="utf-8")
+    content = "a B-X\nb O\n\n" * 9 + "a o\n\na I-X\n\n\u200b O\n"
+    train, validation = read(file, content, skip_bad=True, validation=str(others))
+    assert {example.target[0] for example in train} == {"B-X"} and len(train) == 9
+    assert [example.text for example in validation] == [("a",)]
+    printed = capsys.readouterr().out
+    assert f"  3 sentences are left out; the first: {file}, line 28: the word 'a' of" in printed
+    assert f"  3 sentences are left out; the first: {others}, line 3: the sentence has" in printed
+
+
+def test_words_without_a_token_are_left_out_of_their_sentences(tmp_path, capsys):
+    train, validation = read(tmp_path / "train.txt", "\nNew B-X\n\u200b O\nYork I-X\n\n" * 7)
+    assert {example.text for example in train + validation} == {("New", "York")}
+    assert "train.txt: 7 words have no token, the first in the sentence of line 2; " in (
+        capsys.readouterr().out
+    )
+
+
+def test_sentences_with_a_tag_that_no_other_has_stay_in_training(tmp_path):
+    content = "".join(f"a T{place}\nb O\n\n" for place in range(7)) + "a O\n\n" * 11
+    train, validation = read(tmp_path / "train.txt", content, held_out=1.0)
+    assert sorted(example.target[0] for example in train) == ["O", *(f"T{n}" for n in range(7))][1:]
+    assert len(validation) == 11
+
+
+def test_a_file_without_entities_is_not_said_to_be_right():
+    task = Tagging(TaggingOptions())
+    task.scheme = "IOB2"
+    examples = [Example(("a", "b"), ["O", "O"], "")]
+    words = (Word("a", "O", 0, 1, 1.0), Word("b", "O", 2, 3, 1.0))
+    answers = [Answer(words, ())]
+    assert task.validation_scores(examples, answers) == {"F1 of entities": 0.0, "words right": 1.0}
+    scores = task.scores({"validation": (examples, answers)})
+    assert task.summary(scores).startswith("F1 of entities is 0.00%, as there are none, 100.00% of")
 
 
 @pytest.mark.long

@@ -134,15 +134,40 @@ def test_options_of_the_folder_are_not_given_again(folder, tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("tags", "count"),
-    [(["B-X", "O", "I-X", "I-X", "I-Y"], 2), (["I-X", "O", "I-X", "B-X"], 0), (["B-X", "I-X"], 0)],
+    ("tags", "count", "letters"),
+    [
+        (["B-X", "O", "I-X", "I-X", "I-Y"], 2, "I-"),
+        (["I-X", "O", "I-X", "B-X"], 0, "I-"),
+        (["B-X", "I-X"], 0, "I-"),
+        (["I-X", "E-X", "O", "E-X", "I-Y", "S-Y"], 3, "I- or E-"),
+        (["B-X", "E-X", "S-X"], 0, "I- or E-"),
+        (["B-X", "L-X", "L-X", "U-X"], 1, "I- or L-"),
+    ],
 )
-def test_entities_that_begin_with_i_are_counted_in_iob2_alone(tags, count, tmp_path, capsys):
+def test_entities_that_begin_inside_are_counted_where_they_may_not_and_skipped_if_asked(
+    tags, count, letters, tmp_path, capsys
+):
     words = [(f"w{place}", tag) for place, tag in enumerate(tags)]
     file = write(tmp_path / "names.conll", [[("a", "O")], words] * 2)
     Tagging(TaggingOptions(file=file, batch_size=1)).read()
-    line = f"names.conll: {2 * count} entities begin with I-, the first in the sentence of line 3;"
-    assert (line in capsys.readouterr().out.replace("\n", "")) == bool(count)
+    line = f"names.conll: {2 * count} entities begin with {letters}, the first in the sentence of "
+    assert (f"{line}line 3;" in capsys.readouterr().out) == bool(count)
+    labels = [*tags, "O", "B-Y"]
+    found = Tagging(TaggingOptions(skip_bad=True)).examples_of([file], {"labels": labels})
+    assert len(found) == (2 if count else 4)
+    assert ("2 sentences are left out; the first: " in capsys.readouterr().out) == bool(count)
+
+
+def test_whether_a_word_has_a_token_is_told_by_the_tokenizer_that_reads_it(folder):
+    accent = "\u0301"
+    learned = Tagging(TaggingOptions(lowercase=True))
+    tuned = Tagging(TaggingOptions(pretrained=folder))
+    tuned.read_pretrained()
+    assert tuned.has_token(accent) and tuned.has_token("Ada")
+    assert learned.has_token("Ada") and not learned.has_token(accent)
+    scored = Tagging(TaggingOptions(lowercase=True))
+    scored.known_tokenizers = {"text": tuned.pretrained.tokenizer}
+    assert scored.has_token(accent)
 
 
 def test_wnut17_is_read_whole():

@@ -37,6 +37,7 @@ from training.tasks.masked_validation import MaskedValidation, most_frequent
 from training.tasks.options.bert_pretraining import BertPretrainingOptions
 from training.tasks.plain_texts import TextModelTask
 from training.tasks.pretrained import Pretrained
+from training.wording import counted
 
 KEPT = 200  # validation sentences that stay with the run
 SHOWN = 5  # of them in samples.txt
@@ -112,8 +113,8 @@ class BertPretraining(TextModelTask):
                 "empty lines between documents, or choose --pairs false."
             )
         console.print(
-            f"{self.name}: {left:,} documents of training and {len(corpus.validation):,} of "
-            "validation"
+            f"{self.name}: {counted(left, 'documents')} of training and "
+            f"{len(corpus.validation):,} of validation"
         )
         return corpus, corpus.validation
 

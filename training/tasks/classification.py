@@ -1,6 +1,5 @@
 """Sentences, pairs of sentences, or frames of numbers, and their labels, from a user's file."""
 
-from collections import Counter
 from typing import NamedTuple
 
 import keras
@@ -17,7 +16,8 @@ from training.tasks.features import require_features
 from training.tasks.frames import Frames
 from training.tasks.labelled_texts import LabelledTexts
 from training.tasks.options.classification import ClassificationOptions
-from training.tasks.splitting import folds_apart
+from training.tasks.splitting import folds_apart, split
+from training.wording import counted, listed
 
 MOST_SHOWN = 20  # labels in a table
 UNLABELLED = -1  # the target of an example without a label, which a teacher answers
@@ -63,7 +63,7 @@ class Classification(LabelledTexts):
             train, validation = folds_apart(train, [group for *_, group in rows], options)
             self._require_labels(train, labels)
         elif options.validation is None:
-            train, validation = self._held_out(train)
+            train, validation = split(train, options, lambda example: [example.target])
         else:
             validation = self._of_known_labels(options.validation, labels, options.file)
             if self.frames:
@@ -87,14 +87,14 @@ class Classification(LabelledTexts):
         if positive is not None and (len(labels) != 2 or positive not in labels):
             raise RunError(
                 f"--positive-label {positive!r:.40}: must be one of two labels; {path} has "
-                f"{_shown(labels)}."
+                f"{listed(labels)}."
             )
 
     def _require_labels(self, train, labels):
         missing = sorted({*labels} - {example.target for example in train})
         if missing:
             raise RunError(
-                f"{self.options.file}: no row with the label {_shown(missing)} is left for "
+                f"{self.options.file}: no row with the label {listed(missing)} is left for "
                 "training; choose fewer --folds, or another --seed."
             )
 
@@ -115,21 +115,9 @@ class Classification(LabelledTexts):
             if example.target not in labels:
                 raise RunError(
                     f"{where}: the label {example.target!r:.40} is not in {source}, which has "
-                    f"{_shown(labels)}."
+                    f"{listed(labels)}."
                 )
         return [example for _, example, _ in rows]
-
-    def _held_out(self, examples):
-        """The examples without those that are held out, and those; of each label some stay."""
-        left = Counter(example.target for example in examples)
-        wanted, held_out = max(1, round(self.options.held_out * len(examples))), []
-        for place in np.random.default_rng(self.options.seed).permutation(len(examples)):
-            label = examples[place].target
-            if len(held_out) < wanted and left[label] > 1:
-                left[label] -= 1
-                held_out.append(place)
-        kept = np.delete(np.arange(len(examples)), held_out)
-        return [examples[place] for place in kept], [examples[place] for place in sorted(held_out)]
 
     def tokenizers(self, examples):
         return {} if self.frames else super().tokenizers(examples)
@@ -210,7 +198,7 @@ class Classification(LabelledTexts):
         return {"examples": len(examples)} | self._scores(examples, answers)
 
     def table(self, scores):
-        table = Table(title=f"of {scores['examples']:,} examples")
+        table = Table(title=f"of {counted(scores['examples'], 'examples')}")
         table.add_column("label")
         table.add_column("examples", justify="right")
         table.add_column("F1", justify="right")
@@ -243,8 +231,3 @@ def _labels(path, column, rows):
             "learned; choose another --label-column."
         )
     return labels
-
-
-def _shown(labels):
-    more = f" and {len(labels) - MOST_SHOWN:,} more" if len(labels) > MOST_SHOWN else ""
-    return ", ".join(f"{label!r:.40}" for label in labels[:MOST_SHOWN]) + more

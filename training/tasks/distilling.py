@@ -4,7 +4,6 @@ import numpy as np
 
 from seqkeras.data.augmenting import altered
 from seqkeras.data.batches import Batches, FrameSequences, Sequences
-from seqkeras.data.columns import read_columns
 from seqkeras.losses import DistanceLoss
 from seqkeras.models import Distillation
 from seqkeras.models.distillation import LOGITS
@@ -19,6 +18,7 @@ from training.tasks.regression import Example as Numbered
 from training.tasks.regression import Regression
 from training.tasks.tagging import NO_TAG, Tagging
 from training.tasks.teacher import Teacher
+from training.wording import counted
 
 WEIGHTS = {"hidden": "distil_hidden", "attention": "distil_attention"}  # of what, its option
 
@@ -36,9 +36,9 @@ class Distilling:
     def read(self):
         options = self.options
         self.teacher = Teacher(options.teacher, self.pipeline)
-        train, validation = super().read()
         if options.pretrained is None and options.encoder == "bert":
             self.pretrained = self.teacher.small(options)
+        train, validation = super().read()
         if options.keep_layers is not None:
             self.pretrained = self.pretrained.with_layers(options.keep_layers)
         return train + self.unlabelled(train), validation
@@ -146,9 +146,12 @@ class TextDistilling(Distilling):
                 for place, own in enumerate(zip(*(parts(example.text) for example in train)))
             ]
             copies = copies[0] if self.options.pair_column is None else zip(*copies)
-            texts |= dict.fromkeys(copy for copy in copies if all(parts(copy)))
+            texts |= dict.fromkeys(copy for copy in copies if all(map(self.has_token, parts(copy))))
         if len(texts) > known:
-            console.print(f"  {len(texts) - known:,} texts without a label are the teacher's")
+            more = counted(
+                len(texts) - known, "texts without a label are", "text without a label is"
+            )
+            console.print(f"  {more} the teacher's")
         return [self.example(text, self.no_label) for text in [*texts][known:]]
 
     def _more(self):
@@ -158,10 +161,10 @@ class TextDistilling(Distilling):
             return []
         names = [name for name in ("text_column", "pair_column") if getattr(options, name)]
         columns = [getattr(options, name) for name in names]
-        may_be_empty = columns if options.skip_empty else ()
-        read = read_columns(options.unlabelled, columns, may_be_empty, **options.reading(names))
-        rows = [tuple(values) for _, values in read if all(map(str.strip, values))]
-        return rows if len(columns) > 1 else [text for [text] in rows]
+        rows = self.filled_rows(options.unlabelled, columns, names)
+        return [
+            tuple(value.values()) if len(columns) > 1 else value[columns[0]] for _, value in rows
+        ]
 
 
 class DistilledClassification(TextDistilling, Classification):

@@ -26,6 +26,7 @@ from training.tasks.forecasting_scores import (
 from training.tasks.options.forecasting import ForecastingOptions
 from training.tasks.scaling import learned_numbers
 from training.validation import LOSS
+from training.wording import counted
 
 KEPT = 32  # validation windows that go with the run
 LOOKED_AT = 256  # validation windows that are answered while it trains
@@ -120,9 +121,8 @@ class Forecasting(Task):
             path, self._names, time, options.series_column, options.gaps
         )
         if filled:
-            console.print(
-                f"  {filled:,} rows were missing between others: rows without values stand there"
-            )
+            rows = counted(filled, "rows were", "row was")
+            console.print(f"  {rows} missing between others: rows without values stand there")
         return found, time
 
     def _learned(self, found, parts, time):
@@ -189,8 +189,8 @@ class Forecasting(Task):
             )
         if len(train) < options.batch_size:
             raise RunError(
-                f"{options.file}: {rows:,} rows leave {len(train):,} windows for training, of "
-                f"{options.context} and {options.horizon} steps: fewer than the "
+                f"{options.file}: {rows:,} rows leave {counted(len(train), 'windows')} for "
+                f"training, of {options.context} and {options.horizon} steps: fewer than the "
                 f"{options.batch_size} of a batch; choose a smaller --context, --horizon or "
                 "--batch-size."
             )

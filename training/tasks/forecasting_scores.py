@@ -11,6 +11,7 @@ from seqkeras.metrics import (
 )
 from seqkeras.terminal import one_line
 from training.tasks.forecasting_baselines import NAIVE
+from training.wording import counted
 
 MOST_STEPS = 12  # in a table
 
@@ -68,7 +69,7 @@ def forecast_errors(values, targets, scales):
 def forecast_table(scores):
     """A column for each forecast; rows of all, of targets if there are several, of steps."""
     forecasts, by_target = scores["forecasts"], scores["by_target"]
-    table = Table(title=f"of {scores['windows']:,} windows")
+    table = Table(title=f"of {counted(scores['windows'], 'windows')}")
     table.add_column("")
     for method in forecasts:
         table.add_column(method, justify="right")

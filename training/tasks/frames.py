@@ -12,6 +12,7 @@ from training.console import console
 from training.tasks.encoders import encoded_frames
 from training.tasks.options.frames import ARRAYS
 from training.tasks.scaling import learned_numbers, scaling
+from training.wording import counted
 
 KEPT = 128  # validation recordings that go with the run
 
@@ -95,7 +96,8 @@ class Frames:
         """The arrays of examples, cut to so many frames, and their lengths."""
         cut = sum(len(example) > limit for example in examples)
         if cut:
-            console.print(f"  {cut:,} recordings of more than {limit:,} frames are cut")
+            more = f"of more than {limit:,} frames"
+            console.print(f"  {counted(cut, f'recordings {more} are', f'recording {more} is')} cut")
         fill = (lambda numbers: numbers) if self.rows is None else self.rows.filled
         frames = FrameSequences([fill(example.numbers)[:limit] for example in examples])
         return {"frames": frames, "lengths": frames.lengths}, frames.lengths

@@ -7,34 +7,21 @@ from seqkeras.attention import StructuredSelfAttention
 from seqkeras.data.columns import read_columns
 from seqkeras.runs import RunError
 from seqkeras.terminal import one_line
-from seqkeras.tokenizers import learn_word_piece
 from training.answering.classify import text_encodings
 from training.console import console
-from training.task import Task
+from training.tasks.encoded_texts import EncodedTexts
 from training.tasks.encoders import encoded
-from training.tasks.pretrained import Pretrained, inputs_of
+from training.tasks.pretrained import inputs_of
+from training.wording import counted
 
 MOST_TOKENS = 128  # of a text or a pair, by default
 
 
-class LabelledTexts(Task):
-    """Base of the tasks whose rows have a text, or a pair, and a target.
-
-    Attributes:
-        pretrained: a `Pretrained`, where an encoder is fine-tuned; else None.
-    """
+class LabelledTexts(EncodedTexts):
+    """Base of the tasks whose rows have a text, or a pair, and a target."""
 
     validation_loss = True
     target_option: str  # the option that names the column of targets
-
-    def __init__(self, options):
-        super().__init__(options)
-        self.pretrained = None
-
-    def read_pretrained(self):
-        """Read the encoder of --pretrained, if it is given."""
-        if self.options.pretrained is not None:
-            self.pretrained = Pretrained.read(self.options.pretrained)
 
     def rows(self, path):
         """A list of (where, text or tuple of two, target as it is written, group) of a file."""
@@ -43,32 +30,51 @@ class LabelledTexts(Task):
         names = [name for name in names if getattr(options, name) is not None]
         columns = [getattr(options, name) for name in names]
         distinct = [*dict.fromkeys(columns)] if options.group_column is not None else columns
-        may_be_empty = distinct if options.skip_empty else ()
-        read, found = read_columns(path, distinct, may_be_empty, **options.reading(names)), []
-        for line, values in read:
-            if not all(map(str.strip, values)):
-                continue
-            value = dict(zip(distinct, values, strict=True))
+        found = []
+        for line, value in self.filled_rows(path, distinct, names):
             texts = [value[own] for own in (options.text_column, options.pair_column) if own]
             target = value[getattr(options, self.target_option)]
             text = texts[0] if options.pair_column is None else tuple(texts)
             group = line if options.group_column is None else value[options.group_column]
             found.append((f"{path}, line {line}", text, target, group))
+        return found
+
+    def filled_rows(self, path, columns, names):
+        """A list of (line, column -> text) of a file's rows whose columns are not empty, and whose
+        texts have a token; others are left out with --skip-empty, and a line says how many.
+
+        Args:
+            path: of the file.
+            columns: to read.
+            names: of the options that name columns.
+
+        Raises:
+            RunError: if none is left, or, without --skip-empty, a row is not filled.
+        """
+        options = self.options
+        may_be_empty = columns if options.skip_empty else ()
+        read, found = read_columns(path, columns, may_be_empty, **options.reading(names)), []
+        for line, values in read:
+            value = dict(zip(columns, values, strict=True))
+            texts = [own for own in columns if own in (options.text_column, options.pair_column)]
+            without = [own for own in texts if not self.has_token(value[own])]
+            if without and not options.skip_empty:
+                raise RunError(
+                    f"{path}, line {line}: {without[0]!r} has no token, "
+                    f"{value[without[0]]!r:.40}; remove the line, or leave it out by --skip-empty "
+                    "true."
+                )
+            if not without and all(map(str.strip, values)):
+                found.append((line, value))
         if skipped := len(read) - len(found):
-            console.print(f"  {one_line(path)}: {skipped:,} rows with an empty column are left out")
+            rows = counted(skipped, "rows with an empty column are", "row with an empty column is")
+            console.print(f"  {one_line(path)}: {rows} left out")
         if not found:
             raise RunError(f"{path}: there is no row without an empty column.")
         return found
 
     def tokenizers(self, examples):
-        if self.pretrained:
-            return {"text": self.pretrained.tokenizer}
-        texts = [text for example in examples for text in parts(example.text)]
-        try:
-            tokenizer = learn_word_piece(texts, self.options.vocab_size, self.options.lowercase)
-        except ValueError as error:
-            raise RunError(f"{self.options.file}: {error} Choose a larger --vocab-size.") from error
-        return {"text": tokenizer}
+        return self.tokenizer_of([text for own in examples for text in parts(own.text)])
 
     def limits(self):
         """The run's limits."""
@@ -102,7 +108,8 @@ class LabelledTexts(Task):
         full = [example for example, length in zip(examples, lengths) if length == limit]
         cut = sum(len(tokenizer.analyze(*parts(example.text))) > limit for example in full)
         if cut:
-            console.print(f"  {cut:,} texts of more than --max-length {limit} tokens are cut")
+            more = f"of more than --max-length {limit} tokens"
+            console.print(f"  {counted(cut, f'texts {more} are', f'text {more} is')} cut")
 
     def summarized(self, inputs, hidden, real):
         """The vector of a text, by attention over its tokens (B, T, D); (B, hops D)."""

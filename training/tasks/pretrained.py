@@ -20,7 +20,8 @@ from seqkeras.tokenizers import (
 from training.starting import BYTE_PAIRS, tokenizer_of
 from training.tasks.options.pretrained import GOOGLE, HUGGING_FACE
 
-ROUNDED_UP = 128  # rows of embeddings that a checkpoint may have behind its vocabulary, at most
+ROUNDED_UP_TO = (64, 128)  # multiples of which a table may have rows behind its vocabulary
+MOST_SHOWN = 3  # tensors in a line that a folder lacks, or has in another shape
 VOCABULARY, TOKENIZER_CONFIG = "vocab.txt", "tokenizer_config.json"
 OF_KERAS_NLP = "registered_name"  # a key of its config.json
 
@@ -54,7 +55,7 @@ class Pretrained:
         except RunError:
             raise
         except (OSError, ValueError, TypeError) as error:
-            raise RunError(f"--pretrained {folder}: {error}") from error
+            raise RunError(f"--pretrained {folder}: {_shortened(error)}") from error
         encoder = encoder.encoder if isinstance(encoder, WithHeads) else encoder
         if not isinstance(encoder, Bert):
             raise RunError(
@@ -62,7 +63,10 @@ class Pretrained:
                 f"{type(encoder).__name__}."
             )
         size, vocab_size = len(tokenizer), encoder.config["vocab_size"]
-        if not vocab_size - ROUNDED_UP < size <= vocab_size:
+        if vocab_size not in (
+            size,
+            *(-(-size // multiple) * multiple for multiple in ROUNDED_UP_TO),
+        ):
             raise RunError(
                 f"--pretrained {folder}: the tokenizer has {size:,} tokens and the encoder "
                 f"{vocab_size:,}: this vocabulary is not the checkpoint's."
@@ -224,12 +228,36 @@ def _tokenizer(folder):
             f"--pretrained {folder}: vocabulary and merges do not say what stands around a text; "
             "AutoTokenizer.from_pretrained(folder).save_pretrained(folder) writes tokenizer.json."
         )
-    return tokenizer_of(folder)
+    tokenizer = tokenizer_of(folder)
+    if (folder / VOCABULARY).is_file():
+        _require_same(folder, tokenizer)
+    return tokenizer
+
+
+def _require_same(folder, tokenizer):
+    """Raise a RunError unless the tokens of vocab.txt are the first ones of tokenizer.json."""
+    for number, token in enumerate(read_vocabulary(folder / VOCABULARY)):
+        other = tokenizer.token_of(number) if number < len(tokenizer) else None
+        if token != other:
+            raise RunError(
+                f"--pretrained {folder}: line {number + 1:,} of {VOCABULARY} is {token!r}, and "
+                f"tokenizer.json has {other!r} there: one of the two is not the checkpoint's; "
+                "remove it."
+            )
 
 
 def _is_uncased(folder, vocabulary):
-    """What tokenizer_config.json says, or else whether the vocabulary has no capitals."""
+    """What tokenizer_config.json says, or else whether the vocabulary has no capitals; [UNK] and
+    <S>, which the vocabulary of the Chinese BERT has, are none."""
     path = folder / TOKENIZER_CONFIG
     said = files.read_json(path).get("do_lower_case") if path.is_file() else None
-    capitals = any(token != token.lower() and not token.startswith("[") for token in vocabulary)
+    capitals = any(token != token.lower() and token[:1] not in "[<" for token in vocabulary)
     return not capitals if said is None else bool(said)
+
+
+def _shortened(error):
+    """An error in a line: of the problems in lines of their own, the first few."""
+    first, *problems = map(str.strip, str(error).splitlines())
+    more = len(problems) - MOST_SHOWN
+    shown = [*problems[:MOST_SHOWN], *([f"and {more:,} more"] if more > 0 else [])]
+    return " ".join([first, "; ".join(shown)]) if shown else first

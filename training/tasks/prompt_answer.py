@@ -18,6 +18,7 @@ from training.starting import read_start
 from training.task import Task
 from training.tasks.options.prompt_answer import PromptAnswerOptions
 from training.tasks.splitting import split
+from training.wording import counted
 
 NO_TARGET = -1
 MOST_TOKENS = 512  # of a prompt and its answer, for a model without positions
@@ -50,9 +51,9 @@ class PromptAnswer(Task):
         train, validation = self._fitting(train), self._fitting(validation)
         if len(train) < options.batch_size or not validation:
             raise RunError(
-                f"{options.file}: {len(train):,} examples are left for training and "
-                f"{len(validation):,} for validation; expected at least {options.batch_size}, "
-                "--batch-size, and 1."
+                f"{options.file}: {counted(len(train), 'examples are', 'example is')} left for "
+                f"training and {len(validation):,} for validation; expected at least "
+                f"{options.batch_size}, --batch-size, and 1."
             )
         console.print(
             f"{self.name}: {len(train):,} training and {len(validation):,} validation examples"
@@ -175,7 +176,7 @@ class PromptAnswer(Task):
         }
 
     def table(self, scores):
-        table = Table(title=f"of {scores['examples']:,} examples")
+        table = Table(title=f"of {counted(scores['examples'], 'examples')}")
         table.add_column("")
         table.add_column("", justify="right")
         for name, value in scores.items():

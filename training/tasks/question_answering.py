@@ -11,16 +11,16 @@ from seqkeras.losses import SmoothedCrossEntropy
 from seqkeras.metrics import best_no_answer_threshold, squad_scores
 from seqkeras.models import BiDAF, SpanHead
 from seqkeras.runs import RunError
-from seqkeras.terminal import one_line
 from seqkeras.tokenizers import CharacterTable, WordTable, word_places
 from serving.results import Span
 from training.answering.answer import NAME, questions_of
-from training.console import console
+from training.console import console, say_left_out
 from training.task import Task
 from training.tasks.answer_windows import inputs_of_words, places_in_windows, tokens_of
 from training.tasks.options.question_answering import QuestionAnsweringOptions
 from training.tasks.pretrained import Pretrained, inputs_of
 from training.tasks.splitting import split
+from training.wording import counted
 
 NONE = ""  # the target of a question that has no answer
 
@@ -74,10 +74,7 @@ class QuestionAnswering(Task):
 
     def _examples(self, path):
         questions, left_out = read_questions(path, self.options.offsets, self.options.skip_bad)
-        if left_out:
-            console.print(
-                one_line(f"  {len(left_out):,} questions are left out; the first: {left_out[0]}")
-            )
+        say_left_out(left_out, "question")
         return [
             Example(
                 {"question": own.question, "context": own.context},
@@ -135,6 +132,18 @@ class QuestionAnswering(Task):
             settings["no_answer"] = any(example.answer is None for example in examples)
         return {"pipeline": "Answer", "limits": {"source_length": limit}, "settings": settings}
 
+    def why_none_fits(self, run, folder):
+        options = self.options
+        limit = f"from 1 to --question-length {options.question_length}"
+        if options.model == "bidaf":
+            limit += f" words, and a context of at most --max-length {options.window}"
+        else:
+            limit += " tokens"
+        return (
+            f"{options.validation or options.file}: no validation question has {limit}, so an "
+            "export could check nothing; choose a larger one, or hold shorter questions out."
+        )
+
     def arrays(self, examples, run):
         read, windows, starts, ends, lost = questions_of(run).read, [], [], [], 0
         for example in examples:
@@ -151,9 +160,12 @@ class QuestionAnswering(Task):
                 ends.append(end)
             windows += row.windows.rows
         if lost:
-            console.print(
-                f"  {lost:,} answers have no token, or stand behind --max-length, and are left out"
+            answers = counted(
+                lost,
+                "answers have no token, or stand behind --max-length, and are",
+                "answer has no token, or stands behind --max-length, and is",
             )
+            console.print(f"  {answers} left out")
         if not windows:
             raise RunError(f"{self.options.file}: no answer is within the limits.")
         if self.pretrained:

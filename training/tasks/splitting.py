@@ -1,19 +1,28 @@
 """Which examples of a file are held out for validation."""
 
+from collections import Counter
+
 import numpy as np
 
 from seqkeras.runs import RunError
 
 
-def split(examples, options):
+def split(examples, options, labels_of=lambda example: ()):
     """The examples without those that are held out, and those, both in their order.
 
     Args:
         examples: a list.
         options: have `held_out`, their share, of which one is held out at least; and a `seed`.
+        labels_of: a function: example -> its distinct labels. An example with a label that no other
+            has left stays, so that fewer may be held out, or none.
     """
-    places = np.random.default_rng(options.seed).permutation(len(examples))
-    held_out = {*places[: max(1, round(options.held_out * len(examples)))].tolist()}
+    left = Counter(label for example in examples for label in labels_of(example))
+    wanted, held_out = max(1, round(options.held_out * len(examples))), set()
+    for place in np.random.default_rng(options.seed).permutation(len(examples)).tolist():
+        labels = labels_of(examples[place])
+        if len(held_out) < wanted and all(left[label] > 1 for label in labels):
+            left.subtract(labels)
+            held_out.add(place)
     train = [example for place, example in enumerate(examples) if place not in held_out]
     return train, [examples[place] for place in sorted(held_out)]
 

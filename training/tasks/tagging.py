@@ -1,43 +1,38 @@
 """The words of sentences, or frames of numbers, and their tags, from a file of the user's."""
 
 import itertools
-from typing import NamedTuple
 
 import keras
 import numpy as np
 from rich.table import Table
 
 from seqkeras.data.batches import Sequences
-from seqkeras.data.conll import read_sentences, scheme_of, to_iob2
+from seqkeras.data.conll import scheme_of
+from seqkeras.data.left_out import usable
+from seqkeras.data.texts import DataError
 from seqkeras.losses import ChainLoss, SmoothedCrossEntropy
 from seqkeras.metrics import TokenAccuracy, class_f1, entity_f1, tag_accuracy
 from seqkeras.models import ChainTaggingHead, LinearChain, TaggingHead
 from seqkeras.runs import RunError
 from seqkeras.terminal import one_line
-from seqkeras.tokenizers import learn_word_piece
 from training.answering.tag import read_words
-from training.console import console
-from training.task import Task
+from training.console import console, say_left_out
+from training.tasks.encoded_texts import EncodedTexts
 from training.tasks.encoders import encoded
 from training.tasks.features import require_features
 from training.tasks.frames import Frames
 from training.tasks.options.tagging import TAG, TaggingOptions
-from training.tasks.pretrained import Pretrained, inputs_of
+from training.tasks.pretrained import inputs_of
 from training.tasks.splitting import split
+from training.tasks.tagged_sentences import TaggedSentences
+from training.wording import counted, listed
 
 NO_TAG = -1  # the target of a token that is not the first of its word
 OUTSIDE = "O"
 MOST_TOKENS = 256  # of a sentence, by default
 
 
-class Example(NamedTuple):
-    """The words of a sentence, and their tags."""
-
-    text: tuple[str, ...]
-    target: list[str]
-
-
-class Tagging(Task):
+class Tagging(EncodedTexts):
     """The words of sentences, or frames, and their tags."""
 
     name = "tagging"
@@ -46,35 +41,39 @@ class Tagging(Task):
     def __init__(self, options):
         super().__init__(options)
         self.frames = None  # `Frames`, where inputs are no texts
-        self.pretrained = None  # `Pretrained`, where an encoder is fine-tuned
+        self.scheme = None  # of the tags that are trained, as `scheme_of`
 
     def read(self):
         options = self.options
         if options.reads_frames(options.file):
             self.frames = self._frames()
         require_features(options, self.frames)
-        if options.pretrained is not None:
-            self.pretrained = Pretrained.read(options.pretrained)
-        train = self._examples([options.file])
+        self.read_pretrained()
+        train = self._examples(options.file)
+        labels = _labels(train)
+        pieces = ", or a --max-length to cut recordings into pieces" if self.frames else ""
         if options.validation is not None:
-            validation = self._examples([options.validation])
+            validation = self._examples(options.validation, labels, options.file)
             if self.frames:
                 self.frames.require_size(train, validation)
-        elif len(train) == 1 and self.frames and options.max_length:
-            train, validation = split(self._in_pieces(train), options)
         else:
-            train, validation = split(train, options)
+            whole = self._in_pieces(train) if len(train) == 1 else train
+            train, validation = split(whole, options, lambda example: {*example.target})
+            if not validation:
+                raise RunError(
+                    f"{options.file}: each {self._unit} has a tag that no other has, so that none "
+                    f"can be held out; name a file by --validation{pieces}."
+                )
         train, validation = self._in_pieces(train), self._in_pieces(validation)
-        pieces = ", or a --max-length to cut recordings into pieces" if self.frames else ""
         self.require_batch(options.file, train, f"{self._unit}s", pieces)
-        self._require_known_tags(train, validation)
-        labels = _labels(train)
         if len(labels) < 2:
             words = "frames" if self.frames else "words"
             raise RunError(f"{options.file}: all {words} have the tag {labels[0]!r:.40}.")
+        self.scheme = scheme_of(labels)
         console.print(
             f"{self.name}: {len(train):,} training and {len(validation):,} validation "
-            f"{self._unit}s, {len(labels):,} tags, {_scheme_in_words(scheme_of(labels))}"
+            f"{self._unit}s, {len(labels):,} tags, "
+            + ("which spell no entities" if self.scheme is None else f"entities in {self.scheme}")
         )
         return train, validation
 
@@ -95,45 +94,43 @@ class Tagging(Task):
     def examples_of(self, paths, settings):
         if self.options.reads_frames(paths[0]) or settings.get("rows"):
             self.frames = self._frames().of_settings(settings)
-        examples = self._in_pieces(self._examples(paths))
-        self._require_known_tags([Example((), settings["labels"])], examples)
-        return examples
+        labels = settings["labels"]
+        self.scheme = scheme_of(labels)
+        parts = [self._examples(path, labels, "what was trained") for path in paths]
+        return self._in_pieces([example for part in parts for example in part])
 
-    def _examples(self, paths):
+    def _examples(self, path, labels=None, source=None):
+        """The examples of a file.
+
+        Args:
+            path: of the file.
+            labels: the tags that there may be, those of `source`; None: any.
+        """
         options = self.options
         if self.frames:
-            return [recording for path in paths for recording in self.frames.read(path)]
-        examples = []
-        for path in paths:
-            sentences = read_sentences(path, options.word_column, options.tag_column)
-            scheme = scheme_of(tag for sentence in sentences for tag in sentence.tags)
-            if scheme == "IOB2":
-                _say_what_begins_with_i(path, sentences)
-            for sentence in sentences:
-                tags = to_iob2(sentence.tags) if scheme == "IOB2" else sentence.tags
-                examples.append(Example(sentence.words, [*tags]))
-        return examples
+            rows, read = self.frames.read(path), lambda recording: recording
+        else:
+            tagged = TaggedSentences(path, options, self.has_token)
+            rows, read = tagged.sentences, tagged.example
 
-    def _require_known_tags(self, train, validation):
-        labels = _labels(train)
-        unknown = sorted({*_labels(validation)} - {*labels})
-        if unknown:
-            raise RunError(
-                f"the tags {', '.join(map(repr, unknown))} of the validation are not among those "
-                f"that are trained, {', '.join(labels)}; choose other files, or another --seed."
-            )
+        def known(row):
+            example = read(row)
+            unknown = () if labels is None else sorted({*example.target} - {*labels})
+            if unknown:
+                raise DataError(
+                    f"{example.where}: the {self._unit} has the tag {unknown[0]!r:.40}, which is "
+                    f"not in {source}; that has {listed(labels)}."
+                )
+            return example
+
+        found, left_out = usable(path, zip(rows), known, self._unit, options.skip_bad)
+        say_left_out(left_out, self._unit)
+        return found
 
     def tokenizers(self, examples):
         if self.frames:
             return {}
-        if self.pretrained:
-            return {"text": self.pretrained.tokenizer}
-        texts = [" ".join(example.text) for example in examples]
-        try:
-            tokenizer = learn_word_piece(texts, self.options.vocab_size, self.options.lowercase)
-        except ValueError as error:
-            raise RunError(f"{self.options.file}: {error} Choose a larger --vocab-size.") from error
-        return {"text": tokenizer}
+        return self.tokenizer_of([" ".join(example.text) for example in examples])
 
     def kept(self, validation):
         return self.frames.kept(validation) if self.frames else validation
@@ -168,7 +165,8 @@ class Tagging(Task):
             targets.append(row)
             cut += len(read) == limit and len(read.numbers) < len(example.text)
         if cut:
-            console.print(f"  {cut:,} sentences of more than --max-length {limit} tokens are cut")
+            more = f"of more than --max-length {limit} tokens"
+            console.print(f"  {counted(cut, f'sentences {more} are', f'sentence {more} is')} cut")
         inputs = inputs_of(rows, pretrained=self.pretrained)
         return inputs, Sequences(targets, padding=NO_TAG), inputs["token_ids"].lengths
 
@@ -212,7 +210,7 @@ class Tagging(Task):
         found, targets = self._tags_of(examples, answers)
         words = "frames" if self.frames else "words"
         scores = {f"{words} right": tag_accuracy(found, targets)}
-        if scheme_of(tag for tags in targets for tag in tags):
+        if self.scheme:
             return {"F1 of entities": entity_f1(found, targets)} | scores
         return scores
 
@@ -225,7 +223,7 @@ class Tagging(Task):
             words: sum(map(len, targets)),
             "accuracy": tag_accuracy(found, targets),
         }
-        if scheme_of(tag for tags in targets for tag in tags):
+        if self.scheme:
             kinds = sorted({tag[2:] for tags in targets for tag in tags if tag != OUTSIDE})
             scores["entity_f1"] = entity_f1(found, targets)
             scores["by_label"] = {
@@ -240,7 +238,8 @@ class Tagging(Task):
         if "by_label" not in scores:
             return None
         kind = "entities" if "entity_f1" in scores else "frames"
-        table = Table(title=f"{kind} of {scores[f'{self._unit}s']:,} {self._unit}s")
+        units = f"{self._unit}s"
+        table = Table(title=f"{kind} of {counted(scores[units], units)}")
         table.add_column("label")
         table.add_column("F1", justify="right")
         for label, f1 in scores["by_label"].items():
@@ -253,7 +252,10 @@ class Tagging(Task):
         return table
 
     def summary(self, scores):
-        f1 = f"F1 of entities is {scores['entity_f1']:.2%}, " if "entity_f1" in scores else ""
+        f1 = ""
+        if "entity_f1" in scores:
+            none = "" if scores["by_label"] else ", as there are none"
+            f1 = f"F1 of entities is {scores['entity_f1']:.2%}{none}, "
         words = "frames" if self.frames else "words"
         return f"{f1}{scores['accuracy']:.2%} of the {words} have the right tag"
 
@@ -267,30 +269,8 @@ class Tagging(Task):
         return found, [example.target for example in examples]
 
 
-def _say_what_begins_with_i(path, sentences):
-    """Say which entities begin with I- in a file of IOB2; in IOB1 all but few of them do."""
-    odd, is_iob2 = [], False
-    for sentence in sentences:
-        tags = to_iob2(sentence.tags)
-        before = ("O", *tags)
-        is_iob2 |= any(
-            own == tag and tag[:2] == "B-" and last[2:] != tag[2:]
-            for own, tag, last in zip(sentence.tags, tags, before)
-        )
-        odd += [sentence.line for own, tag in zip(sentence.tags, tags) if own != tag]
-    if is_iob2 and odd:
-        console.print(
-            f"  {one_line(path)}: {len(odd):,} entities begin with I-, the first in the sentence "
-            f"of line {odd[0]:,}; they are read as if with B-"
-        )
-
-
 def _labels(examples):
     return sorted({tag for example in examples for tag in example.target})
-
-
-def _scheme_in_words(scheme):
-    return "which spell no entities" if scheme is None else f"entities in {scheme}"
 
 
 def _of_kind(sentences, kind):

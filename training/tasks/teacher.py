@@ -21,6 +21,7 @@ from training.checkpoint import load_model
 from training.console import console, progress_bar
 from training.run import TEACHER
 from training.tasks.pretrained import Pretrained
+from training.wording import counted
 
 BATCH = 64  # texts that it answers at once
 
@@ -161,7 +162,7 @@ class Teacher:
                     found[place] = logits
                 bar.advance(part, len(chosen))
         seconds = time.monotonic() - began
-        console.print(f"  the teacher answered {len(rows):,} texts in {seconds:.0f} s")
+        console.print(f"  the teacher answered {counted(len(rows), 'texts')} in {seconds:.0f} s")
         return np.concatenate(found) if tags else np.stack(found)
 
 

@@ -17,6 +17,7 @@ from training.console import console
 from training.task import Task
 from training.tasks.options.trees import TreesOptions
 from training.tasks.splitting import split
+from training.wording import counted
 
 NO_LABEL = -1  # the target of a node without one
 SENTIMENT = ("0", "1", "2", "3", "4")  # labels of which 2 is neutral
@@ -193,7 +194,7 @@ class Trees(Task):
         return scores
 
     def table(self, scores):
-        table = Table(title=f"of {scores['trees']:,} trees")
+        table = Table(title=f"of {counted(scores['trees'], 'trees')}")
         table.add_column("")
         for name in scores["roots"]:
             table.add_column(name.replace("_", " "), justify="right")

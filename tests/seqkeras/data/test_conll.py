@@ -152,3 +152,19 @@ def test_tags_of_iob1_become_those_of_iob2_and_these_stay():
 )
 def test_a_scheme_is_told_by_the_letters_of_its_tags(tags, scheme):
     assert scheme_of(tags) == scheme
+
+
+@pytest.mark.parametrize(
+    "tags, scheme",
+    [
+        (["O"] * 80 + ["B-X"] * 15 + ["o", "-", "B-", "-X-", ""], "IOB2"),
+        (["O"] * 80 + ["S-X"] * 14 + ["o"] * 6, None),
+        (["O"] * 80 + ["U-X"] * 15 + ["I-X"] * 4 + ["S-X"], "BILOU"),
+        (["O", "B-X", "o"], "IOB2"),
+        (["O", "o"], None),
+        (["NN", "-LRB-", "B-", "O"] * 30, None),
+    ],
+)
+def test_few_odd_tags_leave_the_scheme_of_the_others(tags, scheme):
+    assert scheme_of(tags, odd=0.05) == scheme
+    assert scheme_of(tags) is None

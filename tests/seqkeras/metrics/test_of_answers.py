@@ -145,7 +145,7 @@ def test_entity_f1_counts_entities_of_equal_words_and_label():
     expected = 2 * precision * recall / (precision + recall)
     assert 0.2 < expected < 0.8
     assert entity_f1(tags, targets) == pytest.approx(expected)
-    assert entity_f1([["O", "O"]], [["O", "O"]]) == 1
+    assert entity_f1([["O", "O"]], [["O", "O"]]) == 0
 
 
 def test_tag_accuracy_counts_words():

@@ -36,7 +36,10 @@ class LabelledTextOptions(PooledOptions, DistillationOptions):
         True, bool, "Whether the first line names the columns; if not, they are numbers from 1."
     )
     skip_empty: bool = option(
-        False, bool, "Leave rows out whose text or label is empty, and say how many there are."
+        False,
+        bool,
+        "Leave rows out whose text or label is empty, or whose text has no token, and say how many "
+        "there are.",
     )
     text_column: str = option("text", str, "Name of the column of texts.")
     pair_column: str | None = option(None, str, "Name of that of second texts, of pairs.")

@@ -58,6 +58,12 @@ class TaggingOptions(DistillationOptions, FrameOptions):
         str,
         "Which the tags are; a number below 0 counts from the last column; of frames a name.",
     )
+    skip_bad: bool = option(
+        False,
+        bool,
+        "Leave out sentences that can not be used, or that begin an entity with I-, and say how "
+        "many.",
+    )
     batch_size: int = option(16, at_least(1), "Sentences in each step.")
     passes: int = option(10, at_least(1), "How often the model sees each training sentence.")
     vocab_size: int = option(8000, at_least(1), "WordPieces to learn, at most.")

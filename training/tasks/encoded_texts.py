@@ -1,0 +1,54 @@
+"""Texts that one tokenizer reads: that of an encoder, or WordPieces that are learned from them."""
+
+import functools
+
+from seqkeras.runs import RunError
+from seqkeras.tokenizers import learn_word_piece
+from serving.text.word_piece import SPECIAL_TOKENS, word_piece
+from training.task import Task
+from training.tasks.pretrained import Pretrained
+
+MOST_WORDS = 2**16  # of which is remembered whether they have a token
+
+
+class EncodedTexts(Task):
+    """Base of the tasks whose texts have one tokenizer.
+
+    Attributes:
+        pretrained: a `Pretrained`, where an encoder is fine-tuned; else None.
+    """
+
+    def __init__(self, options):
+        super().__init__(options)
+        self.pretrained = None
+
+    def read_pretrained(self):
+        """Read the encoder of --pretrained, if it is given."""
+        if self.options.pretrained is not None:
+            self.pretrained = Pretrained.read(self.options.pretrained)
+
+    def tokenizer_of(self, texts):
+        """Role -> tokenizer, that of the encoder or one that is learned on a list of texts."""
+        if self.pretrained:
+            return {"text": self.pretrained.tokenizer}
+        try:
+            tokenizer = learn_word_piece(texts, self.options.vocab_size, self.options.lowercase)
+        except ValueError as error:
+            raise RunError(f"{self.options.file}: {error} Choose a larger --vocab-size.") from error
+        return {"text": tokenizer}
+
+    def has_token(self, text):
+        """Whether the tokenizer finds a token in a text, known before one is learned."""
+        return any(map(self._is_read, text.split()))
+
+    @functools.cached_property
+    def _is_read(self):
+        """A function: word -> whether it has a token. WordPieces that are learned give a token to
+        each word that is left of a text, if only [UNK]."""
+        if "text" in self.known_tokenizers:
+            tokenizer = self.known_tokenizers["text"]
+        elif self.pretrained:
+            tokenizer = self.pretrained.tokenizer
+        else:
+            tokenizer = word_piece(SPECIAL_TOKENS, self.options.lowercase)
+        return functools.lru_cache(MOST_WORDS)(lambda word: bool(tokenizer.encode(word)))

@@ -1,0 +1,104 @@
+"""Sentences whose words have tags, from a user's file: as they are learned, and what is wrong."""
+
+import itertools
+from typing import NamedTuple
+
+from seqkeras.data.conll import (
+    begun_inside,
+    is_iob1,
+    is_of_scheme,
+    read_sentences,
+    scheme_of,
+    to_iob2,
+)
+from seqkeras.data.texts import DataError
+from seqkeras.terminal import one_line
+from training.console import console
+from training.wording import counted
+
+ODD = 0.05  # share of words whose tags do not fit the scheme of the others, at most: typing errors
+INSIDE = {"IOB2": "I-", "IOBES": "I- or E-", "BILOU": "I- or L-"}
+
+
+class Example(NamedTuple):
+    """The words of a sentence, their tags, and the place in the file."""
+
+    text: tuple[str, ...]
+    target: list[str]
+    where: str
+
+
+class TaggedSentences:
+    """The sentences of a file, without words that have no token.
+
+    Args:
+        path: of the file.
+        options: a `TaggingOptions`.
+        has_token: a function: word -> whether the tokenizer finds a token in it.
+
+    Attributes:
+        sentences: a list of `seqkeras.data.conll.Sentence`.
+    """
+
+    def __init__(self, path, options, has_token):
+        self.path, self.skip_bad = path, options.skip_bad
+        read = read_sentences(path, options.word_column, options.tag_column)
+        self.sentences = [_with_tokens(sentence, has_token) for sentence in read]
+        tags = [sentence.tags for sentence in self.sentences]
+        self.scheme = scheme_of((tag for of_words in tags for tag in of_words), ODD)
+        self._is_iob1 = self.scheme == "IOB2" and is_iob1(tags)
+        lost = [len(old.words) - len(own.words) for old, own in zip(read, self.sentences)]
+        how = "sentences are read without such words"
+        self._say(lost, "words have no token", "word has no token", how)
+        if self.scheme and not self.skip_bad:
+            begun, letter = [*map(self._begun_inside, self.sentences)], INSIDE[self.scheme]
+            how = "I- is read as B-" if self.scheme == "IOB2" else "entities are read from there on"
+            self._say(begun, f"entities begin with {letter}", f"entity begins with {letter}", how)
+
+    def example(self, sentence):
+        """The `Example` of a sentence.
+
+        Raises:
+            DataError: if it can not be used, or, with --skip-bad, is not as it should be.
+        """
+        where, scheme = f"{self.path}, line {sentence.line}", self.scheme
+        if not sentence.words:
+            raise DataError(f"{where}: no word of the sentence has a token.")
+        for word, tag in zip(sentence.words, sentence.tags, strict=True):
+            if scheme and not is_of_scheme(tag, scheme):
+                raise DataError(
+                    f"{where}: the word {word!r:.40} of the sentence has the tag {tag!r:.40}; "
+                    f"nearly all others are of {scheme}."
+                )
+        if self.skip_bad and self._begun_inside(sentence):
+            raise DataError(f"{where}: an entity of the sentence begins with {INSIDE[scheme]}.")
+        tags = to_iob2(sentence.tags) if scheme == "IOB2" else sentence.tags
+        return Example(sentence.words, [*tags], where)
+
+    def _begun_inside(self, sentence):
+        """How many entities begin with the tag of an inside or an end; in IOB1 they may."""
+        return begun_inside(sentence.tags) if self.scheme and not self._is_iob1 else 0
+
+    def _say(self, counts, plural, singular, how):
+        """Say how many words or entities are read otherwise than they stand there.
+
+        Args:
+            counts: how many there are in each of the sentences.
+            plural, singular: of `counted`.
+            how: they are read.
+        """
+        if any(counts):
+            first = next(own.line for own, count in zip(self.sentences, counts) if count)
+            console.print(
+                f"  {one_line(self.path)}: {counted(sum(counts), plural, singular)}, the first in "
+                f"the sentence of line {first:,}; {how}"
+            )
+
+
+def _with_tokens(sentence, has_token):
+    """A sentence without the words that have no token, which no model reads."""
+    kept = [*map(has_token, sentence.words)]
+    words, tags = (
+        tuple(itertools.compress(values, kept)) for values in (sentence.words, sentence.tags)
+    )
+    return sentence._replace(words=words, tags=tags)
