@@ -7,8 +7,8 @@ AS_IOBES = {"L": "E", "U": "S"}
 
 def is_tag(tag, scheme):
     """Whether a tag is one of a scheme: "O", or a letter, "-" and a label."""
-    letter, hyphen, label = tag.partition("-")
-    return tag == "O" or (letter in LETTERS[scheme] and letter != "O" and bool(hyphen and label))
+    letter, hyphen, label = tag[:1], tag[1:2], tag[2:]
+    return tag == "O" or letter in {*LETTERS[scheme]} - {"O"} and hyphen == "-" and label != ""
 
 
 def entities(tags):

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from seqkeras.data.json_lines import json_objects
 from seqkeras.data.texts import DataError, holds_half_a_character, lines_of, read_text, suffix_of
-from serving.entities import LETTERS, entities
+from serving.entities import LETTERS, entities, is_tag
 
 DOCUMENT = "-DOCSTART-"
 NUMBER_ONE = re.compile(r"1(-\d+)?")  # of the first word of CoNLL-U, or of a range from it
@@ -157,20 +157,13 @@ def scheme_of(tags, odd=0.0):
     """
     counts = Counter(tags)
     fitting = {
-        name: sum(count for tag, count in counts.items() if is_of_scheme(tag, name))
-        for name in LETTERS
+        name: sum(count for tag, count in counts.items() if is_tag(tag, name)) for name in LETTERS
     }
     scheme = max(fitting, key=fitting.get)
     most_odd = max(1, odd * counts.total()) if odd else 0
     if fitting[scheme] == counts["O"] or counts.total() - fitting[scheme] > most_odd:
         return None
     return scheme
-
-
-def is_of_scheme(tag, scheme):
-    """Whether a tag is "O", or another letter of a scheme, "-" and a label."""
-    letter, hyphen, label = tag[:1], tag[1:2], tag[2:]
-    return tag == "O" or letter in {*LETTERS[scheme]} - {"O"} and hyphen == "-" and label != ""
 
 
 def is_iob1(sentences):

@@ -3,16 +3,10 @@
 import itertools
 from typing import NamedTuple
 
-from seqkeras.data.conll import (
-    begun_inside,
-    is_iob1,
-    is_of_scheme,
-    read_sentences,
-    scheme_of,
-    to_iob2,
-)
+from seqkeras.data.conll import begun_inside, is_iob1, read_sentences, scheme_of, to_iob2
 from seqkeras.data.texts import DataError
 from seqkeras.terminal import one_line
+from serving.entities import is_tag
 from training.console import console
 from training.wording import counted
 
@@ -65,7 +59,7 @@ class TaggedSentences:
         if not sentence.words:
             raise DataError(f"{where}: no word of the sentence has a token.")
         for word, tag in zip(sentence.words, sentence.tags, strict=True):
-            if scheme and not is_of_scheme(tag, scheme):
+            if scheme and not is_tag(tag, scheme):
                 raise DataError(
                     f"{where}: the word {word!r:.40} of the sentence has the tag {tag!r:.40}; "
                     f"nearly all others are of {scheme}."

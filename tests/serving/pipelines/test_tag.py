@@ -319,10 +319,11 @@ def test_wrong_words_are_refused(tmp_path, given, message):
 
 def test_wrong_settings_are_refused_with_every_reason(tmp_path):
     with pytest.raises(BundleError) as caught:
-        tagger(tmp_path, ["O", "X", "B-", "E-PER"], words="all")
+        tagger(tmp_path, ["O", "X", "B-", "E-PER", "-LRB-", "BI-X"], words="all")
     assert str(caught.value) == (
         f"{tmp_path}: manifest.json: settings.words must be one of tokenizer, spaces; received "
-        "'all'; settings.labels must be IOB2 tags; received X, B-, E-PER. Export the bundle again."
+        "'all'; settings.labels must be IOB2 tags; received X, B-, E-PER, -LRB-, "
+        "BI-X. Export the bundle again."
     )
     with pytest.raises(BundleError, match="settings.scheme must be one of .*; received 'IOB'"):
         tagger(tmp_path / "b", scheme="IOB")
