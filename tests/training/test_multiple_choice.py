@@ -110,4 +110,4 @@ def test_a_row_that_can_not_be_used_names_its_line_or_is_left_out(trained, tmp_p
     [line] = capsys.readouterr().err.splitlines()
     assert f"{path}, line 11: there must be two choices at least; found 1." in line
     assert main([*asked, "--skip-bad", "true"]) == 0
-    assert "1 rows are left out; the first: " in capsys.readouterr().out
+    assert "1 row is left out; the first: " in capsys.readouterr().out

@@ -13,9 +13,8 @@ from seqkeras.data.nested import NestedSequences
 from seqkeras.losses import SmoothedCrossEntropy
 from seqkeras.metrics import exact_match
 from seqkeras.models import MultipleChoiceHead
-from seqkeras.terminal import one_line
 from training.answering.choose import choice_encodings
-from training.console import console
+from training.console import console, say_left_out
 from training.task import Task
 from training.tasks.options.multiple_choice import MultipleChoiceOptions
 from training.tasks.pretrained import Pretrained
@@ -62,10 +61,7 @@ class MultipleChoice(Task):
         options = self.options
         names = Names(options.text_column, options.choice_columns, options.answer_column)
         rows, left_out = read_choices(path, names, options.skip_bad)
-        if left_out:
-            console.print(
-                one_line(f"  {len(left_out):,} rows are left out; the first: {left_out[0]}")
-            )
+        say_left_out(left_out, "row")
         return [Example({"text": row.text, "choices": [*row.choices]}, row.answer) for row in rows]
 
     def examples_of(self, paths, settings):
