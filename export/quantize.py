@@ -182,12 +182,13 @@ class _Rewriter:
         self._become_product_by_row(nodes, node, source, kernel, bias)
 
     def _attention(self, nodes, node):
-        """One node on integers, or where that is not possible a product and the rest."""
+        """One node on integers, or a product and the rest, where rows have scales of their own or
+        that one node can not do it."""
         source, kernel, bias, padding, past, scores = [*node.input, "", "", ""][:6]
         attributes = attributes_of(node)
         if not self._is_kernel(kernel) or past or "qkv_hidden_sizes" in attributes:
             return
-        name, place = node.output[0], list(nodes).index(node)
+        name = node.output[0]
         if self.product is _int8_product and not scores and not self.by_row:
             whole = [f"{name}/{part}" for part in ("whole", "scale", "zero")]
             quantized, scales = _int8_kernel(self.constants, kernel)
@@ -195,13 +196,14 @@ class _Rewriter:
             self.constants[zeros] = np.zeros(self.constants[scales].shape, np.int8)
             inputs = [whole[0], quantized, bias, whole[1], scales, padding, whole[2], zeros]
             become(node, "QAttention", inputs, MICROSOFT, **attributes)
-            nodes.insert(place, helper.make_node("DynamicQuantizeLinear", [source], whole))
+            made_whole = helper.make_node("DynamicQuantizeLinear", [source], whole)
+            _insert_before(nodes, node, [made_whole])
             return
         parts = [f"{name}/{part}" for part in ("query", "key", "value")]
         become(node, "MultiHeadAttention", [*parts, bias, padding, scores], MICROSOFT, **attributes)
         projected = helper.make_node("MatMul", [source, kernel], [f"{name}/projected"])
-        nodes.insert(place, helper.make_node("Split", projected.output, parts, axis=-1))
-        nodes.insert(place, projected)
+        apart = helper.make_node("Split", projected.output, parts, axis=-1)
+        place = _insert_before(nodes, node, [projected, apart])
         self._become_product_by_row(nodes, nodes[place], source, kernel, "")
 
     def _lstm(self, nodes, node):
@@ -236,9 +238,7 @@ class _Rewriter:
             helper.make_node("Cast", [rows], [numbers], to=TensorProto.FLOAT),
             helper.make_node("Gather", [f"{whole}/scales", indices], [scale]),
         )
-        place = list(nodes).index(node)
-        for added_node in reversed(before):
-            nodes.insert(place, added_node)
+        _insert_before(nodes, node, before)
         become(node, "Mul", [numbers, scale])
 
     def _is_kernel(self, name, axis=1):
@@ -253,7 +253,7 @@ class _Rewriter:
         if not self.by_row or rows == columns:
             self._become_product(node, source, kernel, bias)
             return
-        result, place = node.output[0], list(nodes).index(node)
+        result = node.output[0]
         parts = ("high", "low", "minus_low", "largest", "scaled", "product", "whole")
         high, low, minus_low, largest, scaled, product, whole = (f"{result}/{p}" for p in parts)
         self.constants[LEAST] = np.array(1e-12, np.float32)  # of a row of zeros
@@ -268,8 +268,7 @@ class _Rewriter:
             by_row,
             *([helper.make_node("Mul", [product, largest], [whole])] if bias else []),
         )
-        for added_node in reversed(added):
-            nodes.insert(place, added_node)
+        _insert_before(nodes, node, added)
         become(node, *(("Add", [whole, bias]) if bias else ("Mul", [product, largest])))
 
     def _become_product(self, node, source, kernel, bias):
@@ -277,6 +276,14 @@ class _Rewriter:
         product = _int8_product if makes_logits else self.product
         op_type, inputs, attributes = product(self.constants, source, kernel, bias)
         become(node, op_type, inputs, MICROSOFT, **attributes)
+
+
+def _insert_before(nodes, node, added):
+    """Put nodes before one of a list, in their order; returns the place of the first."""
+    place = list(nodes).index(node)
+    for number, added_node in enumerate(added, start=place):
+        nodes.insert(number, added_node)
+    return place
 
 
 def _int8_product(constants, source, kernel, bias):
