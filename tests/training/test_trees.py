@@ -115,7 +115,7 @@ def test_other_cells_learn_from_roots_alone_and_nodes_of_three(tmp_path, cell):
         ("((2 a) (2 b))\n", [], "line 1: the root has no label"),
         ("(1 (2 a) (2 b) (0 c))\n" * 9, ["--batch-size", "2"], "a node has 3 children, and --cell"),
         ("(1 a)\n" * 9, ["--batch-size", "2"], "all nodes have the label '1'"),
-        ("(1 a)\n", [], "0 trees are left for training, fewer than the 25 of a batch"),
+        ("(1 a)\n" * 2, [], "1 tree is left for training, fewer than the 25 of a batch"),
         (
             "(1 (2 a) (2 b))\n",
             ["--max-nodes", "2"],
@@ -136,12 +136,25 @@ def test_a_file_that_can_not_be_learned_from_is_one_line(
 
 def test_a_label_that_only_the_validation_has_is_refused(tmp_path, capsys):
     (tmp_path / "train.txt").write_text("(1 (2 a) (2 b))\n" * 3, encoding="utf-8")
-    (tmp_path / "dev.txt").write_text("(9 (2 a) (2 b))\n", encoding="utf-8")
+    (tmp_path / "dev.txt").write_text("(1 (2 a) (2 b))\n(9 (2 a) (2 b))\n", encoding="utf-8")
     files = [str(tmp_path / "train.txt"), "--validation", str(tmp_path / "dev.txt")]
     assert main(["trees", *files, "--batch-size", "2", "--out", str(tmp_path / "run")]) == 1
-    assert "dev.txt: the labels '9' are not among those that are trained, 1, 2" in (
+    assert "dev.txt, line 2: the label '9' is not among those that are trained, '1', '2'" in (
         capsys.readouterr().err
     )
+
+
+def test_of_one_file_a_tree_with_a_label_of_its_own_stays_in_training(tmp_path, capsys):
+    path = tmp_path / "train.txt"
+    path.write_text("(1 (2 a) (2 b))\n" * 3 + "(9 (2 a) (2 b))\n", encoding="utf-8")
+    for seed in range(5):
+        options = TreesOptions(file=str(path), batch_size=1, held_out=0.25, seed=seed)
+        train, validation = Trees(options).read()
+        assert [example.target for example in validation] == ["1"]
+        assert "9" in {example.target for example in train}
+    path.write_text("(1 (2 a) (2 b))\n(3 (4 a) (5 b))\n", encoding="utf-8")
+    assert main(["trees", str(path), "--batch-size", "1", "--out", str(tmp_path / "run")]) == 1
+    assert "each tree has a label that no other has" in capsys.readouterr().err
 
 
 def test_unknown_words_are_one_word_and_rare_ones_are_unknown(tmp_path):

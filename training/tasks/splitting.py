@@ -7,14 +7,20 @@ import numpy as np
 from seqkeras.runs import RunError
 
 
-def split(examples, options, labels_of=lambda example: ()):
+def split(examples, options, labels_of=lambda example: (), noun="row", label="label", way_out=""):
     """The examples without those that are held out, and those, both in their order.
 
     Args:
         examples: a list.
-        options: have `held_out`, their share, of which one is held out at least; and a `seed`.
+        options: have `held_out`, their share, of which one is held out at least; a `seed`; and
+            `file`, for the error.
         labels_of: a function: example -> its distinct labels. An example with a label that no other
-            has left stays, so that fewer may be held out, or none.
+            has left stays, so that fewer may be held out.
+        noun, label: what the error calls an example, and one of its labels.
+        way_out: what the user may do instead of naming a file of validation.
+
+    Raises:
+        RunError: if each example has a label that no other has.
     """
     left = Counter(label for example in examples for label in labels_of(example))
     wanted, held_out = max(1, round(options.held_out * len(examples))), set()
@@ -23,6 +29,11 @@ def split(examples, options, labels_of=lambda example: ()):
         if len(held_out) < wanted and all(left[label] > 1 for label in labels):
             left.subtract(labels)
             held_out.add(place)
+    if examples and not held_out:
+        raise RunError(
+            f"{options.file}: each {noun} has a {label} that no other has, so that none can be "
+            f"held out; name a file by --validation{way_out}."
+        )
     train = [example for place, example in enumerate(examples) if place not in held_out]
     return train, [examples[place] for place in sorted(held_out)]
 

@@ -58,12 +58,8 @@ class Tagging(EncodedTexts):
                 self.frames.require_size(train, validation)
         else:
             whole = self._in_pieces(train) if len(train) == 1 else train
-            train, validation = split(whole, options, lambda example: {*example.target})
-            if not validation:
-                raise RunError(
-                    f"{options.file}: each {self._unit} has a tag that no other has, so that none "
-                    f"can be held out; name a file by --validation{pieces}."
-                )
+            named = {"noun": self._unit, "label": "tag", "way_out": pieces}
+            train, validation = split(whole, options, lambda example: {*example.target}, **named)
         train, validation = self._in_pieces(train), self._in_pieces(validation)
         self.require_batch(options.file, train, f"{self._unit}s", pieces)
         if len(labels) < 2:

@@ -17,18 +17,19 @@ from training.console import console
 from training.task import Task
 from training.tasks.options.trees import TreesOptions
 from training.tasks.splitting import split
-from training.wording import counted
+from training.wording import counted, listed
 
 NO_LABEL = -1  # the target of a node without one
 SENTIMENT = ("0", "1", "2", "3", "4")  # labels of which 2 is neutral
 
 
 class Example(NamedTuple):
-    """A tree in brackets, its root's label, and its nodes."""
+    """A tree in brackets, its root's label, its nodes, and its file and line."""
 
     text: str
     target: str
     nodes: Nodes
+    where: str
 
 
 class Trees(Task):
@@ -45,12 +46,12 @@ class Trees(Task):
         if options.validation is not None:
             validation = self._examples(options.validation)
         else:
-            train, validation = split(train, options)
+            train, validation = split(train, options, _labels_of_one, "tree")
         self.require_batch(options.file, train, "trees")
         labels = _labels_of(train)
         if len(labels) < 2:
             raise RunError(f"{options.file}: all nodes have the label {labels[0]!r:.40}.")
-        self._require_known(options.validation or options.file, validation, labels)
+        self._require_known(validation, labels)
         self.num_children = self._most_children([*train, *validation])
         nodes = sum(len(example.nodes) for example in train)
         console.print(
@@ -63,7 +64,7 @@ class Trees(Task):
         examples = []
         for path in paths:
             found = self._examples(path)
-            self._require_known(path, found, settings["labels"])
+            self._require_known(found, settings["labels"])
             examples += found
         return examples
 
@@ -72,28 +73,30 @@ class Trees(Task):
         for line, text in enumerate(lines_of(read_text(path)), start=1):
             if not text.strip():
                 continue
+            where = f"{path}, line {line}"
             try:
                 tree = parse_tree(text)
             except ValueError as error:
-                raise DataError(f"{path}, line {line}: not a tree: {error}.") from error
+                raise DataError(f"{where}: not a tree: {error}.") from error
             if tree.label is None:
-                raise DataError(f"{path}, line {line}: the root has no label.")
+                raise DataError(f"{where}: the root has no label.")
             nodes = Nodes(tree)
             if len(nodes) > self.options.max_nodes:
                 raise DataError(
-                    f"{path}, line {line}: a tree of {len(nodes):,} nodes; the limit is "
-                    f"--max-nodes {self.options.max_nodes:,}."
+                    f"{where}: a tree of {len(nodes):,} nodes; the limit is --max-nodes "
+                    f"{self.options.max_nodes:,}."
                 )
-            examples.append(Example(text.strip(), str(tree.label), nodes))
+            examples.append(Example(text.strip(), str(tree.label), nodes, where))
         return examples
 
-    def _require_known(self, path, examples, labels):
-        unknown = sorted({*_labels_of(examples)} - {*labels})
-        if unknown:
-            raise RunError(
-                f"{path}: the labels {', '.join(map(repr, unknown))} are not among those that are "
-                f"trained, {', '.join(labels)}."
-            )
+    def _require_known(self, examples, labels):
+        for example in examples:
+            unknown = sorted(_labels_of_one(example) - {*labels})
+            if unknown:
+                raise RunError(
+                    f"{example.where}: the label {unknown[0]!r:.40} is not among those that are "
+                    f"trained, {listed(labels)}."
+                )
 
     def _most_children(self, examples):
         most = max(len(below) for example in examples for below in example.nodes.children)
@@ -215,14 +218,11 @@ def _written(example):
 
 
 def _labels_of(examples):
-    return sorted(
-        {
-            str(tree.label)
-            for example in examples
-            for tree in example.nodes.trees
-            if tree.label is not None
-        }
-    )
+    return sorted(set().union(*map(_labels_of_one, examples)))
+
+
+def _labels_of_one(example):
+    return {str(tree.label) for tree in example.nodes.trees if tree.label is not None}
 
 
 def binary_accuracy(rows):
