@@ -30,6 +30,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import harness, training_steps, whole_steps
+from seqkeras.memory import keep_freed_memory
 
 STEP_GOALS = {"keras_nlp": 1.0, "transformers": 0.9}
 HISTORY = "history.csv"
@@ -38,6 +39,7 @@ QUICK = {"passes": 1, "batch_size": 4}
 
 def measure(options):
     """Time the steps, and compare the scores of seeds; returns the rows."""
+    keep_freed_memory()  # as `python -m training` does; for all of this process
     training_steps.quiet_tensorflow()
     recipe = tomllib.loads(options.recipe.read_text(encoding="utf-8"))
     changes = dict(QUICK) if options.quick else {}

@@ -126,18 +126,23 @@ def compare_rates(case, amounts, times, rival, unit, goal=None):
     return Row(case, *map(statistics.median, rates.values()), unit, ratio, goal)
 
 
-def run_python(*arguments, python=sys.executable):
+def run_python(*arguments, python=sys.executable, variables=None):
     """What a process of Python prints, run in the checkout.
 
     Args:
         arguments: of its command line.
         python: the interpreter; this one.
+        variables: a dictionary of the environment's that are set beside its own.
 
     Raises:
         ValueError: if it fails; the last line of its error.
     """
     finished = subprocess.run(
-        [python, *map(str, arguments)], cwd=CHECKOUT, capture_output=True, encoding="utf-8"
+        [python, *map(str, arguments)],
+        cwd=CHECKOUT,
+        env=os.environ | (variables or {}),
+        capture_output=True,
+        encoding="utf-8",
     )
     if finished.returncode:
         raise ValueError(last_line(finished.stderr) or f"exit status {finished.returncode}")

@@ -25,6 +25,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import harness, training_steps, whole_steps
+from seqkeras.memory import keep_freed_memory
 
 RECIPE = harness.CHECKOUT / "training/recipes/multi30k-transformer.toml"
 SMALL = {
@@ -43,6 +44,7 @@ READ_AHEAD = 50  # batches of the input pipeline that are taken at once: more th
 
 def measure(options):
     """Time the four; returns the rows."""
+    keep_freed_memory()  # as `python -m training` does; for all of this process
     training_steps.quiet_tensorflow()
     recipe = tomllib.loads(RECIPE.read_text(encoding="utf-8"))
     recipe |= SMALL if options.quick else {}

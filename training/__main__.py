@@ -8,6 +8,7 @@ import click
 from seqkeras.data.texts import DataError
 from seqkeras.interrupts import Interrupts
 from seqkeras.locking import InUseError
+from seqkeras.memory import keep_freed_memory
 from seqkeras.quiet import import_keras
 from seqkeras.terminal import allow_any_text, one_line
 from serving.manifest import Refusal
@@ -62,6 +63,7 @@ def _train(arguments, interrupts):
     asked = group.main(arguments, prog_name="python -m training", standalone_mode=False)
     if asked == 0:  # for help, which is printed
         return
+    keep_freed_memory()
     import_keras()
     interrupts.check()
     from training.train import train

@@ -13,6 +13,7 @@ from benchmarks import (
     dates,
     finetuning,
     harness,
+    kept_memory,
     language_speed,
     loading,
     recurrent_export,
@@ -193,6 +194,12 @@ def test_fine_tuning_is_compared_with_keras_nlp_and_transformers(task, capsys, t
     rivals = ["keras_nlp", *(["transformers"] if importlib.util.find_spec("transformers") else [])]
     steps = {f"step vs {rival}" for rival in rivals}
     assert {*rows} == {*steps, "step in bfloat16 vs float32"}
+
+
+def test_memory_that_is_kept_is_compared_with_memory_that_is_given_back(capsys, tmp_path):
+    arguments = ["--", "tagging", names(tmp_path / "names.conll", 60), "--batch-size", "8"]
+    rows = smoke_rows(kept_memory, capsys, tmp_path / "rows.json", *arguments)
+    assert {*rows} == {"tagging, kept vs given back"}
 
 
 @pytest.fixture
