@@ -72,6 +72,11 @@ def _prepared(recipe, options, seed):
         return task, run, task.batches(train, run), validation, answer
 
 
+def _num_steps(task, batches):
+    """How many steps the command trains."""
+    return task.options.max_steps or task.num_steps(batches)
+
+
 def _compare_steps(task, run, batches, validation, answer, rounds):
     """The rows of a training step, beside every rival that is installed."""
     import keras
@@ -80,7 +85,7 @@ def _compare_steps(task, run, batches, validation, answer, rounds):
     from training.fit import computing_in
     from training.optimizing import make_optimizer
 
-    loss, num_steps = task.loss(), task.num_steps(batches)
+    loss, num_steps = task.loss(), _num_steps(task, batches)
 
     def our_step(precision=None):
         with computing_in(precision):
@@ -96,12 +101,13 @@ def _compare_steps(task, run, batches, validation, answer, rounds):
         "keras_nlp": whole_steps.keras_step(*rival, loss),
     }
     try:
-        steps["transformers"] = TorchModel(task, run, batches).step
+        steps["transformers"] = TorchModel(task, run, num_steps).step
     except ImportError as error:
         print(f"transformers: skipped; {error}")
     taken = list(itertools.islice(batches.from_step(0), rounds + harness.WARM_UP))
     losses = {name: step(*taken[-1]) for name, step in steps.items()}
     print("first losses: " + ", ".join(f"{name} {loss:.3f}" for name, loss in losses.items()))
+    del losses["keras_nlp"]  # its weights are random
     if max(losses.values()) > 1.5 * min(losses.values()):
         raise ValueError("the first losses differ by more than half: the models are not the same.")
     times = harness.times_in_turn(
@@ -159,8 +165,9 @@ def _score_of_torch(task, run, batches, validation, answer):
     """The name of the score, and that of the last step of PyTorch's training."""
     from benchmarks.finetuning_rivals import TorchModel
 
-    rival = TorchModel(task, run, batches)
-    for inputs, targets in itertools.islice(batches.from_step(0), task.num_steps(batches)):
+    num_steps = _num_steps(task, batches)
+    rival = TorchModel(task, run, num_steps)
+    for inputs, targets in itertools.islice(batches.from_step(0), num_steps):
         rival.step(inputs, targets)
     answers = answer(rival.in_keras(), [example.text for example in validation])
     found = task.validation_scores(validation, answers)

@@ -81,13 +81,13 @@ class TorchModel:
     Args:
         task: a `training.task.Task` that is read, with a pre-trained encoder.
         run: its `seqkeras.runs.RunFiles`.
-        batches: of the task, from which the number of steps follows.
+        num_steps: of the whole training, for the schedule.
 
     Raises:
         ImportError: if PyTorch or transformers is not installed.
     """
 
-    def __init__(self, task, run, batches):
+    def __init__(self, task, run, num_steps):
         from training.optimizing import learning_rate
 
         self.torch = torch = harness.import_rival("torch")
@@ -111,7 +111,7 @@ class TorchModel:
         self.optimizer = torch.optim.AdamW(
             groups, lr=task.options.learning_rate, eps=EPSILON, fused=True
         )
-        schedule = learning_rate(task.options, task.num_steps(batches))
+        schedule = learning_rate(task.options, num_steps)
         self.rates = torch.optim.lr_scheduler.LambdaLR(
             self.optimizer, lambda step: float(schedule(step)) / task.options.learning_rate
         )
