@@ -19,7 +19,6 @@ a folder of Hugging Face, FILE and VALIDATION the files of the recipe's command.
 All get the same batches. Tokens are real ones, without padding.
 """
 
-import csv
 import itertools
 import statistics
 import sys
@@ -33,7 +32,6 @@ from benchmarks import harness, training_steps, whole_steps
 from seqkeras.memory import keep_freed_memory
 
 STEP_GOALS = {"keras_nlp": 1.0, "transformers": 0.9}
-HISTORY = "history.csv"
 QUICK = {"passes": 1, "batch_size": 4}
 
 
@@ -156,9 +154,7 @@ def _our_score(options, changes, task, score, seed):
             command += ["--validation", options.validation.resolve()]
         command += harness.as_options(changes)
         harness.run_python(*command)
-        with open(out / HISTORY, encoding="utf-8", newline="") as file:
-            *_, last = csv.DictReader(file)
-    return float(last[score])
+        return float(harness.last_step(out)[score])
 
 
 def _score_of_torch(task, run, batches, validation, answer):

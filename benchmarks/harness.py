@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import csv
 import dataclasses
 import importlib
 import json
@@ -147,6 +148,13 @@ def run_python(*arguments, python=sys.executable, variables=None):
     if finished.returncode:
         raise ValueError(last_line(finished.stderr) or f"exit status {finished.returncode}")
     return finished.stdout
+
+
+def last_step(run):
+    """The row of the last step in the history.csv of a run's folder: a dictionary of strings."""
+    with open(Path(run) / "history.csv", encoding="utf-8", newline="") as file:
+        *_, last = csv.DictReader(file)
+    return last
 
 
 def last_line(written):

@@ -8,7 +8,6 @@ history.csv. The rival has glibc's default number of arenas in MALLOC_ARENA_MAX,
 `seqkeras.memory.keep_freed_memory` changes nothing.
 """
 
-import csv
 import os
 import sys
 import tempfile
@@ -46,8 +45,7 @@ def _rate(options, **variables):
         out = Path(folder) / "run"
         command = ["-m", "training", *options.training, *(QUICK if options.quick else [])]
         harness.run_python(*command, "--out", out, variables=variables)
-        with open(out / "history.csv", encoding="utf-8", newline="") as file:
-            *_, last = csv.DictReader(file)
+        last = harness.last_step(out)
     if RATE not in last:
         raise ValueError(f"{options.training[0]}: its history.csv has no {RATE}; choose another.")
     return float(last[RATE])

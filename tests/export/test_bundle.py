@@ -54,8 +54,9 @@ def test_a_bundle_carries_the_scores_of_its_run(dates_run, dates_bundle):
 def test_parity_is_measured_on_real_inputs_and_within_the_tolerance(dates_bundle):
     figures = read_manifest(dates_bundle).parity
     assert figures["examples"] == parity.EXAMPLES
-    for name in ("onnx", "saved_model"):
-        assert 0 <= figures[f"{name}_log_prob_difference"] <= 1e-4
+    assert 0 < figures["onnx_log_prob_difference"] <= 1e-4
+    # TensorFlow's kernels are those of Keras: on some processors not a bit differs.
+    assert 0 <= figures["saved_model_log_prob_difference"] <= 1e-4
 
 
 @pytest.mark.parametrize("role", ["encoder", "decoder_step"])
