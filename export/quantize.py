@@ -14,6 +14,9 @@ attention and of feed-forward layers, each row is therefore divided by its large
 result multiplied by it. In MiniLM-L6 tuned on SQuAD the root mean square error of the logits is
 then 0.05 in place of 0.16. A decoder step has few rows, and stays as it is.
 
+In a branch and in a loop kernels have 7 bits. On x86 processors without VNNI two products of 8 bits
+overflow onnxruntime's sums of 16, and its way out, `serving.opening.EXACT_INT8`, leaves these out.
+
 4 bits are faster for few rows, when fetching weights takes most of the time; from about 16 rows on,
 8 bits are faster. A GRU and a convolution stay in float32: onnxruntime has no faster integer
 version.
@@ -30,7 +33,7 @@ from export.half_precision import to_float16
 
 STEP = "decoder_step"
 BLOCK = 32
-MOST_INT8 = 127
+MOST = {8: 127, 7: 63}  # of so many bits
 LEAST = "least_of_a_row"  # a constant
 
 
@@ -104,6 +107,7 @@ class _Rewriter:
 
     def __init__(self, role, graph, product, embeddings=False):
         self.by_row = role != STEP
+        self.bits = 8  # of the kernels in the nodes that are being rewritten
         self.outputs = {output.name for output in graph.model.graph.output}
         self.graph = graph.copy(self.outputs)
         self.constants = self.graph.constants
@@ -120,7 +124,8 @@ class _Rewriter:
             self.rules["Gather"] = self._gather
 
     def rewritten(self):
-        for nodes in list(_lists_of_nodes(self.graph.model.graph)):
+        for number, nodes in enumerate(list(_lists_of_nodes(self.graph.model.graph))):
+            self.bits = 7 if number else 8  # the first are the graph's own
             for node in list(nodes):
                 if node.op_type in self.rules:
                     self.rules[node.op_type](nodes, node)
@@ -191,7 +196,7 @@ class _Rewriter:
         name = node.output[0]
         if self.product is _int8_product and not scores and not self.by_row:
             whole = [f"{name}/{part}" for part in ("whole", "scale", "zero")]
-            quantized, scales = _int8_kernel(self.constants, kernel)
+            quantized, scales = _int8_kernel(self.constants, kernel, self.bits)
             zeros = f"{quantized}/zeros"
             self.constants[zeros] = np.zeros(self.constants[scales].shape, np.int8)
             inputs = [whole[0], quantized, bias, whole[1], scales, padding, whole[2], zeros]
@@ -216,8 +221,8 @@ class _Rewriter:
         inputs, scales = [*node.input, *5 * [""]][:8], []
         for place, kernel in enumerate(kernels, start=1):
             columns = np.swapaxes(self.constants[kernel], 1, 2)  # (directions, inputs, 4 U)
-            whole, scale = _whole(columns, axis=1)
-            inputs[place] = f"{kernel}/int8"
+            whole, scale = _whole(columns, axis=1, bits=self.bits)
+            inputs[place] = f"{kernel}/int{self.bits}"
             names = [f"{inputs[place]}/{part}" for part in ("scales", "zeros")]
             zeros = np.zeros(scale.shape, np.int8)
             self.constants |= {inputs[place]: whole, names[0]: scale, names[1]: zeros}
@@ -230,7 +235,7 @@ class _Rewriter:
         if not _is_matrix(self.graph, table) or attributes_of(node).get("axis", 0):
             return
         name, whole = node.output[0], f"{table}/rows/int8"
-        self.constants[whole], scales = _whole(self.constants[table], axis=1)
+        self.constants[whole], scales = _whole(self.constants[table], axis=1, bits=8)
         self.constants[f"{whole}/scales"] = scales[:, None]
         rows, numbers, scale = (f"{name}/{part}" for part in ("whole", "numbers", "scale"))
         before = (
@@ -274,7 +279,7 @@ class _Rewriter:
     def _become_product(self, node, source, kernel, bias):
         makes_logits = self.constants[kernel].shape[1] == self.vocab_size
         product = _int8_product if makes_logits else self.product
-        op_type, inputs, attributes = product(self.constants, source, kernel, bias)
+        op_type, inputs, attributes = product(self.constants, source, kernel, bias, self.bits)
         become(node, op_type, inputs, MICROSOFT, **attributes)
 
 
@@ -286,28 +291,28 @@ def _insert_before(nodes, node, added):
     return place
 
 
-def _int8_product(constants, source, kernel, bias):
+def _int8_product(constants, source, kernel, bias, bits):
     # With a zero point for the kernel, the runtime uses a slower kernel.
-    inputs = [source, *_int8_kernel(constants, kernel), *(["", bias] if bias else [])]
+    inputs = [source, *_int8_kernel(constants, kernel, bits), *(["", bias] if bias else [])]
     return "DynamicQuantizeMatMul", inputs, {}
 
 
-def _int8_kernel(constants, kernel):
+def _int8_kernel(constants, kernel, bits):
     """The names of a kernel's whole numbers and of the scales of its columns."""
-    name = f"{kernel}/int8"
+    name = f"{kernel}/int{bits}"
     if name not in constants:
-        constants[name], constants[f"{name}/scales"] = _whole(constants[kernel], axis=0)
+        constants[name], constants[f"{name}/scales"] = _whole(constants[kernel], 0, bits)
     return name, f"{name}/scales"
 
 
-def _whole(values, axis):
-    """(Q, s) with Q s near the values; the largest value along the axis becomes `MOST_INT8`."""
-    scales = np.abs(values).max(axis) / np.float32(MOST_INT8)
+def _whole(values, axis, bits):
+    """(Q, s) with Q s near the values; the largest value along the axis becomes `MOST[bits]`."""
+    scales = np.abs(values).max(axis) / np.float32(MOST[bits])
     scales[scales == 0] = 1
     return np.rint(values / np.expand_dims(scales, axis)).astype(np.int8), scales
 
 
-def _int4_product(constants, source, kernel, bias):
+def _int4_product(constants, source, kernel, bias, _bits):
     name = f"{kernel}/int4"
     rows, columns = constants[kernel].shape
     if name not in constants:

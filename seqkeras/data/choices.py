@@ -15,6 +15,7 @@ Reference: Zellers et al. 2018, https://arxiv.org/abs/1808.05326; Clark et al. 2
 https://arxiv.org/abs/1803.05457
 """
 
+import functools
 import itertools
 from typing import NamedTuple
 
@@ -51,13 +52,23 @@ class Read(NamedTuple):
     left_out: list[str]
 
 
-def read_choices(path, names=None, skip_bad=False):
+class NameOptions(NamedTuple):
+    """The options that give `Names`, for errors."""
+
+    text: str
+    choices: str
+    answer: str
+
+
+def read_choices(path, names=None, skip_bad=False, options=None, has_token=None):
     """The rows of a file.
 
     Args:
         path: of the file.
         names: `Names`, of a table that is neither SWAG's nor ARC's.
         skip_bad: leave out rows that can not be used; without it the first is an error.
+        options: `NameOptions`, which give the names, for errors; None for no options.
+        has_token: a function: text -> whether a tokenizer finds a token in it; None: any does.
 
     Returns:
         `Read`, one row at least.
@@ -71,11 +82,12 @@ def read_choices(path, names=None, skip_bad=False):
     if is_lines and not {*SWAG} <= {*column_names(path)}:
         rows = _of_json_lines(path, names)
     else:
-        rows = _of_table(path, names)
-    return Read(*usable(path, rows, _choices, "row", skip_bad))
+        rows = _of_table(path, names, options)
+    choices = functools.partial(_choices, has_token)
+    return Read(*usable(path, rows, choices, "row", skip_bad))
 
 
-def _of_table(path, names):
+def _of_table(path, names, options):
     """Yields (where, text, choices, labels of the choices, answer)."""
     columns = column_names(path)
     endings = [f"ending{place}" for place in range(len(columns)) if f"ending{place}" in columns]
@@ -86,12 +98,16 @@ def _of_table(path, names):
         text = "question" if not names.choices and "question" in columns else names.text
         form = text, names.answer
     if not labels:
+        by_option = f" by {options.choices}" if options else ""
         raise DataError(
             f"{path}: there are no columns of choices, ending0 as of SWAG or A as of ARC; name "
-            f"them by --choice-columns, of {', '.join(columns)}."
+            f"them{by_option}, of {', '.join(columns)}."
         )
     every = (*form, *labels)
-    for line, values in read_columns(path, every, may_be_empty=every):
+    by = None
+    if options is not None and form is not SWAG:
+        by = options.text, options.answer, *[options.choices] * len(labels)
+    for line, values in read_columns(path, every, may_be_empty=every, options=by):
         (text, answer, *begins), choices = values[: len(form)], values[len(form) :]
         for begin in begins:
             choices = [f"{begin} {choice}" if choice.strip() else "" for choice in choices]
@@ -132,7 +148,7 @@ def _labelled(choices):
     return [str(place) for place in range(len(choices))], choices
 
 
-def _choices(where, text, choices, labels, answer):
+def _choices(has_token, where, text, choices, labels, answer):
     for own in (text, *choices):
         if holds_half_a_character(own):
             raise DataError(f"{where}: {own!r:.40} holds half of a character.")
@@ -142,6 +158,10 @@ def _choices(where, text, choices, labels, answer):
     for place in range(count):
         if is_blank(choices[place]):
             raise DataError(f"{where}: the choice {labels[place]} is empty, and others follow.")
+    if has_token is not None:
+        for name, own in (("text", text), *zip(map("choice {}".format, labels), choices[:count])):
+            if not has_token(own):
+                raise DataError(f"{where}: the {name} has no token: {own!r:.40}.")
     if count < 2:
         raise DataError(f"{where}: there must be two choices at least; found {count}.")
     answer = answer.strip()

@@ -13,6 +13,7 @@ import dataclasses
 import itertools
 import json
 from pathlib import Path
+from typing import NamedTuple
 
 from seqkeras.data.json_lines import json_objects
 from seqkeras.data.texts import DataError, holds_half_a_character, read_text, suffix_of
@@ -20,7 +21,20 @@ from seqkeras.data.texts import DataError, holds_half_a_character, read_text, su
 SEPARATORS = ",;|\t"  # that a header of one column holds if its file is divided by another one
 
 
-def read_columns(path, names, may_be_empty=(), form=None, header=True, options=None):
+class WaysOut(NamedTuple):
+    """What a user may give where a file is not as it must be, for errors; None for nothing."""
+
+    empty: str | None = None  # leaves out rows with an empty field
+    form: str | None = None  # tells the form of a file
+    header: str | None = None  # reads a file without a header
+
+
+NO_WAYS_OUT = WaysOut()
+
+
+def read_columns(
+    path, names, may_be_empty=(), form=None, header=True, options=None, ways_out=NO_WAYS_OUT
+):
     """The columns of a file.
 
     Args:
@@ -31,6 +45,7 @@ def read_columns(path, names, may_be_empty=(), form=None, header=True, options=N
         form: "csv", "tsv" or "jsonl"; None goes by the file's suffix.
         header: whether the first line names the columns, of .csv and .tsv.
         options: for each of the names the option that gives it, for errors; None for no options.
+        ways_out: `WaysOut`, the options that help, for errors.
 
     Returns:
         A list of (number of the line, tuple of texts): a row for each example, one at least.
@@ -40,14 +55,15 @@ def read_columns(path, names, may_be_empty=(), form=None, header=True, options=N
             a row has a field too many or too few, or an empty one that may not be.
     """
     path = Path(path)
-    read = _reader(path, form)
+    read = _reader(path, form, ways_out)
     if len(set(names)) < len(names):
         raise DataError(f"{path}: the columns must be distinct; received {', '.join(names)}.")
-    rows, columns = [], Columns(tuple(names), tuple(may_be_empty), header, options)
+    rows, columns = [], Columns(tuple(names), tuple(may_be_empty), header, options, ways_out)
     for line, values in read(path, read_text(path), columns):
         for name, value in zip(names, values):
             if not value.strip() and name not in may_be_empty:
-                raise DataError(f"{path}, line {line}: {name!r} is empty; remove the line.")
+                other = f", or leave it out by {ways_out.empty}" if ways_out.empty else ""
+                raise DataError(f"{path}, line {line}: {name!r} is empty; remove the line{other}.")
             if holds_half_a_character(value):
                 raise DataError(f"{path}, line {line}: {name!r} holds half of a character.")
         rows.append((line, tuple(values)))
@@ -70,15 +86,8 @@ def column_names(path):
     if read is _of_json_lines:
         _, row = next(json_objects(path, text), (0, {}))
         return [*row]
-    lines = _lines(text)
-    if read is _of_tsv:
-        rows = (line.rstrip("\r\n").split("\t") for line in lines if line.strip())
-    else:
-        rows = csv.reader(lines)
-    try:
-        return next(filter(None, rows))
-    except csv.Error as error:
-        raise DataError(f"{path}: not CSV ({error}).") from error
+    rows = _rows_of_tsv(text) if read is _of_tsv else _rows_of_csv(path, text)
+    return next(row for row, _ in rows if row)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,6 +98,7 @@ class Columns:
     may_be_empty: tuple = ()
     header: bool = True
     options: tuple | None = None
+    ways_out: WaysOut = NO_WAYS_OUT
 
     def places(self, path, first):
         """The index of each column in a row.
@@ -121,7 +131,8 @@ class Columns:
         """What else may be wrong where a first line lacks a column."""
         if len(first) == 1 and any(separator in first[0] for separator in SEPARATORS):
             return "; columns are divided by commas, in .tsv by tabs"
-        return "; --header false reads a file whose first line is a row" if self.options else ""
+        way_out = self.ways_out.header
+        return f"; {way_out} reads a file whose first line is a row" if way_out else ""
 
     def _place_of_number(self, path, name, width):
         try:
@@ -139,12 +150,13 @@ class Columns:
         return f"; {self.options[self.names.index(name)]} chooses it" if self.options else ""
 
 
-def _reader(path, form=None):
+def _reader(path, form=None, ways_out=NO_WAYS_OUT):
     """What reads a file, by its suffix or its form."""
     readers = {".csv": _of_csv, ".tsv": _of_tsv, ".jsonl": _of_json_lines}
     suffix = suffix_of(path) if form is None else f".{form}"
     if suffix not in readers:
-        raise DataError(f"{path}: the name must end in {', '.join(readers)}.")
+        other = f"; {ways_out.form} tells the form of another name" if ways_out.form else ""
+        raise DataError(f"{path}: the name must end in {', '.join(readers)}{other}.")
     return readers[suffix]
 
 
@@ -154,25 +166,39 @@ def _lines(text):
 
 
 def _of_csv(path, text, columns):
-    reader = csv.reader(_lines(text), strict=True)
-    fields = ((row, reader.line_num) for row in reader)
+    yield from _of_fields(path, _rows_of_csv(path, text), columns)
+
+
+def _rows_of_csv(path, text):
+    """Yields (fields of a row, number of its last line)."""
+    lines = [*_lines(text), "\n"]  # one line more, which only a row with an open quote reaches
+    reader, begin = csv.reader(lines, strict=True), 1
     try:
-        yield from _of_fields(path, fields, columns)
+        for row in reader:
+            yield row, reader.line_num
+            begin = reader.line_num + 1
     except csv.Error as error:
-        if "\r" in text and "\n" not in text:
-            raise DataError(
-                f"{path}: its lines end in CR alone; save it with line ends of Unix or Windows."
-            ) from error
-        raise DataError(
-            f"{path}, line {reader.line_num}: not CSV ({error}); a field that holds a quote stands "
-            'in quotes, and the quote is written twice: "".'
-        ) from error
+        raise DataError(_not_csv(path, text, error, begin, reader.line_num)) from error
+
+
+def _not_csv(path, text, error, begin, line):
+    """What is wrong with a row that begins in one line and can not be read on in `line`."""
+    if "\r" in text and "\n" not in text:
+        return f"{path}: its lines end in CR alone; save it with line ends of Unix or Windows."
+    quotes = 'a field that holds a quote stands in quotes, and the quote is written twice: ""'
+    if line > text.count("\n") + 1:
+        return f"{path}, line {begin}: a quote of the row that begins here never closes; {quotes}."
+    row = "" if line == begin else f" in the row that begins in line {begin}"
+    return f"{path}, line {line}: not CSV ({error}){row}; {quotes}."
 
 
 def _of_tsv(path, text, columns):
+    yield from _of_fields(path, _rows_of_tsv(text), columns)
+
+
+def _rows_of_tsv(text):
     lines = (line.rstrip("\r\n") for line in _lines(text))
-    fields = ((line.split("\t") if line else [], place) for place, line in enumerate(lines, 1))
-    yield from _of_fields(path, fields, columns)
+    return ((line.split("\t") if line else [], place) for place, line in enumerate(lines, 1))
 
 
 def _of_fields(path, fields, columns):

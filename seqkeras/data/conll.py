@@ -11,12 +11,15 @@ field is no whole number where that of the first line is 1, or a range from 1.
 Reference: Tjong Kim Sang and De Meulder 2003, section 2.2, https://aclanthology.org/W03-0419
 """
 
+import functools
 import itertools
+import json
 import re
 from collections import Counter
 from typing import NamedTuple
 
 from seqkeras.data.json_lines import json_objects
+from seqkeras.data.left_out import usable
 from seqkeras.data.texts import DataError, holds_half_a_character, lines_of, read_text, suffix_of
 from serving.entities import LETTERS, entities, is_tag
 
@@ -26,36 +29,48 @@ OF_COMMAS = "; expected spaces or tabs between columns, or a .jsonl"
 
 
 class Sentence(NamedTuple):
-    """Words with their tags, and the line where they begin."""
+    """Words with their tags, the line where they begin, and that of each word."""
 
     line: int
     words: tuple[str, ...]
     tags: tuple[str, ...]
+    lines: tuple[int, ...]
 
 
-def read_sentences(path, words=None, tags=None):
+class Sentences(NamedTuple):
+    """The sentences of a file, and what was wrong with those that are left out."""
+
+    sentences: list[Sentence]
+    left_out: list[str]
+
+
+def read_sentences(path, words=None, tags=None, skip_bad=False):
     """The sentences of a file.
 
     Args:
         path: of the file, plain or .gz.
         words, tags: which column they are: of CoNLL a number from 1, or from the end below 0, by
             default the first and the last; of JSON lines a name, by default "tokens" and "tags".
+        skip_bad: leave out sentences that can not be used; without it the first is an error.
 
     Returns:
-        A list of `Sentence`, one at least.
+        `Sentences`, one at least.
 
     Raises:
         DataError: if the file can not be read, has no sentence, or a line is not in its form.
     """
     text = read_text(path)
     if suffix_of(path) == ".jsonl":
-        sentences = _of_json_lines(path, text, words or "tokens", tags or "tags")
+        rows = json_objects(path, text)
+        read = functools.partial(_of_object, path, words or "tokens", tags or "tags")
     else:
-        sentences = _of_columns(path, text, _number(words, 1), _number(tags, -1))
-    found = [*sentences]
+        columns = _Columns.of(path, text, _number(words, 1), _number(tags, -1))
+        rows, read = columns.groups(text), columns.sentence
+    sentences, left_out = usable(path, rows, read, "sentence", skip_bad)
+    found = [sentence for sentence in sentences if sentence.words]
     if not found:
         raise DataError(f"{path}: there is no sentence in it.")
-    return found
+    return Sentences(found, left_out)
 
 
 def _number(column, default):
@@ -73,69 +88,112 @@ def _number(column, default):
     return number
 
 
-def _of_columns(path, text, word_column, tag_column):
-    rows, width, separator, numbered = [], None, None, False
+class _Columns(NamedTuple):
+    """How the lines of a file have their columns.
+
+    Attributes:
+        path: of the file, for errors.
+        separator: between columns, None for spaces.
+        width: how many there are: as most lines have.
+        numbered: whether the first column has the numbers of CoNLL-U.
+        places: indices of the words and of the tags.
+    """
+
+    path: object
+    separator: str | None
+    width: int
+    numbered: bool
+    places: list
+
+    @classmethod
+    def of(cls, path, text, *columns):
+        contents = [(line, content) for line, content in _contents(text) if content]
+        if not contents:
+            raise DataError(f"{path}: there is no sentence in it.")
+        line, first = contents[0]
+        separator = "\t" if "\t" in first else None
+        widths = Counter(len(content.split(separator)) for _, content in contents)
+        [(width, _)] = widths.most_common(1)
+        if width == 1:
+            raise DataError(
+                f"{path}, line {line}: expected a word and its tag, with spaces or tabs between "
+                f"columns, or a .jsonl; found one column, {first!r:.40}."
+            )
+        for column in columns:
+            if not -width <= column <= width:
+                raise DataError(
+                    f"{path}, line {line}: there is no column {column}; there are {width}."
+                )
+        numbered = separator == "\t" and NUMBER_ONE.fullmatch(first.split(separator)[0])
+        places = [column - (column > 0) for column in columns]
+        return cls(path, separator, width, bool(numbered), places)
+
+    def groups(self, text):
+        """Yields for each sentence a tuple of one: a list of (number of the line, fields)."""
+        rows = []
+        for line, content in (*_contents(text), (0, "")):
+            fields = content.split(self.separator)
+            if not content:
+                if rows:
+                    yield (rows,)
+                rows = []
+            elif not self.numbered or len(fields) != self.width or fields[0].isdecimal():
+                rows.append((line, fields))
+
+    def sentence(self, rows):
+        """The `Sentence` of such a list."""
+        words, tags = [], []
+        for line, fields in rows:
+            where = f"{self.path}, line {line}"
+            if len(fields) != self.width:
+                raise DataError(
+                    f"{where}: expected {self.width} columns, as most lines have; found "
+                    f"{len(fields)}{OF_COMMAS if suffix_of(self.path) == '.csv' else ''}."
+                )
+            word, tag = (fields[place].strip() for place in self.places)
+            _require_word(self.path, line, word)
+            if not tag:
+                raise DataError(f"{where}: the word {word!r:.40} has no tag.")
+            words.append(word)
+            tags.append(tag)
+        lines = tuple(line for line, _ in rows)
+        return Sentence(lines[0], tuple(words), tuple(tags), lines)
+
+
+def _contents(text):
+    """Yields (number, content) of the lines of a file that are no comments; what ends a sentence
+    has no content."""
     has_tabs = "\t" in text
     for line, content in enumerate(lines_of(text), start=1):
         if has_tabs and content.startswith("#") and "\t" not in content:
             continue
-        if not content.strip() or content.split()[0] == DOCUMENT:
-            if rows:
-                yield _sentence(rows)
-            rows = []
-            continue
-        if width is None:
-            separator = "\t" if "\t" in content else None
-            width = len(content.split(separator))
-            if width == 1:
-                raise DataError(
-                    f"{path}, line {line}: expected a word and its tag, with spaces or tabs "
-                    f"between columns, or a .jsonl; found one column, {content!r:.40}."
-                )
-            numbered = separator == "\t" and NUMBER_ONE.fullmatch(content.split(separator)[0])
-            for column in (word_column, tag_column):
-                if not -width <= column <= width:
-                    raise DataError(
-                        f"{path}, line {line}: there is no column {column}; there are {width}."
-                    )
-        fields = content.split(separator)
-        if len(fields) != width:
+        ends = not content.strip() or content.split()[0] == DOCUMENT
+        yield line, "" if ends else content
+
+
+def _of_object(path, words_name, tags_name, line, row):
+    """The `Sentence` of an object of JSON lines; without words it is none."""
+    for name, option in ((words_name, "--word-column"), (tags_name, "--tag-column")):
+        if name not in row:
             raise DataError(
-                f"{path}, line {line}: expected {width} columns, as above; found {len(fields)}"
-                f"{OF_COMMAS if suffix_of(path) == '.csv' else ''}."
+                f"{path}, line {line}: there is no {name!r}; there are "
+                f"{', '.join(map(repr, row))}; {option} chooses it."
             )
-        if numbered and not fields[0].isdecimal():
-            continue
-        word, tag = (fields[column - (column > 0)].strip() for column in (word_column, tag_column))
+        values = row[name]
+        if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+            raise DataError(
+                f"{path}, line {line}: {name!r} must be a list of strings; found "
+                f"{json.dumps(values, ensure_ascii=False):.40}."
+            )
+    words, tags = tuple(row[words_name]), tuple(row[tags_name])
+    if len(words) != len(tags):
+        raise DataError(
+            f"{path}, line {line}: needs one tag for each word; found {len(words)} words and "
+            f"{len(tags)} tags."
+        )
+    for word in words:
         _require_word(path, line, word)
-        if not tag:
-            raise DataError(f"{path}, line {line}: the word {word!r:.40} has no tag.")
-        rows.append((line, word, tag))
-    if rows:
-        yield _sentence(rows)
-
-
-def _sentence(rows):
-    lines, words, tags = zip(*rows)
-    return Sentence(lines[0], words, tags)
-
-
-def _of_json_lines(path, text, words_name, tags_name):
-    for line, row in json_objects(path, text):
-        for name in (words_name, tags_name):
-            values = row.get(name)
-            if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
-                raise DataError(f"{path}, line {line}: {name!r} must be a list of strings.")
-        words, tags = tuple(row[words_name]), tuple(row[tags_name])
-        if len(words) != len(tags):
-            raise DataError(
-                f"{path}, line {line}: needs one tag for each word; found {len(words)} words and "
-                f"{len(tags)} tags."
-            )
-        for word in words:
-            _require_word(path, line, word)
-        if words:
-            yield Sentence(line, words, tags)
+    return Sentence(line, words, tags, (line,) * len(words))
 
 
 def _require_word(path, line, word):
@@ -178,6 +236,16 @@ def is_iob1(sentences):
         for tags in sentences
         for before, tag in itertools.pairwise(("O", *tags))
     )
+
+
+def continued(tag, scheme):
+    """The tag of what follows in a word of a tag: of a scheme's letters, I of B; else the same.
+
+    Args:
+        tag: of the word.
+        scheme: "IOB2", or None of tags that spell no entities.
+    """
+    return f"I-{tag[2:]}" if scheme == "IOB2" and tag != "O" else tag
 
 
 def begun_inside(tags):

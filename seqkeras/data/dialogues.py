@@ -10,8 +10,8 @@ Each turn of the assistant is an answer to all turns before it.
 from pathlib import Path
 
 from seqkeras.data.columns import read_columns
-from seqkeras.data.texts import DataError, lines_of, read_text, suffix_of
-from serving.parsing import parse_json
+from seqkeras.data.json_lines import json_objects
+from seqkeras.data.texts import DataError, read_text, suffix_of
 from serving.text import checked_messages
 
 MESSAGES = "messages"
@@ -38,27 +38,20 @@ def read_dialogues(path, names=("prompt", "answer")):
             for line, (prompt, answer) in read_columns(path, names)
         ]
     rows = []
-    for line, content in enumerate(lines_of(read_text(path)), start=1):
-        if content.strip():
-            rows += [(line, *turn) for turn in _turns(content, f"{path}, line {line}", names)]
+    for line, row in json_objects(path, read_text(path)):
+        rows += [(line, *turn) for turn in _turns(row, f"{path}, line {line}", names)]
     return rows
 
 
-def _turns(content, where, names):
+def _turns(row, where, names):
     """Yield (turns before, answer) of a line."""
-    try:
-        row = parse_json(content)
-    except ValueError as error:
-        raise DataError(f"{where}: not JSON: {error}.") from error
-    keys = set(row) if isinstance(row, dict) else None
-    if keys == {MESSAGES}:
+    if {*row} == {MESSAGES}:
         yield from _of_messages(row[MESSAGES], where)
         return
-    if keys != set(names):
-        found = ", ".join(map(repr, row)) if isinstance(row, dict) else type(row).__name__
+    if {*row} != {*names}:
         raise DataError(
             f"{where}: expected an object of {names[0]!r} and {names[1]!r}, or of {MESSAGES!r}, "
-            f"and nothing else; found {found:.80}."
+            f"and nothing else; found {', '.join(map(repr, row)):.80}."
         )
     for name in names:
         if not isinstance(row[name], str) or not row[name].strip():

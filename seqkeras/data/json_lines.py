@@ -1,5 +1,7 @@
 """Files of JSON lines: an object a line; empty lines are passed over."""
 
+import json
+
 from seqkeras.data.texts import DataError, lines_of
 from serving.parsing import parse_json
 
@@ -19,6 +21,10 @@ def json_objects(path, text):
             continue
         try:
             row = parse_json(content)
+        except json.JSONDecodeError as error:  # its own line is always 1
+            raise DataError(
+                f"{path}, line {line}: not JSON: {error.msg}: column {error.colno}."
+            ) from error
         except ValueError as error:
             raise DataError(f"{path}, line {line}: not JSON: {error}.") from error
         if not isinstance(row, dict):

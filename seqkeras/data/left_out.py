@@ -25,7 +25,7 @@ def usable(path, rows, read, noun, skip_bad):
             found.append(read(*row))
         except DataError as error:
             if not skip_bad:
-                raise DataError(f"{error} With --skip-bad it is left out.") from error
+                raise DataError(f"{error} With --skip-bad true it is left out.") from error
             left_out.append(str(error))
     if not found:
         raise DataError(

@@ -50,21 +50,22 @@ class Questions(NamedTuple):
     left_out: list[str]
 
 
-def read_questions(path, offsets="characters", skip_bad=False):
+def read_questions(path, offsets="characters", skip_bad=False, has_token=None):
     """The questions of a file, with their answers.
 
     Args:
         path: of the file.
         offsets: what `answer_start` counts, one of `OFFSETS`.
         skip_bad: leave out questions that can not be used; without it the first is an error.
+        has_token: a function: text -> whether a tokenizer finds a token in it; None: any does.
 
     Returns:
         `Questions`, one at least.
 
     Raises:
         DataError: if the file can not be read, is in another form, or a question can not be used:
-            it is blank, has no answer and does not say so, or one that is not at its offset. It
-            names article, paragraph and question, or the line.
+            it is blank or has no token, has no answer and does not say so, or one that is not at
+            its offset. It names article, paragraph and question, or the line.
     """
     text, name = read_text(path), Path(path).name.lower().removesuffix(".gz")
     if name.endswith(".jsonl"):
@@ -73,7 +74,7 @@ def read_questions(path, offsets="characters", skip_bad=False):
         rows = _of_squad(path, text)
     else:
         raise DataError(f"{path}: the name must end in .json or .jsonl.")
-    question = functools.partial(_question, offsets)
+    question = functools.partial(_question, offsets, has_token)
     return Questions(*usable(path, rows, question, "question", skip_bad))
 
 
@@ -82,7 +83,8 @@ def _of_squad(path, text):
     try:
         content = parse_json(text)
     except ValueError as error:
-        raise DataError(f"{path}: not JSON: {error}.") from error
+        lines = "; a file of JSON lines must be named .jsonl" if _holds_lines(path, text) else ""
+        raise DataError(f"{path}: not JSON: {error}{lines}.") from error
     articles = _part(content, "data", list, path)
     for number, article in enumerate(articles, start=1):
         where = f"{path}, article {number}"
@@ -101,6 +103,14 @@ def _of_squad(path, text):
                 if not isinstance(answers, list):
                     raise DataError(f"{own}: 'answers' must be a list.")
                 yield own, row | {"context": context, "answers": answers}
+
+
+def _holds_lines(path, text):
+    """Whether the first line of a file is an object of its own."""
+    try:
+        return bool(next(json_objects(path, text)))
+    except DataError:
+        return False
 
 
 def _of_json_lines(path, text):
@@ -132,13 +142,15 @@ def _part(content, name, kind, where):
     return value
 
 
-def _question(offsets, where, values):
+def _question(offsets, has_token, where, values):
     question, context = values["question"], values["context"]
     for name, text in (("question", question), ("context", context)):
         if holds_half_a_character(text):
             raise DataError(f"{where}: the {name} holds half of a character.")
         if is_blank(text):
             raise DataError(f"{where}: the {name} is blank.")
+        if has_token is not None and not has_token(text):
+            raise DataError(f"{where}: the {name} has no token: {text!r:.40}.")
     impossible = values.get("is_impossible", False)
     if not isinstance(impossible, bool):
         raise DataError(f"{where}: 'is_impossible' must be true or false.")

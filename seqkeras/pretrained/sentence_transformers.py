@@ -27,14 +27,14 @@ def load_sentence_encoder(folder, dtype=None, heads=True):
                 f"received {module!r}."
             )
     kinds = tuple(module["type"].rpartition(".")[2] for module in modules)
+    if not heads and kinds[:1] == KINDS[:1]:  # what stands behind the encoder is a head
+        return load_transformer(inside(folder, modules[0]["path"]), dtype, heads=False)
     if kinds not in (KINDS[:2], KINDS):
         raise ValueError(
             f"{folder / MODULES}: the modules must be {KINDS[:2]} or {KINDS}; received {kinds}."
         )
     pooling = _pooling(inside(folder, modules[1]["path"]) / "config.json")
     encoder = load_transformer(inside(folder, modules[0]["path"]), dtype, heads=False)
-    if not heads:
-        return encoder
     model = SentenceEncoder(encoder, pooling, normalize=kinds == KINDS, dtype=dtype)
     model.build(None)
     return model

@@ -181,6 +181,7 @@ struct Generator::Parts {
     for (const Json& file : graph.value("weights", Json::array())) Verified(bundle, manifest, file);
     Ort::SessionOptions options;
     if (threads) options.SetIntraOpNumThreads(threads);
+    options.AddConfigEntry("session.x64quantprecision", "1");  // int8 is exact without VNNI too
     env = std::make_unique<Ort::Env>(ORT_LOGGING_LEVEL_FATAL);  // what fails is thrown
     const fs::path file = Verified(bundle, manifest, graph.at("file"));
     session = std::make_unique<Ort::Session>(*env, file.c_str(), options);

@@ -208,7 +208,7 @@ class Tag(Pipeline):
         else:
             windows = Windows.of(self._reader.read_windows(text, name, stride), stride)
         if places is None:
-            places, tokens = _words_of_tokenizer(text, windows, self._reader.tokenizer)
+            places, tokens = words_of_tokenizer(text, windows, self._reader.tokenizer)
         else:
             places, tokens = tokens_of_words(windows, places)
         if len(places) < len(given):  # some words were cut, or have no token
@@ -332,7 +332,7 @@ def tokens_of_words(windows, places):
     return [places[word] for word in first_tokens], [*first_tokens.values()]
 
 
-def _words_of_tokenizer(text, windows, tokenizer):
+def words_of_tokenizer(text, windows, tokenizer):
     """Return the places of a tokenizer's words, and the indices of their first tokens.
 
     Words hold no spaces. A mark belongs to the word of the character before it, and so do letters

@@ -59,7 +59,7 @@ def read_vocabulary(path: str | os.PathLike[str]) -> list[str]:
     """Return the tokens of a `vocab.txt`, one in each line.
 
     Raises:
-        ValueError: if the file is not UTF-8.
+        ValueError: if the file is not UTF-8, or has a token twice.
     """
     try:
         lines = Path(path).read_bytes().decode().split("\n")
@@ -67,7 +67,14 @@ def read_vocabulary(path: str | os.PathLike[str]) -> list[str]:
         raise ValueError(f"{path}: a vocabulary must be UTF-8: {error}.") from error
     if not lines[-1]:
         lines.pop()
-    return [line.removesuffix("\r") for line in lines]
+    tokens, line_of = [line.removesuffix("\r") for line in lines], {}
+    for line, token in enumerate(tokens, start=1):
+        if line_of.setdefault(token, line) < line:
+            raise ValueError(
+                f"{path}, line {line}: tokens must be distinct; {token!r} stands in line "
+                f"{line_of[token]} too."
+            )
+    return tokens
 
 
 def _require(vocabulary, ids):

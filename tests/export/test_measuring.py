@@ -18,7 +18,6 @@ from serving.text import word_piece
 from tests.arrays import floats
 from tests.export.running import run
 from tests.export.test_decoders import advance, empty_caches, exported
-from tests.export.whole_numbers import exact_int8
 from tests.export.written import graph
 from tests.serving.pipelines.toys import TOKENS
 from tests.serving.written import specs as specs_of
@@ -234,7 +233,6 @@ def test_what_is_no_number_is_refused(number, tmp_path):
         tags(tmp_path, broken, UNLIMITED)
 
 
-@exact_int8
 def test_batches_change_int8_and_the_change_is_told(tmp_path, monkeypatch):
     kernel = floats(19, 19)  # a square product has one scale for all rows
     labels = ["O", *(f"{begin}-{place}" for place in range(9) for begin in "BI")]

@@ -18,7 +18,6 @@ from seqkeras.values import BANNED_LOGIT
 from tests.arrays import close, floats, randomize
 from tests.conftest import others_long
 from tests.export.running import run
-from tests.export.whole_numbers import exact_int8
 from tests.export.written import graph
 
 B, S, V = 3, 7, 61
@@ -102,7 +101,6 @@ def products(kernel, bias=None):
 BY_ROW = {"ReduceMax": 1, "ReduceMin": 1, "Neg": 1, "Max": 1, "Div": 1, "Mul": 1}
 
 
-@exact_int8
 @pytest.mark.parametrize("biased", [False, True])
 @pytest.mark.parametrize("role", ["model", "decoder_step"])
 def test_a_product_is_that_of_whole_numbers_with_a_scale_for_each_column(role, biased):
@@ -126,7 +124,6 @@ def test_a_product_is_that_of_whole_numbers_with_a_scale_for_each_column(role, b
     assert relative(actual / sizes, run(products(kernel, bias), {"x": x})["y"] / sizes) < 0.02
 
 
-@exact_int8
 def test_a_row_of_large_numbers_costs_the_others_no_digits():
     x, written = floats(5, 37), products(floats(37, 29), floats(29))
     x[3] = 0
@@ -140,7 +137,6 @@ def test_a_row_of_large_numbers_costs_the_others_no_digits():
             assert relative(beside[row], alone[row]) < 0.01
 
 
-@exact_int8
 def test_a_product_that_is_an_output_or_is_read_twice_keeps_its_bias_apart():
     for outputs, count in ((("y", "product"), 1), (("y", "z"), 2)):
         nodes = [
@@ -162,7 +158,6 @@ def test_a_product_that_is_an_output_or_is_read_twice_keeps_its_bias_apart():
             assert relative(run(made, x)[name], expected) < 0.02
 
 
-@exact_int8
 @pytest.mark.parametrize("turned", [0, 1])
 @pytest.mark.parametrize("biased", [False, True])
 def test_a_gemm_becomes_a_product(turned, biased):
@@ -201,7 +196,6 @@ def test_a_gemm_with_factors_and_a_small_product_stay():
     assert counts == {"Gemm": 2, "MatMul": 1, "DynamicQuantizeMatMul": 1}
 
 
-@exact_int8
 def test_products_inside_a_branch_are_made_whole_too():
     branch = helper.make_graph(
         [helper.make_node("MatMul", ["x", "kernel"], ["inner"])],
@@ -221,12 +215,12 @@ def test_products_inside_a_branch_are_made_whole_too():
     )
     made = quantize({"model": written}, "int8")["model"]
     assert made.node_counts()["DynamicQuantizeMatMul"] == 2
-    assert made.weights.keys() == {"kernel/int8"}
+    assert made.weights.keys() == {"kernel/int7"}
+    assert np.abs(made.weights["kernel/int7"]).max() == 63
     x = {"x": floats(5, 37)}
-    assert relative(run(made, x)["y"], run(written, x)["y"]) < 0.02
+    assert relative(run(made, x)["y"], run(written, x)["y"]) < 0.03
 
 
-@exact_int8
 @pytest.mark.parametrize("scored", [False, True])
 def test_an_attention_becomes_one_on_whole_numbers_unless_scores_are_added(scored):
     scores = np.where(np.tri(S, dtype=bool), 0, -1e30).astype("float32")[None, None]
@@ -305,7 +299,6 @@ def test_a_table_has_a_scale_for_each_row():
 LIMITS = {"int8": 0.05, "int8-embedding": 0.05, "int4": 0.4, "float16": 0.004}
 
 
-@exact_int8
 @pytest.mark.parametrize("precision", PRECISIONS)
 @every_model
 def test_every_graph_answers_nearly_as_in_float32_and_is_smaller(name, precision):
@@ -329,7 +322,6 @@ def test_every_graph_answers_nearly_as_in_float32_and_is_smaller(name, precision
         assert sizes[0] < (0.6 if precision in ("int8", "float16") else 0.5) * sizes[1]
 
 
-@exact_int8
 def test_the_projections_of_keras_attention_become_whole():
     x = keras.Input((None, 24), name="x")
     model = randomize(keras.Model(x, keras.layers.MultiHeadAttention(3, 8)(x, x)))
@@ -365,8 +357,8 @@ def test_the_runtime_leaves_no_number_to_be_made_float_by_itself(name, precision
         if name == "transformer":
             layers = 2
             if role == "encoder":
-                assert counts["QAttention"] == counts["DynamicQuantizeLinear"] == layers
-                assert counts["DynamicQuantizeMatMul"] == layers * (3 + 2)
+                assert counts["MultiHeadAttention"] == layers
+                assert counts["DynamicQuantizeMatMul"] == layers * (4 + 2)
             else:
                 assert counts["DynamicQuantizeMatMul"] == 6 * layers + whole_output
                 assert counts["Where"] == 2  # of padding: the bias, and the weights that are shown

@@ -4,6 +4,7 @@ import re
 import numpy as np
 import onnxruntime
 import pytest
+from onnx import TensorProto, helper, numpy_helper
 
 import serving
 from serving.manifest import GraphFile, Precision, describe_files, read_manifest, write_manifest
@@ -194,6 +195,21 @@ def test_threads_go_to_onnxruntime(embed):
 def test_memory_is_planned_where_a_second_run_gives_the_same(monkeypatch, version, plans):
     monkeypatch.setattr(onnxruntime, "__version__", version)
     assert Runtime().session_options().enable_mem_pattern == plans
+
+
+def test_sums_of_the_largest_whole_numbers_are_exact():
+    kernel = numpy_helper.from_array(np.full((64, 16), 127, "int8"), "kernel")
+    graph = helper.make_graph(
+        [helper.make_node("MatMulInteger", ["x", "kernel"], ["sums"])],
+        "product",
+        [helper.make_tensor_value_info("x", TensorProto.UINT8, [None, 64])],
+        [helper.make_tensor_value_info("sums", TensorProto.INT32, [None, 16])],
+        [kernel],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    session = Runtime().session(model.SerializeToString())
+    [sums] = session.run(None, {"x": np.full((3, 64), 255, "uint8")})
+    np.testing.assert_array_equal(sums, np.full((3, 16), 64 * 255 * 127))
 
 
 @pytest.mark.parametrize("threads", [0, -1, 1.5, "2", 1025])

@@ -13,6 +13,8 @@ import pytest
 import serving
 from export.bundle import ExportOptions, export
 from export.refusals import refusals_of
+from seqkeras.data.texts import DataError
+from seqkeras.runs import RunError
 from serving.results import Classification as Answer
 from tests.conftest import run_python
 from training.__main__ import main
@@ -187,7 +189,7 @@ def test_a_run_goes_on_only_with_the_data_that_it_began_with(reviews, tmp_path, 
         ("text,label\na,x\nb,x\n", "", "'label' must hold two labels at least; all 2 rows have "),
         ("text,label\na,x\nb,y\n", "", "each of the 2 rows has another 'label', so nothing can b"),
         ("text,label\na,x\nb,y\nc\n", "", "rows.csv, line 4: expected 2 fields, as in the header"),
-        ("text,label\na,x\n ,y\n", "", "rows.csv, line 3: 'text' is empty; remove the line."),
+        ("text,label\na,x\n ,y\n", "", "rows.csv, line 3: 'text' is empty; remove the line, or "),
         (
             "text,label\na,x\n\u200b,y\nb,y\n",
             "",
@@ -255,7 +257,44 @@ def test_rows_with_an_empty_column_are_left_out_and_counted(tmp_path, capsys):
     train, held_out = Classification(options).read()
     assert {*train, *held_out} == {Example("a", "x"), Example("b", "y")}
     assert len(train) + len(held_out) == 10
-    assert f"{file}: 11 rows with an empty column are left out" in capsys.readouterr().out
+    message = f"{file}: 11 rows with an empty column or a text without a token are left out"
+    assert message in capsys.readouterr().out
+    file.write_text("text,label\n ,x\n")
+    with pytest.raises(RunError, match="each row has an empty column or a text without a token.$"):
+        Classification(options).read()
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("rows.csv", "text,label\nfine,good\nlovely, good\ndull,bad\t\n"),
+        (
+            "rows.jsonl",
+            '{"text": "fine", "label": "good"}\n{"text": "lovely", "label": " good"}\n'
+            '{"text": "dull", "label": "bad\\n"}\n',
+        ),
+    ],
+)
+def test_white_space_around_a_label_is_none_of_it(name, content, tmp_path):
+    file = tmp_path / name
+    file.write_text(content)
+    train, held_out = Classification(ClassificationOptions(file=str(file), batch_size=1)).read()
+    assert {*train, *held_out} == {
+        Example("fine", "good"),
+        Example("lovely", "good"),
+        Example("dull", "bad"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("rows.txt", "; --format tells the form of another name."), ("no.csv", "--header false")],
+)
+def test_what_is_wrong_with_a_file_names_the_option_that_helps(name, message, tmp_path):
+    file = tmp_path / name
+    file.write_text("words,label\na,x\n")
+    with pytest.raises(DataError, match=message):
+        Classification(ClassificationOptions(file=str(file))).read()
 
 
 def test_scores_are_those_that_glue_asks_for():

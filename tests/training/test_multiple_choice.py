@@ -89,7 +89,7 @@ def test_columns_of_any_names_are_read(trained, tmp_path):
         (
             ["--pretrained", "ENCODER", "--choice-columns", "x,y"],
             1,
-            "there is no column 'text'; there are 'question', 'A'",
+            "'answer'; --text-column chooses it.",
         ),
     ],
 )

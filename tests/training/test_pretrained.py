@@ -322,7 +322,19 @@ def test_a_folder_that_can_not_be_read_gets_one_line(folder, reviews, tmp_path):
     missing = spoilt("no weights", lambda path: (path / "model.safetensors").unlink())
     assert "must hold model.safetensors or model.safetensors.index.json; found neither." in missing
     no_tokens = spoilt("no tokens", lambda path: (path / "tokenizer.json").unlink())
-    assert "no tokenizer; expected tokenizer.json" in no_tokens
+    assert no_tokens.endswith("no tokenizer; expected tokenizer.json, or BERT's vocab.txt.")
+
+    def sort_the_vocabulary(path):
+        (path / "tokenizer.json").unlink()
+        (path / "vocab.txt").write_text("\n".join(sorted(VOCABULARY)) + "\n")
+        config = json.loads((path / "config.json").read_text())
+        (path / "config.json").write_text(json.dumps(config | {"pad_token_id": 0}))
+
+    place = sorted(VOCABULARY).index("[PAD]")
+    assert spoilt("sorted", sort_the_vocabulary).endswith(
+        f"the tokenizer has [PAD] in place {place}, and config.json in place 0: this vocabulary is "
+        "not the checkpoint's."
+    )
     found = Pretrained.read(folder)
     with pytest.raises(RunError, match="--max-length 99: .* has 37 positions; choose at most as"):
         found.limit(99, 128)

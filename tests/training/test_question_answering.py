@@ -249,6 +249,19 @@ def test_questions_that_can_not_be_used_are_left_out_and_counted(trained, tmp_pa
     assert np.isfinite(scored(trained / "bundle", path, "--skip-bad", "true")["f1"])
 
 
+@pytest.mark.parametrize("name", ["question", "context"])
+def test_a_text_of_no_token_is_named(name, trained, tmp_path, capsys):
+    rows = [{"question": "who", "context": f"Ada {row}", "answers": []} for row in range(4)]
+    rows[2][name] = "\ufffd"
+    path = tmp_path / "train.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    given = [str(path), "--pretrained", str(trained / "encoder")]
+    assert main(["question-answering", *given, "--out", str(tmp_path / "run")]) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert f"{path}, line 3: the {name} has no token: " in line
+    assert line.endswith("With --skip-bad true it is left out.")
+
+
 def test_an_encoder_of_few_positions_leaves_no_room_behind_long_questions(
     trained, tmp_path, capsys
 ):

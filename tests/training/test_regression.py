@@ -94,7 +94,14 @@ def test_a_model_without_a_folder_learns_numbers_too(tmp_path):
         ("text,number\na,1\nb,high\n", "rows.csv, line 3: 'number' must be a number; found 'high'"),
         ("text,number\na,1\nb,nan\n", "rows.csv, line 3: 'number' must be a number; found 'nan'."),
         ("text,number\na,1\n\u200b,2\n", "rows.csv, line 3: 'text' has no token"),
-        ("text,number\na,2\nb,2\nc,2\n", "'number' must hold two numbers at least; all 2 rows hav"),
+        (
+            'text,number\na,1\nb,"4,2"\n',
+            "must be a number; found '4,2'; write a decimal point, and no comma.",
+        ),
+        (
+            "text,number\na,2\nb,2\nc,2\n",
+            "'number' must hold two numbers at least in the rows of training; all 2 have 2.",
+        ),
         ("text,score\na,2\n", "no column 'number'; there are 'text', 'score'; --number-column cho"),
     ],
 )

@@ -207,6 +207,11 @@ def test_a_training_that_was_stopped_ends_with_the_weights_of_one_that_was_not(
         ('[a]\ntask = "tagging"\n[b]\n', "", "a: file is missing."),
         ('[a]\ntask = "tagging"\nfile = "no"\n[b]\n', "", "a: Invalid value for 'FILE': no: no s"),
         ('[a]\ntask = "tagging"\nweight = 0\n[b]\n', "", "a: file is missing."),
+        (
+            '[a]\ntask = "tagging"\nfile = "names.conll"\nweight = -1\n[b]\n',
+            "",
+            "a: weight: -1.0 is not in the range 0<x<inf.",
+        ),
         (None, "--gradient-accumulation 2", "--gradient-accumulation: batches have examples of "),
         (
             None,

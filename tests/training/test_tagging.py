@@ -134,13 +134,13 @@ def test_a_chain_learns_tags_that_a_word_does_not_tell_and_serves_them(tmp_path)
         (
             "a B-X\nb O\n\nc o\n",
             [],
-            "line 4: the word 'c' of the sentence has the tag 'o'; nearly all others are of IOB2.",
+            "line 4: the word 'c' has the tag 'o'; nearly all others are of IOB2.",
         ),
         (
             "a NN\n\nb B-\n\n" * 9,
             ["--validation", "{folder}/others.txt"],
-            "others.txt, line 2: the sentence has the tag 'VB', which is not in "
-            "{folder}/train.txt; that has 'B-', 'NN'. With --skip-bad it is left out.",
+            "others.txt, line 2: the word 'a' has the tag 'VB', which is not in "
+            "{folder}/train.txt; that has 'B-', 'NN'. With --skip-bad true it is left out.",
         ),
     ],
 )
@@ -171,8 +171,8 @@ def test_sentences_that_can_not_be_used_are_left_out_and_counted(tmp_path, capsy
     assert {example.target[0] for example in train} == {"B-X"} and len(train) == 9
     assert [example.text for example in validation] == [("a",)]
     printed = capsys.readouterr().out
-    assert f"  3 sentences are left out; the first: {file}, line 28: the word 'a' of" in printed
-    assert f"  3 sentences are left out; the first: {others}, line 3: the sentence has" in printed
+    assert f"  3 sentences are left out; the first: {file}, line 28: the word 'a' has" in printed
+    assert f"  3 sentences are left out; the first: {others}, line 3: the word 'a' has" in printed
 
 
 def test_words_without_a_token_are_left_out_of_their_sentences(tmp_path, capsys):

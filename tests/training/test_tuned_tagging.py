@@ -120,8 +120,46 @@ def test_the_first_token_of_a_word_has_its_tag_and_the_others_none(folder, tmp_p
     inputs, targets, lengths = task.arrays(train[:1], run)
     tokens = [run.tokenizers["text"].token_of(token) for token in inputs["token_ids"][[0]][0]]
     assert tokens == ["[CLS]", "L", "##ove", "##lace", "saw", "[SEP]"]
-    np.testing.assert_array_equal(targets[[0]], [[NO_TAG, 0, NO_TAG, NO_TAG, 1, NO_TAG]])
+    np.testing.assert_array_equal(targets[[0]], [[NO_TAG, 0, NO_TAG, NO_TAG, 2, NO_TAG]])
     assert list(inputs) == ["token_ids", "lengths"] and lengths.tolist() == [6]
+
+
+@pytest.mark.parametrize(
+    ("tag", "of_others"), [("B-PER", "I-PER"), ("NNP", "NNP"), ("S-PER", None)]
+)
+def test_words_that_a_text_has_within_one_of_the_file_are_learned_too(
+    tag, of_others, folder, tmp_path
+):
+    file = write(tmp_path / "names.conll", [[("Lovelace's", tag), ("saw", "O")]] * 9)
+    task = Tagging(TaggingOptions(file=file, pretrained=folder, batch_size=2))
+    train, validation = task.read()
+    run = run_files(task, tmp_path / "run", train, validation, task.tokenizers(train))
+    inputs, targets, _ = task.arrays(train[:1], run)
+    tokens = [run.tokenizers["text"].token_of(token) for token in inputs["token_ids"][[0]][0]]
+    assert tokens == ["[CLS]", "L", "##ove", "##lace", "[UNK]", "[UNK]", "saw", "[SEP]"]
+    labels = run.record.settings["labels"]
+    assert labels == sorted({"O", tag, of_others or tag})
+    tags = [None if place == NO_TAG else labels[place] for place in targets[[0]][0]]
+    assert tags == [None, tag, None, None, of_others, of_others, "O", None]
+
+
+@pytest.mark.long
+def test_a_chinese_word_with_a_tag_is_found_whole_in_a_text(folder, tmp_path):
+    draw = random.Random(0)
+    places, people, verbs = ["北京", "上海"], [("我", "O"), ("小明", "B-PER")], ["住在", "去了"]
+    sentences = [
+        [
+            draw.choice(people),
+            (draw.choice(verbs), "O"),
+            (draw.choice(places), "B-LOC"),
+            ("。", "O"),
+        ]
+        for _ in range(60)
+    ]
+    assert tuned(folder, tmp_path, write(tmp_path / "zh.conll", sentences))["entity_f1"] == 1.0
+    answer = serving.load(tmp_path / "bundle")("小明去了上海。")
+    found = [(entity.text, entity.label, entity.start) for entity in answer.entities]
+    assert found == [("小明", "PER", 0), ("上海", "LOC", 4)]
 
 
 def test_options_of_the_folder_are_not_given_again(folder, tmp_path, capsys):
@@ -171,6 +209,6 @@ def test_whether_a_word_has_a_token_is_told_by_the_tokenizer_that_reads_it(folde
 
 
 def test_wnut17_is_read_whole():
-    sentences = read_sentences(public_data("wnut17/wnut17train.conll"))
+    sentences = read_sentences(public_data("wnut17/wnut17train.conll")).sentences
     assert len(sentences) == 3394
     assert sum(len(sentence.words) for sentence in sentences) == 62_730

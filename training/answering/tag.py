@@ -1,5 +1,6 @@
 """`Tag` while it trains: the words of texts to tags."""
 
+import bisect
 from typing import NamedTuple
 
 import numpy as np
@@ -7,7 +8,13 @@ from keras import ops
 
 from seqkeras.decoding import in_batches
 from seqkeras.tokenizers import pad
-from serving.pipelines.tag import best_tags, entities_of, joined, tokens_of_words
+from serving.pipelines.tag import (
+    best_tags,
+    entities_of,
+    joined,
+    tokens_of_words,
+    words_of_tokenizer,
+)
 from serving.pipelines.windows import Windows
 from serving.results import Tagging, Word
 from training.answering.feeding import fed, only_output
@@ -17,14 +24,24 @@ NAME = "Tag: text"
 
 
 class Read(NamedTuple):
-    """Words as a model reads them: token ids, their text, and of the words that have tokens the
-    places in that, their numbers, and which token is the first of each."""
+    """Words as a model reads them.
+
+    Attributes:
+        token_ids: of all tokens.
+        text: the words, joined.
+        places: in the text, of the words that have tokens.
+        numbers: of these words.
+        first_tokens: the place of the first token of each.
+        parts: (number of the word, token) of each word that `Tag` finds in the text alone, where
+            a Chinese character or a sign is a word: its first token.
+    """
 
     token_ids: list
     text: str
     places: list
     numbers: list
     first_tokens: list
+    parts: list
 
     def __len__(self):
         return len(self.token_ids)
@@ -74,18 +91,24 @@ class Tag:
 def read_words(run, words):
     """`Read` of a tuple of words; what is over the run's limit is cut off."""
     text, places = joined(words, NAME)
-    limit = run.record.limits["source_length"]
-    encoding = run.tokenizers["text"].analyze(text, max_length=limit, truncate=True)
+    limit, tokenizer = run.record.limits["source_length"], run.tokenizers["text"]
+    encoding = tokenizer.analyze(text, max_length=limit, truncate=True)
     windows = Windows.of([encoding], stride=1)
     [own] = windows.tokens
     found, tokens = tokens_of_words(windows, places)
     number = {place: number for number, place in enumerate(places)}
+    starts = [start for start, _ in places]
+    parts = zip(*words_of_tokenizer(text, windows, tokenizer), strict=True)
     return Read(
         encoding.token_ids,
         text,
         found,
         [number[place] for place in found],
         [own.start + token for token in tokens],
+        [
+            (bisect.bisect_right(starts, start) - 1, own.start + token)
+            for (start, _), token in parts
+        ],
     )
 
 

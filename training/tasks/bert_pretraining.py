@@ -141,7 +141,7 @@ class BertPretraining(TextModelTask):
         except (OSError, ValueError) as error:
             named = options.pretrained or options.start_from or options.vocabulary
             source = named or " and ".join(options.files)
-            raise RunError(f"{source}: {error}") from error
+            raise RunError(f"{source}: {str(error).removeprefix(f'{source}: ')}") from error
         return found
 
     def _sample(self):

@@ -4,7 +4,7 @@ import keras
 import numpy as np
 
 from seqkeras.attention import StructuredSelfAttention
-from seqkeras.data.columns import read_columns
+from seqkeras.data.columns import WaysOut, read_columns
 from seqkeras.runs import RunError
 from seqkeras.terminal import one_line
 from training.answering.classify import text_encodings
@@ -15,6 +15,8 @@ from training.tasks.pretrained import inputs_of
 from training.wording import counted
 
 MOST_TOKENS = 128  # of a text or a pair, by default
+WAYS_OUT = WaysOut(empty="--skip-empty true", form="--format", header="--header false")
+NOT_FILLED = "an empty column or a text without a token"
 
 
 class LabelledTexts(EncodedTexts):
@@ -24,7 +26,10 @@ class LabelledTexts(EncodedTexts):
     target_option: str  # the option that names the column of targets
 
     def rows(self, path):
-        """A list of (where, text or tuple of two, target as it is written, group) of a file."""
+        """A list of (where, text or tuple of two, target as it is written, group) of a file.
+
+        The target is without the white space around it.
+        """
         options = self.options
         names = ["text_column", "pair_column", self.target_option, "group_column"]
         names = [name for name in names if getattr(options, name) is not None]
@@ -33,7 +38,7 @@ class LabelledTexts(EncodedTexts):
         found = []
         for line, value in self.filled_rows(path, distinct, names):
             texts = [value[own] for own in (options.text_column, options.pair_column) if own]
-            target = value[getattr(options, self.target_option)]
+            target = value[getattr(options, self.target_option)].strip()
             text = texts[0] if options.pair_column is None else tuple(texts)
             group = line if options.group_column is None else value[options.group_column]
             found.append((f"{path}, line {line}", text, target, group))
@@ -53,7 +58,9 @@ class LabelledTexts(EncodedTexts):
         """
         options = self.options
         may_be_empty = columns if options.skip_empty else ()
-        read, found = read_columns(path, columns, may_be_empty, **options.reading(names)), []
+        reading = options.reading(names)
+        read = read_columns(path, columns, may_be_empty, **reading, ways_out=WAYS_OUT)
+        found = []
         for line, values in read:
             value = dict(zip(columns, values, strict=True))
             texts = [own for own in columns if own in (options.text_column, options.pair_column)]
@@ -61,16 +68,16 @@ class LabelledTexts(EncodedTexts):
             if without and not options.skip_empty:
                 raise RunError(
                     f"{path}, line {line}: {without[0]!r} has no token, "
-                    f"{value[without[0]]!r:.40}; remove the line, or leave it out by --skip-empty "
-                    "true."
+                    f"{value[without[0]]!r:.40}; remove the line, or leave it out by "
+                    f"{WAYS_OUT.empty}."
                 )
             if not without and all(map(str.strip, values)):
                 found.append((line, value))
         if skipped := len(read) - len(found):
-            rows = counted(skipped, "rows with an empty column are", "row with an empty column is")
+            rows = counted(skipped, f"rows with {NOT_FILLED} are", f"row with {NOT_FILLED} is")
             console.print(f"  {one_line(path)}: {rows} left out")
         if not found:
-            raise RunError(f"{path}: there is no row without an empty column.")
+            raise RunError(f"{path}: each row has {NOT_FILLED}.")
         return found
 
     def tokenizers(self, examples):

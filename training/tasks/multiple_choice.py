@@ -8,7 +8,7 @@ import numpy as np
 from rich.table import Table
 
 from seqkeras.data.batches import Batches, Sequences
-from seqkeras.data.choices import Names, read_choices
+from seqkeras.data.choices import NameOptions, Names, read_choices
 from seqkeras.data.nested import NestedSequences
 from seqkeras.losses import SmoothedCrossEntropy
 from seqkeras.metrics import exact_match
@@ -21,6 +21,7 @@ from training.tasks.pretrained import Pretrained
 from training.tasks.splitting import split
 
 MOST_TOKENS = 128  # of a text with a choice, by default
+NAME_OPTIONS = NameOptions("--text-column", "--choice-columns", "--answer-column")
 
 
 class Example(NamedTuple):
@@ -60,7 +61,10 @@ class MultipleChoice(Task):
     def _examples(self, path):
         options = self.options
         names = Names(options.text_column, options.choice_columns, options.answer_column)
-        rows, left_out = read_choices(path, names, options.skip_bad)
+        tokenizer = self.known_tokenizers.get("text") or self.pretrained.tokenizer
+        rows, left_out = read_choices(
+            path, names, options.skip_bad, NAME_OPTIONS, lambda text: bool(tokenizer.encode(text))
+        )
         say_left_out(left_out, "row")
         return [Example({"text": row.text, "choices": [*row.choices]}, row.answer) for row in rows]
 

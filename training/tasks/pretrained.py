@@ -5,10 +5,10 @@ from pathlib import Path
 
 import keras
 
-from seqkeras import files
 from seqkeras.data.batches import Sequences
 from seqkeras.models import Bert, WithHeads
 from seqkeras.pretrained import load_google_bert, load_hugging_face, load_keras_nlp
+from seqkeras.pretrained.folders import read_json
 from seqkeras.runs import MODEL, RECORD, RunError, RunRecord
 from seqkeras.tokenizers import (
     Subwords,
@@ -23,6 +23,7 @@ from training.tasks.options.pretrained import GOOGLE, HUGGING_FACE
 ROUNDED_UP_TO = (64, 128)  # multiples of which a table may have rows behind its vocabulary
 MOST_SHOWN = 3  # tensors in a line that a folder lacks, or has in another shape
 VOCABULARY, TOKENIZER_CONFIG = "vocab.txt", "tokenizer_config.json"
+PADDING = "[PAD]"
 OF_KERAS_NLP = "registered_name"  # a key of its config.json
 
 
@@ -71,6 +72,7 @@ class Pretrained:
                 f"--pretrained {folder}: the tokenizer has {size:,} tokens and the encoder "
                 f"{vocab_size:,}: this vocabulary is not the checkpoint's."
             )
+        _require_padding(path, tokenizer)
         return cls(str(folder), dict(encoder.config), encoder.get_weights(), tokenizer)
 
     def limit(self, max_length, default):
@@ -180,7 +182,7 @@ def _reader_of(folder):
         return _of_run
     if (folder / GOOGLE).is_file():
         return _of_google
-    if (folder / HUGGING_FACE).is_file() and OF_KERAS_NLP in files.read_json(folder / HUGGING_FACE):
+    if (folder / HUGGING_FACE).is_file() and OF_KERAS_NLP in read_json(folder / HUGGING_FACE):
         return _of_keras_nlp
     return _of_hugging_face
 
@@ -228,6 +230,10 @@ def _tokenizer(folder):
             f"--pretrained {folder}: vocabulary and merges do not say what stands around a text; "
             "AutoTokenizer.from_pretrained(folder).save_pretrained(folder) writes tokenizer.json."
         )
+    if not (folder / "tokenizer.json").is_file():
+        raise RunError(
+            f"--pretrained {folder}: no tokenizer; expected tokenizer.json, or BERT's {VOCABULARY}."
+        )
     tokenizer = tokenizer_of(folder)
     if (folder / VOCABULARY).is_file():
         _require_same(folder, tokenizer)
@@ -246,11 +252,27 @@ def _require_same(folder, tokenizer):
             )
 
 
+def _require_padding(folder, tokenizer):
+    """Raise a RunError unless BERT's token of padding is where config.json has it: a vocabulary in
+    another order would give each word the vector of another one."""
+    config = folder / HUGGING_FACE
+    said = read_json(config).get("pad_token_id") if config.is_file() else None
+    try:
+        found = tokenizer.id_of(PADDING)
+    except ValueError:
+        return
+    if type(said) is int and found != said:
+        raise RunError(
+            f"--pretrained {folder}: the tokenizer has {PADDING} in place {found:,}, and "
+            f"{HUGGING_FACE} in place {said:,}: this vocabulary is not the checkpoint's."
+        )
+
+
 def _is_uncased(folder, vocabulary):
     """What tokenizer_config.json says, or else whether the vocabulary has no capitals; [UNK] and
     <S>, which the vocabulary of the Chinese BERT has, are none."""
     path = folder / TOKENIZER_CONFIG
-    said = files.read_json(path).get("do_lower_case") if path.is_file() else None
+    said = read_json(path).get("do_lower_case") if path.is_file() else None
     capitals = any(token != token.lower() and token[:1] not in "[<" for token in vocabulary)
     return not capitals if said is None else bool(said)
 

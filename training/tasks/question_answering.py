@@ -1,6 +1,7 @@
 """Questions about contexts, answered by a span: windows, targets, and the threshold of none."""
 
 import dataclasses
+import functools
 import math
 from typing import NamedTuple
 
@@ -73,7 +74,9 @@ class QuestionAnswering(Task):
         return train, validation
 
     def _examples(self, path):
-        questions, left_out = read_questions(path, self.options.offsets, self.options.skip_bad)
+        questions, left_out = read_questions(
+            path, self.options.offsets, self.options.skip_bad, functools.cache(self._has_token)
+        )
         say_left_out(left_out, "question")
         return [
             Example(
@@ -84,6 +87,12 @@ class QuestionAnswering(Task):
             )
             for own in questions
         ]
+
+    def _has_token(self, text):
+        tokenizer = self.known_tokenizers.get("text")
+        if self.pretrained:
+            tokenizer = self.pretrained.tokenizer
+        return bool(tokenizer.encode(text) if tokenizer else word_places(text))
 
     def _held_out(self, examples):
         """The examples without those about held out contexts, and those."""

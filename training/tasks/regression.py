@@ -56,8 +56,8 @@ class Regression(LabelledTexts):
         numbers = [example.target for example in train]
         if min(numbers) == max(numbers):
             raise RunError(
-                f"{options.file}: {options.number_column!r} must hold two numbers at least; all "
-                f"{len(numbers):,} rows have {numbers[0]:g}."
+                f"{options.file}: {options.number_column!r} must hold two numbers at least in the "
+                f"rows of training; all {len(numbers):,} have {numbers[0]:g}."
             )
         self.mean, self.deviation = float(np.mean(numbers)), float(np.std(numbers))
         console.print(
@@ -79,8 +79,10 @@ class Regression(LabelledTexts):
         except ValueError:
             number = math.nan
         if not math.isfinite(number):
+            point = "; write a decimal point, and no comma" if "," in written else ""
             raise RunError(
-                f"{where}: {self.options.number_column!r} must be a number; found {written!r:.40}."
+                f"{where}: {self.options.number_column!r} must be a number; found {written!r:.40}"
+                f"{point}."
             )
         return number
 

@@ -32,11 +32,13 @@ class TaggedSentences:
 
     Attributes:
         sentences: a list of `seqkeras.data.conll.Sentence`.
+        left_out: what was wrong with those that are not among them, as texts.
     """
 
     def __init__(self, path, options, has_token):
         self.path, self.skip_bad = path, options.skip_bad
-        read = read_sentences(path, options.word_column, options.tag_column)
+        columns = options.word_column, options.tag_column
+        read, self.left_out = read_sentences(path, *columns, options.skip_bad)
         self.sentences = [_with_tokens(sentence, has_token) for sentence in read]
         tags = [sentence.tags for sentence in self.sentences]
         self.scheme = scheme_of((tag for of_words in tags for tag in of_words), ODD)
@@ -58,10 +60,10 @@ class TaggedSentences:
         where, scheme = f"{self.path}, line {sentence.line}", self.scheme
         if not sentence.words:
             raise DataError(f"{where}: no word of the sentence has a token.")
-        for word, tag in zip(sentence.words, sentence.tags, strict=True):
+        for line, word, tag in zip(sentence.lines, sentence.words, sentence.tags, strict=True):
             if scheme and not is_tag(tag, scheme):
                 raise DataError(
-                    f"{where}: the word {word!r:.40} of the sentence has the tag {tag!r:.40}; "
+                    f"{self.path}, line {line}: the word {word!r:.40} has the tag {tag!r:.40}; "
                     f"nearly all others are of {scheme}."
                 )
         if self.skip_bad and self._begun_inside(sentence):
@@ -92,7 +94,5 @@ class TaggedSentences:
 def _with_tokens(sentence, has_token):
     """A sentence without the words that have no token, which no model reads."""
     kept = [*map(has_token, sentence.words)]
-    words, tags = (
-        tuple(itertools.compress(values, kept)) for values in (sentence.words, sentence.tags)
-    )
-    return sentence._replace(words=words, tags=tags)
+    words, tags, lines = (tuple(itertools.compress(own, kept)) for own in sentence[1:])
+    return sentence._replace(words=words, tags=tags, lines=lines)

@@ -7,7 +7,7 @@ import numpy as np
 from rich.table import Table
 
 from seqkeras.data.batches import Sequences
-from seqkeras.data.conll import scheme_of
+from seqkeras.data.conll import continued, scheme_of
 from seqkeras.data.left_out import usable
 from seqkeras.data.texts import DataError
 from seqkeras.losses import ChainLoss, SmoothedCrossEntropy
@@ -102,25 +102,29 @@ class Tagging(EncodedTexts):
             path: of the file.
             labels: the tags that there may be, those of `source`; None: any.
         """
-        options = self.options
+        options, before = self.options, []
         if self.frames:
             rows, read = self.frames.read(path), lambda recording: recording
         else:
             tagged = TaggedSentences(path, options, self.has_token)
-            rows, read = tagged.sentences, tagged.example
+            rows, read, before = tagged.sentences, tagged.example, tagged.left_out
 
         def known(row):
             example = read(row)
-            unknown = () if labels is None else sorted({*example.target} - {*labels})
-            if unknown:
-                raise DataError(
-                    f"{example.where}: the {self._unit} has the tag {unknown[0]!r:.40}, which is "
-                    f"not in {source}; that has {listed(labels)}."
-                )
+            for place, tag in enumerate(example.target):
+                if labels is not None and tag not in labels:
+                    where, what = example.where, "the recording"
+                    if not self.frames:
+                        where = f"{path}, line {row.lines[place]}"
+                        what = f"the word {row.words[place]!r:.40}"
+                    raise DataError(
+                        f"{where}: {what} has the tag {tag!r:.40}, which is not in {source}; that "
+                        f"has {listed(labels)}."
+                    )
             return example
 
         found, left_out = usable(path, zip(rows), known, self._unit, options.skip_bad)
-        say_left_out(left_out, self._unit)
+        say_left_out([*before, *left_out], self._unit)
         return found
 
     def tokenizers(self, examples):
@@ -133,6 +137,9 @@ class Tagging(EncodedTexts):
 
     def record(self, examples):
         labels, settings = _labels(examples), {}
+        scheme = scheme_of(labels)
+        if not self.frames and _gives_parts_tags(scheme):
+            labels = sorted({*labels, *(continued(label, scheme) for label in labels)})
         limits = {"source_length": self.options.max_length or MOST_TOKENS}
         if self.pretrained:
             limits["source_length"] = self.pretrained.limit(self.options.max_length, MOST_TOKENS)
@@ -141,7 +148,7 @@ class Tagging(EncodedTexts):
         return {
             "pipeline": "Tag",
             "limits": limits,
-            "settings": {"labels": labels, "scheme": scheme_of(labels)} | settings,
+            "settings": {"labels": labels, "scheme": scheme} | settings,
         }
 
     def arrays(self, examples, run):
@@ -152,9 +159,14 @@ class Tagging(EncodedTexts):
             inputs, lengths = self.frames.inputs(examples, limit)
             return inputs, Sequences(targets, padding=NO_TAG), lengths
         rows, targets, cut = [], [], 0
+        scheme = run.record.settings["scheme"]
         for example in examples:
             read = read_words(run, example.text)
-            row = [NO_TAG] * len(read)
+            row, begun = [NO_TAG] * len(read), set()
+            for number, token in read.parts if _gives_parts_tags(scheme) else ():
+                tag = example.target[number]
+                row[token] = place[continued(tag, scheme) if number in begun else tag]
+                begun.add(number)
             for number, token in zip(read.numbers, read.first_tokens, strict=True):
                 row[token] = place[example.target[number]]
             rows.append(read)
@@ -263,6 +275,12 @@ class Tagging(EncodedTexts):
             tags = dict.fromkeys(starts, OUTSIDE)
             found.append([*(tags | {word.start: word.tag for word in answer.words}).values()])
         return found, [example.target for example in examples]
+
+
+def _gives_parts_tags(scheme):
+    """Whether the parts of a word have tags of their own beside that of its first token, which in
+    IOBES and BILOU would be another one for a word of several parts."""
+    return scheme in ("IOB2", None)
 
 
 def _labels(examples):

@@ -92,6 +92,7 @@ export class Runtime {
   sessionOptions(weights) {
     return {
       logSeverityLevel: QUIET,
+      extra: { session: { x64quantprecision: "1" } }, // int8 is exact on processors without VNNI too
       ...(this.threads === undefined ? {} : { intraOpNumThreads: this.threads }),
       ...(this.providers === undefined ? {} : { executionProviders: this.providers }),
       ...(weights.length ? { externalData: weights.map(([path, data]) => ({ path, data })) } : {}),

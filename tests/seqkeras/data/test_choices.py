@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from seqkeras.data.choices import Choices, Names, read_choices
+from seqkeras.data.choices import Choices, NameOptions, Names, read_choices
 from seqkeras.data.texts import DataError
 
 SWAG = """,video-id,startphrase,sent1,sent2,gold-source,ending0,ending1,ending2,ending3,label
@@ -108,9 +108,17 @@ def test_a_row_that_can_not_be_used_is_a_line_and_may_be_left_out(tmp_path, line
     path = write(tmp_path, "arc.csv", f"{ARC}{line}\n")
     with pytest.raises(DataError) as error:
         read_choices(path)
-    assert str(error.value) == f"{path}, line 4: {message}. With --skip-bad it is left out."
+    assert str(error.value) == f"{path}, line 4: {message}. With --skip-bad true it is left out."
     rows, [reason] = read_choices(path, skip_bad=True)
     assert len(rows) == 2 and message in reason
+
+
+@pytest.mark.parametrize("row, name", [("~,a,b,,,A", "text"), ("Who?,a,~,,,A", "choice B")])
+def test_a_row_with_a_text_of_no_token_may_be_left_out(tmp_path, row, name):
+    path = write(tmp_path, "a.csv", f"question,A,B,C,D,answer\nWhy?,a,b,,,A\n{row}\n")
+    rows, [reason] = read_choices(path, skip_bad=True, has_token=lambda text: text != "~")
+    assert len(rows) == 1
+    assert reason == f"{path}, line 3: the {name} has no token: '~'."
 
 
 @pytest.mark.parametrize(
@@ -119,7 +127,7 @@ def test_a_row_that_can_not_be_used_is_a_line_and_may_be_left_out(tmp_path, line
         (
             "a.csv",
             "text,label\na,b\n",
-            "no columns of choices, .* by --choice-columns, of text, la",
+            "no columns of choices, .*; name them, of text, label",
         ),
         ("a.csv", "question,A,B\na,b,c\n", "there is no column 'answer'"),
         ("a.jsonl", '{"text": "a", "choices": "b", "answer": 1}', "line 1: expected {.text., .cho"),
@@ -148,6 +156,21 @@ def test_a_row_that_can_not_be_used_is_a_line_and_may_be_left_out(tmp_path, line
 def test_a_file_of_another_form_is_refused(tmp_path, name, content, message):
     with pytest.raises(DataError, match=message):
         read_choices(write(tmp_path, name, content), skip_bad=True)
+
+
+@pytest.mark.parametrize(
+    "header, names, message",
+    [
+        ("text,label", Names(), "there are no columns of choices, .*; name them by --own, of text"),
+        ("question,A,B", Names(), "no column 'answer'; there are .*; --right chooses it.$"),
+        ("asked,A,B,answer", Names(), "no column 'text'; there are .*; --text chooses it.$"),
+        ("text,A,answer", Names(choices=("A", "C")), "no column 'C'; .*; --own chooses it.$"),
+    ],
+)
+def test_a_missing_column_names_the_option_that_chooses_it(tmp_path, header, names, message):
+    path = write(tmp_path, "a.csv", f"{header}\n")
+    with pytest.raises(DataError, match=message):
+        read_choices(path, names, options=NameOptions("--text", "--own", "--right"))
 
 
 @pytest.mark.skipif("SEQKERAS_DATA" not in os.environ, reason="needs the public data sets")

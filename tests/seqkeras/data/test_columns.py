@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from seqkeras.data.columns import column_names, read_columns
+from seqkeras.data.columns import WaysOut, column_names, read_columns
 from seqkeras.data.texts import DataError
 
 ROWS = [("a, b", "x"), ('say "so"', "y")]
@@ -71,7 +71,22 @@ def test_numbers_in_json_are_read_as_they_are_written(tmp_path):
             "line 3: expected 2 fields, as in the header; found 1",
         ),
         ("rows.csv", 'text,label\n"a"b,c\n', "line 2: not CSV ("),
-        ("rows.csv", 'text,label\n"a,c\n', "line 3: not CSV (unexpected end of data)"),
+        (
+            "rows.csv",
+            'text,label\na,b\n"a,c\nd,e\nf,g\n',
+            "line 3: a quote of the row that begins here never closes; a field that holds a quote",
+        ),
+        ("rows.csv", 'text,label\n\na,"b', "line 3: a quote of the row that begins here never"),
+        (
+            "rows.csv",
+            'text,label\n"a,b\nc,d\n"e",f\n',
+            "line 4: not CSV (',' expected after '\"') in the row that begins in line 2; a field",
+        ),
+        (
+            "rows.csv",
+            f'text,label\n"a,b\n{LONG},c\n',
+            "line 3: not CSV (field larger than field limit (131072)) in the row that begins",
+        ),
         ("rows.csv", f"text,label\n{LONG},c\n", "line 2: not CSV (field larger than field limit"),
         ("rows.csv", "text,label\n ,b\n", "line 2: 'text' is empty; remove the line."),
         ("rows.tsv", "text\tlabel\na\n", "line 2: expected 2 fields, as in the header; found 1."),
@@ -80,6 +95,16 @@ def test_numbers_in_json_are_read_as_they_are_written(tmp_path):
         ("rows.jsonl", "[1]\n", "line 1: expected a JSON object, one a line."),
         ("rows.jsonl", '{"text": "a"}\n', "line 1: there is no column 'label'; there are 'text'."),
         ("rows.jsonl", '{"text": "a",\n', "line 1: not JSON: "),
+        (
+            "rows.jsonl",
+            '{"text": "a", "label": "b"}\n{"text": "a" "label": "b"}\n',
+            "rows.jsonl, line 2: not JSON: Expecting ',' delimiter: column 14.",
+        ),
+        (
+            "rows.jsonl",
+            "[" * 200 + "]" * 200,
+            "line 1: not JSON: it is nested over 100 levels deep.",
+        ),
         ("rows.jsonl", '{"text": "a", "label": null}\n', "'label' must be a text or a number; fou"),
         (
             "rows.jsonl",
@@ -118,6 +143,12 @@ def test_a_file_says_which_columns_it_has(name, tmp_path):
     assert {*column_names(path)} - {"id"} == {"text", "label"}
 
 
+def test_a_header_whose_quote_never_closes_is_refused(tmp_path):
+    path = write(tmp_path, "rows.csv", 'text,"label\na,b\n')
+    with pytest.raises(DataError, match="rows.csv, line 1: a quote of the row that begins here"):
+        column_names(path)
+
+
 @pytest.mark.parametrize("name", FILES)
 def test_a_file_may_be_packed(name, tmp_path):
     path = tmp_path / f"{name}.gz"
@@ -146,16 +177,30 @@ def test_the_form_may_be_told_where_the_name_does_not(tmp_path):
     path.write_bytes(b'\xef\xbb\xbfQuality\t#1 String\t#2 String\n1\ta "b\tc\n')
     columns = ("Quality", "#1 String", "#2 String")
     assert read_columns(path, columns, form="tsv") == [(2, ("1", 'a "b', "c"))]
-    with pytest.raises(DataError, match="the name must end in .csv, .tsv, .jsonl."):
+    with pytest.raises(DataError, match="the name must end in .csv, .tsv, .jsonl.$"):
         read_columns(path, columns)
+
+
+def test_an_error_names_the_option_that_helps_where_there_is_one(tmp_path):
+    ways_out = WaysOut("--skip-empty true", "--format")
+    path = write(tmp_path, "rows.csv", "text,label\n ,b\n")
+    message = "line 2: 'text' is empty; remove the line, or leave it out by --skip-empty true.$"
+    with pytest.raises(DataError, match=message):
+        read_columns(path, ("text",), ways_out=ways_out)
+    message = "must end in .csv, .tsv, .jsonl; --format tells the form of another name.$"
+    with pytest.raises(DataError, match=message):
+        read_columns(write(tmp_path, "rows.txt", "text\n"), ("text",), ways_out=ways_out)
 
 
 def test_a_missing_column_names_the_option_that_chooses_it(tmp_path):
     path = tmp_path / "rows.csv"
     path.write_text("text,label\na,b\n")
-    message = "there are 'text', 'label'; --pair-column chooses it; --header false reads a file who"
+    given = {"options": ("--text-column", "--pair-column")}
+    with pytest.raises(DataError, match="'text', 'label'; --pair-column chooses it.$"):
+        read_columns(path, ("text", "pair"), **given)
+    message = "; --pair-column chooses it; --header false reads a file whose first line is a row.$"
     with pytest.raises(DataError, match=message):
-        read_columns(path, ("text", "pair"), options=("--text-column", "--pair-column"))
+        read_columns(path, ("text", "pair"), **given, ways_out=WaysOut(header="--header false"))
 
 
 @pytest.mark.parametrize(("name", "separator"), [("a.csv", ";"), ("a.csv", "\t"), ("a.tsv", ",")])

@@ -33,26 +33,40 @@ CONLL_U = """# sent_id = 1
 def test_columns_are_counted_from_both_ends(tmp_path):
     path = tmp_path / "train.conll"
     path.write_text(CONLL_2003, encoding="utf-8")
-    first, second = read_sentences(path)
-    assert first == (3, ("EU", "rejects"), ("I-ORG", "O"))
-    assert second == (6, ("Peter", "Blackburn"), ("I-PER", "I-PER"))
-    assert read_sentences(path, "1", "2")[0].tags == ("NNP", "VBZ")
-    assert read_sentences(path, "-4", "-2")[0] == (3, ("EU", "rejects"), ("B-NP", "B-VP"))
+    first, second = read_sentences(path).sentences
+    assert first == (3, ("EU", "rejects"), ("I-ORG", "O"), (3, 4))
+    assert second == (6, ("Peter", "Blackburn"), ("I-PER", "I-PER"), (6, 7))
+    assert read_sentences(path, "1", "2").sentences[0].tags == ("NNP", "VBZ")
+    assert read_sentences(path, "-4", "-2").sentences[0][1:3] == (
+        ("EU", "rejects"),
+        ("B-NP", "B-VP"),
+    )
 
 
 def test_comments_ranges_and_empty_nodes_of_conll_u_are_passed_over(tmp_path):
     path = tmp_path / "train.conllu.gz"
     path.write_bytes(gzip.compress(CONLL_U.encode()))
-    [sentence] = read_sentences(path, "2", "4")
-    assert sentence == (4, ("vamos", "nos", "#"), ("VERB", "PRON", "SYM"))
+    [sentence] = read_sentences(path, "2", "4").sentences
+    assert sentence == (4, ("vamos", "nos", "#"), ("VERB", "PRON", "SYM"), (4, 5, 7))
 
 
 def test_json_lines_name_their_lists(tmp_path):
     path = tmp_path / "train.jsonl"
     rows = [{"w": ["She", "left"], "t": ["O", "O"]}, {"w": [], "t": []}, {"w": ["!"], "t": ["X"]}]
     path.write_text("\n\n".join(map(json.dumps, rows)), encoding="utf-8")
-    found = read_sentences(path, "w", "t")
-    assert found == [(1, ("She", "left"), ("O", "O")), (5, ("!",), ("X",))]
+    found, _ = read_sentences(path, "w", "t")
+    assert found == [(1, ("She", "left"), ("O", "O"), (1, 1)), (5, ("!",), ("X",), (5,))]
+
+
+def test_sentences_that_can_not_be_used_are_left_out_if_asked(tmp_path):
+    path = tmp_path / "train.conll"
+    path.write_text("a X O\nb O\n\nc O\nd\n\ne O\nf O\n", encoding="utf-8")
+    found, left_out = read_sentences(path, skip_bad=True)
+    assert [sentence.words for sentence in found] == [("e", "f")]
+    assert left_out == [
+        f"{path}, line 1: expected 2 columns, as most lines have; found 3.",
+        f"{path}, line 5: expected 2 columns, as most lines have; found 1.",
+    ]
 
 
 @needs_data
@@ -67,7 +81,7 @@ def test_json_lines_name_their_lists(tmp_path):
 )
 def test_public_files_are_read_whole(name, sentences, scheme, first):
     path = Path(DATA) / name
-    found = read_sentences(path)
+    found = read_sentences(path).sentences
     assert sentences is None or len(found) == sentences
     assert found[0].words[0] == first
     assert scheme_of(tag for sentence in found for tag in sentence.tags) == scheme
@@ -79,11 +93,17 @@ def test_public_files_are_read_whole(name, sentences, scheme, first):
 @pytest.mark.parametrize(
     "content, message",
     [
-        ("a O\nb\n", r"x\.conll, line 2: expected 2 columns, as above; found 1\.$"),
-        ("a\tO\n\t\tO\n", r"line 2: expected 2 columns, as above; found 3\.$"),
-        ("a\tO\n \tO\n", r"line 2: a word must be there, and hold no space; found ''\.$"),
-        ("a b\tO\n", r"line 1: a word must be there, and hold no space; found 'a b'\.$"),
-        ("a\tO\nb\t\n", r"line 2: the word 'b' has no tag\.$"),
+        (
+            "a O\nb\n",
+            r"x\.conll, line 2: expected 2 columns, as most lines have; found 1\. With --skip",
+        ),
+        (
+            "a\tO\n\t\tO\n",
+            r"line 2: expected 2 columns, as most lines have; found 3\. With --skip-bad true",
+        ),
+        ("a\tO\n \tO\n", r"line 2: a word must be there, and hold no space; found ''\. With "),
+        ("a b\tO\n", r"line 1: a word must be there, and hold no space; found 'a b'\. With "),
+        ("a\tO\nb\t\n", r"line 2: the word 'b' has no tag\. With "),
         ("-DOCSTART- O\n\n", r"x\.conll: there is no sentence in it\.$"),
         (" \n", r"x\.conll: the file is empty\.$"),
     ],
@@ -110,8 +130,8 @@ def test_a_file_with_commas_between_its_columns_is_told_the_forms(tmp_path):
     [
         ("{", "line 1: not JSON"),
         ("[]", "line 1: expected a JSON object, one a line"),
-        ('{"tokens": ["a"]}', "line 1: 'tags' must be a list of strings"),
-        ('{"tokens": ["a"], "tags": [3]}', "line 1: 'tags' must be a list of strings"),
+        ('{"tokens": ["a"]}', "line 1: there is no 'tags'; there are 'tokens'; --tag-column"),
+        ('{"tokens": ["a"], "tags": [3]}', r"'tags' must be a list of strings; found \[3\]\."),
         ('{"tokens": ["a"], "tags": []}', "needs one tag for each word; found 1 words and 0 tags"),
         ('{"tokens": ["a b"], "tags": ["O"]}', "a word must be there, and hold no space"),
         ('{"tokens": ["\\ud800"], "tags": ["O"]}', "holds half of a character"),

@@ -46,7 +46,7 @@ def test_columns_have_the_names_that_are_asked_for(suffix, tmp_path):
     ("row", "message"),
     [
         ("{", "line 2: not JSON: "),
-        ("[1]", "expected an object of 'prompt' and 'answer', or of 'messages', and nothing else"),
+        ("[1]", "line 2: expected a JSON object, one a line."),
         ({"prompt": "a", "reply": "b"}, "and nothing else; found 'prompt', 'reply'."),
         ({"prompt": "a", "answer": "b", "id": 1}, "nothing else; found 'prompt', 'answer', 'id'."),
         ({"prompt": "a", "answer": " "}, "line 2: 'answer' must be a text that is not blank."),

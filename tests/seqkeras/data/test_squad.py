@@ -96,7 +96,7 @@ def test_a_question_that_can_not_be_used_is_a_line_and_may_be_left_out(tmp_path,
     content = json.dumps(squad([answer("Köln", 14), row], title=""))
     path = write(tmp_path, content)
     with pytest.raises(
-        DataError, match="question 2 .q1.: .* With --skip-bad it is left out"
+        DataError, match="question 2 .q1.: .* With --skip-bad true it is left out"
     ) as error:
         read_questions(path)
     assert str(error.value).startswith(
@@ -109,7 +109,12 @@ def test_a_question_that_can_not_be_used_is_a_line_and_may_be_left_out(tmp_path,
 @pytest.mark.parametrize(
     "name, content, message",
     [
-        ("a.json", "[1", "not JSON"),
+        ("a.json", "[1", r"not JSON: .* \(char 2\).$"),
+        (
+            "a.json",
+            '{"question": "a"}\n{"question": "b"}\n',
+            "not JSON: Extra data.*; a file of JSON lines must be named .jsonl.$",
+        ),
         ("a.json", "[]", "expected an object in which 'data' is a list"),
         ("a.json", {"data": [{"title": "T"}]}, "article 1 .T.: .* 'paragraphs' is a list"),
         (

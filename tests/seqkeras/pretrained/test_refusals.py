@@ -1,8 +1,10 @@
 import json
+import shutil
 
 import numpy as np
 import pytest
 
+from seqkeras.models import Bert
 from seqkeras.pretrained import load_hugging_face
 from tests.seqkeras.pretrained.agreement import folder_with, refusal, stored
 
@@ -152,6 +154,16 @@ def test_poolings_are_read_as_older_files_say_them(tmp_path):
         "FOLDER/1_Pooling/config.json: the pooling must be one of ['mean', 'cls']; "
         "received ['pooling_mode_cls_token', 'pooling_mode_max_tokens']."
     )
+
+
+def test_without_heads_the_modules_behind_the_encoder_are_not_read(tmp_path):
+    stored("sentence", tmp_path)
+    shutil.rmtree(tmp_path / "1_Pooling")
+    assert refusal(tmp_path) == "FOLDER/1_Pooling/config.json: must be there; found no such file."
+    assert isinstance(load_hugging_face(tmp_path, heads=False), Bert)
+    (tmp_path / "modules.json").write_text("[]")
+    with pytest.raises(ValueError, match=r"the modules must be .*; received \(\).$"):
+        load_hugging_face(tmp_path, heads=False)
 
 
 def test_pickled_missing_and_damaged_files_are_refused(tmp_path):

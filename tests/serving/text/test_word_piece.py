@@ -74,6 +74,9 @@ def test_a_vocabulary_is_a_token_in_each_line(tmp_path):
     file.write_bytes(b"[UNK]\n\xff")
     with pytest.raises(ValueError, match="vocab.txt: a vocabulary must be UTF-8: "):
         read_vocabulary(file)
+    file.write_bytes(b"[UNK]\nz\n[UNK]\n")
+    with pytest.raises(ValueError, match="vocab.txt, line 3: .*; '\\[UNK\\]' stands in line 1 too"):
+        read_vocabulary(file)
 
 
 @pytest.mark.parametrize(

@@ -125,6 +125,9 @@ class SeveralOptions(PooledOptions):
         reader = click.Command(name, params=[parameter(field, kind) for field in own.values()])
         try:
             weight = POSITIVE.convert(weight, None, None)
+        except click.UsageError as error:
+            raise click.UsageError(f"{where}: weight: {error.message}") from None
+        try:
             given = reader.make_context(name, [], default_map=values).params
         except click.UsageError as error:
             raise click.UsageError(f"{where}: {error.format_message()}") from None
