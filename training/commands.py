@@ -27,6 +27,13 @@ INSTEAD_OF = {"warmup_share": "warmup_steps"}  # two options for one thing
 class TaskCommand(click.Command):
     """A command whose help has the options of every training behind those of its task."""
 
+    def parse_args(self, context, arguments):
+        try:
+            return super().parse_args(context, arguments)
+        except click.UsageError as error:
+            error.ctx = error.ctx or context  # click leaves it out for an option without its value
+            raise
+
     def format_options(self, context, formatter):
         common = {field.name for field in dataclasses.fields(FitOptions)}
         sections = {title: [] for title in SECTIONS}

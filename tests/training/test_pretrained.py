@@ -255,6 +255,8 @@ def test_pairs_of_an_encoder_without_segments_are_fed_without_them(tmp_path):
         ("--numbers x --series-column y", "--pretrained: reads texts; sequences of numbers"),
         ("--warmup-steps 3 --warmup-share 0.5", "--warmup-share and --warmup-steps are two"),
         ("--pretrained {data}", "no pre-trained encoder: none of run.json, bert_config.json, "),
+        ("--pretrained {data}/none", "/none: there is no such folder."),
+        ("--frozen", "requires an argument. See python -m training classification --help."),
     ],
 )
 def test_options_that_contradict_the_folder_are_refused(

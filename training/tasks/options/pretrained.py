@@ -27,6 +27,8 @@ class PretrainedFolder(RunFolder):
 
     def convert(self, value, parameter, context):
         folder = Path(value)
+        if not folder.is_dir():
+            self.fail(f"{value}: there is no such folder.", parameter, context)
         if not any((folder / name).is_file() for name in DESCRIPTIONS):
             self.fail(
                 f"{value}: no pre-trained encoder: none of {', '.join(DESCRIPTIONS)} is there.",
