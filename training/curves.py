@@ -1,15 +1,15 @@
-"""Learning curves: the loss and every score against the steps."""
+"""Learning curves: the loss and every other number of a training against the steps."""
 
 import math
 
 from seqkeras.analysis.figure_style import STYLES, frame, new_figure, write_png
 
 NOT_DRAWN = ("step", "seconds", "tokens_per_second")
-TOGETHER = {"loss": "training", "validation_loss": "validation"}
+VALIDATION = "validation_"  # before the name of what training has, too
 
 
 def draw_curves(rows, path):
-    """Draw a panel of the losses, and one for each other number, into a PNG.
+    """Draw a panel for each number, training and validation together, into a PNG.
 
     Args:
         rows: of history.csv, name -> value; a value may be missing.
@@ -20,17 +20,26 @@ def draw_curves(rows, path):
 
 def _figure(rows):
     names = dict.fromkeys(name for row in rows for name in row if name not in NOT_DRAWN)
-    panels = [["loss", "validation_loss"], *([name] for name in names if name not in TOGETHER)]
+    ordered = sorted(names, key=lambda name: name.removeprefix(VALIDATION) != "loss")
+    panels = {}
+    for name in ordered:
+        own = name.removeprefix(VALIDATION)
+        panels.setdefault(own if own in names else name, []).append(name)
     across = min(3, len(panels))
     down = math.ceil(len(panels) / across)
     figure = new_figure(4.2 * across, 3.2 * down)
-    for axes, panel in zip(figure.subplots(down, across, squeeze=False).flat, panels):
-        for name, style in zip(panel, STYLES):
+    for axes, (heading, panel) in zip(
+        figure.subplots(down, across, squeeze=False).flat, panels.items()
+    ):
+        for name, style in zip(sorted(panel, key=len), STYLES):
             steps = [row["step"] for row in rows if name in row]
             values = [row[name] for row in rows if name in row]
             dense = {"marker": ""} if len(values) > 30 else {"markersize": 4}
-            axes.plot(steps, values, label=TOGETHER.get(name, name), **style | dense)
-        frame(axes, panel[0].replace("_", " "), "step", "")
+            label = "validation" if name.startswith(VALIDATION) else "training"
+            axes.plot(steps, values, label=label, **style | dense)
+        frame(axes, heading.replace("_", " "), "step", "")
+        if len(panel) == 1:
+            axes.get_legend().remove()
     for axes in figure.axes[len(panels) :]:
         axes.set_axis_off()
     return figure

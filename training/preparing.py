@@ -3,11 +3,14 @@
 import concurrent.futures
 import multiprocessing
 import signal
+import time
 from concurrent.futures.process import BrokenProcessPool
 
 from seqkeras.data.token_records import write_shard
 from seqkeras.runs import RunError
-from training.console import progress_bar
+from training.console import console, progress_bar
+
+SECONDS_PER_LINE = 30  # where there is no bar, at least
 
 
 def prepare(folder, missing, processes):
@@ -22,12 +25,24 @@ def prepare(folder, missing, processes):
         DataError: if a file can not be read.
         RunError: if a process was lost.
     """
+    said = time.monotonic()
+    done = 0
+
     with progress_bar() as bar:
         part = bar.add_task("preparing shards", total=len(missing))
+
+        def advance():
+            nonlocal done, said
+            done += 1
+            bar.advance(part)
+            if not console.is_terminal and time.monotonic() - said >= SECONDS_PER_LINE:
+                said = time.monotonic()
+                console.print(f"  {done:,} of {len(missing):,} shards are prepared")
+
         if min(processes, len(missing)) < 2:
             for number in missing:
                 write_shard(folder, number)
-                bar.advance(part)
+                advance()
             return
         # Not forked: a process with TensorFlow has threads, which a fork would leave without.
         context = multiprocessing.get_context("spawn")
@@ -38,7 +53,7 @@ def prepare(folder, missing, processes):
                 try:
                     for shard in concurrent.futures.as_completed(shards):
                         shard.result()
-                        bar.advance(part)
+                        advance()
                 except BaseException:
                     pool.shutdown(cancel_futures=True)
                     raise

@@ -15,6 +15,7 @@ It leaves out sentences that only grammar can tell: "Mr. A" ends none, "he said.
 import dataclasses
 import gzip
 import hashlib
+import math
 import re
 import zlib
 from pathlib import Path
@@ -23,6 +24,7 @@ from seqkeras.data.texts import COMPRESSED, DataError
 
 FORMS = {"lines": 1, "prose": 3}  # name -> the empty lines that end a document
 MOST_HELD_OUT = 1000  # documents
+ROUNDING = 1e-9  # that n / n is 1
 MARK = "\ufeff"  # the byte order mark
 TITLE = re.compile(r"= [^=].*[^=] =|= [^=] =")
 MARKS = ((re.compile(r" ?@([-,.])@ ?"), r"\1"), (re.compile(r"<unk>"), "[UNK]"))
@@ -55,7 +57,7 @@ class Corpus:
         digests: path of a file -> SHA-256 of its text.
         shards: tuple of `Shard`s.
         documents: how many there are, the ones that are held out among them.
-        held_out_every: each so-manieth document is one of validation; None for none.
+        held_out: share of the documents that are ones of validation, evenly spread.
         validation: list of documents, lists of sentences.
     """
 
@@ -63,7 +65,7 @@ class Corpus:
     digests: dict
     shards: tuple
     documents: int
-    held_out_every: int | None
+    held_out: float
     validation: list
 
     @classmethod
@@ -73,21 +75,23 @@ class Corpus:
         Args:
             paths: of the files.
             form: one of `FORMS`.
-            held_out: share of documents that are held out, of 1,000 at most; two at least, where
-                two are left.
+            held_out: share of documents that are held out, evenly spread, of 1,000 at most; two
+                at least, where two are left.
             shard_bytes: a shard ends with the document that reaches so many.
 
         Raises:
-            DataError: if a file can not be read or unpacked, is not UTF-8, or holds nothing.
+            DataError: if there is no file, or one can not be read or unpacked, is not UTF-8, or
+                holds nothing.
         """
-        every = round(1 / held_out) if held_out else None
-        found = cls._of_files(paths, form, every, shard_bytes)
+        if not paths:
+            raise DataError("there is no file of text; name one at least.")
+        found = cls._of_files(paths, form, held_out, shard_bytes)
         if held_out and len(found.validation) < 2 <= found.documents // 2:
-            return cls._of_files(paths, form, found.documents // 2, shard_bytes)
+            return cls._of_files(paths, form, 2 / found.documents, shard_bytes)
         return found
 
     @classmethod
-    def _of_files(cls, paths, form, every, shard_bytes):
+    def _of_files(cls, paths, form, held_out, shard_bytes):
         digests, shards, kept, count = {}, [], {}, 0
         for path in map(Path, paths):
             digest, begin = hashlib.sha256(), None
@@ -97,29 +101,33 @@ class Corpus:
                         shards[-1] = dataclasses.replace(shards[-1], end=start)
                     shards.append(Shard(str(path.resolve()), start, None, count))
                     begin = start
-                if is_held_out(count, every):
+                if is_held_out(count, held_out):
                     kept[count] = lines
                     if len(kept) > MOST_HELD_OUT:
-                        every *= 2
-                        kept = {place: kept[place] for place in kept if is_held_out(place, every)}
+                        held_out /= 2
+                        kept = {n: kept[n] for n in kept if is_held_out(n, held_out)}
                 count += 1
             if begin is None:
                 raise DataError(f"{path}: the file is empty.")
             digests[str(path.resolve())] = digest.hexdigest()
         validation = [sentences(lines, form) for lines in kept.values()]
-        return cls(form, digests, tuple(shards), count, every, validation)
+        return cls(form, digests, tuple(shards), count, held_out, validation)
 
     def read(self, shard):
         """Yields the documents of a shard that are not held out, as lists of sentences."""
         documents = _documents(Path(shard.path), self.form, shard.begin, shard.end)
         for number, (_, lines) in enumerate(documents, shard.first):
-            if not is_held_out(number, self.held_out_every):
+            if not is_held_out(number, self.held_out):
                 yield sentences(lines, self.form)
 
 
-def is_held_out(number, every):
-    """Whether the document of a number is one of validation."""
-    return every is not None and number % every == every - 1
+def is_held_out(number, share):
+    """Whether the document of a number is one of validation.
+
+    Those of half a share are among those of the whole.
+    """
+    before, after = (math.floor(count * share + ROUNDING) for count in (number, number + 1))
+    return after > before
 
 
 def read_documents(path, form):

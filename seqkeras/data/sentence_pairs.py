@@ -35,6 +35,7 @@ class SentencePairs:
 
     Attributes:
         counts: (shards,) rows of each shard.
+        follow: share of rows whose second text goes on with the first, at most half.
 
     Raises:
         ValueError: if there is one document only, or max_length is under 5.
@@ -61,7 +62,8 @@ class SentencePairs:
         self.counts = np.array([len(chunks) for chunks in found])
         alone = sum(int(np.sum(np.diff(chunks.starts) == 1)) for chunks in found) / sum(self.counts)
         # A sentence that is alone in its chunk is followed by nothing.
-        self.follows = min(0.5 / (1 - alone), 1.0) if alone < 1 else 0.0
+        self.follow = min(0.5, 1 - alone)
+        self.follows = self.follow / (1 - alone) if alone < 1 else 0.0  # of the rows that can
 
     def _chunks(self, number):
         shard = self.shards[number]

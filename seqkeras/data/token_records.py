@@ -33,7 +33,7 @@ RECORDS = "records.json"
 TOKENIZER = "tokenizer.json"
 VALIDATION = "validation.txt"
 PARTS = ("tokens", "sentences", "documents")
-VERSION = 1
+VERSION = 2
 OPEN = 32  # shards that stay open, each with a file descriptor for each of its parts
 
 
@@ -72,6 +72,15 @@ def begin_records(folder, corpus, tokenizer):
         (aside / VALIDATION).write_text("\n\n".join(documents) + "\n", encoding="utf-8")
         files.write_json(aside / RECORDS, content)
     return missing_shards(folder)
+
+
+def form_of(folder):
+    """The form of the documents of records, one of `seqkeras.data.documents.FORMS`.
+
+    Raises:
+        DataError: if there are no records.
+    """
+    return _read_content(folder)["form"]
 
 
 def missing_shards(folder):
@@ -211,7 +220,7 @@ def _content(corpus, tokenizer):
         "version": VERSION,
         "form": corpus.form,
         "text": corpus.digests,
-        "held_out_every": corpus.held_out_every,
+        "held_out": corpus.held_out,
         "documents": corpus.documents,
         "tokenizer": hashlib.sha256(tokenizer.to_json().encode()).hexdigest(),
         "shards": [dataclasses.asdict(shard) for shard in corpus.shards],
@@ -238,7 +247,7 @@ def _corpus(content):
         content["text"],
         shards,
         content["documents"],
-        content["held_out_every"],
+        content["held_out"],
         [],
     )
 

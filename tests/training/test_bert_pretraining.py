@@ -13,10 +13,11 @@ import pytest
 
 import serving
 from export.bundle import ExportOptions, export
+from seqkeras.data.documents import Corpus
 from seqkeras.data.masking import Masking
 from seqkeras.data.pretraining import PretrainingBatches, ShardOrder
 from seqkeras.data.sentence_pairs import SentencePairs
-from seqkeras.data.token_records import TokenRecords
+from seqkeras.data.token_records import TokenRecords, begin_records
 from seqkeras.optimizers import SGD
 from seqkeras.pretrained import load_hugging_face, save_hugging_face
 from seqkeras.tokenizers import read_tokenizer, word_piece
@@ -32,6 +33,7 @@ TINY = (
     "--max-length 23 --positions 41 --batch-size 7 --dropout 0 --attention-dropout 0 "
     "--learning-rate 0.005 --held-out 0.1 --warmup-steps 10"
 ).split()
+VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat"]
 TOPICS = [("cat", "sat", "mat"), ("dog", "ran", "road"), ("bird", "flew", "sky")]
 
 
@@ -88,8 +90,8 @@ def test_samples_show_masked_words_and_answers(trained):
     for text, target, answer in examples:
         masks = text.count("[MASK]")
         assert masks > 0
-        assert len(target.split(maxsplit=1)[1].split(", ")) == masks
-        assert len(answer.split(maxsplit=1)[1].split(", ")) == masks
+        assert len(target.split(maxsplit=1)[1].split(" | ")) == masks
+        assert len(answer.split(maxsplit=1)[1].split(" | ")) == masks
 
 
 def test_no_word_outside_the_vocabulary_is_asked_for():
@@ -180,7 +182,9 @@ def test_longer_rows_go_on_from_the_run_with_its_records(trained, tmp_path, caps
     options += ["--max-steps", "2", "--learning-rate", "1e-9"]
     out = ["--out", str(tmp_path / "longer")]
     assert main(["bert-pretraining", str(trained / "run.records"), *options, *out]) == 0
-    assert " rows of 41" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert " rows of 41" in printed
+    assert "run.records brings its own; --vocab-size, --held-out have no effect\n" in printed
     found = scores_of(tmp_path / "longer")
     assert found["validation_masked_accuracy"] > found["most_frequent_token"] + 0.2
     assert not (tmp_path / "longer.records").exists()
@@ -303,7 +307,10 @@ def test_several_processes_make_the_records_of_one(tmp_path):
         ("a b c\nd e f\n" * 9, [], "two documents at least must be for training"),
         ("a\n\nb\n\nc", [], "two documents at least must be for validation; there are 0"),
         ("\u200b\n\n" * 40, [], "no word is left for validation"),
-        ("a b\n\n" * 40, ["--batch-size", "99"], "a batch of 99 needs as many rows"),
+        ("a b\n\n" * 40, [], "of 0% of the pairs the second text goes on with the first"),
+        ("a b\nc d\n\n" * 60, ["--held-out", "0.99"], "for training; there is 1 of 60. Set"),
+        ("a b\n\n" * 40, ["--held-out", "0"], "'--held-out': 0.0 is not in the range 0<x<1"),
+        ("a b\n\n" * 40, ["--batch-size", "99"], ".records: a batch of 99 needs as many rows"),
         ("a b\n\n" * 40, ["--vocab-size", "5"], "vocab_size must be at least"),
         (
             "a b\n\n" * 40,
@@ -327,12 +334,32 @@ def test_a_text_that_can_not_be_learned_from_is_one_line(tmp_path, capsys, text,
 @pytest.mark.parametrize("missing", ["[MASK]", "[CLS]", "[SEP]", "[UNK]"])
 def test_a_vocabulary_without_a_special_token_is_one_line(tmp_path, capsys, missing):
     file, vocabulary = text_file(tmp_path / "text.txt"), tmp_path / "vocab.txt"
-    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat"]
-    vocabulary.write_text("\n".join(token for token in tokens if token != missing))
+    vocabulary.write_text("\n".join(token for token in VOCABULARY if token != missing))
     given = ["--vocabulary", str(vocabulary), "--out", str(tmp_path / "run")]
     assert main(["bert-pretraining", file, *TINY, *given]) == 1
     [line] = capsys.readouterr().err.splitlines()
     assert str(vocabulary) in line and f"must hold {missing}" in line
+
+
+def test_records_say_how_their_documents_are_read(tmp_path, capsys):
+    text = text_file(tmp_path / "text.txt", 20)
+    corpus = Corpus.of_files([text], "prose", held_out=0.2)
+    begin_records(tmp_path / "records", corpus, word_piece(VOCABULARY))
+    records = (str(tmp_path / "records"),)
+    assert BertPretrainingOptions(files=records).form == "prose"
+    assert BertPretrainingOptions(files=(text,)).form == "lines"
+    given = [*records, "--form", "lines", "--out", str(tmp_path / "run")]
+    assert main(["bert-pretraining", *given]) == 2
+    assert "--form lines: the documents of " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["run", "bundle"])
+def test_a_text_without_a_word_to_mask_is_not_scored(trained, tmp_path, capsys, name):
+    file = tmp_path / "other.txt"
+    file.write_text("qqq xxx\n\nzzz\n", encoding="utf-8")
+    assert main(["evaluate", str(trained / name), "--data", str(file)]) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert f"{file}: no word is left for validation: none of its 2 sentences" in line
 
 
 @pytest.mark.long

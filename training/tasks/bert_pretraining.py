@@ -22,6 +22,7 @@ from seqkeras.data.token_records import (
 from seqkeras.metrics import TokenAccuracy
 from seqkeras.models import Bert, MaskedLMHead, NextSentenceHead, WithHeads
 from seqkeras.runs import RunError, RunRecord
+from seqkeras.terminal import one_line
 from seqkeras.tokenizers import (
     Subwords,
     learn_word_piece,
@@ -44,6 +45,7 @@ SHOWN = 5  # of them in samples.txt
 MOST_ROWS = 2000  # of validation, with fixed masks
 MOST_FILLED = 1000  # validation sentences whose masks are filled in the end
 MOST_LEARNED = 2**25  # characters of which WordPieces are learned
+LEAST_FOLLOWING = 0.4  # share of pairs whose second text goes on, of which nothing is said
 
 
 class BertPretraining(TextModelTask):
@@ -57,6 +59,7 @@ class BertPretraining(TextModelTask):
     def __init__(self, options):
         super().__init__(options)
         self.corpus = self.tokenizer = self.validation = self.pretrained = None
+        self.source = None  # of the validation examples, for errors
 
     def read(self):
         options = self.options
@@ -76,7 +79,13 @@ class BertPretraining(TextModelTask):
                     f"{given}: these records have another vocabulary than --pretrained "
                     f"{options.pretrained}; give the files of text."
                 )
-            held_out = read_documents(options.validation or given / VALIDATION, "lines")
+            if unread := options.without_effect():
+                names = f"{', '.join(unread)} {'has' if len(unread) == 1 else 'have'} no effect"
+                console.print(one_line(f"{self.name}: {given} brings its own; {names}"))
+            if options.validation is None:
+                held_out = read_documents(given / VALIDATION, "lines")  # as records have them
+            else:
+                held_out = read_documents(options.validation, options.form)
         else:
             self.corpus, held_out = self._corpus()
             self.tokenizer = self._tokenizer()
@@ -87,14 +96,7 @@ class BertPretraining(TextModelTask):
                 f"{'is' if len(held_out) == 1 else 'are'} {len(held_out)}. Name a file by "
                 "--validation, or set empty lines between documents."
             )
-        validation = self._sentences(held_out, self.tokenizer)
-        if not _with_text(validation):
-            raise RunError(
-                f"{' and '.join(options.files)}: no word is left for validation: none of its "
-                f"{len(validation):,} sentences holds one that is a single token, within "
-                f"--max-length {options.max_length}."
-            )
-        return self.corpus, validation
+        return self.corpus, self._sentences(held_out, self.tokenizer, options.files)
 
     def _corpus(self):
         """The corpus of the files, and the documents of validation."""
@@ -106,11 +108,13 @@ class BertPretraining(TextModelTask):
             held_out = read_documents(options.validation, options.form)
             corpus = dataclasses.replace(corpus, validation=held_out)
         left = corpus.documents - (len(corpus.validation) if share else 0)
-        if options.pairs and left < 2:
+        if left < 1 + options.pairs:
+            least = "two documents" if options.pairs else "one document"
+            another = ", or --pairs false with --validation FILE" if options.pairs else ""
             raise RunError(
-                f"{' and '.join(options.files)}: two documents at least must be for training, so "
-                f"that a text can be followed by another's; found {corpus.documents} in all. Set "
-                "empty lines between documents, or choose --pairs false."
+                f"{' and '.join(options.files)}: {least} at least must be for training; there "
+                f"{'is' if left == 1 else 'are'} {left} of {corpus.documents}. Set empty lines "
+                f"between documents, or choose a smaller --held-out{another}."
             )
         console.print(
             f"{self.name}: {counted(left, 'documents')} of training and "
@@ -156,17 +160,22 @@ class BertPretraining(TextModelTask):
                     break
         return texts
 
-    def _sentences(self, documents, tokenizer):
-        """The `MaskedSentence`s of documents."""
-        return masked_sentences(
-            documents, tokenizer, self.options.mask_share, self.options.max_length
-        )
+    def _sentences(self, documents, tokenizer, paths):
+        """The `MaskedSentence`s of documents, of which one has a mask at least."""
+        self.source, limit = " and ".join(map(str, paths)), self.options.max_length
+        found = masked_sentences(documents, tokenizer, self.options.mask_share, limit)
+        if not _with_text(found):
+            raise RunError(
+                f"{self.source}: no word is left for validation: none of its {len(found):,} "
+                f"sentences holds one that is a single token, within --max-length {limit}."
+            )
+        return found
 
     def examples_of(self, paths, settings):
         documents = [
             document for path in paths for document in read_documents(path, self.options.form)
         ]
-        return self._sentences(documents, self.known_tokenizers["text"])
+        return self._sentences(documents, self.known_tokenizers["text"], paths)
 
     def tokenizers(self, examples):
         return {"text": self.tokenizer}
@@ -201,6 +210,8 @@ class BertPretraining(TextModelTask):
             order = ShardOrder(rows.counts, self._batch_size(), options.seed)
         except ValueError as error:
             raise RunError(f"{folder}: {error} Choose a smaller --batch-size.") from error
+        if options.pairs:
+            _require_following(folder, rows)
         console.print(
             f"  {records.num_tokens:,} tokens in {folder}; {sum(rows.counts):,} rows of "
             f"{options.max_length}"
@@ -276,7 +287,7 @@ class BertPretraining(TextModelTask):
         try:
             rows = self._rows([ShardTokens.of_documents([*filter(None, documents)])], tokenizer)
         except ValueError as error:
-            raise RunError(f"validation: {error}") from error
+            raise RunError(f"{self.source}: validation: {error}") from error
         masking = Masking(tokenizer, options.masks, options.mask_share)
         order = EveryRow(rows.counts, options.batch_size, SEED, MOST_ROWS)
         batches = PretrainingBatches(rows, masking, order, options.max_length)
@@ -301,8 +312,8 @@ class BertPretraining(TextModelTask):
         ]
         return {
             "input": example.text,
-            "target": ", ".join(example.target),
-            "answer": ", ".join(fillers),
+            "target": " | ".join(example.target),
+            "answer": " | ".join(fillers),
         }
 
     def summary(self, scores):
@@ -313,6 +324,20 @@ class BertPretraining(TextModelTask):
         if "validation_next_accuracy" in scores:
             parts.append(f"next sentences {scores['validation_next_accuracy']:.2%}")
         return ", ".join([*parts, words])
+
+
+def _require_following(folder, rows):
+    """Raise a RunError if no second text goes on with a first one; say if few do."""
+    share = rows.follow
+    if share < LEAST_FOLLOWING:
+        text = (
+            f"{folder}: of {share:.0%} of the pairs the second text goes on with the first, in "
+            "place of half of them: documents of one sentence have nothing that goes on; leave "
+            "out empty lines within documents, or choose --pairs false"
+        )
+        if not share:
+            raise RunError(f"{text}.")
+        console.print(one_line(f"  {text}"))
 
 
 def _with_text(sentences):

@@ -81,9 +81,21 @@ def test_what_is_held_out_is_not_trained_on(tmp_path):
     assert documents_of(corpus) == left
 
 
+@pytest.mark.parametrize("share, count", [(0.4, 24), (0.7, 42), (0.99, 59), (1 / 3, 20)])
+def test_as_many_documents_are_held_out_as_the_share_says(tmp_path, share, count):
+    path = written(tmp_path / "text.txt", "\n\n".join(map("\n".join, many(60))))
+    corpus = Corpus.of_files([path], "lines", held_out=share)
+    assert len(corpus.validation) == count and len(documents_of(corpus)) == 60 - count
+
+
+def test_no_files_are_no_corpus():
+    with pytest.raises(DataError, match="there is no file of text"):
+        Corpus.of_files([])
+
+
 def test_of_few_documents_two_are_held_out(tmp_path):
     path = written(tmp_path / "text.txt", "a\n\nb\n\nc\n\nd\n\ne")
-    assert Corpus.of_files([path], "lines", held_out=0.05).validation == [["b"], ["d"]]
+    assert Corpus.of_files([path], "lines", held_out=0.05).validation == [["c"], ["e"]]
     assert Corpus.of_files([path], "lines").validation == []
 
 

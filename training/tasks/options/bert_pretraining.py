@@ -7,7 +7,7 @@ import click
 
 from seqkeras.data.documents import FORMS
 from seqkeras.data.masking import KINDS
-from seqkeras.data.token_records import RECORDS
+from seqkeras.data.token_records import RECORDS, form_of
 from training.options import (
     FRACTION,
     NOT_NEGATIVE,
@@ -32,11 +32,15 @@ OF_SCRATCH = (
     "feed_forward_dim",
     "positions",
 )
+OF_TEXT = ("vocabulary", "vocab_size", "lowercase", "held_out", "records", "shard_megabytes")
 MOST_OF_FRACTION = Number(0, 1, max_open=True)
+PART = Number(0, 1, min_open=True, max_open=True)
 
 
 class Texts(DataFile):
     """The path of a file of text, or of a folder of records."""
+
+    of_folder = f"is a folder without {RECORDS}; name files of text, or a folder of records"
 
     def convert(self, value, parameter, context):
         if isinstance(value, str) and (Path(value) / RECORDS).is_file():
@@ -72,11 +76,15 @@ class BertPretrainingOptions(FitOptions):
     files: tuple = argument(
         Texts(), "Of training: plain text, or .gz; or a folder of records.", several=True
     )
-    form: str = option("lines", click.Choice([*FORMS]), "How the lines are sentences.")
+    form: str = option(
+        None,
+        click.Choice([*FORMS]),
+        "How the lines are sentences: by default lines, and with records as theirs are.",
+    )
     validation: str | None = option(
         None, DataFile(), "File of validation; without it, some documents are held out."
     )
-    held_out: float = option(0.05, FRACTION, "Share of documents that are held out, two at least.")
+    held_out: float = option(0.05, PART, "Share of documents that are held out, two at least.")
     records: str | None = option(
         None, click.Path(file_okay=False), "Folder of records; by default beside the run.", False
     )
@@ -95,9 +103,7 @@ class BertPretrainingOptions(FitOptions):
     pairs: bool = option(True, bool, "Learn from pairs of sentences, too; false is RoBERTa's way.")
     short: float = option(0.1, FRACTION, "Share of pairs of a random, shorter length.")
     masks: str = option("tokens", click.Choice(KINDS), "What is masked together.")
-    mask_share: float = option(
-        0.15, Number(0, 1, min_open=True, max_open=True), "Share of tokens that are asked for."
-    )
+    mask_share: float = option(0.15, PART, "Share of tokens that are asked for.")
     max_length: int = option(128, at_least(5), "Tokens of a row, with special ones.")
     positions: int = option(
         512, at_least(5), "Positions that the model has, for longer rows in a later run."
@@ -115,15 +121,39 @@ class BertPretrainingOptions(FitOptions):
     optimizer: str = option("adamw", click.Choice(OPTIMIZERS), "As the paper has it.")
     weight_decay: float | None = option(0.01, NOT_NEGATIVE, "Of matrices, decoupled.")
 
+    def __post_init__(self):
+        if self.form is None:
+            records = self._records()
+            object.__setattr__(self, "form", form_of(records) if records else "lines")
+
+    def _records(self):
+        """The folder of records that stands in place of files; None without one."""
+        folders = [path for path in self.files or () if (Path(path) / RECORDS).is_file()]
+        return folders[0] if folders else None
+
     def check(self):
         super().check()
         for problem in self._problems():
             raise click.UsageError(problem)
 
-    def _problems(self):
-        files = self.files or ()
-        if len(files) > 1 and any((Path(path) / RECORDS).is_file() for path in files):
+    def without_effect(self):
+        """The options that were given, and that a folder of records decides, as it stands in place
+        of files: names as the command line has them."""
+        return [shown(name) for name in OF_TEXT if self._records() and self.is_given(name)]
+
+    def _problems_of_records(self, records):
+        if len(self.files) > 1:
             yield "FILES: a folder of records stands alone; leave the other files out."
+        if self.validation is None and self.form != form_of(records):
+            yield (
+                f"--form {self.form}: the documents of {records} are {form_of(records)}; leave it "
+                "out, or give the files."
+            )
+
+    def _problems(self):
+        records = self._records()
+        if records is not None:
+            yield from self._problems_of_records(records)
         if self.pretrained is not None:
             for name in OF_SCRATCH:
                 if self.is_given(name):
