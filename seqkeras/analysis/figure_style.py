@@ -1,5 +1,7 @@
 """The common style of figures: colours, lines, frames, and writing PNG files."""
 
+from pathlib import Path
+
 import matplotlib
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -32,6 +34,29 @@ def write_png(draw, path):
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         draw().canvas.print_png(path)
+
+
+def require_png(name, path):
+    """Refuse a path of no PNG file, or in no folder, before the work of drawing.
+
+    Args:
+        name: the function that writes the file.
+        path: the file.
+
+    Raises:
+        ValueError: if the path does not end in .png.
+        OSError: if its folder is missing, or the path is a folder itself.
+    """
+    path = Path(path)
+    if path.suffix.lower() != ".png":
+        raise ValueError(f"{name}: path must end in .png; received {str(path)!r}.")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(
+            f"{name}: the folder of path must exist; received {str(path)!r}. Make the folder "
+            f"{str(path.parent)!r} first."
+        )
+    if path.is_dir():
+        raise IsADirectoryError(f"{name}: path must be a file; received the folder {str(path)!r}.")
 
 
 def frame(axes, heading, across, up, **legend):

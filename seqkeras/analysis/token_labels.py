@@ -1,4 +1,5 @@
-"""Labels of words and other tokens of an attention map: at its left, and upright below it.
+"""Labels of words and other tokens of an attention map: at its left, and upright below it;
+of two columns of tokens also at the right.
 
 Text without a font is shown as its script's name, a space as a mark; long tokens are cut.
 """
@@ -28,6 +29,11 @@ def draw_below(axes, column, row, token):
 def draw_beside(axes, row, token):
     """Draw a token at the left of a row."""
     _draw(axes, -APART, row + 0.5, token, ha="right", va="center")
+
+
+def draw_after(axes, row, column, token):
+    """Draw a token at the right of a row that ends at a column."""
+    _draw(axes, column + APART, row + 0.5, token, ha="left", va="center")
 
 
 def room(figure, tokens, cell):

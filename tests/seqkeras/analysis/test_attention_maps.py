@@ -7,11 +7,18 @@ import pytest
 from fontTools.ttLib import TTFont
 from matplotlib.image import imread
 
-from seqkeras.analysis import AttentionMap, maps_of_heads, plot_attention_maps
-from seqkeras.analysis.attention_maps import attention_figure
+from seqkeras import analysis
+from seqkeras.analysis import (
+    AttentionMap,
+    maps_of_heads,
+    plot_attention_lines,
+    plot_attention_maps,
+)
+from seqkeras.analysis.attention_maps import attention_figure, lines_figure
+from seqkeras.analysis.attention_page import MOST_PIXELS
 from seqkeras.analysis.labels import fonts, monospace
 from serving.text import word_piece
-from tests.conftest import others_long
+from tests.conftest import others_long, run_python
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -84,10 +91,11 @@ def test_labels_do_not_overlap_and_titles_stay_on_the_page(source):
         assert not any(box.overlaps(axes.get_window_extent()) for axes in panels(figure))
 
 
+@pytest.mark.parametrize("figure_of", [attention_figure, lines_figure])
 @pytest.mark.parametrize("source, target", [(WORDS, WORDS[::-1]), (WORDS, "2014"), ("ab", WORDS)])
-def test_words_are_labels_that_stay_on_the_page_and_apart(source, target):
+def test_words_are_labels_that_stay_on_the_page_and_apart(source, target, figure_of):
     maps = [words_map(source, target), words_map(source, target, title="layer 0, head 1")]
-    figure = attention_figure(maps)
+    figure = figure_of(maps)
     outer = [axes.get_window_extent() for axes in panels(figure)]
     boxes = []
     for axes in panels(figure):
@@ -185,10 +193,16 @@ def test_the_users_settings_are_neither_heeded_nor_changed(tmp_path):
         "figure.facecolor": "red",
         "axes.spines.top": False,
         "axes.grid": True,
+        "image.cmap": "hot",
+        "lines.antialiased": False,
     }
+    plot_attention_lines(maps, tmp_path / "default lines.png")
     with matplotlib.rc_context(settings):
         plot_attention_maps(maps, tmp_path / "settings.png")
-    assert (tmp_path / "settings.png").read_bytes() == (tmp_path / "default.png").read_bytes()
+        plot_attention_lines(maps, tmp_path / "settings lines.png")
+    for kind in (".png", " lines.png"):
+        drawn = [(tmp_path / f"{name}{kind}").read_bytes() for name in ("settings", "default")]
+        assert drawn[0] == drawn[1]
 
 
 def test_the_scale_ends_at_the_largest_weight():
@@ -254,3 +268,160 @@ def test_words_that_a_tokenizer_splits_are_whole():
 def softmaxes(*shape):
     exps = np.exp(np.random.default_rng(0).normal(size=shape))
     return exps / exps.sum(axis=-1, keepdims=True)
+
+
+def pixels(figure):
+    """The width and height of a figure."""
+    return np.array(figure.get_size_inches() * figure.dpi).round().astype(int)
+
+
+def test_a_line_joins_each_word_to_what_it_attends_to():
+    weights = [[0.9, 0.06, 0.04], [0.0, 0.5, 0.5]]
+    (axes,) = panels(lines_figure(AttentionMap(["one", "two", "three"], ["eins", "zwei"], weights)))
+    (lines,) = axes.collections
+    ends = [tuple((segment[:, 1] - 0.5).round(6)) for segment in lines.get_segments()]
+    assert ends == [(0, 1), (1, 1), (1, 2), (0, 0)]  # the strongest last; 0.04 is negligible
+    _, right = axes.get_xlim()
+    for segment in lines.get_segments():
+        np.testing.assert_array_equal(segment[:, 0], [0, right])
+    widths = lines.get_linewidths()
+    assert widths[0] < widths[1] == widths[2] < widths[3]
+    darkness = 3 - lines.get_colors()[:, :3].sum(axis=1)
+    assert darkness[0] < darkness[1] == darkness[2] < darkness[3]
+    places = {text.get_text(): text.get_position() for text in axes.texts}
+    assert [places[word][1] for word in ("eins", "zwei")] == [0.5, 1.5]
+    assert [places[word][1] for word in ("one", "two", "three")] == [0.5, 1.5, 2.5]
+    assert places["eins"][0] < 0 and places["one"][0] > right
+
+
+def test_lines_name_their_layer_and_head():
+    weights = softmaxes(2, 3, 5, 5)
+    figure = lines_figure(maps_of_heads(weights, list("abcde"), layer=1, head=2))
+    assert "layer 1, head 2" in [text.get_text() for text in figure.texts]
+
+
+def test_the_page_of_a_small_map_is_small():
+    words = ["[CLS]", "a", "fine", "film", "[SEP]"]
+    for figure_of in (attention_figure, lines_figure):
+        figure = figure_of(maps_of_heads(softmaxes(2, 3, 5, 5), words, layer=1, head=0))
+        (axes,) = panels(figure)
+        [scale] = [axes for axes in figure.axes if axes.get_label() == "scale"]
+        drawn = [axes, scale, *figure.texts, *axes.texts]
+        boxes = [each.get_window_extent() for each in drawn]
+        width, height = pixels(figure)
+        margin = 4 * figure.dpi * 0.2
+        assert width <= max(box.x1 for box in boxes) + margin and width < 20 * 32
+        assert min(box.x0 for box in boxes) >= 0 and max(box.y1 for box in boxes) <= height
+        assert min(box.y0 for box in boxes) <= margin
+        for one, other in itertools.combinations([axes, scale, *figure.texts], 2):
+            assert not one.get_window_extent().overlaps(other.get_window_extent())
+
+
+def test_a_title_that_is_the_words_themselves_is_not_wider_than_the_page_needs():
+    words = ["representation"] * 31
+    figure = attention_figure(words_map(words, words))
+    (axes,) = panels(figure)
+    [title] = [text for text in figure.texts if text.get_text().startswith("representation")]
+    assert title.get_text().endswith("…")
+    assert title.get_window_extent().x1 <= axes.get_window_extent().x1
+
+
+@pytest.mark.parametrize(
+    "figure_of, layers, length, labelled",
+    others_long(
+        [
+            (attention_figure, 1, 128, True),
+            (attention_figure, 6, 128, False),
+            (lines_figure, 1, 97, True),
+            (attention_figure, 6, 38, True),
+        ],
+        3,
+    ),
+)
+def test_cells_shrink_until_the_picture_fits(figure_of, layers, length, labelled):
+    weights = np.full((layers, 12, length, length), 1 / length)
+    maps = maps_of_heads(weights, ["perfect"] * length)
+    figure = figure_of(maps)
+    assert MOST_PIXELS / 2 < max(pixels(figure)) <= MOST_PIXELS
+    for axes in panels(figure):
+        assert len(axes.texts) == (2 * length if labelled else 0)
+    if labelled:
+        height = panels(figure)[0].texts[0].get_window_extent().height
+        assert height >= 7
+    else:
+        assert "too small for labels" in " ".join(text.get_text() for text in figure.texts)
+
+
+def test_small_cells_have_the_colours_of_their_weights():
+    figure = attention_figure(AttentionMap("a" * 601, "b" * 7, np.eye(601)[:7], title="long"))
+    figure.canvas.draw()
+    picture = np.asarray(figure.canvas.buffer_rgba())
+    (axes,) = panels(figure)
+    box, height = axes.get_window_extent(), len(picture)
+    assert picture.shape[1] <= MOST_PIXELS
+    drawn = picture[round(height - box.y1) : round(height - box.y0), round(box.x0) : round(box.x1)]
+    np.testing.assert_array_equal(drawn.shape[:2], 12 * np.array([7, 601]))
+    middles = drawn[6::12, 6::12, 0]
+    np.testing.assert_array_equal(middles < 100, np.eye(601)[:7])
+
+
+def test_what_does_not_fit_is_refused_in_a_line(tmp_path):
+    maps = [AttentionMap("a" * 401, "b" * 401, np.eye(401), title="head")] * 529
+    message = (
+        r"^plot_attention_maps: the picture must fit in 8000 x 8000 pixels, with a pixel for each "
+        r"weight; received maps x target x source = 529 x 401 x 401\. Pass layer= and head= to "
+        r"maps_of_heads, or shorter texts\.$"
+    )
+    with pytest.raises(ValueError, match=message):
+        plot_attention_maps(maps, tmp_path / "maps.png")
+    message = r"^plot_attention_lines: .* with words that can be read; .* = 1 x 601 x 601\. Pass "
+    with pytest.raises(ValueError, match=message):
+        plot_attention_lines(AttentionMap("a" * 601, "b" * 601, np.eye(601)), tmp_path / "maps.png")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("plot", [plot_attention_maps, plot_attention_lines])
+def test_a_path_that_can_not_be_written_is_refused(plot, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    each = AttentionMap("ab", "x", [[0.5, 0.5]])
+    for path in ("x.foo", "x"):
+        message = rf"^{plot.__name__}: path must end in \.png; received '{path}'\.$"
+        with pytest.raises(ValueError, match=message):
+            plot(each, path)
+    message = (
+        rf"^{plot.__name__}: the folder of path must exist; received 'pictures/x\.png'\. Make the "
+        r"folder 'pictures' first\.$"
+    )
+    with pytest.raises(FileNotFoundError, match=message):
+        plot(each, "pictures/x.png")
+    (tmp_path / "x.png").mkdir()
+    message = rf"^{plot.__name__}: path must be a file; received the folder 'x\.png'\.$"
+    with pytest.raises(IsADirectoryError, match=message):
+        plot(each, "x.png")
+    plot(each, "X.PNG")
+    assert imread("X.PNG").size
+
+
+DRAWING = """
+import sys
+import serving
+from seqkeras.analysis import maps_of_heads, plot_attention_lines, plot_attention_maps
+
+maps = maps_of_heads([[[[0.5, 0.5], [1, 0]]]], ["a", "film"], layer=0, head=0)
+plot_attention_maps(maps, sys.argv[1])
+plot_attention_lines(maps, sys.argv[1])
+assert not {"keras", "tensorflow"} & set(sys.modules)
+"""
+
+
+def test_drawing_prints_nothing_and_imports_no_keras(tmp_path):
+    finished = run_python("-c", DRAWING, tmp_path / "head.png")
+    assert (finished.returncode, finished.stdout, finished.stderr) == (0, "", "")
+
+
+def test_names_that_need_keras_are_there_when_they_are_used():
+    assert {*analysis.__all__} <= {*dir(analysis)}
+    assert analysis.text_likelihood.TextLikelihood is analysis.TextLikelihood
+    message = r"^module 'seqkeras\.analysis' has no attribute 'attention'$"
+    with pytest.raises(AttributeError, match=message):
+        analysis.attention()
