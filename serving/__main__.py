@@ -2,7 +2,8 @@
 
 Text goes in and out as UTF-8. A pipeline gets the given options, and refuses those that it does not
 have. An error of the user is one line on standard error; the exit status is then 1, or 2 if the
-command itself was wrong.
+command itself was wrong. Of the lines of standard input `predict` answers those that the pipeline
+takes, and reports each of the others.
 """
 
 import argparse
@@ -21,10 +22,12 @@ from .lines import (
     checked_inputs,
     from_json,
     inputs,
+    inputs_or_refusals,
     lines,
+    refusal_of,
     series_of,
 )
-from .manifest import read_verified
+from .manifest import OverLimit, read_verified
 from .option_types import add_session_options, count, seconds
 from .parsing import as_json
 from .printing import as_content, as_line, in_line, in_lines, marked, printable
@@ -42,22 +45,28 @@ def main(argv=None):
     try:
         _open("standard output", sys.stdout).reconfigure(encoding="utf-8")
         options = _parse(sys.argv[1:] if argv is None else argv)
-        options.run(options)
+        status = options.run(options) or 0
         sys.stdout.flush()
-        return 0
+        return status
     except KeyboardInterrupt:
         status = INTERRUPTED
     except BrokenPipeError:
         status = PIPE_CLOSED
     except (ImportError, MemoryError, OSError, ValueError) as error:
-        print(f"{PROGRAM}: {in_line(printable(_message(error)))}", file=sys.stderr)
+        _report(error)
         status = 1
     _flush_or_drop_output()
     return status
 
 
 def predict(options):
-    """Print the answers to the inputs given, or else to the lines of standard input."""
+    """Print the answers to the inputs given, or else to the lines of standard input.
+
+    A line that is refused has an empty line in place of its answer, or a JSON object of "error".
+
+    Returns:
+        The exit status, 1 if a line was refused.
+    """
     pipeline = _load(options)
     if options.stream:
         return _stream(pipeline, options)
@@ -67,7 +76,7 @@ def predict(options):
     ):
         raise ValueError(f"{type(pipeline).__name__} has no option --mark for this bundle.")
     pipeline([], **chosen)  # refuses wrong options before anything is read
-    given = _inputs(pipeline, options)
+    given, status = _inputs(pipeline, options), 0
     if options.inputs:
         together = [list(given)]
         list(_checked_inputs(pipeline, options, *together))  # refuses any before one is answered
@@ -75,8 +84,15 @@ def predict(options):
         together = batches(given, 1 if sys.stdin.isatty() else AT_ONCE)
     in_json = options.json or options.attention or options.words
     for batch in together:
-        for given, answer in answered(pipeline, batch, **chosen):
-            if in_json:
+        for given, answer in answered(pipeline, batch, chosen):
+            is_refused = isinstance(answer, ValueError)
+            if is_refused and options.inputs:
+                raise answer
+            if is_refused:
+                _report(answer)
+                status = 1
+                print(as_json({"error": _message(answer)}) if in_json else "")
+            elif in_json:
                 print(as_json({"input": as_content(given), **as_content(answer)}))
             elif options.mark:
                 _print(marked(pipeline.marked_text(given), answer, options.n_best or 1))
@@ -86,6 +102,7 @@ def predict(options):
                     (f"{in_line(name)}\t" if name else "") + as_line(answer, options.n_best or 1)
                 )
         sys.stdout.flush()
+    return status
 
 
 def bench(options):
@@ -166,7 +183,7 @@ def _parse(argv):
 
 
 def _predict_parser(prog):
-    parser = _Parser(prog=prog, description=predict.__doc__)
+    parser = _Parser(prog=prog, description=predict.__doc__.partition("\n")[0])
     parser.takes_inputs = True
     parser.add_argument("bundle", metavar="BUNDLE", help="the bundle's folder")
     parser.add_argument(
@@ -312,12 +329,11 @@ def _chosen(pipeline, function, options):
 
 
 def _inputs(pipeline, options):
-    """Return an iterator over the given inputs, or over those of standard input."""
+    """Return an iterator over the given inputs, or over those of standard input and refusals."""
     if options.inputs:
-        texts = arguments(options.inputs)
-    else:
-        texts = lines(_open("standard input", sys.stdin).buffer, "standard input")
-    return inputs(pipeline, texts, options.json_input)
+        return inputs(pipeline, arguments(options.inputs), options.json_input)
+    stream = _open("standard input", sys.stdin).buffer
+    return inputs_or_refusals(pipeline, stream, "standard input", options.json_input)
 
 
 def _checked_inputs(pipeline, options, given):
@@ -336,14 +352,23 @@ def _open(name, stream):
 
 
 def _stream(pipeline, options):
-    """Print each answer piece by piece."""
+    """Print each answer piece by piece; see `predict`."""
     if not hasattr(pipeline, "stream"):
         raise ValueError(f"{type(pipeline).__name__} has no option --stream.")
     chosen = _chosen(pipeline, pipeline.stream, options)
-    for given in _checked_inputs(pipeline, options, _inputs(pipeline, options)):
-        for piece in pipeline.stream(given, **chosen):
-            _print(in_lines(piece), end="", flush=True)
+    status = 0
+    for name, given in _inputs(pipeline, options):
+        refusal = refusal_of(pipeline, name, given, chosen)
+        if refusal and options.inputs:
+            raise refusal
+        if refusal:
+            _report(refusal)
+            status = 1
+        else:
+            for piece in pipeline.stream(given, **chosen):
+                _print(in_lines(piece), end="", flush=True)
         print(flush=True)
+    return status
 
 
 def _print(text, **options):
@@ -361,6 +386,10 @@ def _print(text, **options):
         ) from error
 
 
+def _report(error):
+    print(f"{PROGRAM}: {in_line(printable(_message(error)))}", file=sys.stderr)
+
+
 def _message(error):
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename or 'output'}: {error.strerror}"
@@ -368,6 +397,8 @@ def _message(error):
         return f"{error}: pip install -r {Path(__file__).with_name('requirements.txt')}"
     if isinstance(error, MemoryError):
         return "there is not enough memory; ask for a smaller --token-budget, or for less at once."
+    if isinstance(error, OverLimit):
+        return str(error.with_option("--truncate"))
     return str(error)
 
 

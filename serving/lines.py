@@ -5,6 +5,7 @@ that reads arrays it is JSON, or the name of a .npy, .npz or .csv file.
 """
 
 from .checks import shown
+from .manifest import BundleError
 from .parsing import parse_json
 
 FILES = (".npy", ".npz", ".csv")  # of arrays, or rows
@@ -25,11 +26,15 @@ def lines(stream, name):
     """Yield (position, text) of each line of a binary stream; only "\\n" ends a line."""
     for number, line in enumerate(stream, start=1):
         where = f"{name}, line {number}"
-        try:
-            yield where, line.removesuffix(b"\n").removesuffix(b"\r").decode()
-        except UnicodeDecodeError as error:
-            byte = f"byte 0x{error.object[error.start]:02x} at position {error.start}"
-            raise ValueError(f"{where}: text must be UTF-8; received {byte}.") from error
+        yield where, _text_of(line, where)
+
+
+def _text_of(line, where):
+    try:
+        return line.removesuffix(b"\n").removesuffix(b"\r").decode()
+    except UnicodeDecodeError as error:
+        byte = f"byte 0x{error.object[error.start]:02x} at position {error.start}"
+        raise ValueError(f"{where}: text must be UTF-8; received {byte}.") from error
 
 
 def inputs(pipeline, texts, as_json=False):
@@ -51,6 +56,25 @@ def inputs(pipeline, texts, as_json=False):
         name = f"{where}: text"
         value = _columns(text, fields, name) if not as_json else _from_json(text, name)
         yield name, value
+
+
+def inputs_or_refusals(pipeline, stream, name, as_json=False):
+    """Yield (name, input) of each input in the lines of a binary stream.
+
+    Where a line holds none, the ValueError that says why stands in its place.
+
+    Args:
+        pipeline, as_json: as of `inputs`.
+        stream, name: as of `lines`.
+    """
+    for number, line in enumerate(stream, start=1):
+        where = f"{name}, line {number}"
+        try:
+            yield from inputs(pipeline, [(where, _text_of(line, where))], as_json)
+        except OSError as error:  # of a file that the line names
+            yield where, ValueError(f"{where}: {error.filename}: {error.strerror}.")
+        except ValueError as error:
+            yield where, error
 
 
 def _arrays(texts, fields, horizon, series):
@@ -87,42 +111,70 @@ def checked_inputs(pipeline, given, **options):
         yield value
 
 
-def answered(pipeline, batch, truncate=None, **options):
-    """Yield each input of a batch with its answer; the first that the pipeline refuses raises.
+def answered(pipeline, batch, options):
+    """Return (input, answer) of each pair of a batch; the answer to a refused one is a ValueError.
 
     Inputs are checked one by one only if the batch as a whole is refused.
 
     Args:
         pipeline: as `serving.load` returns it.
-        batch: a list of pairs from `inputs`.
-        truncate, options: of the pipeline.
+        batch: a list of pairs from `inputs`, or from `inputs_or_refusals`.
+        options: of the pipeline.
+
+    Raises:
+        BundleError: if the bundle gives no answer to an input that it takes.
     """
-    truncate = {} if truncate is None else {"truncate": truncate}
-    values = [value for _, value in batch]
+    from .answering import answers_or_refusals  # brings NumPy, which not every command needs
+
+    found = [value if isinstance(value, ValueError) else None for _, value in batch]
+    good = [place for place, refusal in enumerate(found) if refusal is None]
     try:
-        answers = pipeline(values, **truncate, **options)
+        answers = pipeline([batch[place][1] for place in good], **options)
     except ValueError:
-        for before in batches(checked_inputs(pipeline, batch, **truncate), len(batch)):
-            yield from zip(before, pipeline(before, **truncate, **options))
-    else:
-        yield from zip(values, answers)
+        for place in good:
+            found[place] = refusal_of(pipeline, *batch[place], options)
+        good = [place for place in good if found[place] is None]
+        answers = answers_or_refusals(pipeline, [batch[place][1] for place in good], options)
+    for place, answer in zip(good, answers):
+        is_refused = isinstance(answer, ValueError)
+        found[place] = ValueError(f"{batch[place][0]}: {answer}") if is_refused else answer
+    return [(value, answer) for (_, value), answer in zip(batch, found)]
+
+
+def refusal_of(pipeline, name, value, options):
+    """Return the ValueError with which a pipeline refuses an input, or None.
+
+    Args:
+        pipeline: as `serving.load` returns it.
+        name, value: a pair from `inputs`, or from `inputs_or_refusals`.
+        options: of the pipeline.
+
+    Raises:
+        BundleError: if the bundle gives no answer to an input that it takes.
+    """
+    from .answering import encoding_options
+
+    if isinstance(value, ValueError):
+        return value
+    try:
+        pipeline.encode(value, name, **encoding_options(options))
+    except BundleError:
+        raise
+    except ValueError as error:
+        return error
+    return None
 
 
 def batches(values, size):
-    """Yield lists of up to `size` values; values before an error are yielded first."""
-    batch, refusal = [], None
-    try:
-        for value in values:
-            batch.append(value)
-            if len(batch) == size:
-                yield batch
-                batch = []
-    except ValueError as error:
-        refusal = error
+    """Yield lists of up to `size` values."""
+    batch = []
+    for value in values:
+        batch.append(value)
+        if len(batch) == size:
+            yield batch
+            batch = []
     if batch:
         yield batch
-    if refusal:
-        raise refusal
 
 
 def from_json(value):

@@ -38,8 +38,9 @@ class TaskCommand(click.Command):
         common = {field.name for field in dataclasses.fields(FitOptions)}
         sections = {title: [] for title in SECTIONS}
         for parameter in self.get_params(context):
-            of_run = parameter.name in OF_RUN or isinstance(parameter, click.Argument)
-            place = 0 if of_run else 2 if parameter.name in common else 1
+            if isinstance(parameter, click.Argument):  # which has a section of its own
+                continue
+            place = 0 if parameter.name in OF_RUN else 2 if parameter.name in common else 1
             sections[SECTIONS[place]].append(parameter.get_help_record(context))
         for title, records in sections.items():
             with formatter.section(title):

@@ -7,10 +7,12 @@ from pathlib import Path
 import keras
 import numpy as np
 
+from seqkeras.models import WithHeads
 from seqkeras.models.teacher_forcing import COUNTER
-from seqkeras.runs import MODEL, RunError, RunRecord
+from seqkeras.runs import MODEL, OPTIONS, RunError, RunRecord
 from seqkeras.tokenizers import read_tokenizer
 from training.console import console
+from training.tasks import TASKS
 
 EXTRA = (7, 11, 13, 17, 19)  # entries by which vocabularies grow to find their axes
 SHOWN = 12  # paths of variables in a message
@@ -91,17 +93,19 @@ def take_rows(model, build, run, other, known, folder):
     others, axes = _learned(other), _axes(model, build, run)
     if len(others) != len(axes):
         raise RunError(
-            f"{folder}: its model has {len(others)} weights, that of this training {len(axes)}."
+            f"{folder}: its model has {len(others)} weights, that of this training {len(axes)}.",
+            advice=_way_out(other, run.record.task, Path(folder)),
         )
-    for variable, other, roles in zip(_learned(model), others, axes, strict=True):
-        values, found = np.array(variable.numpy()), np.array(other.numpy())
+    for variable, taken, roles in zip(_learned(model), others, axes, strict=True):
+        values, found = np.array(variable.numpy()), np.array(taken.numpy())
         sizes = zip(values.shape, found.shape, roles, strict=False)
         if len(values.shape) != len(found.shape) or any(
             size != had for size, had, role in sizes if role is None
         ):
             raise RunError(
-                f"{folder}: {other.path} has the shape {found.shape}; {variable.path} of this "
-                f"training has {values.shape}. Choose the options of that run."
+                f"{folder}: {taken.path} has the shape {found.shape}; {variable.path} of this "
+                f"training has {values.shape}.",
+                advice=_way_out(other, run.record.task, Path(folder)),
             )
         rows = [
             known[role] if role else (np.arange(size),) * 2
@@ -112,6 +116,14 @@ def take_rows(model, build, run, other, known, folder):
         else:
             values = found
         variable.assign(values)
+
+
+def _way_out(other, task, folder):
+    """What the user may do where the model of a folder has other sizes than that of a task."""
+    options_class, _ = TASKS.get(task, (None, None))
+    is_taken = isinstance(other, WithHeads) and hasattr(options_class, "pretrained")
+    instead = f", or --pretrained {folder} in place of --start-from" if is_taken else ""
+    return f"Give the sizes that stand in {folder / OPTIONS}{instead}."
 
 
 def _learned(model):

@@ -41,8 +41,11 @@ class DataFile(click.ParamType):
     """The path of a file of the user's; a run continues only while its content stays the same."""
 
     name = "file"
+    of_folder = "is a folder; name a file"  # what is wrong with one
 
     def convert(self, value, parameter, context):
+        if isinstance(value, str) and Path(value).is_dir():
+            self.fail(f"{value}: {self.of_folder}.", parameter, context)
         if not isinstance(value, str) or not Path(value).is_file():
             self.fail(f"{value}: no such file.", parameter, context)
         return value

@@ -39,9 +39,7 @@ class ShardOrder:
 
     def __init__(self, counts, batch_size, seed):
         if sum(counts) < batch_size:
-            raise ValueError(
-                f"ShardOrder: a batch of {batch_size} needs as many rows; received {sum(counts)}."
-            )
+            raise ValueError(f"a batch of {batch_size} needs as many rows; received {sum(counts)}.")
         self.counts, self.batch_size, self.seed = np.asarray(counts), batch_size, seed
         self.batches_per_pass = int(sum(counts)) // batch_size
         self._rows = functools.lru_cache(maxsize=3)(self._shuffled)

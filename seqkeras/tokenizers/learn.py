@@ -25,6 +25,22 @@ SPECIAL_BYTE_PAIRS = {  # the first ids of a learned vocabulary; those that are 
 PIECES = {"pad_id": PAD, "unk_id": UNK, "bos_id": BOS, "eos_id": EOS}  # the library's names
 
 
+class NoRoomError(ValueError):
+    """A vocabulary has no room for its characters and special tokens.
+
+    Attributes:
+        needed: how many tokens these are.
+        vocab_size: how many there may be.
+    """
+
+    def __init__(self, who, needed, vocab_size):
+        super().__init__(
+            f"{who}: vocab_size must be at least {needed}, for the characters and special tokens "
+            f"alone; received {vocab_size}."
+        )
+        self.needed, self.vocab_size = needed, vocab_size
+
+
 def learn_word_piece(texts, vocab_size, lowercase=True, min_count=2, strip_accents=None):
     """Learn the vocabulary of `serving.text.word_piece`.
 
@@ -39,7 +55,7 @@ def learn_word_piece(texts, vocab_size, lowercase=True, min_count=2, strip_accen
         The `Subwords`.
 
     Raises:
-        ValueError: if the characters alone are more than vocab_size.
+        NoRoomError: if the characters alone are more than vocab_size.
 
     Reference: Schuster and Nakajima 2012, "Japanese and Korean voice search", section 3; tokens are
     merged by how often they meet, as the library does, and not by likelihood.
@@ -80,7 +96,8 @@ def learn_byte_pairs(texts, vocab_size, min_count=2, form="gpt2"):
         The `Subwords`.
 
     Raises:
-        ValueError: if the form is unknown, or there is no room for bytes and special tokens.
+        ValueError: if the form is unknown.
+        NoRoomError: if there is no room for bytes and special tokens.
 
     Reference: Sennrich et al. 2016, section 3.2, https://arxiv.org/abs/1508.07909
     """
@@ -175,7 +192,7 @@ def learn_words(texts, vocab_size, lowercase=False, min_count=1):
         The `WordTable`.
 
     Raises:
-        ValueError: if vocab_size is under 5.
+        NoRoomError: if vocab_size is under 5.
     """
     _require_room("learn_words", len(SPECIAL_WORDS) + 1, vocab_size)
     table = WordTable([*WordTable.special_tokens], lowercase)
@@ -196,7 +213,4 @@ def _written(rules, path):
 
 def _require_room(who, needed, vocab_size):
     if needed > vocab_size:
-        raise ValueError(
-            f"{who}: vocab_size must be at least {needed}, for the characters and special tokens "
-            f"alone; received {vocab_size}."
-        )
+        raise NoRoomError(who, needed, vocab_size)

@@ -31,7 +31,7 @@ from .format import (
     TextPrefix,
 )
 from .pipelines import PIPELINE_TEXTS
-from .refusal import Refusal
+from .refusal import OverLimit, Refusal
 
 __all__ = [
     "COPY_AGAIN",
@@ -44,6 +44,7 @@ __all__ = [
     "GraphFile",
     "Limits",
     "Manifest",
+    "OverLimit",
     "Precision",
     "Refusal",
     "SignatureSpec",

@@ -29,3 +29,26 @@ class Refusal(ValueError):
         places = [f"{place}: " for place in (self.where, self.subject) if place is not None]
         text = f"{''.join(places)}{'; '.join(self.reasons)}"
         return " ".join(filter(None, (text if text.endswith(".") else f"{text}.", self.advice)))
+
+
+class OverLimit(Refusal):
+    """An input has more than a limit allows, and may be truncated.
+
+    Args:
+        reason: what is over which limit.
+        ways: the ways out as far as the name of the option that truncates.
+        option: that option, as the caller writes it.
+    """
+
+    def __init__(
+        self,
+        reason: str,
+        ways: str = "shorten it, or ask for",
+        option: str = "truncate=True",
+    ):
+        super().__init__(reason, advice=f"Nothing was truncated: {ways} {option}.")
+        self.ways = ways
+
+    def with_option(self, option: str) -> "OverLimit":
+        """Return the error with the option as another caller writes it."""
+        return OverLimit(self.reasons[0], self.ways, option)

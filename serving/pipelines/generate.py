@@ -20,7 +20,7 @@ from ..decoding import (
     most_probable,
     steps,
 )
-from ..manifest import MANIFEST, BundleError, Manifest, Refusal
+from ..manifest import MANIFEST, BundleError, Manifest, OverLimit
 from ..opening import Runtime
 from ..results import Generation
 from ..session import LanguageModel
@@ -233,10 +233,10 @@ class Generate(Pipeline):
             if room == 1 or start != [self.manifest.decoding.start_id]:
                 return token_ids[-room:]
             return start + token_ids[1 - room :]
-        raise Refusal(
+        raise OverLimit(
             f"{name} has {len(token_ids)} tokens; with {max_new_tokens} new ones the limit is "
             f"{room}",
-            advice="Nothing was truncated: shorten it, or ask for fewer, or for truncate=True.",
+            ways="shorten it, or ask for fewer, or for",
         )
 
     def _token_ids(self, text):

@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Mapping
 
 from ..checks import require_count, require_flag, shown
-from ..manifest import MANIFEST, BundleError, Refusal
+from ..manifest import MANIFEST, BundleError, OverLimit
 from ..text import SentencePieces, Subwords, WordTable, read_tokenizer
 
 MOST_CHARACTERS = 2**22  # of a text, or 1,000 for each token of its limit if that is more
@@ -250,7 +250,4 @@ def _runs(offsets):
 
 def too_long(name, length, limit, unit="tokens"):
     """Return the error for an input over the limit."""
-    return Refusal(
-        f"{name} has {length} {unit}; the limit is {limit}",
-        advice="Nothing was truncated: shorten it, or ask for truncate=True.",
-    )
+    return OverLimit(f"{name} has {length} {unit}; the limit is {limit}")

@@ -132,12 +132,48 @@ def test_no_input_gives_no_output(run):
         (b"up|" + 11 * b"a", "has 14 characters; the limit is 13. Nothing was truncated: "),
     ],
 )
-def test_the_first_bad_line_ends_the_run_after_the_answers_before_it(run, line, message, terminal):
+@pytest.mark.parametrize("arguments", [[], ["--stream"]])
+def test_a_bad_line_has_an_empty_one_in_its_place_and_a_report(
+    run, line, message, terminal, arguments
+):
     content = b"up|bad\nup|a\n" + line + b"\nup|cab\n"
-    status, output, error = run("predict", stdin=content, terminal=terminal)
-    assert (status, output) == (1, "cbe\nb\n")
+    status, output, error = run("predict", *arguments, stdin=content, terminal=terminal)
+    assert (status, output) == (1, "cbe\nb\n\ndbc\n")
     assert error.startswith(f"seqkeras-serving: standard input, line 3: text {message}")
     assert error.count("\n") == 1
+
+
+def test_every_bad_line_is_reported_and_all_others_are_answered_in_order(run, pipeline):
+    texts = 60 * ["up|bad", "", "up|a", "xx|a", "down|feed"]  # two batches
+    good = [text for text in texts if text[:2] in ("up", "do")]
+    answers = dict(zip(good, pipeline(good)))
+    status, output, error = run("predict", stdin="\n".join(texts).encode())
+    assert (status, error.count("\n")) == (1, 120)
+    assert output.splitlines() == [answers[text].text if text in answers else "" for text in texts]
+
+
+def test_where_all_lines_are_bad_all_are_reported(run):
+    status, output, error = run("predict", stdin=b"\n\n")
+    assert (status, output, error.count("\n")) == (1, "\n\n", 2)
+
+
+def test_in_json_a_bad_line_has_its_error(run):
+    status, output, error = run("predict", "--json-input", "--json", stdin=b'"up|a"\n{\n"up|a"\n')
+    first, bad, last = map(json.loads, output.splitlines())
+    assert status == 1 and first == last and first["text"] == "b"
+    assert error == f"seqkeras-serving: {bad.pop('error')}\n" and not bad
+    assert error.startswith("seqkeras-serving: standard input, line 2: text must be JSON; received")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "content"),
+    [(["up|aaaaaaaaaaa"], b""), ([], b"up|aaaaaaaaaaa\n"), (["--stream", "up|aaaaaaaaaaa"], b"")],
+)
+def test_a_text_over_the_limit_names_the_option_of_the_command(run, arguments, content):
+    status, _, error = run("predict", *arguments, stdin=content)
+    assert status == 1
+    assert error.endswith("Nothing was truncated: shorten it, or ask for --truncate.\n")
+    assert run("predict", "--truncate", *arguments, stdin=content)[0] == 0
 
 
 def test_all_arguments_are_checked_before_any_is_answered(run):
@@ -436,7 +472,7 @@ def test_a_wrong_command_does_not_steer_a_terminal(capsys):
 def test_inputs_that_are_nested_too_deep_are_refused(run, levels):
     text = "[" * levels + "]" * levels
     status, output, error = run("predict", "--json-input", stdin=text.encode())
-    assert (status, output) == (1, "")
+    assert (status, output) == (1, "\n")
     assert re.fullmatch(
         r"seqkeras-serving: standard input, line 1: text must be JSON; received '\[+…: it is "
         r"nested over 100 levels deep.\n",

@@ -311,7 +311,7 @@ def test_several_processes_make_the_records_of_one(tmp_path):
         ("a b\nc d\n\n" * 60, ["--held-out", "0.99"], "for training; there is 1 of 60. Set"),
         ("a b\n\n" * 40, ["--held-out", "0"], "'--held-out': 0.0 is not in the range 0<x<1"),
         ("a b\n\n" * 40, ["--batch-size", "99"], ".records: a batch of 99 needs as many rows"),
-        ("a b\n\n" * 40, ["--vocab-size", "5"], "vocab_size must be at least"),
+        ("a b\n\n" * 40, ["--vocab-size", "5"], "text.txt: --vocab-size must be at least 7"),
         (
             "a b\n\n" * 40,
             ["--max-length", "60"],

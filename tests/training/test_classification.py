@@ -204,7 +204,7 @@ def test_a_run_goes_on_only_with_the_data_that_it_began_with(reviews, tmp_path, 
         (
             "text,label\n" + "".join(f"{place},{place % 2}\n" for place in range(40)),
             "--vocab-size 9",
-            "Choose a larger --vocab-size.",
+            "rows.csv: --vocab-size must be at least 25, for the characters and special tokens ",
         ),
         (
             "text,label\n" + "".join(f"a a a a a,{place % 2}\n" for place in range(40)),

@@ -6,7 +6,7 @@ import keras
 import numpy as np
 import pytest
 
-from seqkeras.models import RNNSeq2Seq
+from seqkeras.models import Bert, ClassificationHead, RNNSeq2Seq, WithHeads
 from seqkeras.runs import RunError, RunFiles
 from seqkeras.schedules import LinearDecay
 from seqkeras.tokenizers import CharacterTable
@@ -106,7 +106,11 @@ def test_a_model_of_other_sizes_is_refused(other):
     def wider(run):
         return classifier(run, units=6)
 
-    with pytest.raises(RunError, match=r"has the shape \(7, 5\); .* of this training has \(7, 6\)"):
+    message = (
+        r"has the shape \(7, 5\); .* of this training has \(7, 6\). Give the sizes that stand in "
+        r".*other/options.json.$"
+    )
+    with pytest.raises(RunError, match=message):
         take_weights(wider(run), wider, run, folder)
 
 
@@ -118,8 +122,28 @@ def test_a_model_of_other_layers_is_refused(other):
         model = classifier(run)
         return keras.Model(model.inputs, keras.layers.Dense(2)(model.outputs[0]))
 
-    with pytest.raises(RunError, match="its model has 5 weights, that of this training 7"):
+    message = (
+        "its model has 5 weights, that of this training 7. Give the sizes that stand in "
+        ".*other/options.json.$"
+    )
+    with pytest.raises(RunError, match=message):
         take_weights(deeper(run), deeper, run, folder)
+
+
+@pytest.mark.parametrize(("task", "is_named"), [("bert-pretraining", True), ("dates", False)])
+def test_an_encoder_of_other_sizes_may_be_taken_by_its_own(task, is_named):
+    def build(run, num_layers=1):
+        encoder = Bert(len(run.tokenizers["text"]), 8, num_layers, 2, 12, max_length=7)
+        model = WithHeads(encoder, {"labels": ClassificationHead(2)})
+        model.build(None)
+        return model
+
+    run = files("abc", LABELS)
+    run = dataclasses.replace(run, record=dataclasses.replace(run.record, task=task))
+    known = {"text": (np.arange(7),) * 2, "labels": (np.arange(2),) * 2}
+    with pytest.raises(RunError, match="of this training .* runs/other/options.json") as error:
+        take_rows(build(run, 2), lambda run: build(run, 2), run, build(run), known, "runs/other")
+    assert ("or --pretrained runs/other in place of --start-from" in str(error.value)) is is_named
 
 
 def test_a_run_of_another_task_is_refused_with_both_tasks(other):

@@ -275,7 +275,8 @@ def test_it_goes_on_from_a_folder_of_hugging_face(tmp_path):
         (
             b"a b " * 99,
             "--tokens byte-pairs --vocab-size 9",
-            "received 9. Choose another --vocab-size.",
+            "text.txt: --vocab-size must be at least 257, for the characters and special tokens "
+            "alone; received 9.",
         ),
         (b"a b " * 99, "--tokenizer {folder}/nothing", "nothing: no tokenizer; expected tokenizer"),
     ],

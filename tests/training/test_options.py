@@ -1,6 +1,7 @@
 """Options from the command line and from a file."""
 
 import dataclasses
+import re
 import sys
 
 import click
@@ -9,6 +10,8 @@ from click.testing import CliRunner
 
 from training.commands import command
 from training.options import DataFile, FitOptions, argument, at_least, option
+from training.tasks import TASKS
+from training.tasks.options.bert_pretraining import Texts
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,3 +106,26 @@ def test_the_help_names_every_option(rows):
     shown = CliRunner().invoke(command("toy", ToyOptions), ["--help"]).output
     for field in dataclasses.fields(ToyOptions):
         assert field.name == "file" or "--" + field.name.replace("_", "-") in shown
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        (DataFile(), "rows: is a folder; name a file."),
+        (Texts(), "rows: is a folder without records.json; name files of text, or a folder of r"),
+    ],
+)
+def test_a_folder_in_place_of_a_file_is_said_to_be_one(kind, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rows").mkdir()
+    with pytest.raises(click.UsageError, match=message):
+        kind.convert("rows", None, None)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_the_help_lists_everything_once(task):
+    options_class, _ = TASKS[task]
+    shown = CliRunner().invoke(command(task, options_class), ["--help"]).output
+    _, *sections = re.split(r"^[A-Z][\w ]+:\n", shown, flags=re.MULTILINE)
+    listed = re.findall(r"^  (--[\w-]+|[A-Z.]+)", "".join(sections), re.MULTILINE)
+    assert len(listed) == len({*listed}) > len(dataclasses.fields(options_class))

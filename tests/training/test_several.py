@@ -191,6 +191,19 @@ def test_a_training_that_was_stopped_ends_with_the_weights_of_one_that_was_not(
         np.testing.assert_array_equal(own, other)
 
 
+def test_a_file_of_which_nothing_can_be_held_out_names_the_line_of_its_table(folder, tmp_path):
+    (tmp_path / "few.conll").write_text("Ada B-PER\nlives O\n\nBo O\nleft B-LOC\n")
+    file, content = tmp_path / "few.toml", (folder / "two.toml").read_text()
+    file.write_text(content.replace(f"{folder}/names.conll", f"{tmp_path}/few.conll"))
+    common = [file, "--pretrained", folder / "tiny", "--out", tmp_path / "run", *FAST]
+    status, lines = outcome("several", *common)
+    assert status == 1
+    assert lines[-1] == (
+        f"training: {tmp_path}/few.conll: each sentence has a tag that no other has, so that none "
+        f"can be held out. Name a file by validation = … in the table [names] of {file}."
+    )
+
+
 @pytest.mark.parametrize(
     ("content", "arguments", "message"),
     [

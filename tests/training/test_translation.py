@@ -291,7 +291,12 @@ def test_tied_weights_reach_a_recurrent_model():
         (
             "a\tb\nc\td\n" * 40,
             "--held-out 0.5 --vocab-size 5 --tokens word-piece",
-            "Choose another -",
+            "pairs.tsv: --vocab-size must be at least 6, for the characters and special tokens alo",
+        ),
+        (
+            "a\tb\nc\td\n" * 40,
+            "--held-out 0.5 --target-vocab-size 5 --tokens word-piece",
+            "pairs.tsv: --target-vocab-size must be at least 6, for the characters and special tok",
         ),
         (
             "A B\nC\n",

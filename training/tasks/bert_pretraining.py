@@ -38,6 +38,7 @@ from training.tasks.masked_validation import MaskedValidation, most_frequent
 from training.tasks.options.bert_pretraining import BertPretrainingOptions
 from training.tasks.plain_texts import TextModelTask
 from training.tasks.pretrained import Pretrained
+from training.tasks.vocabularies import learned_from
 from training.wording import counted
 
 KEPT = 200  # validation sentences that stay with the run
@@ -132,7 +133,8 @@ class BertPretraining(TextModelTask):
                 role = RunRecord.read(options.start_from).tokenizers["text"]
                 found = read_tokenizer(Path(options.start_from) / role)
             elif options.vocabulary is None:
-                found = learn_word_piece(self._sample(), options.vocab_size, options.lowercase)
+                with learned_from(" and ".join(options.files)):
+                    found = learn_word_piece(self._sample(), options.vocab_size, options.lowercase)
             elif options.vocabulary.endswith(".json"):
                 found = read_tokenizer(options.vocabulary)
             else:

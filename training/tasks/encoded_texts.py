@@ -2,11 +2,11 @@
 
 import functools
 
-from seqkeras.runs import RunError
 from seqkeras.tokenizers import learn_word_piece
 from serving.text.word_piece import SPECIAL_TOKENS, word_piece
 from training.task import Task
 from training.tasks.pretrained import Pretrained
+from training.tasks.vocabularies import learned_from
 
 MOST_WORDS = 2**16  # of which is remembered whether they have a token
 
@@ -31,10 +31,8 @@ class EncodedTexts(Task):
         """Role -> tokenizer, that of the encoder or one that is learned on a list of texts."""
         if self.pretrained:
             return {"text": self.pretrained.tokenizer}
-        try:
+        with learned_from(self.options.file):
             tokenizer = learn_word_piece(texts, self.options.vocab_size, self.options.lowercase)
-        except ValueError as error:
-            raise RunError(f"{self.options.file}: {error} Choose a larger --vocab-size.") from error
         return {"text": tokenizer}
 
     def has_token(self, text):

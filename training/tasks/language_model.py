@@ -21,6 +21,7 @@ from training.first_weights import places_in_both, take_rows, vocabularies
 from training.starting import read_start, tokenizer_of
 from training.tasks.options.language_model import LanguageModelOptions
 from training.tasks.plain_texts import TextModelTask, perplexity, read_texts
+from training.tasks.vocabularies import learned_from
 
 PASSAGES = 8  # of the validation text, each with a prompt
 MOST_OF_PROMPT = 32  # characters
@@ -84,12 +85,8 @@ class LanguageModel(TextModelTask):
             return self._start().tokenizer
         if options.tokenizer is not None:
             return tokenizer_of(options.tokenizer)
-        try:
+        with learned_from(" and ".join(options.files)):
             return STREAM_TOKENIZERS[options.tokens](examples, options.vocab_size)
-        except ValueError as error:
-            raise RunError(
-                f"{' and '.join(options.files)}: {error} Choose another --vocab-size."
-            ) from error
 
     def _start(self):
         """The model that training starts from; it is read once."""

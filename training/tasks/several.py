@@ -19,6 +19,7 @@ from training.tasks import TASKS
 from training.tasks.classification import UNLABELLED
 from training.tasks.options.several import SeveralOptions
 from training.tasks.pretrained import Pretrained
+from training.tasks.splitting import NoneHeldOutError
 
 MEAN = "mean"  # of the tasks' first scores
 
@@ -74,11 +75,18 @@ class Several(Task):
 
     def read(self):
         self.pretrained = Pretrained.read(self.options.pretrained)
-        parts = {name: task.read() for name, task in self.tasks.items()}
+        parts = {name: self._read(name, task) for name, task in self.tasks.items()}
         return tuple(
             [Example(name, own) for name, part in parts.items() for own in part[place]]
             for place in (0, 1)
         )
+
+    def _read(self, name, task):
+        try:
+            return task.read()
+        except NoneHeldOutError as error:
+            option = f"validation = … in the table [{name}] of {self.options.file}"
+            raise NoneHeldOutError(*error.reasons, option=option) from error
 
     def _of_task(self, name, examples):
         return [example.own for example in examples if example.task == name]

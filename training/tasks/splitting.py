@@ -7,6 +7,19 @@ import numpy as np
 from seqkeras.runs import RunError
 
 
+class NoneHeldOutError(RunError):
+    """No example can be held out.
+
+    Args:
+        reason: why.
+        way_out: what the user may do instead of naming a file of validation: "", or ", or …".
+        option: the one that names the file, as the user writes it.
+    """
+
+    def __init__(self, reason, way_out="", option="--validation"):
+        super().__init__(reason, advice=f"Name a file by {option}{way_out}.")
+
+
 def split(examples, options, labels_of=lambda example: (), noun="row", label="label", way_out=""):
     """The examples without those that are held out, and those, both in their order.
 
@@ -20,7 +33,7 @@ def split(examples, options, labels_of=lambda example: (), noun="row", label="la
         way_out: what the user may do instead of naming a file of validation.
 
     Raises:
-        RunError: if each example has a label that no other has.
+        NoneHeldOutError: if each example has a label that no other has.
     """
     left = Counter(label for example in examples for label in labels_of(example))
     wanted, held_out = max(1, round(options.held_out * len(examples))), set()
@@ -30,9 +43,10 @@ def split(examples, options, labels_of=lambda example: (), noun="row", label="la
             left.subtract(labels)
             held_out.add(place)
     if examples and not held_out:
-        raise RunError(
+        raise NoneHeldOutError(
             f"{options.file}: each {noun} has a {label} that no other has, so that none can be "
-            f"held out; name a file by --validation{way_out}."
+            "held out",
+            way_out,
         )
     train = [example for place, example in enumerate(examples) if place not in held_out]
     return train, [examples[place] for place in sorted(held_out)]

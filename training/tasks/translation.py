@@ -21,6 +21,7 @@ from training.tasks.options.translation import TranslationOptions
 from training.tasks.translation_data import examples_to_answer, training_examples
 from training.tasks.translation_maps import draw_attention
 from training.tasks.translation_models import model_of
+from training.tasks.vocabularies import learned_from
 
 PASSES, LEAST_STEPS = 20, 1000  # of a training, unless options say so
 
@@ -54,22 +55,19 @@ class Translation(Task):
             joint = self._learned(options.tokens, sources + targets, options.vocab_size)
             found = {"source": joint, "target": joint}
         else:
-            kind, size = options.target_tokens, options.target_vocab_size
+            kind, size = options.target_tokens or options.tokens, options.target_vocab_size
+            of_targets = {} if size is None else {"option": "--target-vocab-size"}
             found = {
                 "source": self._learned(options.tokens, sources, options.vocab_size),
-                "target": self._learned(
-                    kind or options.tokens, targets, size or options.vocab_size
-                ),
+                "target": self._learned(kind, targets, size or options.vocab_size, **of_targets),
             }
         sizes = " and ".join(f"{len(each):,} {role}" for role, each in found.items())
         console.print(f"  {sizes} tokens")
         return found
 
-    def _learned(self, kind, texts, size):
-        try:
+    def _learned(self, kind, texts, size, **named):
+        with learned_from(self.options.file, **named):
             return learn_tokenizer(kind, texts, size, self.options.lowercase)
-        except ValueError as error:
-            raise RunError(f"{self.options.file}: {error} Choose another --vocab-size.") from error
 
     def record(self, examples):
         options = self.options

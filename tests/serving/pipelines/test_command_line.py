@@ -253,6 +253,16 @@ def test_what_is_wrong_is_one_line(bundle, run, pipeline, arguments, message):
     assert error.count("\n") == 1
 
 
+def test_a_line_that_names_a_file_that_is_not_there_is_refused_alone(bundle, run):
+    folder = bundle("Forecast")
+    expected = run("predict", folder, "[1, 2, 3.5]")[1]
+    status, output, error = run("predict", folder, stdin="[1, 2, 3.5]\nno.npy\n[1, 2, 3.5]\n")
+    assert (status, output) == (1, f"{expected}\n{expected}")
+    assert error == (
+        "seqkeras-serving: standard input, line 2: no.npy: No such file or directory.\n"
+    )
+
+
 def test_options_reach_the_pipeline(bundle, run):
     folder = bundle("FillMask")
     _, output, _ = run("predict", folder, "the [MASK]", "--top-k", "2", "--json")

@@ -1,0 +1,25 @@
+"""What is said of a vocabulary that a user's files do not make."""
+
+import contextlib
+
+from seqkeras.runs import RunError
+from seqkeras.tokenizers.learn import NoRoomError
+
+
+@contextlib.contextmanager
+def learned_from(file, option="--vocab-size"):
+    """A ValueError of the tokenizer that is learned within is a `RunError` of the file.
+
+    Args:
+        file: of the texts.
+        option: the one that gives the size of the vocabulary, as the user writes it.
+    """
+    try:
+        yield
+    except NoRoomError as error:
+        raise RunError(
+            f"{file}: {option} must be at least {error.needed}, for the characters and special "
+            f"tokens alone; received {error.vocab_size}."
+        ) from error
+    except ValueError as error:
+        raise RunError(f"{file}: {error} Choose another {option}.") from error
