@@ -24,9 +24,13 @@ def arguments(texts):
 
 def lines(stream, name):
     """Yield (position, text) of each line of a binary stream; only "\\n" ends a line."""
-    for number, line in enumerate(stream, start=1):
-        where = f"{name}, line {number}"
+    for where, line in _numbered(stream, name):
         yield where, _text_of(line, where)
+
+
+def _numbered(stream, name):
+    for number, line in enumerate(stream, start=1):
+        yield f"{name}, line {number}", line
 
 
 def _text_of(line, where):
@@ -67,8 +71,7 @@ def inputs_or_refusals(pipeline, stream, name, as_json=False):
         pipeline, as_json: as of `inputs`.
         stream, name: as of `lines`.
     """
-    for number, line in enumerate(stream, start=1):
-        where = f"{name}, line {number}"
+    for where, line in _numbered(stream, name):
         try:
             yield from inputs(pipeline, [(where, _text_of(line, where))], as_json)
         except OSError as error:  # of a file that the line names
@@ -126,19 +129,16 @@ def answered(pipeline, batch, options):
     """
     from .answering import answers_or_refusals  # brings NumPy, which not every command needs
 
-    found = [value if isinstance(value, ValueError) else None for _, value in batch]
-    good = [place for place, refusal in enumerate(found) if refusal is None]
-    try:
-        answers = pipeline([batch[place][1] for place in good], **options)
-    except ValueError:
-        for place in good:
-            found[place] = refusal_of(pipeline, *batch[place], options)
-        good = [place for place in good if found[place] is None]
-        answers = answers_or_refusals(pipeline, [batch[place][1] for place in good], options)
-    for place, answer in zip(good, answers):
-        is_refused = isinstance(answer, ValueError)
-        found[place] = ValueError(f"{batch[place][0]}: {answer}") if is_refused else answer
-    return [(value, answer) for (_, value), answer in zip(batch, found)]
+    good = [value for _, value in batch if not isinstance(value, ValueError)]
+    answers = iter(answers_or_refusals(pipeline, good, options))
+    found = []
+    for name, value in batch:
+        answer = value if isinstance(value, ValueError) else next(answers)
+        if answer is not value and isinstance(answer, ValueError):
+            refusal = refusal_of(pipeline, name, value, options)  # which names the place
+            answer = refusal or ValueError(f"{name}: {answer}")
+        found.append((value, answer))
+    return found
 
 
 def refusal_of(pipeline, name, value, options):

@@ -160,7 +160,7 @@ def plot_attention_maps(maps, path):
         ValueError: if maps is empty or too much for a picture, or path does not end in .png.
         OSError: if path can not be written.
     """
-    write_page("plot_attention_maps", attention_figure, maps, path)
+    _write(Cells, maps, path)
 
 
 def plot_attention_lines(maps, path):
@@ -169,18 +169,14 @@ def plot_attention_lines(maps, path):
     The words of the target are at the left, those of the source at the right. The larger a weight,
     the darker and thicker its line; weights under 5 % of the largest of their map have none.
 
-    Args:
-        maps: an AttentionMap, or a sequence of them, drawn row by row in this order.
-        path: the file to write, a .png, replaced if it exists; its folder must exist.
+    Args: as of `plot_attention_maps`.
 
-    Raises:
-        ValueError: if maps is empty or too much for a picture, or path does not end in .png.
-        OSError: if path can not be written.
+    Raises: as of `plot_attention_maps`.
 
     Reference: Vaswani et al. 2017, figures 3 to 5, https://arxiv.org/abs/1706.03762; Clark et al.
     2019, figures 1 and 5, https://arxiv.org/abs/1906.04341
     """
-    write_page("plot_attention_lines", lines_figure, maps, path)
+    _write(Lines, maps, path)
 
 
 def attention_figure(maps):
@@ -193,7 +189,7 @@ def lines_figure(maps):
     return page_figure(maps, Lines)
 
 
-def write_page(name, figure_of, maps, path):
-    """Write the figure of maps, once it is known that the file can be written."""
-    require_png(name, path)
-    figure_of(maps).canvas.print_png(path)  # savefig would apply the user's rcParams
+def _write(panels, maps, path):
+    """Write the page of maps, once it is known that the file can be written."""
+    require_png(panels.name, path)
+    page_figure(maps, panels).canvas.print_png(path)  # savefig would apply the user's rcParams

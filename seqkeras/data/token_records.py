@@ -53,7 +53,7 @@ def begin_records(folder, corpus, tokenizer):
     """
     folder = Path(folder)
     content = _content(corpus, tokenizer)
-    if (folder / RECORDS).is_file():
+    if is_records(folder):
         found = _read_content(folder)
         differing = [name for name in content if found.get(name) != content[name]]
         if differing:
@@ -72,6 +72,11 @@ def begin_records(folder, corpus, tokenizer):
         (aside / VALIDATION).write_text("\n\n".join(documents) + "\n", encoding="utf-8")
         files.write_json(aside / RECORDS, content)
     return missing_shards(folder)
+
+
+def is_records(folder):
+    """Whether a path is that of a folder of records."""
+    return (Path(folder) / RECORDS).is_file()
 
 
 def form_of(folder):

@@ -32,8 +32,6 @@ class Read(NamedTuple):
         places: in the text, of the words that have tokens.
         numbers: of these words.
         first_tokens: the place of the first token of each.
-        parts: (number of the word, token) of each word that `Tag` finds in the text alone, where
-            a Chinese character or a sign is a word: its first token.
     """
 
     token_ids: list
@@ -41,7 +39,6 @@ class Read(NamedTuple):
     places: list
     numbers: list
     first_tokens: list
-    parts: list
 
     def __len__(self):
         return len(self.token_ids)
@@ -90,26 +87,38 @@ class Tag:
 
 def read_words(run, words):
     """`Read` of a tuple of words; what is over the run's limit is cut off."""
+    read, *_ = _read(run, words)
+    return read
+
+
+def read_words_and_parts(run, words):
+    """`Read`, and (number of the word, first token) of each word that `Tag` finds in a text alone,
+    where a Chinese character or a sign is a word."""
+    read, places, windows = _read(run, words)
+    [own] = windows.tokens
+    starts = [start for start, _ in places]
+    found, tokens = words_of_tokenizer(read.text, windows, run.tokenizers["text"])
+    numbers = [bisect.bisect_right(starts, start) - 1 for start, _ in found]
+    return read, [(number, own.start + token) for number, token in zip(numbers, tokens)]
+
+
+def _read(run, words):
+    """`Read`, the places of all words in its text, and its `Windows`."""
     text, places = joined(words, NAME)
-    limit, tokenizer = run.record.limits["source_length"], run.tokenizers["text"]
-    encoding = tokenizer.analyze(text, max_length=limit, truncate=True)
+    limit = run.record.limits["source_length"]
+    encoding = run.tokenizers["text"].analyze(text, max_length=limit, truncate=True)
     windows = Windows.of([encoding], stride=1)
     [own] = windows.tokens
     found, tokens = tokens_of_words(windows, places)
     number = {place: number for number, place in enumerate(places)}
-    starts = [start for start, _ in places]
-    parts = zip(*words_of_tokenizer(text, windows, tokenizer), strict=True)
-    return Read(
+    read = Read(
         encoding.token_ids,
         text,
         found,
         [number[place] for place in found],
         [own.start + token for token in tokens],
-        [
-            (bisect.bisect_right(starts, start) - 1, own.start + token)
-            for (start, _), token in parts
-        ],
     )
+    return read, places, windows
 
 
 def _padded(rows):

@@ -12,7 +12,6 @@ from seqkeras.data.masking import IGNORED, Masking, mask_token_of
 from seqkeras.data.pretraining import EveryRow, PretrainingBatches, ShardOrder
 from seqkeras.data.sentence_pairs import FullSentences, SentencePairs
 from seqkeras.data.token_records import (
-    RECORDS,
     VALIDATION,
     ShardTokens,
     TokenRecords,
@@ -72,8 +71,8 @@ class BertPretraining(TextModelTask):
                     f"--pretrained {options.pretrained}: does not tell two texts apart; choose "
                     "--pairs false."
                 )
-        given = Path(options.files[0])
-        if (given / RECORDS).is_file():
+        given = options.given_records()
+        if given is not None:
             self.tokenizer = TokenRecords(given).tokenizer
             if self.pretrained and self.tokenizer != self.pretrained.tokenizer:
                 raise RunError(
@@ -84,19 +83,17 @@ class BertPretraining(TextModelTask):
                 names = f"{', '.join(unread)} {'has' if len(unread) == 1 else 'have'} no effect"
                 console.print(one_line(f"{self.name}: {given} brings its own; {names}"))
             if options.validation is None:
-                held_out = read_documents(given / VALIDATION, "lines")  # as records have them
+                held_out = read_documents(Path(given) / VALIDATION, "lines")  # as records have them
             else:
                 held_out = read_documents(options.validation, options.form)
         else:
             self.corpus, held_out = self._corpus()
             self.tokenizer = self._tokenizer()
-        if len(held_out) < 1 + options.pairs:
-            least = "two documents" if options.pairs else "one document"
-            raise RunError(
-                f"{' and '.join(options.files)}: {least} at least must be for validation; there "
-                f"{'is' if len(held_out) == 1 else 'are'} {len(held_out)}. Name a file by "
-                "--validation, or set empty lines between documents."
-            )
+        self._require_documents(
+            len(held_out),
+            "validation",
+            "Name a file by --validation, or set empty lines between documents.",
+        )
         return self.corpus, self._sentences(held_out, self.tokenizer, options.files)
 
     def _corpus(self):
@@ -109,19 +106,27 @@ class BertPretraining(TextModelTask):
             held_out = read_documents(options.validation, options.form)
             corpus = dataclasses.replace(corpus, validation=held_out)
         left = corpus.documents - (len(corpus.validation) if share else 0)
-        if left < 1 + options.pairs:
-            least = "two documents" if options.pairs else "one document"
-            another = ", or --pairs false with --validation FILE" if options.pairs else ""
-            raise RunError(
-                f"{' and '.join(options.files)}: {least} at least must be for training; there "
-                f"{'is' if left == 1 else 'are'} {left} of {corpus.documents}. Set empty lines "
-                f"between documents, or choose a smaller --held-out{another}."
-            )
+        another = ", or --pairs false with --validation FILE" if options.pairs else ""
+        self._require_documents(
+            left,
+            "training",
+            f"Set empty lines between documents, or choose a smaller --held-out{another}.",
+            f" of {corpus.documents}",
+        )
         console.print(
             f"{self.name}: {counted(left, 'documents')} of training and "
             f"{len(corpus.validation):,} of validation"
         )
         return corpus, corpus.validation
+
+    def _require_documents(self, count, use, advice, of_all=""):
+        """Raise a RunError where a use of the documents has too few of them."""
+        if count < 1 + self.options.pairs:
+            least = "two documents" if self.options.pairs else "one document"
+            raise RunError(
+                f"{' and '.join(self.options.files)}: {least} at least must be for {use}; there "
+                f"{'is' if count == 1 else 'are'} {count}{of_all}. {advice}"
+            )
 
     def _tokenizer(self):
         """The tokenizer that the options name, or a new one."""

@@ -5,7 +5,7 @@ import functools
 from seqkeras.tokenizers import learn_word_piece
 from serving.text.word_piece import SPECIAL_TOKENS, word_piece
 from training.task import Task
-from training.tasks.pretrained import Pretrained
+from training.tasks.pretrained import Pretrained, known_tokenizer
 from training.tasks.vocabularies import learned_from
 
 MOST_WORDS = 2**16  # of which is remembered whether they have a token
@@ -43,10 +43,7 @@ class EncodedTexts(Task):
     def _is_read(self):
         """A function: word -> whether it has a token. WordPieces that are learned give a token to
         each word that is left of a text, if only [UNK]."""
-        if "text" in self.known_tokenizers:
-            tokenizer = self.known_tokenizers["text"]
-        elif self.pretrained:
-            tokenizer = self.pretrained.tokenizer
-        else:
+        tokenizer = known_tokenizer(self)
+        if tokenizer is None:
             tokenizer = word_piece(SPECIAL_TOKENS, self.options.lowercase)
         return functools.lru_cache(MOST_WORDS)(lambda word: bool(tokenizer.encode(word)))

@@ -17,7 +17,7 @@ from training.answering.choose import choice_encodings
 from training.console import console, say_left_out
 from training.task import Task
 from training.tasks.options.multiple_choice import MultipleChoiceOptions
-from training.tasks.pretrained import Pretrained
+from training.tasks.pretrained import Pretrained, known_tokenizer
 from training.tasks.splitting import split
 
 MOST_TOKENS = 128  # of a text with a choice, by default
@@ -61,7 +61,7 @@ class MultipleChoice(Task):
     def _examples(self, path):
         options = self.options
         names = Names(options.text_column, options.choice_columns, options.answer_column)
-        tokenizer = self.known_tokenizers.get("text") or self.pretrained.tokenizer
+        tokenizer = known_tokenizer(self)
         rows, left_out = read_choices(
             path, names, options.skip_bad, NAME_OPTIONS, lambda text: bool(tokenizer.encode(text))
         )

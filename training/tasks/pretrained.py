@@ -155,6 +155,14 @@ class Pretrained:
                 model.heads[name].set_weights(head.get_weights())
 
 
+def known_tokenizer(task):
+    """The tokenizer of a task's texts that is known before one is learned: that of --pretrained, or
+    of the run or bundle that is evaluated; else None."""
+    if task.pretrained is not None:
+        return task.pretrained.tokenizer
+    return task.known_tokenizers.get("text")
+
+
 def spread(few, many):
     """A list of `few` of the layers 1..many, evenly spread, the last one among them."""
     return [max(1, round(layer * many / few)) for layer in range(1, few + 1)]

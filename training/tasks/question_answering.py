@@ -19,7 +19,7 @@ from training.console import console, say_left_out
 from training.task import Task
 from training.tasks.answer_windows import inputs_of_words, places_in_windows, tokens_of
 from training.tasks.options.question_answering import QuestionAnsweringOptions
-from training.tasks.pretrained import Pretrained, inputs_of
+from training.tasks.pretrained import Pretrained, inputs_of, known_tokenizer
 from training.tasks.splitting import split
 from training.wording import counted
 
@@ -89,9 +89,7 @@ class QuestionAnswering(Task):
         ]
 
     def _has_token(self, text):
-        tokenizer = self.known_tokenizers.get("text")
-        if self.pretrained:
-            tokenizer = self.pretrained.tokenizer
+        tokenizer = known_tokenizer(self)
         return bool(tokenizer.encode(text) if tokenizer else word_places(text))
 
     def _held_out(self, examples):

@@ -15,7 +15,7 @@ from seqkeras.metrics import TokenAccuracy, class_f1, entity_f1, tag_accuracy
 from seqkeras.models import ChainTaggingHead, LinearChain, TaggingHead
 from seqkeras.runs import RunError
 from seqkeras.terminal import one_line
-from training.answering.tag import read_words
+from training.answering.tag import read_words, read_words_and_parts
 from training.console import console, say_left_out
 from training.tasks.encoded_texts import EncodedTexts
 from training.tasks.encoders import encoded
@@ -111,16 +111,18 @@ class Tagging(EncodedTexts):
 
         def known(row):
             example = read(row)
-            for place, tag in enumerate(example.target):
-                if labels is not None and tag not in labels:
-                    where, what = example.where, "the recording"
-                    if not self.frames:
-                        where = f"{path}, line {row.lines[place]}"
-                        what = f"the word {row.words[place]!r:.40}"
-                    raise DataError(
-                        f"{where}: {what} has the tag {tag!r:.40}, which is not in {source}; that "
-                        f"has {listed(labels)}."
+            tags = () if labels is None else enumerate(example.target)
+            unknown = next((place for place, tag in tags if tag not in labels), None)
+            if unknown is not None:
+                named = f"{example.where}: the recording"
+                if not self.frames:
+                    named = (
+                        f"{path}, line {row.lines[unknown]}: the word {row.words[unknown]!r:.40}"
                     )
+                raise DataError(
+                    f"{named} has the tag {example.target[unknown]!r:.40}, which is not in "
+                    f"{source}; that has {listed(labels)}."
+                )
             return example
 
         found, left_out = usable(path, zip(rows), known, self._unit, options.skip_bad)
@@ -161,9 +163,12 @@ class Tagging(EncodedTexts):
         rows, targets, cut = [], [], 0
         scheme = run.record.settings["scheme"]
         for example in examples:
-            read = read_words(run, example.text)
+            if _gives_parts_tags(scheme):
+                read, parts = read_words_and_parts(run, example.text)
+            else:
+                read, parts = read_words(run, example.text), ()
             row, begun = [NO_TAG] * len(read), set()
-            for number, token in read.parts if _gives_parts_tags(scheme) else ():
+            for number, token in parts:
                 tag = example.target[number]
                 row[token] = place[continued(tag, scheme) if number in begun else tag]
                 begun.add(number)

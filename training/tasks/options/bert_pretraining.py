@@ -7,7 +7,7 @@ import click
 
 from seqkeras.data.documents import FORMS
 from seqkeras.data.masking import KINDS
-from seqkeras.data.token_records import RECORDS, form_of
+from seqkeras.data.token_records import RECORDS, form_of, is_records
 from training.options import (
     FRACTION,
     NOT_NEGATIVE,
@@ -43,7 +43,7 @@ class Texts(DataFile):
     of_folder = f"is a folder without {RECORDS}; name files of text, or a folder of records"
 
     def convert(self, value, parameter, context):
-        if isinstance(value, str) and (Path(value) / RECORDS).is_file():
+        if isinstance(value, str) and is_records(value):
             return value
         return super().convert(value, parameter, context)
 
@@ -123,13 +123,12 @@ class BertPretrainingOptions(FitOptions):
 
     def __post_init__(self):
         if self.form is None:
-            records = self._records()
+            records = self.given_records()
             object.__setattr__(self, "form", form_of(records) if records else "lines")
 
-    def _records(self):
+    def given_records(self):
         """The folder of records that stands in place of files; None without one."""
-        folders = [path for path in self.files or () if (Path(path) / RECORDS).is_file()]
-        return folders[0] if folders else None
+        return next(filter(is_records, self.files or ()), None)
 
     def check(self):
         super().check()
@@ -139,7 +138,7 @@ class BertPretrainingOptions(FitOptions):
     def without_effect(self):
         """The options that were given, and that a folder of records decides, as it stands in place
         of files: names as the command line has them."""
-        return [shown(name) for name in OF_TEXT if self._records() and self.is_given(name)]
+        return [shown(name) for name in OF_TEXT if self.given_records() and self.is_given(name)]
 
     def _problems_of_records(self, records):
         if len(self.files) > 1:
@@ -151,7 +150,7 @@ class BertPretrainingOptions(FitOptions):
             )
 
     def _problems(self):
-        records = self._records()
+        records = self.given_records()
         if records is not None:
             yield from self._problems_of_records(records)
         if self.pretrained is not None:
