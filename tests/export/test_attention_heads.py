@@ -15,7 +15,7 @@ from seqkeras.runs import save_run
 from seqkeras.tokenizers.learn import learn_word_piece
 from tests.arrays import close, numbers, randomize
 from tests.conftest import others_long
-from tests.export.test_every_pipeline import (
+from tests.zoo import (
     MAKERS,
     TEXTS,
     answer_of_words,

@@ -15,7 +15,7 @@ from export.__main__ import main
 from seqkeras.folders import written_aside
 from seqkeras.runs import RunError
 from tests.conftest import run_python
-from tests.export.test_every_pipeline import LIMIT, classify
+from tests.zoo import LIMIT, classify
 
 
 @pytest.fixture(scope="module")

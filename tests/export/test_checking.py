@@ -18,7 +18,7 @@ from seqkeras.models import (
 from seqkeras.runs import save_run
 from seqkeras.tokenizers import CharacterTable
 from seqkeras.tokenizers.learn import learn_byte_pairs, learn_word_piece
-from tests.export.test_every_pipeline import LIMIT, TEXTS
+from tests.zoo import LIMIT, TEXTS
 
 WORDS = learn_word_piece(TEXTS, 80)
 BYTES = learn_byte_pairs(TEXTS, 300)

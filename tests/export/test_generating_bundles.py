@@ -16,7 +16,7 @@ from export.tolerances import Tolerances
 from export.verifying import ParityError
 from seqkeras.tokenizers import pad, read_tokenizer
 from serving.pipelines.pieces import Detokenizer
-from tests.export.test_every_pipeline import generate, translate
+from tests.zoo import generate, translate
 
 
 def run_of(make, folder):

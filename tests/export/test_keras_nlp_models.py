@@ -9,8 +9,8 @@ from keras_nlp.models import BertBackbone
 import serving
 from export.bundle import export
 from tests.arrays import close
-from tests.export.test_every_pipeline import TEXTS
 from tests.export.test_own_models import LABELS, TOKENIZER, save
+from tests.zoo import TEXTS
 
 
 def backbone():

@@ -11,8 +11,8 @@ from seqkeras.tokenizers.learn import learn_byte_pairs
 from serving.manifest import DecodingDefaults, Limits
 from tests.arrays import numbers, randomize
 from tests.conftest import others_long
-from tests.export.test_every_pipeline import LIMIT, TEXTS
 from tests.serving.exported import write_bundle
+from tests.zoo import LIMIT, TEXTS
 
 TOKENIZER = learn_byte_pairs(TEXTS, 300)
 NEW, END = 4, 1

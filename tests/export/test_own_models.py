@@ -18,7 +18,7 @@ from seqkeras.tokenizers.learn import learn_word_piece
 from serving.manifest import TensorSpec, read_manifest
 from tests.arrays import randomize
 from tests.conftest import CHECKOUT, others_long
-from tests.export.test_every_pipeline import TEXTS
+from tests.zoo import TEXTS
 
 LABELS = ["low", "middle", "high"]
 TAGS = ["O", "B-THING", "I-THING"]

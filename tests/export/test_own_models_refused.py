@@ -13,7 +13,6 @@ from export.__main__ import main
 from export.bundle import ExportOptions, export
 from export.tolerances import UNLIMITED
 from seqkeras.runs import save_run
-from tests.export.test_every_pipeline import TEXTS
 from tests.export.test_own_models import (
     IDS,
     LABELS,
@@ -23,6 +22,7 @@ from tests.export.test_own_models import (
     positions,
     save,
 )
+from tests.zoo import TEXTS
 
 
 def refusal(tmp_path, capsys):

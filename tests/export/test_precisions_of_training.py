@@ -14,7 +14,8 @@ from seqkeras.models import RNNSeq2Seq
 from seqkeras.runs import save_run
 from tests.arrays import randomize
 from tests.conftest import others_long
-from tests.export.test_every_pipeline import (
+from tests.export.test_own_models import LABELS, TOKENIZER, save, sequential
+from tests.zoo import (
     TEXTS,
     classify,
     forecast,
@@ -22,7 +23,6 @@ from tests.export.test_every_pipeline import (
     generate_by_characters,
     translate,
 )
-from tests.export.test_own_models import LABELS, TOKENIZER, save, sequential
 
 OTHERS = (onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16, onnx.TensorProto.DOUBLE)
 

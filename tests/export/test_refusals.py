@@ -18,9 +18,9 @@ from seqkeras.runs import RunError, save_run
 from tests.arrays import randomize
 from tests.export import test_checking, test_own_models
 from tests.export.test_checking import BYTES, LIMIT, LONG, TABLE, WORDS, examples, transformer
-from tests.export.test_every_pipeline import TEXTS
 from tests.export.test_own_models import LABELS, TOKENIZER, classifier, functional, of_two
 from tests.export.test_own_models_refused import OfOneLength, pooled
+from tests.zoo import TEXTS
 
 classify, generate, translate, save = (
     functools.partial(make, check_export=True)

@@ -17,7 +17,7 @@ from seqkeras.tokenizers import CharacterTable
 from serving.manifest import DecodingDefaults, Limits, read_manifest
 from tests.arrays import numbers, randomize
 from tests.conftest import others_long
-from tests.export.test_every_pipeline import classify
+from tests.zoo import classify
 
 BOTH = Searches(n_best=5, sampling=True)
 DEFAULTS = DecodingDefaults(start_id=2, end_id=3)

@@ -15,8 +15,8 @@ from seqkeras.runs import save_run
 from seqkeras.tokenizers import CharacterTable
 from serving.manifest import DecodingDefaults, Limits, TensorSpec, read_manifest
 from tests.arrays import randomize
-from tests.export.test_every_pipeline import classify, encoder
 from tests.export.test_text_graphs import added, pairs, pieces, trimming, wordpieces
+from tests.zoo import classify, encoder
 
 LIMITS = Limits(source_length=7, target_length=9)
 

@@ -17,8 +17,8 @@ from export.verifying.parity import Comparison
 from export.verifying.strings import answers_on_strings, compare_on_strings, split_otherwise
 from serving.manifest import PIPELINE_TEXTS, read_manifest
 from serving.results import Classification, Embedding, Span, Tagging, Word
-from tests.export.test_every_pipeline import classify
 from tests.export.test_text_graphs import pieces, wordpieces
+from tests.zoo import classify
 
 
 def test_every_pipeline_that_has_signatures_on_strings_is_compared():

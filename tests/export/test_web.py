@@ -8,8 +8,8 @@ from export.__main__ import main
 from export.checking import ExportError
 from export.web import WebFolder
 from serving.playground.page import INSTALL
-from tests.export.test_every_pipeline import classify
 from tests.serving.npm_folder import npm_folder
+from tests.zoo import classify
 
 
 @pytest.fixture
