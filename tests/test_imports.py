@@ -26,7 +26,7 @@ TABLE = {
         {"seqkeras.data", "seqkeras.tokenizers", "seqkeras.files"},
         {*NUMERIC, "babel", "rapidfuzz"},
     ),
-    "seqkeras/data/series.py": ({"seqkeras.data", "serving.rows"}, {"numpy"}),
+    "seqkeras/data/series.py": ({"seqkeras.data", "serving.rows", "serving.times"}, {"numpy"}),
     "seqkeras/data/conll.py": (
         {"seqkeras.data", "serving.entities"},
         set(),

@@ -10,7 +10,8 @@ import numpy as np
 
 from seqkeras.data.columns import read_columns
 from seqkeras.data.texts import DataError
-from serving.rows import UNITS, Column, Rows
+from serving.rows import Column, Rows
+from serving.times import UNITS
 
 GAPS = ("refuse", "fill", "keep")
 
@@ -41,8 +42,8 @@ def read_series(path, columns, time=None, series_column=None, gaps="refuse"):
     Args:
         path: of the file.
         columns: names of the columns of values; their fields may be empty.
-        time: a `serving.rows.TimeColumn`, whose step is found; None where rows follow each other by
-            the order of the lines alone.
+        time: a `serving.times.TimeColumn`, whose step is found; None where rows follow each other
+            by the order of the lines alone.
         series_column: name of the column that says which series a row is of; None for one series.
         gaps: what a step in which rows are missing is: "refuse" it; "fill" it with rows without
             values; "keep" the rows as if none were missing.

@@ -11,7 +11,8 @@ import pytest
 import serving
 from serving import BundleError
 from serving.__main__ import main
-from serving.rows import Column, Rows, TimeColumn
+from serving.rows import Column, Rows
+from serving.times import TimeColumn
 from tests.serving.pipelines.test_forecast import W, graph
 from tests.serving.pipelines.toys import load
 

@@ -11,7 +11,8 @@ from seqkeras.metrics import naive_error
 from seqkeras.runs import FORECASTS, RunError
 from serving.manifest.fields import parse_fields
 from serving.pipelines.forecast import Settings
-from serving.rows import Column, Rows, TimeColumn
+from serving.rows import Column, Rows
+from serving.times import TimeColumn
 from training.answering.forecast import Forecast
 from training.console import console
 from training.task import Task

@@ -7,7 +7,8 @@ import pytest
 
 from seqkeras.data.series import Window, WindowArrays, read_series, values_of
 from seqkeras.data.texts import DataError
-from serving.rows import Column, Rows, TimeColumn
+from serving.rows import Column, Rows
+from serving.times import TimeColumn
 
 TIME = TimeColumn(("time",))
 HOURS = (

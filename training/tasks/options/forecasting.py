@@ -5,7 +5,7 @@ import dataclasses
 import click
 
 from seqkeras.data.series import GAPS
-from serving.rows import CYCLES
+from serving.times import CYCLES
 from training.options import (
     POSITIVE,
     DataFile,
