@@ -98,9 +98,7 @@ def predict(options):
                 _print(marked(pipeline.marked_text(given), answer, options.n_best or 1))
             else:
                 name = series_of(pipeline, given)
-                _print(
-                    (f"{in_line(name)}\t" if name else "") + as_line(answer, options.n_best or 1)
-                )
+                _print((f"{in_line(name)}\t" if name else "") + _line(answer, options))
         sys.stdout.flush()
     return status
 
@@ -299,6 +297,7 @@ _PIPELINE_OPTIONS = {
     "echo": (bool, "print the prompt before its continuation"),
     "no_answer_threshold": (float, "least margin of an answer over none (the bundle's)"),
     "nodes": (bool, "also the classes of every node of a tree"),
+    "top": (count, "print so many labels and their scores, the most probable first"),
     "words": (bool, "also the layers of every word, as JSON"),
     "truncate": (bool, "cut inputs over the limit"),
     "token_budget": (count, "most tokens of a batch"),
@@ -369,6 +368,11 @@ def _stream(pipeline, options):
                 _print(in_lines(piece), end="", flush=True)
         print(flush=True)
     return status
+
+
+def _line(answer, options):
+    """Return an answer as text; with --top, all labels that have a score."""
+    return as_line(answer, options.n_best or 1) if options.top is None else answer.line(ranked=True)
 
 
 def _print(text, **options):

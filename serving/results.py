@@ -96,7 +96,7 @@ class Classification(Attended):
         labels: the most probable label; for several at once, those over the threshold, the most
             probable first; for a regression, none.
         score: of the most probable label; for a regression, the number.
-        scores: label -> score, of all labels, the most probable first.
+        scores: label -> score, the most probable first; of all labels, or of `top` of them.
         nodes: on request, the `Node`s of a tree in the order of the text: one for each opening
             bracket, the root first.
     """
@@ -106,11 +106,17 @@ class Classification(Attended):
     scores: dict
     nodes: tuple = ()
 
-    def line(self) -> str:
-        """Return the labels and their scores; for the nodes of a tree, a line each."""
+    def line(self, ranked: bool = False) -> str:
+        """Return the labels and their scores; for the nodes of a tree, a line each.
+
+        Args:
+            ranked: all labels that have a score, and not the answer's alone.
+        """
         if self.nodes:
-            return "".join(f"{in_line(node.text)}\t{_classes(node)}\n" for node in self.nodes)
-        return _classes(self)
+            return "".join(
+                f"{in_line(node.text)}\t{_classes(node, ranked)}\n" for node in self.nodes
+            )
+        return _classes(self, ranked)
 
 
 @dataclass(frozen=True)
@@ -299,7 +305,8 @@ class Forecasting:
         return "\t".join(" ".join(f"{number:.7g}" for number in step) for step in self.values)
 
 
-def _classes(answer):
+def _classes(answer, ranked):
     if not answer.scores:
         return f"{answer.score:.4f}"
-    return "\t".join(f"{in_line(label)}\t{answer.scores[label]:.4f}" for label in answer.labels)
+    labels = answer.scores if ranked else answer.labels
+    return "\t".join(f"{in_line(label)}\t{answer.scores[label]:.4f}" for label in labels)

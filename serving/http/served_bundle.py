@@ -145,6 +145,12 @@ class ServedBundle:
         Raises:
             HttpRefusal: if the columns or the options are refused, or there is no room.
         """
+        if options.get("top") is not None:
+            raise HttpRefusal(
+                400,
+                "top: the tensor of scores has all labels; POST /v1/bundles/"
+                f"{self.name} gives some of them",
+            )
         values, options = signature.values(columns), signature.options | options
         own = signature.options_of_rows(columns)
         if own is None:

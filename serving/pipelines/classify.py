@@ -1,5 +1,6 @@
 """Classify texts, pairs of texts, trees or frames, or predict a number."""
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,7 +8,7 @@ from typing import Any, ClassVar, overload
 
 import numpy as np
 
-from ..checks import require_flag
+from ..checks import require_count, require_flag
 from ..manifest import Manifest
 from ..opening import Runtime
 from ..results import Classification, Node
@@ -162,6 +163,7 @@ class Classify(Pipeline):
         token_budget: int = TOKEN_BUDGET,
         nodes: bool = False,
         attention: bool | str = False,
+        top: int | None = None,
     ) -> Classification | list[Classification]:
         """Answer a text, a pair or a tree, or each one of a list.
 
@@ -179,6 +181,8 @@ class Classify(Pipeline):
                 --attention-heads: True for the mean of the last layer's heads, "heads" for each
                 head of each layer, "words" for the same of whole words. Of a text in windows it is
                 that of the first.
+            top: how many labels an answer has scores of, the most probable ones; None: all. Also
+                of several labels at once, and of every node of a tree.
 
         Returns:
             A `Classification`; for a list, the list of theirs, in its order.
@@ -188,16 +192,22 @@ class Classify(Pipeline):
         """
         if require_flag("Classify: nodes", nodes) and not self._reads_trees:
             raise ValueError("Classify: nodes are those of trees; this model reads texts.")
+        if top is not None:
+            require_count("Classify: top", top)
+            if not self._settings.labels:
+                raise ValueError("Classify: top counts labels; this model predicts a number.")
         self._attention.require("Classify", attention)
         name = f"Classify: {self._reader.unit}"
         rows = encoded(texts, name, self.encode, truncate, token_budget)
         if self._settings.stride is None:
             answers = self._model.answer(
-                rows, lambda place, logits: self._answer(rows[place], logits, nodes), token_budget
+                rows,
+                lambda place, logits: self._answer(rows[place], logits, nodes, top),
+                token_budget,
             )
         else:
             of_texts = [row.rows for row in rows]
-            answers = self._answers_of_windows(of_texts, token_budget)
+            answers = self._answers_of_windows(of_texts, token_budget, top)
             rows = [text[0] for text in of_texts]
         answers = self._attention.attach(answers, rows, attention, token_budget)
         return one_or_all(texts, answers)
@@ -211,22 +221,22 @@ class Classify(Pipeline):
         """
         return self._reader.read(text, name, truncate)
 
-    def _answers_of_windows(self, texts, token_budget):
+    def _answers_of_windows(self, texts, token_budget, top):
         windows = [window for text in texts for window in text]
         logits = self._model.answer(windows, lambda _, own: own, token_budget)
         means = (np.mean(own, axis=0) for own in in_groups(logits, texts))
-        return [Classification(*self._classes(mean)) for mean in means]
+        return [Classification(*self._classes(mean, top)) for mean in means]
 
-    def _answer(self, row, logits, with_nodes):
+    def _answer(self, row, logits, with_nodes, top):
         if not self._reads_trees:
-            return Classification(*self._classes(logits))
+            return Classification(*self._classes(logits, top))
         nodes = row.written() if with_nodes else ()
         return Classification(
-            *self._classes(logits[0]),
-            tuple(Node(text, *self._classes(logits[place])) for place, text in nodes),
+            *self._classes(logits[0], top),
+            tuple(Node(text, *self._classes(logits[place], top)) for place, text in nodes),
         )
 
-    def _classes(self, logits):
+    def _classes(self, logits, top):
         """Return the labels, the score and the scores of a `Classification`."""
         settings = self._settings
         if not settings.labels:
@@ -237,7 +247,7 @@ class Classify(Pipeline):
         labels, score, ranked = ranked_classes(settings.labels, scores)
         if settings.multi_label:
             labels = tuple(label for label, value in ranked.items() if value > settings.threshold)
-        return labels, score, ranked
+        return labels[:top], score, dict(itertools.islice(ranked.items(), top))
 
 
 def ranked_classes(labels, scores):

@@ -72,6 +72,13 @@ def test_parameters_are_options(client, folders):
     assert result.as_numpy("score")[0] == pytest.approx(expected.score, rel=1e-5)
 
 
+def test_a_tensor_of_scores_has_all_labels(client):
+    inputs = [tensor("text", ["the cat"])]
+    with pytest.raises(InferenceServerException, match="POST /v1/bundles/classes gives") as error:
+        client.infer("classes", inputs, parameters={"top": 1})
+    assert error.value.status() == "400"
+
+
 def test_a_request_may_have_a_timeout_a_priority_and_a_sequence(client):
     inputs = [tensor("text", ["up|bad"])]
     result = client.infer(

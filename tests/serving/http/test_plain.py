@@ -56,6 +56,14 @@ def test_options_are_those_of_the_pipeline(client, folders):
     assert post(client, "generator", {"input": "a", "options": forced})["text"].startswith("g")
 
 
+def test_top_is_an_option_of_classes(client, folders):
+    scores = serving.load(folders["classes"], threads=1)("the cat").scores
+    answer = post(client, "classes", {"input": "the cat", "options": {"top": 2}})
+    assert list(answer["scores"]) == list(scores)[:2]
+    content = {"input": "the cat", "options": {"top": 0}}
+    assert "top must be a whole number" in post(client, "classes", content, 400)["error"]
+
+
 def test_a_refused_input_of_a_list_is_its_own_error(client):
     inputs = ["up|bad", "sideways|bad", "", 5, "up|" + 20 * "a", "down|egad"]
     found = post(client, "letters", {"inputs": inputs})["answers"]

@@ -379,24 +379,27 @@ BUNDLES = {
         [(TEXTS, {}), (TEXTS, {"token_budget": 11}), (PAIRS, {}), *REFUSED, CUT, *OPTIONS]
         + [("the cat", {"attention": True}), ("the cat", {"attention": "all"})]
         + [({"text": "a", "pairs": "b"}, {}), ({"text": LONG, "pair": LONG}, {"truncate": True})]
-        + [("the cat", {"nodes": True}), ("\u200b", {}), ([], {})],
+        + [("the cat", {"nodes": True}), ("\u200b", {}), ([], {})]
+        + [(TEXTS, {"top": 2}), ("the cat", {"top": 9}), ("the cat", {"top": 0})],
     ),
     "classify windows": Bundle(
         single_pass(
             "Classify", Toy(3).graph("pooled"), {"labels": LABELS, "pairs": False, "stride": 7}
         ),
         [([*TEXTS, CONTEXT, LONG], {}), (LONG, {"truncate": True}), *REFUSED[:-1]]
-        + [(PAIRS[0], {})],
+        + [(PAIRS[0], {}), (LONG, {"top": 1})],
     ),
     "several labels": Bundle(
         single_pass("Classify", Toy(3).graph("pooled"), {"labels": LABELS, "multi_label": True}),
-        [(TEXTS, {})],
+        [(TEXTS, {}), (TEXTS, {"top": 1})],
     ),
     "one logit": Bundle(
         single_pass("Classify", Toy(1).graph("pooled"), {"labels": ["no", "yes"], "pairs": True}),
         [(PAIRS, {}), ("the cat", {})],
     ),
-    "regression": Bundle(single_pass("Classify", Toy(1).graph("pooled")), [(TEXTS, {})]),
+    "regression": Bundle(
+        single_pass("Classify", Toy(1).graph("pooled")), [(TEXTS, {}), ("the cat", {"top": 1})]
+    ),
     "words": Bundle(
         single_pass(
             "Classify",

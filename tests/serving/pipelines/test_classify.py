@@ -32,6 +32,28 @@ def test_the_scores_are_the_softmax_of_the_models_logits(classify):
         assert answer.score == max(answer.scores.values())
 
 
+@pytest.mark.parametrize("top", [1, 2, 3, 7])
+def test_top_leaves_the_most_probable_labels_and_changes_no_number(tmp_path, classify, top):
+    texts = texts_of_many_lengths(5)
+    for answer, whole in zip(classify(texts, top=top), classify(texts), strict=True):
+        assert (answer.labels, answer.score) == (whole.labels, whole.score)
+        assert [*answer.scores.items()] == [*whole.scores.items()][:top]
+    settings = {"labels": LABELS, "multi_label": True, "threshold": 0.01}
+    several = load(tmp_path / "several", "Classify", Toy(3).graph("pooled"), settings)
+    for answer in several(texts, top=top):
+        assert answer.labels == tuple(answer.scores)
+        assert len(answer.scores) == min(top, 3)
+
+
+def test_top_is_a_count_of_labels(tmp_path, classify):
+    for top in (0, -1, 1.5, True, "2"):
+        with pytest.raises(ValueError, match="Classify: top must be a whole number of at least 1"):
+            classify("the cat", top=top)
+    regress = load(tmp_path / "number", "Classify", Toy(1).graph("pooled"), {})
+    with pytest.raises(ValueError, match="top counts labels; this model predicts a number"):
+        regress("the cat", top=2)
+
+
 def test_a_pair_is_a_tuple_or_a_dictionary(classify):
     expected = Toy(3).pooled(TOKENIZER.analyze("the cat", "sat on"))
     for pair in (("the cat", "sat on"), {"text": "the cat", "pair": "sat on"}):

@@ -172,6 +172,34 @@ def test_what_has_its_default_is_left_out_of_json_and_nothing_else():
     assert as_content(Forecasting(np.ones((1, 1), "float32"), {})) == {"values": [[1.0]]}
 
 
+def test_top_prints_the_most_probable_labels_with_their_scores(bundle, run):
+    folder = bundle("Classify")
+    scores = serving.load(folder)("the cat").scores
+    (first, one), (second, other) = scores.items()
+    line = f"{first}\t{one:.4f}\t{second}\t{other:.4f}\n"
+    assert run("predict", folder, "the cat", "--top", "2") == (0, line, "")
+    assert run("predict", folder, "the cat", "--top", "1") == (0, f"{first}\t{one:.4f}\n", "")
+    answer = json.loads(run("predict", folder, "the cat", "--top", "1", "--json")[1])
+    assert list(answer["scores"]) == [first]
+    status, _, error = run("predict", bundle("Tag"), "the cat", "--top", "1")
+    assert (status, error) == (1, "seqkeras-serving: Tag has no option --top.\n")
+
+
+@pytest.mark.parametrize("pipeline", BUNDLES)
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_an_empty_line_fails_alone(bundle, run, pipeline, options):
+    folder = bundle(pipeline)
+    line = {"Answer": "who?\tthe cat sat", "Choose": "the cat\tsat\tran", "Forecast": "[1, 2, 3]"}
+    line = line.get(pipeline, "the [MASK]")
+    expected = run("predict", folder, line, *options)[1]
+    status, output, error = run("predict", folder, *options, stdin=f"{line}\n\n{line}\n")
+    first, refused, last = output.splitlines()
+    assert (status, f"{first}\n", f"{last}\n") == (1, expected, expected)
+    assert refused == "" if not options else json.loads(refused).keys() == {"error"}
+    assert error.startswith("seqkeras-serving: standard input, line 2: ")
+    assert error.count("\n") == 1
+
+
 def test_n_best_prints_a_line_for_each_and_an_empty_one(bundle, run):
     status, output, _ = run("predict", bundle("Answer"), "who?\tthe cat sat", "--n-best", "3")
     assert status == 0

@@ -5,13 +5,16 @@ import shutil
 
 import pytest
 
+import serving
 from serving.http.application import Service
 from serving.http.served_bundle import Opening
 from serving.playground import page_of
 from tests.serving.http.served import on_socket, write_bundles
 from tests.serving.playground.chromium import NEEDS_CHROMIUM, NEEDS_PACKAGES, opened, panel
+from tests.serving.pipelines.toys import Toy, write_bundle
 
 pytestmark = NEEDS_CHROMIUM
+DESK = {"width": 1280, "height": 800}
 PHONE = {"viewport": {"width": 360, "height": 740}, "has_touch": True}
 
 
@@ -77,6 +80,27 @@ def test_every_control_has_a_name_and_every_answer_speaks(browser, address, fold
                 text = (label if label.count() else control).text_content()
                 assert text.strip(), control.evaluate("it => it.outerHTML")
             assert status(page).get_attribute("role") == "status"
+
+
+def test_of_many_labels_the_most_probable_are_shown(browser, tmp_path):
+    labels = [f"label {number}" for number in range(77)]
+    graph = Toy(len(labels)).graph("pooled")
+    folder = write_bundle(tmp_path / "intents", "Classify", graph, {"labels": labels})
+    scores = serving.load(folder, threads=1)("the cat").scores
+    service = Service([("intents", folder)], Opening(threads=1), log=False, page=page_of())
+    with (
+        on_socket(service) as port,
+        opened(browser, f"http://127.0.0.1:{port}/#/intents", viewport=DESK) as page,
+    ):
+        page.get_by_label("Text", exact=True).fill("the cat")
+        panel(page).get_by_text("67 less probable labels are not shown.").wait_for()
+        shown = panel(page).locator(".bars .label")
+        assert shown.all_inner_texts() == [*scores][:10]
+        assert page.evaluate("document.documentElement.scrollHeight") < 2 * DESK["height"]
+        page.get_by_text("Options").click()
+        page.get_by_label("Labels shown").fill("76")
+        panel(page).get_by_text("1 less probable label is not shown.").wait_for()
+        assert shown.all_inner_texts() == [*scores][:76]
 
 
 def test_a_refused_text_is_told_in_a_line_and_the_answer_before_it_stays(browser, address):

@@ -1,7 +1,7 @@
 // Classifies texts, pairs of texts, trees or frames, or predicts a number.
 
 import { Refusal } from "../refusal.js";
-import { isRecord, requireFlag, withDefaults } from "../checks.js";
+import { isRecord, requireCount, requireFlag, withDefaults } from "../checks.js";
 import { descending } from "../decoding/results.js";
 import { anything, byDefault, flag, integer, list, number, optional, string } from "../manifest/fields.js";
 import { inGroups } from "./batching.js";
@@ -16,7 +16,7 @@ import { TreeReader } from "./trees.js";
 import { Windows } from "./windows.js";
 
 const PAIR = ["text", "pair"];
-const OPTIONS = { ...DEFAULTS, nodes: false };
+const OPTIONS = { ...DEFAULTS, nodes: false, top: /** @type {number | null} */ (null) };
 const SETTINGS = {
   output: byDefault(optional(string), null),
   labels: byDefault(list(string), []),
@@ -32,8 +32,8 @@ const SETTINGS = {
  * @property {string[]} labels the most probable label; for several at once, those over the threshold;
  *   for a regression, none.
  * @property {number} score of the most probable label; for a regression, the number.
- * @property {Record<string, number>} scores of all labels, the most probable first; labels that are
- *   whole numbers stand first, as JavaScript orders them.
+ * @property {Record<string, number>} scores the most probable first, of all labels, or of `top` of
+ *   them; labels that are whole numbers stand first, as JavaScript orders them.
  */
 /** @typedef {Classes & {nodes?: (Classes & {text: string})[]}} Classification */
 
@@ -70,22 +70,28 @@ export class Classify extends SinglePass {
     if (requireFlag("Classify: nodes", options.nodes) && !ofTrees) {
       throw new Refusal("Classify: nodes are those of trees; this model reads texts");
     }
+    const { token_budget: budget, top } = options;
+    if (top !== null) {
+      requireCount("Classify: top", top);
+      if (!this.settings.labels.length) {
+        throw new Refusal("Classify: top counts labels; this model predicts a number");
+      }
+    }
     this.attention.require("Classify", options.attention);
     const encode = (text, name, truncate) => this.reader.read(text, name, truncate);
     const rows = encoded(texts, `Classify: ${this.reader.unit}`, encode, options);
     const read = (place, output) => {
-      if (!ofTrees) return this.#classes(output.data);
-      const classes = (node) => this.#classes(partOf(output, node).data);
+      if (!ofTrees) return this.#classes(output.data, top);
+      const classes = (node) => this.#classes(partOf(output, node).data, top);
       if (!options.nodes) return classes(0);
       const nodes = rows[place].written().map((node) => ({ text: node.text, ...classes(node.place) }));
       return { ...classes(0), nodes };
     };
-    const { token_budget: budget } = options;
     if (this.settings.stride === null) {
       const answers = await this.model.answer(rows, read, budget);
       return this.finished(texts, answers, rows, options);
     }
-    const answers = await this.#answersOfWindows(rows, budget);
+    const answers = await this.#answersOfWindows(rows, budget, top);
     return this.finished(texts, answers, rows.map((row) => row.rows[0]), options);
   }
 
@@ -94,29 +100,31 @@ export class Classify extends SinglePass {
    *
    * @param {Windows[]} texts
    * @param {number} budget
+   * @param {number | null} top
    */
-  async #answersOfWindows(texts, budget) {
+  async #answersOfWindows(texts, budget, top) {
     const windows = texts.flatMap((text) => text.rows);
     const read = (_, output) => Array.from(output.data, Number);
     const logits = await this.model.answer(windows, read, budget);
     return inGroups(logits, texts.map((text) => text.rows)).map((own) => {
       const mean = own[0].map((_, label) => own.reduce((sum, of) => sum + of[label], 0) / own.length);
-      return this.#classes(mean);
+      return this.#classes(mean, top);
     });
   }
 
   /** @returns {Classes} */
-  #classes(given) {
+  #classes(given, top) {
     const { labels, multi_label: several, threshold } = this.settings;
     if (!labels.length) return { labels: [], score: Number(given[0]), scores: {} };
     const logits = given.length < labels.length ? [0, ...given] : Array.from(given);
     const scores = several ? sigmoid(logits) : softmax(logits);
     const order = descending(scores);
-    const chosen = several ? order.filter((place) => scores[place] > threshold) : order.slice(0, 1);
+    const ranked = order.slice(0, top ?? order.length);
+    const chosen = several ? ranked.filter((place) => scores[place] > threshold) : ranked.slice(0, 1);
     return {
       labels: chosen.map((place) => labels[place]),
       score: scores[order[0]],
-      scores: Object.fromEntries(order.map((place) => [labels[place], scores[place]])),
+      scores: Object.fromEntries(ranked.map((place) => [labels[place], scores[place]])),
     };
   }
 }

@@ -7,6 +7,7 @@ import { attention } from "../parts/heads.js";
 import { ATTENTION, attentionOption } from "./attention.js";
 import { framesField, framesOf, framesText, readsFrames } from "./frames.js";
 
+const MOST_SHOWN = 10; // labels, unless the user asks for more
 const readsTrees = (manifest) => "words" in manifest.tokenizers;
 
 /** @type {import("../types.js").View} */
@@ -25,6 +26,11 @@ export const classify = {
         inputs.push({ name: "pair", label: pairs ? "Second text" : "Second text, if any", kind: "area", rows: 3 });
       }
     }
+    const count = manifest.settings.labels?.length ?? 0;
+    if (count > MOST_SHOWN) {
+      inputs.push({ name: "top", label: "Labels shown", kind: "number", min: 1, max: count,
+        value: MOST_SHOWN, option: true, hint: `the most probable of ${count}` });
+    }
     return [...inputs, ...attentionOption(manifest)];
   },
   values: (example, manifest) => {
@@ -32,25 +38,32 @@ export const classify = {
     if (Array.isArray(example)) return { text: example[0], pair: example[1] ?? "" };
     return typeof example === "string" ? { text: example, pair: "" } : { pair: "", ...example };
   },
-  question: ({ text, pair = "", nodes, attention: wanted }, manifest) => {
+  question: ({ text, pair = "", nodes, top = null, attention: wanted }, manifest) => {
     if (!text.trim() || (manifest.settings.pairs && !pair.trim())) return null;
-    const options = { ...(nodes ? { nodes } : {}), ...(wanted ? ATTENTION : {}) };
+    const options = {
+      ...(nodes ? { nodes } : {}), ...(top === null ? {} : { top }), ...(wanted ? ATTENTION : {}),
+    };
     if (readsFrames(manifest)) return { input: framesOf(text), options };
     return { input: pair.trim() ? { text, pair } : text, options };
   },
-  show: (answer) => [
-    Object.keys(answer.scores ?? {}).length ? classes(answer) : element("p", { class: "text" }, short(answer.score)),
+  show: (answer, _, { settings }) => [
+    Object.keys(answer.scores ?? {}).length ? classes(answer, settings.labels.length) : element("p", { class: "text" }, short(answer.score)),
     answer.nodes?.length ? element("section", {}, element("h3", {}, "Subtrees"), tree(answer.nodes)) : null,
     attention(answer, "What each word (row) attends to (column)"),
   ],
   say: ({ labels, score }) => (labels?.length ? `${labels.join(", ")}, ${percent(score)}` : short(score)),
 };
 
-function classes({ labels = [], scores }) {
+/** The labels that have a score, and how many others there are of `count`. */
+function classes({ labels = [], scores }, count) {
   const sorted = Object.entries(scores).sort(([, one], [, other]) => other - one);
-  return bars("Labels and their probabilities", sorted.map(([label, share]) => ({
+  const list = bars("Labels and their probabilities", sorted.map(([label, share]) => ({
     label, share, chosen: labels.includes(label),
   })));
+  const others = count - sorted.length;
+  if (others <= 0) return list;
+  const words = others === 1 ? "1 less probable label is" : `${others} less probable labels are`;
+  return element("section", {}, list, element("p", { class: "note" }, `${words} not shown.`));
 }
 
 const tree = (nodes) => element("table", { class: "rows" },
