@@ -1,8 +1,8 @@
 """Entities from the tags of words."""
 
-SCHEMES = ("IOB2", "IOBES", "BILOU")
-LETTERS = {"IOB2": "BIO", "IOBES": "BIOES", "BILOU": "BIOLU"}
-AS_IOBES = {"L": "E", "U": "S"}
+LETTERS = {"IOB2": "BIO", "IOBES": "BIOES", "BILOU": "BIOLU", "BMES": "BMOES"}
+SCHEMES = (*LETTERS,)
+AS_IOBES = {"L": "E", "U": "S", "M": "I"}
 
 
 def is_tag(tag, scheme):
@@ -14,9 +14,9 @@ def is_tag(tag, scheme):
 def entities(tags):
     """Return (label, first word, word after the last) of each entity in the tags of words.
 
-    All three schemes are read alike, with L for E and U for S. Invalid sequences of tags are read
-    like conlleval does: a word continues the entity before it if its own tag is I or E, the tag
-    before is B or I, and both have one label; any other tag except O begins an entity.
+    All schemes are read alike, with L for E, U for S and M for I. Invalid sequences of tags are
+    read like conlleval does: a word continues the entity before it if its own tag is I or E, the
+    tag before is B or I, and both have one label; any other tag except O begins an entity.
 
     Reference: Tjong Kim Sang and De Meulder 2003, https://aclanthology.org/W03-0419 (conlleval)
     """

@@ -25,6 +25,8 @@ from serving.entities import LETTERS, entities, is_tag
 
 DOCUMENT = "-DOCSTART-"
 NUMBER_ONE = re.compile(r"1(-\d+)?")  # of the first word of CoNLL-U, or of a range from it
+LETTER_FIRST = re.compile(r"([BIMESLUbimeslu])[-_:|](.+)", re.DOTALL)  # of an entity's tag
+LETTER_LAST = re.compile(r"(.+)[-_:|]([BIMESLU])", re.DOTALL)
 OF_COMMAS = "; expected spaces or tabs between columns, or a .jsonl"
 
 
@@ -206,8 +208,8 @@ def _require_word(path, line, word):
 
 
 def scheme_of(tags, odd=0.0):
-    """The scheme of a file's tags: "IOB2" (for IOB1, too), "IOBES" or "BILOU"; None for tags that
-    spell no entities, as parts of speech.
+    """The scheme of a file's tags: "IOB2" (for IOB1, too), "IOBES", "BILOU" or "BMES"; None for
+    tags that spell no entities, as parts of speech.
 
     Args:
         tags: an iterable of strings.
@@ -222,6 +224,21 @@ def scheme_of(tags, odd=0.0):
     if fitting[scheme] == counts["O"] or counts.total() - fitting[scheme] > most_odd:
         return None
     return scheme
+
+
+def intended_tag(tag):
+    """The tag of entities that another spelling probably means: O of 0 or o; B-PER of B_PER, B:PER,
+    b-PER or PER-B. Any other tag stays as it is.
+
+    Args:
+        tag: a string.
+    """
+    if tag in ("0", "o"):
+        return "O"
+    before, after = LETTER_FIRST.fullmatch(tag), LETTER_LAST.fullmatch(tag)
+    if before:
+        return f"{before[1].upper()}-{before[2]}"
+    return f"{after[2]}-{after[1]}" if after else tag
 
 
 def is_iob1(sentences):
@@ -249,13 +266,13 @@ def continued(tag, scheme):
 
 
 def begun_inside(tags):
-    """How many entities of a sentence begin with the letter of an entity's inside, I, or of its
-    end, E or L.
+    """How many entities of a sentence begin with the letter of an entity's inside, I or M, or of
+    its end, E or L.
 
     Args:
         tags: of the sentence's words, of any scheme.
     """
-    return sum(tags[first][:2] in ("I-", "E-", "L-") for _, first, _ in entities(tags))
+    return sum(tags[first][:2] in ("I-", "M-", "E-", "L-") for _, first, _ in entities(tags))
 
 
 def to_iob2(tags):

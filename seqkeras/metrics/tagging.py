@@ -10,7 +10,8 @@ def entity_f1(tags, targets):
         F1 = 2 common / (found + true);  0 where there is no entity in either, as in seqeval
 
     Args:
-        tags, targets: for each sentence a list of the tags of its words, in IOB2, IOBES or BILOU.
+        tags, targets: for each sentence a list of the tags of its words, in IOB2, IOBES, BILOU
+            or BMES.
 
     Returns:
         A number from 0 to 1.

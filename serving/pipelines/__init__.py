@@ -42,7 +42,8 @@ What a manifest's `settings` may hold for them; those without a default must be 
                     (`serving.rows`); null for frames of numbers (null)
     Tag         labels: the tags
                 output
-                scheme: "IOB2", "IOBES" or "BILOU"; null for tags that spell no entities ("IOB2")
+                scheme: "IOB2", "IOBES", "BILOU" or "BMES"; null for tags that spell no entities
+                    ("IOB2")
                 words: "tokenizer" for its own, or "spaces" for what stands between them
                     ("tokenizer")
                 stride: how many tokens a window begins after the one before, for texts of any

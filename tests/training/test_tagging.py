@@ -134,7 +134,7 @@ def test_a_chain_learns_tags_that_a_word_does_not_tell_and_serves_them(tmp_path)
         (
             "a B-X\nb O\n\nc o\n",
             [],
-            "line 4: the word 'c' has the tag 'o'; nearly all others are of IOB2.",
+            "line 4: the word 'c' has the tag 'o'; nearly all others are of IOB2; write 'O'.",
         ),
         (
             "a NN\n\nb B-\n\n" * 9,
@@ -173,6 +173,34 @@ def test_sentences_that_can_not_be_used_are_left_out_and_counted(tmp_path, capsy
     printed = capsys.readouterr().out
     assert f"  3 sentences are left out; the first: {file}, line 28: the word 'a' has" in printed
     assert f"  3 sentences are left out; the first: {others}, line 3: the word 'a' has" in printed
+
+
+@pytest.mark.parametrize(
+    "content, said",
+    [
+        ("a B_X\nb O\n\n", "in IOB2 write 'B_X' as 'B-X'\n"),
+        ("a B-X\nb 0\nc I-X\n\n", "in IOB2 write '0' as 'O'\n"),
+        ("a X-B\nb X-M\nc X-E\nd 0\n\n", "in BMES write 'X-B' as 'B-X', 'X-M' as 'M-X', 'X-E' "),
+        ("a DET\nb NOUN\n\n", None),
+    ],
+)
+def test_tags_that_spell_entities_in_another_way_get_a_hint(tmp_path, capsys, content, said):
+    read(tmp_path / "train.txt", content * 3)
+    printed = capsys.readouterr().out
+    assert "which spell no entities" in printed
+    if said is None:
+        assert "as they stand" not in printed
+    else:
+        assert f"the tags spell no entities as they stand; for entities {said}" in printed
+
+
+def test_entities_in_bmes_are_learned_and_counted(tmp_path, capsys):
+    content = "a B-X\nb M-X\nc E-X\nd O\n\n"
+    train, _ = read(tmp_path / "train.txt", content * 3)
+    assert train[0].target == ["B-X", "M-X", "E-X", "O"]
+    assert "entities in BMES" in capsys.readouterr().out
+    read(tmp_path / "train.txt", content * 3 + "a M-X\nb E-X\nc O\n\n")
+    assert "train.txt: 1 entity begins with M- or E-, the first in" in capsys.readouterr().out
 
 
 def test_words_without_a_token_are_left_out_of_their_sentences(tmp_path, capsys):

@@ -1,9 +1,17 @@
 """Sentences whose words have tags, from a user's file: as they are learned, and what is wrong."""
 
 import itertools
+from collections import Counter
 from typing import NamedTuple
 
-from seqkeras.data.conll import begun_inside, is_iob1, read_sentences, scheme_of, to_iob2
+from seqkeras.data.conll import (
+    begun_inside,
+    intended_tag,
+    is_iob1,
+    read_sentences,
+    scheme_of,
+    to_iob2,
+)
 from seqkeras.data.texts import DataError
 from seqkeras.terminal import one_line
 from serving.entities import is_tag
@@ -11,7 +19,7 @@ from training.console import console
 from training.wording import counted
 
 ODD = 0.05  # share of words whose tags do not fit the scheme of the others, at most: typing errors
-INSIDE = {"IOB2": "I-", "IOBES": "I- or E-", "BILOU": "I- or L-"}
+INSIDE = {"IOB2": "I-", "IOBES": "I- or E-", "BILOU": "I- or L-", "BMES": "M- or E-"}
 
 
 class Example(NamedTuple):
@@ -41,12 +49,15 @@ class TaggedSentences:
         read, self.left_out = read_sentences(path, *columns, options.skip_bad)
         self.sentences = [_with_tokens(sentence, has_token) for sentence in read]
         tags = [sentence.tags for sentence in self.sentences]
-        self.scheme = scheme_of((tag for of_words in tags for tag in of_words), ODD)
+        counts = Counter(tag for of_words in tags for tag in of_words)
+        self.scheme = scheme_of(counts.elements(), ODD)
         self._is_iob1 = self.scheme == "IOB2" and is_iob1(tags)
         lost = [len(old.words) - len(own.words) for old, own in zip(read, self.sentences)]
         how = "sentences are read without such words"
         self._say(lost, "words have no token", "word has no token", how)
-        if self.scheme and not self.skip_bad:
+        if self.scheme is None:
+            self._say_other_spelling(counts)
+        elif not self.skip_bad:
             begun, letter = [*map(self._begun_inside, self.sentences)], INSIDE[self.scheme]
             how = "I- is read as B-" if self.scheme == "IOB2" else "entities are read from there on"
             self._say(begun, f"entities begin with {letter}", f"entity begins with {letter}", how)
@@ -62,9 +73,11 @@ class TaggedSentences:
             raise DataError(f"{where}: no word of the sentence has a token.")
         for line, word, tag in zip(sentence.lines, sentence.words, sentence.tags, strict=True):
             if scheme and not is_tag(tag, scheme):
+                meant = intended_tag(tag)
+                way_out = f"; write {meant!r:.40}" if is_tag(meant, scheme) else ""
                 raise DataError(
                     f"{self.path}, line {line}: the word {word!r:.40} has the tag {tag!r:.40}; "
-                    f"nearly all others are of {scheme}."
+                    f"nearly all others are of {scheme}{way_out}."
                 )
         if self.skip_bad and self._begun_inside(sentence):
             raise DataError(f"{where}: an entity of the sentence begins with {INSIDE[scheme]}.")
@@ -74,6 +87,21 @@ class TaggedSentences:
     def _begun_inside(self, sentence):
         """How many entities begin with the tag of an inside or an end; in IOB1 they may."""
         return begun_inside(sentence.tags) if self.scheme and not self._is_iob1 else 0
+
+    def _say_other_spelling(self, counts):
+        """Say so where tags would spell entities, were they written as a scheme writes them.
+
+        Args:
+            counts: tag -> how many words have it, a `Counter`.
+        """
+        others = [tag for tag in counts if intended_tag(tag) != tag]
+        scheme = scheme_of(map(intended_tag, counts.elements()), ODD)
+        if scheme and others:
+            shown = ", ".join(f"{tag!r:.40} as {intended_tag(tag)!r:.40}" for tag in others[:3])
+            console.print(
+                f"  {one_line(self.path)}: the tags spell no entities as they stand; for entities "
+                f"in {scheme} write {shown}{' …' if len(others) > 3 else ''}"
+            )
 
     def _say(self, counts, plural, singular, how):
         """Say how many words or entities are read otherwise than they stand there.

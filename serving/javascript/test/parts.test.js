@@ -1,11 +1,12 @@
 // Parts by themselves, against JavaScript's own and published numbers.
 
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { it } from "node:test";
 
 import { uniform } from "../src/decoding/random.js";
 import { externalFiles } from "../src/external_data.js";
-import { entities } from "../src/pipelines/entities.js";
+import { entities, isTag } from "../src/pipelines/entities.js";
 import { Pattern } from "../src/text/patterns.js";
 
 it("a seed gives the numbers of NumPy's manual", () => {
@@ -37,10 +38,19 @@ it("what no finite automaton knows is refused by name", () => {
 });
 
 it("entities are those of conlleval", () => {
-  const tags = ["B-PER", "I-PER", "O", "I-LOC", "I-ORG", "E-ORG", "U-PER", "B-PER"];
-  assert.deepEqual(entities(tags).map(({ label, first, end }) => [label, first, end]), [
-    ["PER", 0, 2], ["LOC", 3, 4], ["ORG", 4, 6], ["PER", 6, 7], ["PER", 7, 8],
-  ]);
+  const cases = JSON.parse(readFileSync(new URL("entities.json", import.meta.url), "utf8"));
+  for (const [tags, expected] of Object.entries(cases)) {
+    const found = entities(tags.split(" ")).map(({ label, first, end }) => [label, first, end]);
+    assert.deepEqual(found, expected, tags);
+  }
+});
+
+it("a scheme knows its letters", () => {
+  for (const [scheme, letters] of [["IOB2", "BI"], ["IOBES", "BIES"], ["BILOU", "BILU"], ["BMES", "BMES"]]) {
+    const known = [..."BIESLUMO"].filter((letter) => isTag(`${letter}-X`, scheme));
+    assert.deepEqual(known.sort(), [...letters].sort(), scheme);
+    assert.ok(isTag("O", scheme) && !isTag("B-", scheme) && !isTag("B_X", scheme));
+  }
 });
 
 it("what is no graph is refused", () => {

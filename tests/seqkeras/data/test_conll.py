@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from seqkeras.data.conll import read_sentences, scheme_of, to_iob2
+from seqkeras.data.conll import intended_tag, read_sentences, scheme_of, to_iob2
 from seqkeras.data.texts import DataError
 
 DATA = os.environ.get("SEQKERAS_DATA")
@@ -165,6 +165,8 @@ def test_tags_of_iob1_become_those_of_iob2_and_these_stay():
         (["O", "I-X"], "IOB2"),
         (["O", "B-X", "E-X", "S-Y"], "IOBES"),
         (["O", "B-X", "L-X", "U-Y"], "BILOU"),
+        (["O", "B-X", "M-X", "E-X"], "BMES"),
+        (["O", "B_X", "I_X"], None),
         (["NN", "VB"], None),
         (["O"], None),
         (["O", "B-"], None),
@@ -172,6 +174,26 @@ def test_tags_of_iob1_become_those_of_iob2_and_these_stay():
 )
 def test_a_scheme_is_told_by_the_letters_of_its_tags(tags, scheme):
     assert scheme_of(tags) == scheme
+
+
+@pytest.mark.parametrize(
+    "tag, intended",
+    [
+        ("0", "O"),
+        ("o", "O"),
+        ("B_PER", "B-PER"),
+        ("i-PER", "I-PER"),
+        ("B:PER", "B-PER"),
+        ("PER-B", "B-PER"),
+        ("B-PER_X", "B-PER_X"),
+        ("M-A-B", "M-A-B"),
+        ("NN", "NN"),
+        ("-LRB-", "-LRB-"),
+        ("X", "X"),
+    ],
+)
+def test_another_spelling_of_an_entitys_tag_is_recognised(tag, intended):
+    assert intended_tag(tag) == intended
 
 
 @pytest.mark.parametrize(

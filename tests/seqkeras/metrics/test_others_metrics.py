@@ -7,6 +7,7 @@ import pytest
 import seqeval.metrics
 import sklearn.metrics
 from seqeval.metrics.sequence_labeling import get_entities
+from seqeval.scheme import IOBES, Entities
 
 from seqkeras.metrics import class_f1, entity_f1, exact_match, matthews_correlation
 from serving.entities import entities
@@ -50,6 +51,17 @@ def test_entities_in_iob2_are_those_of_seqeval():
         for tags in tagged(draw, "BI"):
             expected = [(kind, first, last + 1) for kind, first, last in get_entities(tags)]
             assert entities(tags) == expected
+
+
+def test_entities_in_bmes_are_those_of_the_same_tags_in_iobes():
+    draw = random.Random(3)
+    for _ in range(CASES):
+        for tags in tagged(draw, "BMES"):
+            iobes = [tag.replace("M-", "I-") for tag in tags]
+            assert entities(tags) == entities(iobes)
+            if (well_formed := Entities([iobes], scheme=IOBES).entities[0]) and entities(tags):
+                strict = {(own.tag, own.start, own.end) for own in well_formed}
+                assert strict <= {*entities(tags)}
 
 
 def test_f1_of_entities_in_iob2_is_that_of_seqeval():

@@ -1,5 +1,7 @@
 import io
+import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,23 +23,16 @@ def tagger(folder, tags=TAGS, **settings):
     return load(folder, "Tag", Toy(len(tags)).graph("tokens"), {"labels": tags, **settings})
 
 
-@pytest.mark.parametrize(
-    "tags, expected",
-    [
-        ("", []),
-        ("O O", []),
-        ("B-A I-A O B-A B-A", [("A", 0, 2), ("A", 3, 4), ("A", 4, 5)]),
-        ("B-A I-B I-B", [("A", 0, 1), ("B", 1, 3)]),
-        ("I-A I-A O I-B", [("A", 0, 2), ("B", 3, 4)]),
-        ("B-A I-A E-A S-B S-B O S-A", [("A", 0, 3), ("B", 3, 4), ("B", 4, 5), ("A", 6, 7)]),
-        ("B-A E-A I-A S-A I-A", [("A", 0, 2), ("A", 2, 3), ("A", 3, 4), ("A", 4, 5)]),
-        ("B-A E-B E-A", [("A", 0, 1), ("B", 1, 2), ("A", 2, 3)]),
-        ("B-A-1 I-A-1 I-A-2", [("A-1", 0, 2), ("A-2", 2, 3)]),
-    ],
-)
+# Tags and their entities, to which the entities in JavaScript are held, too.
+SPELLED = Path(__file__).parents[3] / "serving/javascript/test/entities.json"
+
+
+@pytest.mark.parametrize("tags, expected", json.loads(SPELLED.read_text("utf-8")).items())
 def test_tags_spell_the_entities_that_conlleval_finds(tags, expected):
+    expected = [*map(tuple, expected)]
     assert entities(tags.split()) == expected
     assert entities(tags.replace("E-", "L-").replace("S-", "U-").split()) == expected
+    assert entities(tags.replace("I-", "M-").split()) == expected
 
 
 def softmax_rows(logits):

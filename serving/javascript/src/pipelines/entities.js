@@ -1,8 +1,8 @@
 // Entities from the tags of words.
 
-export const SCHEMES = ["IOB2", "IOBES", "BILOU"];
-const LETTERS = { IOB2: "BI", IOBES: "BIES", BILOU: "BILU" };
-const AS_IOBES = { L: "E", U: "S" };
+const LETTERS = { IOB2: "BI", IOBES: "BIES", BILOU: "BILU", BMES: "BMES" };
+export const SCHEMES = Object.keys(LETTERS);
+const AS_IOBES = { L: "E", U: "S", M: "I" };
 
 /** Whether a tag is one of a scheme: "O", or a letter, "-" and a label. */
 export function isTag(tag, scheme) {
@@ -12,9 +12,9 @@ export function isTag(tag, scheme) {
 /**
  * Return the label, first word, and word after the last of each entity in the tags of words.
  *
- * Invalid sequences of tags are read like conlleval does: a word continues the entity before it if
- * its own tag is I or E, the tag before is B or I, and both have one label; any other tag except O
- * begins an entity.
+ * All schemes are read alike, with L for E, U for S and M for I. Invalid sequences of tags are read
+ * like conlleval does: a word continues the entity before it if its own tag is I or E, the tag
+ * before is B or I, and both have one label; any other tag except O begins an entity.
  *
  * Reference: Tjong Kim Sang and De Meulder 2003, https://aclanthology.org/W03-0419 (conlleval)
  */
