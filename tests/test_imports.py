@@ -74,7 +74,8 @@ TABLE = {
     ),
     "seqkeras/metrics/error_rates.py": ({"seqkeras.metrics"}, {"rapidfuzz"}),
     "seqkeras/metrics/texts.py": ({"seqkeras.metrics"}, {"sacrebleu"}),
-    "seqkeras/metrics/rouge.py": ({"seqkeras.metrics"}, {"rouge_score"}),
+    "seqkeras/metrics/rouge.py": ({"seqkeras.metrics", "serving.text"}, {"rouge_score"}),
+    "seqkeras/metrics/squad.py": ({"seqkeras.metrics", "serving.text"}, NUMERIC),
     "seqkeras/metrics/tagging.py": ({"seqkeras.metrics", "serving.entities"}, set()),
     "seqkeras/metrics/": ({"seqkeras.metrics"}, NUMERIC),
     "seqkeras/models/": (

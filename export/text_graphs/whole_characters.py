@@ -6,7 +6,7 @@
 import tensorflow as tf
 
 from export.text_graphs.characters import BLANK
-from serving.text.words import (
+from serving.text.characters import (
     EXTENDERS,
     FLAG_LETTERS,
     JOINER,

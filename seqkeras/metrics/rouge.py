@@ -1,6 +1,10 @@
 """How much of a summary's words, pairs of words and order is in its target."""
 
+import unicodedata
+
 from seqkeras.metrics.pairs import pairs_of
+from serving.text import word_places
+from serving.text.characters import WITHOUT_SPACES
 
 MEASURES = ("rouge1", "rouge2", "rougeL")
 
@@ -11,8 +15,10 @@ def rouge(texts, targets):
         ROUGE-n = 2 P R / (P + R),   P, R = shared n-grams of words / those of the text, the target
         ROUGE-L = the same of the longest common subsequence
 
-    Words are runs of a-z and 0-9 in lower case, by Porter's stems. It says little of languages with
-    other letters.
+    Words are runs of a-z and 0-9 in lower case, by Porter's stems. A text whose letters are
+    mostly of another script than Latin, which `rouge-score` leaves out, has runs of letters and
+    digits for its words, without stems; of scripts without spaces, as Chinese, each character is a
+    word.
 
     Args:
         texts, targets: n strings each.
@@ -29,6 +35,27 @@ def rouge(texts, targets):
     from rouge_score.rouge_scorer import RougeScorer  # what only trains needs no rouge-score
 
     pairs = pairs_of("rouge", texts, targets)
-    scorer = RougeScorer(MEASURES, use_stemmer=True)
+    scorer = RougeScorer(MEASURES, tokenizer=_Words())
     found = [scorer.score(target, text) for text, target in pairs]
     return {name: sum(score[name].fmeasure for score in found) / len(found) for name in MEASURES}
+
+
+class _Words:
+    """Google's tokenizer, with words of texts in other scripts than Latin."""
+
+    def __init__(self):
+        from rouge_score.tokenizers import DefaultTokenizer
+
+        self.latin = DefaultTokenizer(use_stemmer=True)
+
+    def tokenize(self, text):
+        letters = [*filter(str.isalpha, text)]
+        if 2 * sum(map(_is_latin, letters)) >= len(letters):
+            return self.latin.tokenize(text)
+        text = WITHOUT_SPACES.sub(r" \g<0> ", text.lower())
+        words = (text[start:end] for start, end in word_places(text))
+        return [word for word in words if unicodedata.category(word[0])[0] in "LMN"]
+
+
+def _is_latin(letter):
+    return unicodedata.name(letter, "").startswith(("LATIN", "FULLWIDTH LATIN"))

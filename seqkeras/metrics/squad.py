@@ -1,16 +1,20 @@
 """Answers to questions, as the Stanford Question Answering Dataset scores them.
 
-Only what is written is compared: articles are those of English, and words are what stands between
-spaces. So an answer in Chinese is a single word, right as a whole or wrong as a whole.
+Articles are those of English, punctuation is that of ASCII, and words are what stands between
+spaces. A text that holds a character of a script without spaces is read as by MLQA's script for
+Chinese: each such character is a word, all punctuation of Unicode is left out, and articles stay.
+MLQA does so for Chinese alone; here Japanese, Thai, Lao, Burmese and Khmer are read likewise.
 """
 
 import re
 import string
+import unicodedata
 from collections import Counter
 
 import numpy as np
 
 from seqkeras.metrics.pairs import pairs_of
+from serving.text.characters import WITHOUT_SPACES
 
 ARTICLES = re.compile(r"\b(a|an|the)\b")
 NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -34,7 +38,8 @@ def squad_exact_match(texts, targets):
         ValueError: if there is no text, or not one target for each.
 
     Reference: Rajpurkar et al. 2016, section 6.1, https://arxiv.org/abs/1606.05250; of no answer
-    2018, https://arxiv.org/abs/1806.03822 (evaluate-v2.0.py)
+    2018, https://arxiv.org/abs/1806.03822 (evaluate-v2.0.py); of scripts without spaces Lewis et
+    al. 2020, https://arxiv.org/abs/1910.07475 (mlqa_evaluation_v1.py)
     """
     return float(np.mean(_of_each(_is_equal, "squad_exact_match", texts, targets)))
 
@@ -148,4 +153,11 @@ def _f1(words, target):
 
 
 def _words(text):
+    if WITHOUT_SPACES.search(text):
+        kept = (own for own in text.lower() if not _is_punctuation(own))
+        return WITHOUT_SPACES.sub(r" \g<0> ", "".join(kept)).split()
     return ARTICLES.sub(" ", text.lower().translate(NO_PUNCTUATION)).split()
+
+
+def _is_punctuation(character):
+    return character in string.punctuation or unicodedata.category(character)[0] == "P"

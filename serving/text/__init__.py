@@ -4,6 +4,7 @@ The libraries `tokenizers` and `sentencepiece` are imported when a tokenizer of 
 """
 
 from .byte_pairs import byte_pairs, read_byte_pairs
+from .characters import whole_characters
 from .encoding import Encoding
 from .files import read_tokenizer
 from .packing import pad
@@ -16,7 +17,7 @@ from .turns import Turns, checked_messages
 from .vectorized_words import VectorizedWords
 from .vocabularies import BOS, EOS, PAD, SPECIAL_TOKENS, UNK, CharacterTable
 from .word_piece import read_vocabulary, word_piece
-from .words import WordTable, whole_characters, word_places
+from .words import WordTable, word_places
 
 __all__ = [
     "BOS",

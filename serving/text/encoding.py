@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .characters import may_end_word
+
 
 @dataclass(frozen=True)
 class Encoding:
@@ -33,19 +35,31 @@ class Encoding:
     def words(self) -> list[tuple[str, int]]:
         """Return the words as written in the text, with their numbers of tokens.
 
-        A special token, or a token without a word, is a word of its own.
+        A special token, or a token without a word, is a word of its own. So is a token of a script
+        without spaces, as Chinese, Japanese and Thai, unless it cuts a character.
         """
-        runs, number, before = [], -1, None
+        runs: list = []
+        number, before = -1, None
         for place, offset in enumerate(self.offsets):
             if offset is not None and before is None:
                 number += 1  # special tokens stand around each text
             word = None if offset is None else self.word_ids[place]
-            if word is not None and runs and runs[-1][0] == (number, word):
+            same = word is not None and runs and runs[-1][0] == (number, word)
+            if same and not self._begins_word(number, runs[-1][1], place):
                 runs[-1][1].append(place)
             else:
                 runs.append(((number, word), [place]))
             before = offset
         return [(self._written(number, places), len(places)) for (number, _), places in runs]
+
+    def _begins_word(self, number, places, place):
+        """Whether a token begins a word of a script without spaces, behind tokens of one word."""
+        (start, _), (_, end), (begin, _) = (
+            self.offsets[own] for own in (places[0], places[-1], place)
+        )
+        if number >= len(self.texts) or begin < end or not self.texts[number][start:begin].strip():
+            return False
+        return begin < len(self.texts[number]) and may_end_word(self.texts[number], begin)
 
     def _written(self, number, places):
         first, last = self.offsets[places[0]], self.offsets[places[-1]]

@@ -7,36 +7,13 @@ is one word. A user-perceived character, in the sense of `whole_characters`, is 
 """
 
 import collections
-import re
 import unicodedata
 from collections.abc import Iterable
 from typing import Any, Self
 
+from .characters import CHINESE, continues
 from .encoding import Encoding, fit, require_text
 from .vocabularies import PAD, SPECIAL_TOKENS, UNK, Table
-
-# Characters and sets of them, for regular expressions of Python and of TensorFlow.
-JOINER = "\u200d"  # joins two signs to one
-EXTENDERS = (
-    "\u200c\u200d\uff9e\uff9f"  # the joiners of zero width, the voiced marks of halfwidth kana
-    "\u0e33\u0eb3"  # the vowel "am" of Thai and of Lao
-    "\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f"  # skin tones, and the tags of regions' flags
-)
-FLAG_LETTERS = "\U0001f1e6-\U0001f1ff"
-LEADING = "\u1100-\u115f\ua960-\ua97c"  # consonants of Hangul that begin a syllable
-VOWELS = "\u1160-\u11a7\ud7b0-\ud7c6"
-TRAILING = "\u11a8-\u11ff\ud7cb-\ud7fb"
-SYLLABLES = "\uac00-\ud7a3"
-OPEN_SYLLABLES = "".join(map(chr, range(0xAC00, 0xD7A4, 28)))  # which end in a vowel
-# Chinese characters, the ranges of BERT's code (tokenization.py, _is_chinese_char).
-_CHINESE = re.compile(
-    "[\u4e00-\u9fff\u3400-\u4dbf\U00020000-\U0002a6df\U0002a700-\U0002b73f"
-    "\U0002b740-\U0002b81f\U0002b820-\U0002ceaf\uf900-\ufaff\U0002f800-\U0002fa1f]"
-)
-_GOES_ON = re.compile(
-    f"(?s:.)[{EXTENDERS}]|[{LEADING}][{LEADING}{VOWELS}{SYLLABLES}]"
-    f"|[{VOWELS}{OPEN_SYLLABLES}][{VOWELS}{TRAILING}]|[{TRAILING}{SYLLABLES}][{TRAILING}]"
-)
 
 
 def word_places(text: str) -> list[tuple[int, int]]:
@@ -52,7 +29,7 @@ def word_places(text: str) -> list[tuple[int, int]]:
         behind = bool(places) and places[-1][1] == place
         if behind and (
             (last == "letters" and kind in ("letters", "joins"))
-            or _continues(text, place, places[-1][0])
+            or continues(text, place, places[-1][0])
         ):
             places[-1] = places[-1][0], place + 1
         elif kind in ("letters", "signs", "chinese"):
@@ -61,46 +38,8 @@ def word_places(text: str) -> list[tuple[int, int]]:
     return places
 
 
-def whole_characters(text: str, start: int, end: int) -> tuple[int, int]:
-    """Return (start, end) of a span of a text, widened to whole user-perceived characters.
-
-    Marks, variation selectors, skin tones and tags belong to the character before them; so do
-    zero-width joiners, the sign after one, and the parts of a Hangul syllable. A flag is two
-    letters, paired from the first of a run. A tokenizer may drop these or cut before them. Does not
-    handle signs that belong to the character after them, conjunct consonants of Indic scripts, and
-    "\\r\\n"; a mark after white space is a separate character.
-
-    Reference: https://www.unicode.org/reports/tr29/ (rules GB6 to GB9a and GB11 to GB13)
-    """
-    while 0 < start < end and _continues(text, start):
-        start -= 1
-    while 0 < end < len(text) and _continues(text, end):
-        end += 1
-    return start, end
-
-
-def _continues(text, place, begin=0):
-    """Whether the character at an index belongs to the one before; one begins at `begin`."""
-    character, before = text[place], text[place - 1]
-    if character.isascii() or before.isspace():
-        return False
-    if _is_flag_letter(character):
-        first = place
-        while first > begin and _is_flag_letter(text[first - 1]):
-            first -= 1
-        return (place - first) % 2 == 1
-    category = unicodedata.category(character)[0]
-    if category == "M" or (category == "S" and before == JOINER):
-        return True
-    return _GOES_ON.match(text, place - 1) is not None
-
-
-def _is_flag_letter(character):
-    return FLAG_LETTERS[0] <= character <= FLAG_LETTERS[-1]
-
-
 def _kind(character):
-    if _CHINESE.match(character):
+    if CHINESE.match(character):
         return "chinese"
     category = unicodedata.category(character)
     if category[0] in "LMN" or category == "Pc":

@@ -1,4 +1,7 @@
-"""The definitions of evaluate-v2.0.py, question by question: "" is no answer."""
+"""The definitions of evaluate-v2.0.py, question by question: "" is no answer; and for Chinese the
+words of mlqa_evaluation_v1.py."""
+
+import unicodedata
 
 ARTICLES = {"a", "an", "the"}
 PUNCTUATION = r"""!"#$%&'()*+,-./:;<=>?@[\]^_`{|}~"""  # of ASCII
@@ -56,3 +59,28 @@ def best_threshold(texts, targets, no_answer_scores):
         if current > best:
             best, threshold = current, no_answer_scores[place]
     return best / len(texts), threshold
+
+
+def words_of_chinese(text):
+    """Lower case, without the punctuation of Unicode and of ASCII; each character from U+4E00 to
+    U+9FA5 is a word, and what stands between them is cut at spaces."""
+    parts, run = [], ""
+    for character in text.lower():
+        if character in PUNCTUATION or unicodedata.category(character).startswith("P"):
+            continue
+        if "\u4e00" <= character <= "\u9fa5":
+            parts += [*run.split(), character]
+            run = ""
+        else:
+            run += character
+    return [*parts, *run.split()]
+
+
+def f1_of_chinese(text, answers):
+    best = 0.0
+    for gold in answers:
+        found, right = words_of_chinese(text), words_of_chinese(gold)
+        same = sum(min(found.count(word), right.count(word)) for word in {*found})
+        if same:
+            best = max(best, 2 * same / (len(found) + len(right)))
+    return best

@@ -210,6 +210,23 @@ def test_pairs_over_the_limit_are_left_out_and_counted(tmp_path, capsys):
     )
 
 
+@pytest.mark.parametrize(
+    "target, options, is_said",
+    [
+        ("我在北京。", {}, True),
+        ("我在北京。", {"bleu_tokenizer": "zh"}, False),
+        ("我 在 北京 。", {}, False),
+        ("나는 서울에 있다", {}, False),
+    ],
+)
+def test_bleu_of_targets_without_spaces_names_its_option(
+    tmp_path, capsys, target, options, is_said
+):
+    pairs = [(f"I am in Beijing {place}", target) for place in range(7)]
+    task(file=tab_separated(tmp_path, pairs), held_out=0.3, **options).read()
+    assert ("--bleu-tokenizer zh, or char, counts characters" in capsys.readouterr().out) == is_said
+
+
 def test_files_may_be_parallel_packed_or_have_columns_with_names(tmp_path):
     sources, targets = zip(*sentences())
     for name, texts in (("train.en.gz", sources), ("train.de.gz", targets)):

@@ -14,6 +14,7 @@ from seqkeras.metrics import (
 )
 from seqkeras.runs import RunError
 from seqkeras.tokenizers import BOS, EOS, PAD, encode_all, learn_tokenizer
+from serving.text.characters import WITHOUT_SPACES
 from training.answering.translate import source_ids
 from training.console import console
 from training.task import Task
@@ -40,7 +41,23 @@ class Translation(Task):
         console.print(
             f"{self.name}: {len(train):,} training and {len(validation):,} validation examples"
         )
+        self._say_words_of_bleu(validation)
         return train, validation
+
+    def _say_words_of_bleu(self, examples):
+        """Say so where BLEU counts whole sentences for words."""
+        if self.options.scores_phonemes or self.options.bleu_tokenizer not in ("13a", "intl"):
+            return
+        targets = [example.target for example in examples]
+        in_one = sum(
+            WITHOUT_SPACES.search(target) is not None and len(target.split()) == 1
+            for target in targets
+        )
+        if 2 * in_one > len(targets):
+            console.print(
+                "  most targets have no spaces between words, so BLEU takes a sentence for a word; "
+                "--bleu-tokenizer zh, or char, counts characters"
+            )
 
     def examples_of(self, paths, settings):
         if len(paths) > 2:

@@ -7,6 +7,7 @@ import { it } from "node:test";
 import { uniform } from "../src/decoding/random.js";
 import { externalFiles } from "../src/external_data.js";
 import { entities, isTag } from "../src/pipelines/entities.js";
+import { Encoding } from "../src/text/encoding.js";
 import { Pattern } from "../src/text/patterns.js";
 
 it("a seed gives the numbers of NumPy's manual", () => {
@@ -50,6 +51,14 @@ it("a scheme knows its letters", () => {
     const known = [..."BIESLUMO"].filter((letter) => isTag(`${letter}-X`, scheme));
     assert.deepEqual(known.sort(), [...letters].sort(), scheme);
     assert.ok(isTag("O", scheme) && !isTag("B-", scheme) && !isTag("B_X", scheme));
+  }
+});
+
+it("words of an encoding are those of the text, tokens where a script has no spaces", () => {
+  const cases = JSON.parse(readFileSync(new URL("words.json", import.meta.url), "utf8"));
+  for (const { name, texts, tokens, offsets, word_ids: wordIds, words } of cases) {
+    const encoding = new Encoding({ tokenIds: tokens.map(() => 0), tokens, offsets, wordIds, texts });
+    assert.deepEqual(encoding.words().map(({ label, count }) => [label, count]), words, name);
   }
 });
 

@@ -188,6 +188,29 @@ def longest_common(words, others):
     return max(longest_common(words[1:], others), longest_common(words, others[1:]))
 
 
+@pytest.mark.parametrize(
+    "text, target, measured",
+    [
+        ("北京市。", "北京", (4 / 5, 2 / 3, 4 / 5)),
+        ("Кошка спит", "кошка не спит!", (4 / 5, 0.0, 4 / 5)),
+        ("ไทย", "ไท", (4 / 5, 2 / 3, 4 / 5)),
+        ("서울 날씨", "서울", (2 / 3, 0.0, 2 / 3)),
+    ],
+)
+def test_rouge_knows_the_words_of_other_scripts(text, target, measured):
+    names = ("rouge1", "rouge2", "rougeL")
+    assert rouge([text], [target]) == pytest.approx(dict(zip(names, measured, strict=True)))
+
+
+def test_rouge_of_latin_letters_is_googles():
+    from rouge_score.rouge_scorer import RougeScorer
+
+    text, target = "naïve walkers, don't walk 3.5 km", "The naïve walker doesn't walk 3 km"
+    scores = RougeScorer(["rouge1", "rouge2", "rougeL"], use_stemmer=True).score(target, text)
+    expected = {name: score.fmeasure for name, score in scores.items()}
+    assert rouge([text], [target]) == pytest.approx(expected)
+
+
 def test_rouge_counts_shared_words_pairs_and_the_longest_subsequence():
     texts = ["The cat sat on the mat!", "a b c d", "nothing"]
     targets = ["the mat, on which the cat sat", "b a d c", "all of it"]

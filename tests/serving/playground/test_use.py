@@ -10,8 +10,8 @@ from serving.http.application import Service
 from serving.http.served_bundle import Opening
 from serving.playground import page_of
 from tests.serving.http.served import on_socket, write_bundles
-from tests.serving.playground.chromium import NEEDS_CHROMIUM, NEEDS_PACKAGES, opened, panel
 from tests.serving.pipelines.toys import Toy, write_bundle
+from tests.serving.playground.chromium import NEEDS_CHROMIUM, NEEDS_PACKAGES, opened, panel
 
 pytestmark = NEEDS_CHROMIUM
 DESK = {"width": 1280, "height": 800}

@@ -31,8 +31,8 @@ class TaggingOptions(DistillationOptions, FrameOptions):
 
     Or .jsonl with an object a line: {"tokens": ["She", "left"], "tags": ["O", "O"]}. Tags of
     entities may be IOB1, IOB2, IOBES, BILOU or BMES; others, as parts of speech, spell no
-    entities. The model reads WordPieces that are learned from the file; a word has the tag of its first one. With
-    --pretrained FOLDER it is a BERT that is fine-tuned, which reads its own tokens.
+    entities. The model reads WordPieces that are learned from the file; a word has the tag of its
+    first one. With --pretrained FOLDER it is a BERT that is fine-tuned, which reads its own tokens.
 
     Frames of sound, video or sensors, each with a tag: a row for each frame, with --numbers x,y,z
     and, of several recordings, --series-column series; or a row for each recording, with

@@ -2,6 +2,7 @@
 
 import { Refusal } from "../refusal.js";
 import { stripped } from "./characters.js";
+import { mayEndWord } from "./words.js";
 
 /**
  * The model's input for a text, or a pair of texts; all lists have one length.
@@ -34,31 +35,43 @@ export class Encoding {
 
   /**
    * Return the words as written in the text, with their numbers of tokens. A special token, or a
-   * token without a word, is a word of its own.
+   * token without a word, is a word of its own. So is a token of a script without spaces, as
+   * Chinese, Japanese and Thai, unless it cuts a character.
    *
    * @returns {{label: string, count: number}[]}
    */
   words() {
     /** @type {{text: number, word: number | null, places: number[]}[]} */
     const runs = [];
+    const texts = this.texts.map((text) => [...text]);
     let text = -1;
     this.offsets.forEach((offset, place) => {
       if (offset && !this.offsets[place - 1]) text += 1; // special tokens stand around each text
       const word = offset ? this.wordIds[place] : null;
       const last = runs.at(-1);
-      if (word !== null && last && last.text === text && last.word === word) last.places.push(place);
+      const same = word !== null && last && last.text === text && last.word === word;
+      if (same && !this.#beginsWord(texts[text], last.places, place)) last.places.push(place);
       else runs.push({ text, word, places: [place] });
     });
-    return runs.map((run) => ({ label: this.#written(run), count: run.places.length }));
+    return runs.map((run) => ({ label: this.#written(texts, run), count: run.places.length }));
   }
 
-  #written({ text, places }) {
+  /** Whether a token begins a word of a script without spaces, behind tokens of one word. */
+  #beginsWord(characters, places, place) {
+    const [start] = this.offsets[places[0]];
+    const [, end] = this.offsets[places[places.length - 1]];
+    const [begin] = this.offsets[place];
+    if (!characters || begin < end || !stripped(characters.slice(start, begin).join(""))) return false;
+    return begin < characters.length && mayEndWord(characters, begin);
+  }
+
+  #written(texts, { text, places }) {
     const first = this.offsets[places[0]];
     const last = this.offsets[places[places.length - 1]];
-    if (!first || !last || text >= this.texts.length) {
+    if (!first || !last || text >= texts.length) {
       return places.map((place) => this.tokens[place]).join("");
     }
-    const written = [...this.texts[text]].slice(first[0], last[1]).join("");
+    const written = texts[text].slice(first[0], last[1]).join("");
     return stripped(written) || this.tokens[places[0]];
   }
 }

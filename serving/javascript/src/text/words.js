@@ -28,6 +28,11 @@ const CHINESE = new RegExp(
     + "\\u{2f800}-\\u{2fa1f}]$",
   "u",
 );
+// Scripts without spaces between words: also kana, Thai, Lao, Burmese and Khmer.
+const WITHOUT_SPACES = new RegExp(
+  "^[\\u3005-\\u3007\\u3041-\\u30ff\\u31f0-\\u31ff\\uff66-\\uff9f\\u0e01-\\u0e7f\\u0e81-\\u0edf"
+    + "\\u1000-\\u109f\\u1780-\\u17dd]$",
+);
 const SPACE = new RegExp(`^[${SPACES}]$`);
 const FLAG_LETTER = /^[\u{1f1e6}-\u{1f1ff}]$/u;
 
@@ -74,6 +79,19 @@ export function wholeCharacters(characters, start, end) {
   while (first > 0 && first < end && continues(characters, first)) first -= 1;
   while (last > 0 && last < characters.length && continues(characters, last)) last += 1;
   return [first, last];
+}
+
+/**
+ * Whether a word may end before the character at an index of a text, without a space there: where
+ * that character, or the one before it, is of a script without spaces.
+ *
+ * @param {string[]} characters of the text.
+ * @param {number} place
+ */
+export function mayEndWord(characters, place) {
+  const around = characters.slice(Math.max(0, place - 1), place + 1);
+  return around.some((own) => CHINESE.test(own) || WITHOUT_SPACES.test(own))
+    && !continues(characters, place);
 }
 
 /** Whether the character at an index belongs to the one before; one begins at `begin`. */
