@@ -32,7 +32,8 @@ class Averages:
             self.kept.append(model.get_weights())
 
     def of(self, model):
-        """The averages of a model's weights, as `set_weights` takes them; None without any."""
+        """The averages of a model's weights, as `set_weights` takes them; None without any, as
+        before the first checkpoint."""
         if self.is_moving:
             optimizer = getattr(model.optimizer, "inner_optimizer", model.optimizer)
             averages = zip(
@@ -40,7 +41,7 @@ class Averages:
             )
             found = {id(variable): average for variable, average in averages}
             return [ops.convert_to_numpy(found.get(id(each), each)) for each in model.weights]
-        if self.is_mean:
+        if self.kept:
             return [
                 np.mean(same, axis=0, dtype="float64").astype(same[-1].dtype)
                 for same in zip(*self.kept)

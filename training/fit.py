@@ -19,6 +19,7 @@ from training.looks import Looks
 from training.optimizing import make_optimizer
 from training.run import BEST
 from training.strategies import ONE_DEVICE, choose_operations
+from training.wording import counted
 
 
 def fit(
@@ -103,6 +104,11 @@ def fit(
         console.print(f"  going on from step {done:,} of {num_steps:,}")
     began = time.monotonic()
     tokens = None if tokens_from is None else tokens_from(done)
+    if options.is_given("looks") and options.steps_per_look is None and epochs < options.looks:
+        console.print(
+            f"  {counted(epochs, 'looks', 'look')}, not {options.looks:,}: --looks are at "
+            "checkpoints; choose --steps-per-look, or a smaller --steps-per-save"
+        )
     progress = Progress(num_steps, done, tokens, per_step)
     history = History(folder, state, options.tensorboard)
     looks = Looks(folder, state, history, progress, options, num_steps, averages, validation)

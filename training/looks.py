@@ -1,4 +1,4 @@
-"""What is measured, shown and kept between two epochs, and when a training ends early."""
+"""What is measured, shown and kept at a look, and when a training ends early."""
 
 import time
 
@@ -36,7 +36,23 @@ class Looks(keras.callbacks.Callback):
         self.options, self.num_steps, self.validation = options, num_steps, validation
         self.went_on = time.monotonic()
 
+    def on_train_batch_end(self, batch, logs=None):
+        every, step = self.options.steps_per_look, self.progress.step
+        ends = batch + 1 == self.params["steps"] or step == self.num_steps  # then the epoch looks
+        if every is None or ends or step == self.state.step or step % every:
+            return
+        if hasattr(self.model, "jax_state_sync"):  # JAX's weights are elsewhere within an epoch
+            self.model.jax_state_sync()
+        self._add_row(logs)
+        self.model.reset_metrics()  # the next row is of the steps that follow
+
     def on_epoch_end(self, epoch, logs=None):
+        if self.progress.step > self.state.step:  # else patience ended the epoch after a look
+            self.averages.add(self.model)
+            self._add_row(logs)
+
+    def _add_row(self, logs):
+        """Add the row of the steps since the last one, with a look if there is to be one."""
         before, self.state.step = self.state.step, self.progress.step
         row = {"step": self.state.step, **{name: float(value) for name, value in logs.items()}}
         row["learning_rate"] = float(ops.convert_to_numpy(self.model.optimizer.learning_rate))
@@ -45,7 +61,6 @@ class Looks(keras.callbacks.Callback):
         row["seconds"] = round(self.state.seconds, 3)
         row["tokens_per_second"] = round(self.progress.take_tokens() / spent, 1)
         self.state.rows.append(row)
-        self.averages.add(self.model)
         if self._is_due(before, self.state.step):
             words = [f"{name} {float(value):.4f}" for name, value in logs.items()]
             if self.validation is not None:
@@ -68,7 +83,7 @@ class Looks(keras.callbacks.Callback):
         if step == self.num_steps:
             return True
         if self.options.steps_per_look is not None:
-            return step // self.options.steps_per_look > before // self.options.steps_per_look
+            return step % self.options.steps_per_look == 0
         looks = self.options.looks
         return looks * step // self.num_steps > looks * before // self.num_steps
 

@@ -192,7 +192,9 @@ class FitOptions:
     freeze: tuple = option((), Patterns(), "Weights that do not learn: patterns of paths.")
     start_from: str | None = option(None, RunFolder(), "Run whose weights to begin with.")
     steps_per_save: int = option(100, at_least(1), "Steps between two checkpoints.")
-    looks: int = option(5, at_least(1), "Looks at the validation examples, evenly spread.")
+    looks: int = option(
+        5, at_least(1), "Looks at the validation examples, at checkpoints, evenly spread."
+    )
     steps_per_look: int | None = option(
         None, at_least(1), "Steps between two looks, instead of --looks."
     )

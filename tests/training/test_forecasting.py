@@ -2,6 +2,7 @@
 
 import contextlib
 import csv
+import dataclasses
 import datetime
 import io
 import json
@@ -21,7 +22,7 @@ from tests.arrays import close
 from tests.conftest import others_long, run_python
 from training.__main__ import main
 from training.tasks.forecasting import Forecasting
-from training.tasks.forecasting_baselines import Ridge, persistence, seasonal_naive
+from training.tasks.forecasting_baselines import Ridge, baselines, persistence
 from training.tasks.options.forecasting import ForecastingOptions
 
 COLUMNS = {
@@ -132,12 +133,52 @@ def test_scores_are_those_of_loops_over_the_answers(trained):
     assert scores["mase"] == pytest.approx(np.mean(errors) / np.mean(steps), rel=1e-4)
 
 
-def test_naive_forecasts_repeat_the_past():
+def test_the_last_value_is_repeated():
     past = np.arange(2 * 7 * 3).reshape(2, 7, 3)
-    found, seasons = persistence(past, 5), seasonal_naive(past, 5, 3)
+    found = persistence(past, 5)
     for step in range(5):
         np.testing.assert_array_equal(found[:, step], past[:, 6])
-        np.testing.assert_array_equal(seasons[:, step], past[:, 4 + step % 3])
+
+
+@pytest.mark.parametrize("period", [3, 13, 24, 190])  # shorter and longer than the context, 13
+def test_the_seasonal_forecast_is_what_the_file_has_a_period_before(period, tmp_path):
+    file = hourly(tmp_path / "load.csv")
+    task, _, validation = task_of(file)
+    options = dataclasses.replace(task.options, period=period)
+    found = baselines(validation, options)["seasonal naive"]
+    with open(file) as lines:
+        loads = [row["load"] for row in csv.DictReader(lines)]
+    for window, values in zip(validation, found, strict=True):
+        for step, value in enumerate(values[:, 0]):
+            row = window.future.start + step
+            while row >= window.future.start:
+                row -= period
+            while loads[row] == "NA":
+                row -= 1
+            assert value == np.float32(loads[row])
+
+
+def test_a_period_without_a_season_in_the_file_is_told(tmp_path, capsys):
+    file = hourly(tmp_path / "load.csv", missing=0)
+    options = arguments(**COLUMNS, **(SIZES | {"period": 191}), max_steps=1, held_out=0.1)
+    assert main(["forecasting", file, "--out", str(tmp_path / "run"), *options]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert (
+        "no seasonal naive forecast: --period 191 is more than the 190 rows before the first "
+        "window's targets"
+    ) in printed
+    assert "that of the naive forecast (persistence), MASE" in printed
+    scores = json.loads((tmp_path / "run" / "scores.json").read_text())
+    assert [*scores["forecasts"]] == ["model", "persistence", "linear"]
+
+
+def test_looks_at_a_part_of_the_windows_are_told(tmp_path, capsys):
+    task, _, validation = task_of(hourly(tmp_path / "load.csv", 700), held_out=0.5)
+    assert len(task.looked_at(validation)) == 256
+    assert (
+        f"looks are of 256 of the {len(validation)} validation windows, evenly spread; "
+        "validation_loss and scores.json are of all"
+    ) in " ".join(capsys.readouterr().out.split())
 
 
 def test_the_linear_forecast_is_ridge_regression(tmp_path):

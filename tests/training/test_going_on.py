@@ -57,7 +57,8 @@ class Scored:
 
 
 def options(**given):
-    return FitOptions(steps_per_save=5, warmup_steps=3, steps_per_look=5, **given)
+    given = {"steps_per_save": 5, "steps_per_look": 5} | given
+    return FitOptions(warmup_steps=3, **given)
 
 
 def trained(folder, num_steps=35, validation=None, **given):
@@ -193,6 +194,64 @@ def test_looks_are_spread_over_the_training(tmp_path):
     plain = FitOptions(steps_per_save=5, looks=3)
     fit(classifier, LOSS, batches, 30, plain, tmp_path, validation=validation)
     assert sorted(validation.seen) == [10, 20, 30]
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"steps_per_save": 15, "steps_per_look": 5}, [5, 10, 15, 20, 25, 30]),
+        ({"steps_per_save": 10, "steps_per_look": 4}, [4, 8, 12, 16, 20, 24, 28, 30]),
+        ({"steps_per_save": 5, "steps_per_look": 8}, [8, 16, 24, 30]),
+        ({"steps_per_save": 15, "steps_per_look": 4, "gradient_accumulation": 2}, [4, 8, 12]),
+        ({"steps_per_save": 9, "steps_per_look": 6, "average_checkpoints": 2}, [6, 12, 18, 24, 30]),
+    ],
+)
+def test_looks_are_at_their_steps_wherever_checkpoints_are(given, expected, tmp_path):
+    validation = Scored([0.1] * 40, every=1)
+    last = expected[-1]
+    trained(tmp_path, last, validation, max_steps=last, **given)
+    assert sorted(validation.seen) == expected
+    rows = history(tmp_path)
+    assert [int(row["step"]) for row in rows if row["score"]] == expected
+    assert all(float(row["loss"]) > 0 for row in rows)
+
+
+def test_a_row_has_the_mean_loss_of_the_steps_since_the_row_before(tmp_path):
+    """A rate so small that no weight changes: the loss is a function of the batch alone."""
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
+    given = FitOptions(steps_per_save=6, steps_per_look=4, max_steps=12, learning_rate=1e-30)
+    tokens = itertools.repeat(21)
+    fit(lambda: model, LOSS, batches, 12, given, tmp_path, tokens_from=lambda step: tokens)
+    losses, begin = [float(LOSS(y, model(x))) for x, y in batches(0)], 0
+    for row, end in zip(history(tmp_path), [4, 6, 8, 12], strict=True):
+        assert int(row["step"]) == end
+        assert float(row["loss"]) == pytest.approx(np.mean(losses[begin:end]), rel=1e-5)
+        begin = end
+
+
+def test_patience_ends_a_training_between_checkpoints(tmp_path):
+    given = {"steps_per_save": 15, "steps_per_look": 5, "patience": 2}
+    validation = Scored([0.7, 0.2, 0.1, 0.9, 0.9, 0.9])
+    model = trained(tmp_path, 30, validation, **given)
+    assert sorted(validation.seen) == [5, 10, 15]
+    again = Scored()
+    same(trained(tmp_path, 30, again, **given), model)
+    assert again.seen == {}
+
+
+def test_a_training_that_was_stopped_between_looks_ends_as_one_that_was_not(tmp_path):
+    given = {"num_steps": 30, "steps_per_save": 10, "steps_per_look": 4}
+    whole = trained(tmp_path / "whole", validation=Scored([0.1] * 8, every=4), **given)
+    stopped(tmp_path / "stopped", 2, validation=Scored([0.1] * 8, every=4), **given)
+    same(trained(tmp_path / "stopped", validation=Scored([0.1] * 8, every=4), **given), whole)
+    assert history(tmp_path / "stopped") == history(tmp_path / "whole")
+
+
+def test_more_looks_than_checkpoints_are_told(tmp_path, capsys):
+    plain = FitOptions(steps_per_save=5, looks=7)
+    fit(classifier, LOSS, batches, 10, plain, tmp_path, validation=Scored())
+    told = " ".join(capsys.readouterr().out.split())
+    assert "2 looks, not 7: --looks are at checkpoints; choose --steps-per-look, or a sma" in told
 
 
 def test_the_bar_shows_the_loss_and_the_tokens_of_a_second():

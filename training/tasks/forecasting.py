@@ -16,7 +16,7 @@ from serving.times import TimeColumn
 from training.answering.forecast import Forecast
 from training.console import console
 from training.task import Task
-from training.tasks.forecasting_baselines import Ridge, baselines
+from training.tasks.forecasting_baselines import SEASONAL, Ridge, baselines
 from training.tasks.forecasting_model import forecasting_model
 from training.tasks.forecasting_scores import (
     forecast_errors,
@@ -232,6 +232,11 @@ class Forecasting(Task):
         return whole
 
     def looked_at(self, examples):
+        if len(examples) > LOOKED_AT:
+            console.print(
+                f"  MAE, RMSE and MASE of looks are of {LOOKED_AT} of the {len(examples):,} "
+                f"validation windows, evenly spread; {LOSS} and scores.json are of all"
+            )
         return _spread(examples, LOOKED_AT)
 
     def arrays(self, examples, run):
@@ -275,10 +280,20 @@ class Forecasting(Task):
         return forecast_scores(
             answers,
             _targets_of(examples),
-            baselines(examples, self.options, self.ridge),
+            self._baselines(examples),
             self.options.targets,
             self._scales(examples),
         )
+
+    def _baselines(self, windows):
+        found, period = baselines(windows, self.options, self.ridge), self.options.period
+        if period > 1 and SEASONAL not in found:
+            rows = min(window.past.stop for window in windows)
+            console.print(
+                f"  no {SEASONAL} forecast: --period {period:,} is more than the {rows:,} rows "
+                "before the first window's targets"
+            )
+        return found
 
     def draw(self, model, run, path):
         """The first target of a few validation windows: the past, what came, and the forecast."""

@@ -4,7 +4,7 @@ import numpy as np
 
 from seqkeras.data.series import WindowArrays
 
-NAIVE = ("persistence", "seasonal naive")
+PERSISTENCE, SEASONAL = NAIVE = ("persistence", "seasonal naive")
 AT_ONCE = 256  # windows
 MOST_FEATURES = 2500  # of the linear forecast: beyond, it reads the targets' past alone
 
@@ -14,10 +14,19 @@ def persistence(window, horizon):
     return np.repeat(window[:, -1:], horizon, axis=1)
 
 
-def seasonal_naive(window, horizon, period):
-    """(B, horizon, C), of (B, context, C) values those one period before, again and again."""
-    steps = np.arange(horizon) % period
-    return window[:, window.shape[1] - period + steps]
+def seasonal_naive(windows, horizon, period):
+    """(B, horizon, C), the values one period before, again and again: f(t + h) = y(t + h - k p),
+    with the least k for which that row is not to come; a missing value is the last one before it.
+
+    Args:
+        windows: list of B `seqkeras.data.series.Window`s; their series have the rows of a period
+            before what follows.
+    """
+    steps = np.arange(horizon) % period - period
+    rows, targets = windows[0].rows, windows[0].sizes[2]
+    tables = {id(window.table): window.table for window in windows}
+    values = {name: rows.filled(table)[:, :targets] for name, table in tables.items()}
+    return np.stack([values[id(window.table)][window.past.stop + steps] for window in windows])
 
 
 class Ridge:
@@ -70,7 +79,8 @@ class Ridge:
 
 
 def baselines(windows, options, ridge=None):
-    """Name -> (windows, horizon, C) forecasts; the seasonal one where there is a season.
+    """Name -> (windows, horizon, C) forecasts; the seasonal one where there is a season, and the
+    series has a whole one before each window's targets.
 
     Args:
         windows: list of `seqkeras.data.series.Window`s.
@@ -79,16 +89,16 @@ def baselines(windows, options, ridge=None):
     """
     window = WindowArrays(windows, "window")
     known = WindowArrays(windows, "known") if windows[0].rows.num_known else None
-    seasonal = 1 < options.period <= options.context
-    found = {name: [] for name in (*NAIVE[: 1 + seasonal], *(["linear"] if ridge else []))}
+    found = {PERSISTENCE: []}
+    if 1 < options.period <= min(window.past.stop for window in windows):
+        found[SEASONAL] = [seasonal_naive(windows, options.horizon, options.period)]
+    if ridge:
+        found["linear"] = []
     for start in range(0, len(windows), AT_ONCE):
         places = range(start, min(start + AT_ONCE, len(windows)))
         past = window[places]
         targets = past[..., : len(options.targets)]
-        found["persistence"].append(persistence(targets, options.horizon))
-        if seasonal:
-            values = seasonal_naive(targets, options.horizon, options.period)
-            found["seasonal naive"].append(values)
+        found[PERSISTENCE].append(persistence(targets, options.horizon))
         if ridge:
             found["linear"].append(ridge(past, known[places] if known else None))
     return {name: np.concatenate(parts) for name, parts in found.items()}

@@ -92,7 +92,9 @@ def forecast_summary(scores):
     """The scores in a few words."""
     better = scores["better_than_naive"]
     than = f"{abs(better):.1%} {'under' if better >= 0 else 'over'}"
-    text = f"MAE is {scores['mae']:.4g}, {than} the better naive forecast's"
+    naive = [method for method in scores["forecasts"] if method in NAIVE]
+    beside = "the better naive forecast" if len(naive) > 1 else f"the naive forecast ({naive[0]})"
+    text = f"MAE is {scores['mae']:.4g}, {than} that of {beside}"
     if "mase" in scores:
         text += f", MASE {scores['mase']:.3f}"
     if "coverage" in scores:
