@@ -12,6 +12,7 @@ from export.graph import Graph
 MOST = 3e4  # the sum of two is finite
 LEAST = 6e-8  # the smallest above zero: no epsilon becomes zero
 KEPT = {"LogSoftmax", "TopK", "Range", "CumSum", "Resize", "Loop", "Scan", "If"}
+MOVES = {"Transpose", "GatherND"}  # they compute nothing
 ANGLES = {"Sin", "Cos"}
 FLOAT, FLOAT16 = TensorProto.FLOAT, TensorProto.FLOAT16
 SUFFIXES = {FLOAT: "/float32", FLOAT16: "/float16"}
@@ -43,7 +44,8 @@ class _Half:
         nodes = list(self.graph.nodes)
         kept = _made_of_angles(nodes)
         for place, node in enumerate(nodes):
-            if node.op_type in KEPT or place in kept or self._forbids(node):
+            is_kept = node.op_type in KEPT and not self._only_moves(node)
+            if is_kept or place in kept or self._forbids(node):
                 self._read(node, FLOAT)
                 self.nodes.append(node)
             else:
@@ -57,6 +59,17 @@ class _Half:
         half = Graph(model, self.constants)
         half.remove_unused()
         return half
+
+    def _only_moves(self, node):
+        """Whether a node is an If whose branches do nothing to floats but move them."""
+        floats = set(self.floats)
+        for attribute in node.attribute:
+            for inner in attribute.g.node:
+                if floats & set(inner.input):
+                    if inner.op_type not in MOVES:
+                        return False
+                    floats.update(inner.output)
+        return node.op_type == "If"
 
     def _forbids(self, node):
         """Whether a node computes logits of banned tokens, which overflow in float16."""
@@ -74,6 +87,9 @@ class _Half:
             elif attribute.type == AttributeProto.TENSOR and attribute.t.data_type == FLOAT:
                 value = numpy_helper.to_array(attribute.t)
                 attribute.t.CopyFrom(numpy_helper.from_array(_half(value)))
+            for value in [*attribute.g.value_info, *attribute.g.output]:
+                if value.type.tensor_type.elem_type == FLOAT:
+                    value.type.tensor_type.elem_type = FLOAT16
         self.nodes.append(node)
         for place, name in enumerate(node.output):
             if name in self.outputs & self.floats:

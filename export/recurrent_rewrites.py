@@ -2,10 +2,11 @@
 
 states of zeros    Expand of 0, into a recurrent node               ->  none, which means zeros
 rows of no steps   Where(lengths == 0, zeros, the final state)      ->  the final state
-lengths of a mask  Where(right-padded, sum, -1) of range < lengths  ->  the sum
+a mask of lengths  If(no gaps in range < lengths, Transpose, ...)   ->  the Transpose
+layers on layers   steps go back, and real ones come first again    ->  they stay where they are
 """
 
-from export.graph import become
+from export.graph import attributes_of, become
 
 OPERATORS = ("GRU", "LSTM")
 STATES = 5  # the first input of a recurrent node that is an initial state
@@ -36,12 +37,24 @@ def end_at_zeros(graph, node):
 
 def assume_right_padded(graph, node):
     """A mask made of lengths is padded on the right."""
-    if node.op_type != "Where" or not graph.is_constant(node.input[2], -1):
+    mask = _mask_of(graph, node)
+    if mask and _is_right_padded(graph, mask):
+        transpose, _ = _branches(node)
+        become(node, "Transpose", transpose[0].input, **attributes_of(transpose[0]))
+
+
+def stay_compact(graph, node):
+    """Between two recurrent nodes with one mask the steps stay in the order of the first."""
+    before = graph.maker(graph.unmoved(_source(node))[-1], "If") if node.op_type == "If" else None
+    masks = [each and _mask_of(graph, each) for each in (before, node)]
+    if not all(masks) or masks[0] != masks[1]:
         return
-    total = graph.maker(node.input[1], "ReduceSum")
-    mask = total and graph.uncast(total.input[0])
-    if mask and _is_right_padded(graph, mask) and _checks_right_padding(graph, node.input[0], mask):
-        become(node, "Identity", node.input[1:2])
+    (first, *_), (*_, second) = _branches(before)[0], _branches(node)[0]
+    spreads = _branches(before)[1][-1].op_type == "GatherND"
+    compacts = _branches(node)[1][-1].op_type == "Transpose"
+    perms = [attributes_of(transpose)["perm"] for transpose in (first, second)]
+    if spreads and compacts and perms == [[1, 0, 2]] * 2:
+        become(node, "Identity", first.input)
 
 
 def _is_zeros(graph, name):
@@ -78,12 +91,25 @@ def _plain(graph, name):
     return name
 
 
-def _checks_right_padding(graph, condition, mask):
-    """Whether a condition checks that no step of a mask exceeds the one before."""
-    for op_type in ("Not", "Greater", "ReduceSum", "Cast", "Not", "LessOrEqual"):
-        node = graph.maker(condition, op_type)
-        if not node:
-            return False
-        condition = node.input[0]
-    slices = [graph.maker(name, "Slice") for name in node.input]
-    return all(cut and graph.uncast(cut.input[0]) == mask for cut in slices)
+def _mask_of(graph, node):
+    """The mask whose gaps an If of `export.composites.recurrent` asks for, else None."""
+    if node.op_type != "If" or [each.op_type for each in _branches(node)[0]] != ["Transpose"]:
+        return None
+    name = node.input[0]
+    for op_type in ("Equal", "ReduceSum", "Cast", "Less", "Slice"):
+        asked = graph.maker(name, op_type)
+        if not asked:
+            return None
+        name = asked.input[0]
+    return _plain(graph, name)
+
+
+def _source(node):
+    """The tensor that the first branch of an If reads."""
+    return _branches(node)[0][0].input[0]
+
+
+def _branches(node):
+    """The nodes of an If: where its condition holds, and where it does not."""
+    branches = attributes_of(node)
+    return branches["then_branch"].node, branches["else_branch"].node

@@ -25,7 +25,12 @@ from onnx import TensorProto, helper
 
 from export.composites import MICROSOFT
 from export.graph import attributes_of, become
-from export.recurrent_rewrites import assume_right_padded, begin_at_zeros, end_at_zeros
+from export.recurrent_rewrites import (
+    assume_right_padded,
+    begin_at_zeros,
+    end_at_zeros,
+    stay_compact,
+)
 from seqkeras.attention.masks import MASKED_SCORE
 from seqkeras.values import BANNED_LOGIT
 
@@ -47,6 +52,7 @@ def simplify(graph, portable=False):
         _attend_to_itself,
         _pad_by_bias,
         assume_right_padded,
+        stay_compact,
         *(() if portable else (end_at_zeros,)),
         begin_at_zeros,
         _share_sizes,

@@ -42,6 +42,10 @@ class Builder:
                 self.graph.set_dtype(output, self.graph.get_dtype(inputs[0]))
         return node.output if outputs else node.output[0]
 
+    def transpose(self, tensor, perm):
+        """A tensor with its axes in another order."""
+        return self.add("Transpose", [tensor], perm=perm)
+
     def add_scan(self, initial, sequences, step, reverse=False):
         """A loop over the first axis of sequences; the names of its last state and of all states.
 
@@ -79,6 +83,31 @@ class Builder:
             branches={"body": body},
         )
         return node.output
+
+    def add_if(self, condition, tensor, then, otherwise, shape):
+        """A branch; the name of its output, of the tensor's dtype.
+
+        Args:
+            condition: a boolean without axes.
+            tensor: the one that the branches read.
+            then, otherwise: (builder, tensor) -> the branch's output; a branch may read any tensor
+                of the graph.
+            shape: of the output.
+        """
+        name, dtype = utils.make_name(f"{self.name}/If"), self.graph.get_dtype(tensor)
+        branches = {}
+        for branch, make in (("then_branch", then), ("else_branch", otherwise)):
+            body = self.graph.create_new_graph_with_same_config()
+            body.parent_graph = self.graph
+            output = make(Builder(body, self), tensor)
+            body.set_dtype(output, dtype)
+            body.set_shape(output, shape)
+            body.add_graph_output(output, dtype, shape)
+            branches[branch] = body
+        node = self.graph.make_node(
+            "If", [condition], name=name, shapes=[shape], dtypes=[dtype], branches=branches
+        )
+        return node.output[0]
 
     def shape(self, name):
         """The list of a tensor's sizes, -1 for those that are not known."""

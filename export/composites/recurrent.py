@@ -1,4 +1,9 @@
-"""Recurrent composites as the fused ONNX operators, between transposes to time-major and back."""
+"""Recurrent composites as the fused ONNX operators, between transposes to time-major and back.
+
+The operators know lengths only. Of a mask with gaps the real steps of each row come first, in their
+order, and the outputs go back to where they were: a branch of the graph, which right-padded masks
+do not take.
+"""
 
 import numpy as np
 from onnx import TensorProto
@@ -6,6 +11,7 @@ from tf2onnx import utils
 
 from export.composites.layouts import LAYOUTS
 
+END = np.iinfo(np.int64).max  # of a slice without an end
 WEIGHTS = ["kernel", "recurrent_kernel", "bias"]
 
 
@@ -40,15 +46,16 @@ def _add_recurrent_node(builder, layout, direction, inputs, sides, outputs):
     ]
     kernels, recurrent_kernels, biases = zip(*weights, strict=True)
     units = recurrent_kernels[0].shape[0]
-    lengths = (
-        builder.add("Cast", [inputs["mask"]], to=TensorProto.INT32) if "mask" in inputs else ""
-    )
+    padding = Padding(builder, inputs["mask"]) if "mask" in inputs else None
+    lengths = padding.lengths if padding else ""
+    sequence = inputs["sequence"]
+    time_major = padding.compact if padding else builder.transpose
     results = ["sequence", *states[0]]
     names = [utils.make_name(f"{builder.name}/{layout.operator}") for _ in results]
     builder.add(
         layout.operator,
         [
-            builder.add("Transpose", [inputs["sequence"]], perm=[1, 0, 2]),  # (T, B, D)
+            time_major(sequence, [1, 0, 2]),  # (T, B, D)
             builder.constant(np.stack([kernel.T for kernel in kernels])),
             builder.constant(np.stack([kernel.T for kernel in recurrent_kernels])),
             builder.constant(np.stack(biases)),
@@ -64,7 +71,7 @@ def _add_recurrent_node(builder, layout, direction, inputs, sides, outputs):
         },
     )
     if 0 in outputs:
-        _give_sequence(builder, names[0], outputs[0], len(sides), units)
+        _give_sequence(builder, names[0], outputs[0], len(sides), units, padding)
     initial = [state for own in states for state in own]
     final = [(name, side) for side in range(len(sides)) for name in names[1:]]
     for index, (state, (name, side)) in enumerate(zip(initial, final, strict=True)):
@@ -78,15 +85,92 @@ def _stack(builder, states):
     return rows[0] if len(rows) == 1 else builder.add("Concat", rows, axis=0)
 
 
-def _give_sequence(builder, name, output, directions, units):
+def _give_sequence(builder, name, output, directions, units, padding):
     """Transpose (T, directions, B, U) to (B, T, directions U)."""
+    batch_major = padding.spread if padding else builder.transpose
     if directions == 1:
         squeezed = builder.add("Squeeze", [name, builder.integers(1)])
-        builder.add("Transpose", [squeezed], outputs=[output], perm=[1, 0, 2])
+        builder.add("Identity", [batch_major(squeezed, [1, 0, 2])], outputs=[output])
     else:
-        swapped = builder.add("Transpose", [name], perm=[2, 0, 1, 3])
+        swapped = batch_major(name, [2, 0, 1, 3])
         shape = builder.integers(0, 0, directions * units)
         builder.add("Reshape", [swapped, shape], outputs=[output])
+
+
+class Padding:
+    """What a mask (B, T) says of the rows of a recurrent node.
+
+    Attributes:
+        lengths: (B,) int32, the number of real steps.
+    """
+
+    def __init__(self, builder, mask):
+        if builder.graph.get_dtype(mask) != TensorProto.BOOL:
+            mask = builder.add("Cast", [mask], to=TensorProto.BOOL)
+        self.builder, self.mask = builder, mask
+        real = builder.add("Cast", [mask], to=TensorProto.INT32)
+        self.lengths = builder.add("ReduceSum", [real, builder.integers(1)], keepdims=0)
+        after, before = (
+            builder.add("Slice", [real, *map(builder.integers, (start, end, 1))])
+            for start, end in ((1, END), (0, -1))
+        )
+        begins = builder.add("Cast", [builder.add("Less", [before, after])], to=TensorProto.INT32)
+        gaps = builder.add("ReduceSum", [begins], keepdims=0)
+        none = builder.constant(np.array(0, np.int32))
+        self.is_right = builder.add("Equal", [gaps, none])
+
+    def compact(self, sequence, perm):
+        """A transposed sequence, after the real steps of each row (B, T, ...) have come first."""
+
+        def gathered(builder, sequence):
+            return builder.transpose(self._take(builder, sequence, self._order(builder)), perm)
+
+        return self._branch(sequence, perm, gathered)
+
+    def spread(self, sequence, perm):
+        """A sequence transposed to (B, T, ...), before its steps return; masked steps are zero."""
+
+        def scattered(builder, sequence):
+            return self._take(builder, builder.transpose(sequence, perm), self._places(builder))
+
+        return self._branch(sequence, perm, scattered)
+
+    def _branch(self, sequence, perm, otherwise):
+        def then(builder, sequence):
+            return builder.transpose(sequence, perm)
+
+        shape = self.builder.shape(sequence)
+        shape = [shape[axis] for axis in perm]
+        return self.builder.add_if(self.is_right, sequence, then, otherwise, shape)
+
+    def _order(self, builder):
+        """(B, T) the steps in the order in which the node reads them: the real ones first."""
+        length, steps = self._steps(builder)
+        behind = builder.add("Add", [steps, length])
+        keys = builder.add("Where", [self.mask, steps, behind])
+        outputs = [utils.make_name(f"{builder.name}/{part}") for part in ("keys", "order")]
+        return builder.add("TopK", [keys, length], outputs=outputs, axis=1, largest=0)[1]
+
+    def _places(self, builder):
+        """(B, T) where the node has each step's output: the zero behind all for masked steps."""
+        length, _ = self._steps(builder)
+        one = builder.integers(1)
+        real = builder.add("Cast", [self.mask], to=TensorProto.INT64)
+        count = builder.add("CumSum", [real, builder.constant(np.array(1, np.int64))])
+        places, last = (builder.add("Sub", [number, one]) for number in (count, length))
+        return builder.add("Where", [self.mask, places, last])
+
+    def _steps(self, builder):
+        """(1,) T, and (T,) the numbers from 0 to T - 1."""
+        length = builder.add("Shape", [self.mask], start=1, end=2)
+        end = builder.add("Squeeze", [length, builder.integers(0)])
+        zero, one = (builder.constant(np.array(number, np.int64)) for number in (0, 1))
+        return length, builder.add("Range", [zero, end, one])
+
+    def _take(self, builder, sequence, steps):
+        """(B, T, ...) of a sequence (B, T, ...) the steps (B, T)."""
+        steps = builder.add("Unsqueeze", [steps, builder.integers(2)])
+        return builder.add("GatherND", [sequence, steps], batch_dims=1)
 
 
 def _give_final_state(builder, name, side, output, lengths, initial_state):

@@ -27,14 +27,6 @@ def padding_mask(lengths, length):
     return ops.cast(ops.arange(length), lengths.dtype)[None, :] < lengths[:, None]
 
 
-def lengths_of(mask):
-    """(B,) int32 lengths of a right-padded (B, T) mask; -1 for a row padded in any other way."""
-    steps = ops.cast(mask, "int32")
-    lengths = ops.sum(steps, axis=1)
-    right_padded = ops.all(steps[:, 1:] <= steps[:, :-1], axis=1)
-    return ops.where(right_padded, lengths, -1)
-
-
 def causal_mask(target_length, source_length=None):
     """(1, T, S) mask: a query attends to its own position and to earlier ones.
 

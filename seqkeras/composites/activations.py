@@ -6,7 +6,7 @@ from keras import ops
 from seqkeras.composites.nodes import composite
 
 
-@composite(lengths_from=None)
+@composite
 def gelu(inputs, *, approximate=False):
     """Gaussian error linear unit, computed in float32 at least.
 

@@ -9,7 +9,7 @@ from seqkeras.composites.cudnn import on_gpu
 from seqkeras.composites.nodes import composite
 
 
-@composite(lengths_from=None)
+@composite
 def attention(query, key, value, mask, *, causal=False, scale=None):
     """Scaled dot-product attention.
 
@@ -37,7 +37,7 @@ def attention(query, key, value, mask, *, causal=False, scale=None):
     return ops.matmul(weights, value)
 
 
-@composite(lengths_from=None)
+@composite
 def cached_attention(
     query, key, value, cached_key, cached_value, positions, prefix_lengths=None, *, window=None
 ):

@@ -19,7 +19,7 @@ from seqkeras.values import is_symbol
 CHUNK = 16  # C: of 8, 16 and 32 none was faster, on TensorFlow, JAX and PyTorch
 
 
-@composite(lengths_from=None)
+@composite
 def linear_recurrence(a, b, mask, initial_state, *, reverse=False):
     """Linear recurrence, elementwise.
 

@@ -8,8 +8,6 @@ import json
 
 from keras import ops
 
-from seqkeras.attention.masks import lengths_of, padding_mask
-
 _nodes = contextvars.ContextVar("nodes", default=None)
 
 
@@ -28,21 +26,18 @@ def tracing_nodes():
     return _nodes.get() is not None
 
 
-def composite(function=None, *, lengths_from="sequence", name=None, in_loops=True):
+def composite(function=None, *, name=None, in_loops=True):
     """Make a pure function a composite: `@composite` or `@composite(...)`.
 
     Its positional arguments are tensors, lists of tensors, or None; its keyword-only ones options.
 
     Args:
-        lengths_from: the argument (B, T, ...) whose steps `mask` masks: a node gets the mask's
-            lengths in its place, as the fused recurrent operators do. None for a mask that enters
-            a node as it is.
         name: of the composite; None for that of the function.
         in_loops: whether the body of a loop may hold a node of it. Weights enter a body as tensors
             that anything may have computed, and a fused recurrent operator needs their numbers.
     """
     if function is None:
-        return functools.partial(composite, lengths_from=lengths_from, name=name, in_loops=in_loops)
+        return functools.partial(composite, name=name, in_loops=in_loops)
     name = name or function.__name__
     signature = inspect.signature(function)
     options_of = [p.name for p in signature.parameters.values() if p.kind is p.KEYWORD_ONLY]
@@ -54,7 +49,7 @@ def composite(function=None, *, lengths_from="sequence", name=None, in_loops=Tru
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
         options = {option: bound.arguments.pop(option) for option in options_of}
-        return _call_as_node(name, function, bound.arguments, options, lengths_from)
+        return _call_as_node(name, function, bound.arguments, options)
 
     return call
 
@@ -69,12 +64,9 @@ def _outside_loops():
     return graph is None
 
 
-def _call_as_node(composite_name, function, arguments, options, lengths_from):
+def _call_as_node(composite_name, function, arguments, options):
     import tensorflow as tf
 
-    by_lengths = lengths_from is not None and arguments.get("mask") is not None
-    if by_lengths:
-        arguments = {**arguments, "mask": lengths_of(arguments["mask"])}
     inputs = {name: ops.convert_to_tensor(value) for name, value in _flatten(arguments)}
 
     def body(**inputs):
@@ -84,8 +76,6 @@ def _call_as_node(composite_name, function, arguments, options, lengths_from):
             else inputs.get(name)
             for name, value in arguments.items()
         }
-        if by_lengths:
-            given["mask"] = padding_mask(given["mask"], ops.shape(given[lengths_from])[1])
         # The scope keeps the names Identity, Identity_1, ... free for the node's own outputs.
         with as_nodes(()), tf.name_scope(composite_name):
             return function(**given, **options)

@@ -5,7 +5,7 @@ from keras import ops
 from seqkeras.composites.nodes import composite
 
 
-@composite(lengths_from=None)
+@composite
 def layer_norm(inputs, gamma, beta, *, epsilon):
     """Layer normalisation over the last axis, computed in float32 at least.
 

@@ -1,9 +1,8 @@
 """The loop over the steps of a recurrent network, and its gradient derived by hand.
 
 The networks are in `seqkeras.recurrent`, a file each; a `Network` holds its equations. They take a
-padding mask. In Python any mask is right: a masked step keeps the state and its output is zero. The
-fused operators know lengths only, so a node gets the lengths of a right-padded mask; a row that is
-not right-padded gets the length -1, which ONNX Runtime refuses.
+padding mask. Any mask is right: a masked step keeps the state and its output is zero. The fused
+operators know lengths only; `export.composites.recurrent` says how a node reads a mask with gaps.
 
 Weights follow Keras: gates in the order i, f, c, o (LSTM) and z, r, h (GRU, `reset_after`).
 """

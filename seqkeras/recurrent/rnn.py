@@ -39,8 +39,7 @@ class RNN(keras.layers.RNN):
     Call arguments:
         sequences: (B, T, D).
         initial_state: list of (B, U), or None for zeros.
-        mask: (B, T) booleans, True for real steps, or None. A masked step keeps the state. A graph
-            that holds a fused node takes right-padded masks and refuses others.
+        mask: (B, T) booleans, True for real steps, or None. A masked step keeps the state.
         training: whether dropout drops.
 
     Returns:

@@ -8,7 +8,6 @@ from seqkeras.attention.masks import (
     attended,
     causal_mask,
     combine_masks,
-    lengths_of,
     mask_scores,
     masked_softmax,
     padding_mask,
@@ -30,19 +29,6 @@ def table(target_length, source_length, may_attend):
 def test_a_padding_mask_is_true_for_real_steps():
     mask = numbers(padding_mask(np.array([3, 0, 5]), 5))
     np.testing.assert_array_equal(mask, np.array([[1, 1, 1, 0, 0], [0] * 5, [1] * 5], bool))
-
-
-def test_lengths_are_read_back_from_a_padding_mask():
-    lengths = np.array([0, 1, 5, 7], "int32")
-    read = numbers(lengths_of(padding_mask(lengths, 7)))
-    np.testing.assert_array_equal(read, lengths)
-    assert read.dtype == "int32"
-
-
-@pytest.mark.parametrize("row", [[0, 1, 1], [1, 0, 1], [0, 1, 0], [0, 0, 1]], ids=str)
-def test_a_row_that_is_not_right_padded_has_the_length_minus_one(row):
-    mask = np.array([[1, 1, 0], row, [0, 0, 0]], bool)
-    np.testing.assert_array_equal(numbers(lengths_of(mask)), [2, -1, 0])
 
 
 def test_a_causal_mask_lets_a_query_see_itself_and_what_is_before():
