@@ -4,7 +4,11 @@
                   {"messages": [{"role": "user", "content": ...}, {"role": "assistant", ...}, ...]}
     .csv, .tsv    columns "prompt" and "answer", as `seqkeras.data.columns` reads them
 
-Each turn of the assistant is an answer to all turns before it.
+Each turn of the assistant is an answer to all turns before it. As in OpenAI's files for
+fine-tuning, a turn of the assistant with "weight": 0 is none: it only stands before later answers.
+A message may have a "name", which is not read.
+
+Reference: https://platform.openai.com/docs/guides/supervised-fine-tuning
 """
 
 from pathlib import Path
@@ -15,6 +19,7 @@ from seqkeras.data.texts import DataError, read_text, suffix_of
 from serving.text import checked_messages
 
 MESSAGES = "messages"
+NAME, WEIGHT = "name", "weight"  # of a message, beside role and content
 
 
 def read_dialogues(path, names=("prompt", "answer")):
@@ -62,11 +67,37 @@ def _turns(row, where, names):
 
 def _of_messages(messages, where):
     try:
-        turns = checked_messages(messages, where)
+        turns = checked_messages(_without_extras(messages), where)
     except ValueError as error:
         raise DataError(str(error)) from error
-    answers = [place for place, (role, _) in enumerate(turns) if role == "assistant"]
-    if not answers or answers[-1] != len(turns) - 1:
+    if turns[-1][0] != "assistant":
         raise DataError(f"{where}: the last message must be the assistant's.")
-    for place in answers:
-        yield turns[:place], turns[place][1]
+    learned = [_is_learned(message, f"{where}: messages[{n}]") for n, message in enumerate(messages)]
+    if not any(learned):
+        raise DataError(f"{where}: every answer has the weight 0; remove the line.")
+    for place, (_, content) in enumerate(turns):
+        if learned[place]:
+            yield turns[:place], content
+
+
+def _without_extras(messages):
+    """Messages without names and weights; what is no message stays."""
+    if not isinstance(messages, list):
+        return messages
+    return [
+        {key: value for key, value in message.items() if key not in (NAME, WEIGHT)}
+        if isinstance(message, dict)
+        else message
+        for message in messages
+    ]
+
+
+def _is_learned(message, where):
+    """Whether a message is an answer to learn."""
+    is_answer, weight = message["role"] == "assistant", message.get(WEIGHT)
+    if weight is not None and (not is_answer or isinstance(weight, bool) or weight not in (0, 1)):
+        raise DataError(
+            f"{where}: weight must be 0, not learned, or 1, in a message of the assistant; received "
+            f"{weight!r:.40} in one of the {message['role']}."
+        )
+    return is_answer and weight != 0

@@ -86,6 +86,22 @@ def test_the_loss_is_that_of_the_answer_alone(tuned, start):
     np.testing.assert_allclose(task.loss()(labels, logits), expected, rtol=1e-4)
 
 
+def test_an_answer_of_weight_0_is_read_and_not_learned(tuned, start, tmp_path):
+    turns = [("user", "a", {}), ("assistant", "B", {"weight": 0}), ("user", "b", {"name": "bob"})]
+    turns.append(("assistant", "BA", {"weight": 1}))
+    rows = {"messages": [{"role": role, "content": text, **more} for role, text, more in turns]}
+    file = tmp_path / "rows.jsonl"
+    file.write_text(json.dumps(rows), encoding="utf-8")
+    options = PromptAnswerOptions(file=str(file), start_from=str(start), user="U:", assistant="A:")
+    task, files = PromptAnswer(options), RunFiles.read(tuned[0])
+    inputs, targets, lengths = task.arrays(task.examples_of([str(file)], {}), files)
+    table = files.tokenizers["text"]
+    whole = [*table.encode("U:a\nA:B\nU:b\nA:BA"), table.id_of("<eos>")]
+    assert inputs["token_ids"][np.array([0])].tolist() == [whole[:-1]]
+    assert targets[np.array([0])].tolist() == [[NO_TARGET] * 13 + whole[-3:]]
+    assert lengths.tolist() == [len(whole) - 1]
+
+
 @pytest.mark.parametrize(
     ("rows", "options", "message"),
     [

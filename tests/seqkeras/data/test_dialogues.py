@@ -32,6 +32,17 @@ def test_each_turn_of_the_assistant_is_an_answer_to_all_before(tmp_path):
     ]
 
 
+def test_an_answer_of_weight_0_stands_before_later_ones_alone(tmp_path):
+    user = {**USER, "name": "bob"}
+    answers = [{**ASSISTANT, "content": f"answer {weight}", "weight": weight} for weight in (0, 1)]
+    rows = {"messages": [user, answers[0], user, answers[1], user, {**ASSISTANT, "weight": None}]}
+    before = [("user", "Hi!"), ("assistant", "answer 0"), ("user", "Hi!")]
+    assert read_dialogues(written(tmp_path / "rows.jsonl", rows)) == [
+        (1, before, "answer 1"),
+        (1, [*before, ("assistant", "answer 1"), ("user", "Hi!")], "Hello."),
+    ]
+
+
 @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl"])
 def test_columns_have_the_names_that_are_asked_for(suffix, tmp_path):
     separator = {".csv": ",", ".tsv": "\t"}.get(suffix)
@@ -56,6 +67,15 @@ def test_columns_have_the_names_that_are_asked_for(suffix, tmp_path):
         ({"messages": [ASSISTANT]}, "messages[0]: role must be system or user here; received 'as"),
         ({"messages": [USER, USER]}, "messages[1]: role must be assistant here; received 'user'."),
         ({"messages": [{"role": "user"}]}, "messages[0] must have a role and a content alone; rec"),
+        (
+            {"messages": [USER, {**ASSISTANT, "weight": 0}]},
+            "every answer has the weight 0; remove the line.",
+        ),
+        ({"messages": [USER, {**ASSISTANT, "weight": 0.5}]}, "must be 0, not learned, or 1, in a"),
+        ({"messages": [USER, {**ASSISTANT, "weight": True}]}, "received True in one of the assis"),
+        ({"messages": [{**USER, "weight": 1}, ASSISTANT]}, "received 1 in one of the user."),
+        ({"messages": "Hi"}, "line 2: messages must be a list that is not empty."),
+        ({"messages": ["Hi"]}, "messages[0] must have a role and a content alone; received 'Hi'"),
         ({"messages": [{**USER, "content": ""}]}, "content must be a string that is not blank."),
     ],
 )
