@@ -6,7 +6,7 @@ that reads arrays it is JSON, or the name of a .npy, .npz or .csv file.
 
 from .checks import shown
 from .manifest import BundleError
-from .parsing import parse_json
+from .parsing import TOO_LONG, bounded_lines, parse_json
 
 FILES = (".npy", ".npz", ".csv")  # of arrays, or rows
 
@@ -29,11 +29,13 @@ def lines(stream, name):
 
 
 def _numbered(stream, name):
-    for number, line in enumerate(stream, start=1):
+    for number, line in enumerate(bounded_lines(stream), start=1):
         yield f"{name}, line {number}", line
 
 
 def _text_of(line, where):
+    if line is None:
+        raise ValueError(f"{where}: text {TOO_LONG}; cut it into shorter ones.")
     try:
         return line.removesuffix(b"\n").removesuffix(b"\r").decode()
     except UnicodeDecodeError as error:

@@ -1,10 +1,15 @@
-"""Parse JSON of limited depth from files and users, and write JSON that is safe to print."""
+"""Parse JSON of limited depth and lines of limited length from files and users, and write JSON that
+is safe to print."""
 
 import json
 import re
+from collections.abc import Iterator
+from typing import BinaryIO
 
 RAW = re.compile("[\x7f-\x9f\ud800-\udfff]")
 MOST_NESTED = 100  # levels, because code that reads or writes JSON is recursive
+MOST_OF_LINE = 10_000_000  # bytes, because a text takes some fifty times its size as tokens
+TOO_LONG = f"has more than {MOST_OF_LINE:,} bytes, the most that a line may have"
 
 
 def parse_json(text, parse_constant=None):
@@ -27,6 +32,20 @@ def parse_json(text, parse_constant=None):
         if not level:
             return content
     raise ValueError(_too_deep())
+
+
+def bounded_lines(stream: BinaryIO) -> Iterator[bytes | None]:
+    """Yield the lines of a binary stream, with their ends; only "\\n" ends a line.
+
+    In place of a line of more than `MOST_OF_LINE` bytes None is yielded; it is not held in memory.
+    """
+    while line := stream.readline(MOST_OF_LINE + 2):
+        if len(line.removesuffix(b"\n").removesuffix(b"\r")) <= MOST_OF_LINE:
+            yield line
+            continue
+        while line and not line.endswith(b"\n"):
+            line = stream.readline(MOST_OF_LINE)
+        yield None
 
 
 def as_json(content, **options):

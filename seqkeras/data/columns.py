@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from seqkeras.data.json_lines import json_objects
 from seqkeras.data.texts import DataError, holds_half_a_character, read_text, suffix_of
+from serving.parsing import MOST_OF_LINE
 
 SEPARATORS = ",;|\t"  # that a header of one column holds if its file is divided by another one
 
@@ -174,11 +175,21 @@ def _rows_of_csv(path, text):
     lines = [*_lines(text), "\n"]  # one line more, which only a row with an open quote reaches
     reader, begin = csv.reader(lines, strict=True), 1
     try:
-        for row in reader:
+        while (row := _next_of(reader)) is not None:
             yield row, reader.line_num
             begin = reader.line_num + 1
     except csv.Error as error:
         raise DataError(_not_csv(path, text, error, begin, reader.line_num)) from error
+
+
+def _next_of(reader):
+    """The next row of a `csv.reader`, or None, with fields as long as a line may be; the limit of
+    the csv module, 131,072 characters, holds for all of its users."""
+    limit = csv.field_size_limit(MOST_OF_LINE)
+    try:
+        return next(reader, None)
+    finally:
+        csv.field_size_limit(limit)
 
 
 def _not_csv(path, text, error, begin, line):
@@ -189,6 +200,11 @@ def _not_csv(path, text, error, begin, line):
     if line > text.count("\n") + 1:
         return f"{path}, line {begin}: a quote of the row that begins here never closes; {quotes}."
     row = "" if line == begin else f" in the row that begins in line {begin}"
+    if "field limit" in str(error):
+        return (
+            f"{path}, line {line}: a field{row} has more than {MOST_OF_LINE:,} characters; close "
+            "its quote, or cut it into several."
+        )
     return f"{path}, line {line}: not CSV ({error}){row}; {quotes}."
 
 

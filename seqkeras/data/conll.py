@@ -3,10 +3,16 @@
     .jsonl     an object a line, with a list of words and a list of as many tags
     all others a word a line, its tag in another column; an empty line ends a sentence
 
-Columns are separated by tabs where the first line has one, else by spaces. Lines of spaces or tabs
-alone are empty, `-DOCSTART-` begins a document, and with tabs a line that begins with # is a
-comment, as in CoNLL-U. Ranges of words and empty nodes of CoNLL-U are left out: lines whose first
-field is no whole number where that of the first line is 1, or a range from 1.
+Columns are separated by tabs where the first row has one, else by spaces. Lines of spaces or tabs
+alone are empty. `-DOCSTART-`, `#begin document` and `#end document` stand between documents. A line
+that begins with # is a comment if it can not be a row:
+
+    # sent_id = 1                  CoNLL-U: no tab, where rows have tabs
+    #<tab>http://... [2009]        GermEval: rows begin with a number; or another number of columns
+    # id 5239<tab>domain=en        MultiCoNER: a tab, where rows have none; or a space in the word
+
+Ranges of words and empty nodes of CoNLL-U are left out: lines whose first field is no whole number
+where that of the first row is 1, or a range from 1.
 
 Reference: Tjong Kim Sang and De Meulder 2003, section 2.2, https://aclanthology.org/W03-0419
 """
@@ -23,7 +29,7 @@ from seqkeras.data.left_out import usable
 from seqkeras.data.texts import DataError, holds_half_a_character, lines_of, read_text, suffix_of
 from serving.entities import LETTERS, entities, is_tag
 
-DOCUMENT = "-DOCSTART-"
+BETWEEN_DOCUMENTS = re.compile(r"\s*-DOCSTART-(\s|$)|#(begin|end) document")
 NUMBER_ONE = re.compile(r"1(-\d+)?")  # of the first word of CoNLL-U, or of a range from it
 LETTER_FIRST = re.compile(r"([BIMESLUbimeslu])[-_:|](.+)", re.DOTALL)  # of an entity's tag
 LETTER_LAST = re.compile(r"(.+)[-_:|]([BIMESLU])", re.DOTALL)
@@ -112,9 +118,10 @@ class _Columns(NamedTuple):
         contents = [(line, content) for line, content in _contents(text) if content]
         if not contents:
             raise DataError(f"{path}: there is no sentence in it.")
-        line, first = contents[0]
+        rows = [row for row in contents if not row[1].startswith("#")] or contents
+        line, first = rows[0]
         separator = "\t" if "\t" in first else None
-        widths = Counter(len(content.split(separator)) for _, content in contents)
+        widths = Counter(len(content.split(separator)) for _, content in rows)
         [(width, _)] = widths.most_common(1)
         if width == 1:
             raise DataError(
@@ -139,8 +146,19 @@ class _Columns(NamedTuple):
                 if rows:
                     yield (rows,)
                 rows = []
+            elif self._is_comment(content, fields):
+                continue
             elif not self.numbered or len(fields) != self.width or fields[0].isdecimal():
                 rows.append((line, fields))
+
+    def _is_comment(self, content, fields):
+        """Whether a line that begins with # can not be a row."""
+        if not content.startswith("#"):
+            return False
+        if self.separator and (self.numbered or len(fields) == 1 or " " in fields[0]):
+            return True
+        others = not self.separator and "\t" in content or len(fields) != self.width
+        return others and content[1:2].isspace()  # "#tag" is a word, of a row that is not whole
 
     def sentence(self, rows):
         """The `Sentence` of such a list."""
@@ -163,13 +181,9 @@ class _Columns(NamedTuple):
 
 
 def _contents(text):
-    """Yields (number, content) of the lines of a file that are no comments; what ends a sentence
-    has no content."""
-    has_tabs = "\t" in text
+    """Yields (number, content) of the lines of a file; what ends a sentence has no content."""
     for line, content in enumerate(lines_of(text), start=1):
-        if has_tabs and content.startswith("#") and "\t" not in content:
-            continue
-        ends = not content.strip() or content.split()[0] == DOCUMENT
+        ends = not content.strip() or BETWEEN_DOCUMENTS.match(content)
         yield line, "" if ends else content
 
 

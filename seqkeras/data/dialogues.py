@@ -72,7 +72,9 @@ def _of_messages(messages, where):
         raise DataError(str(error)) from error
     if turns[-1][0] != "assistant":
         raise DataError(f"{where}: the last message must be the assistant's.")
-    learned = [_is_learned(message, f"{where}: messages[{n}]") for n, message in enumerate(messages)]
+    learned = [
+        _is_learned(message, f"{where}: messages[{n}]") for n, message in enumerate(messages)
+    ]
     if not any(learned):
         raise DataError(f"{where}: every answer has the weight 0; remove the line.")
     for place, (_, content) in enumerate(turns):
@@ -97,7 +99,7 @@ def _is_learned(message, where):
     is_answer, weight = message["role"] == "assistant", message.get(WEIGHT)
     if weight is not None and (not is_answer or isinstance(weight, bool) or weight not in (0, 1)):
         raise DataError(
-            f"{where}: weight must be 0, not learned, or 1, in a message of the assistant; received "
-            f"{weight!r:.40} in one of the {message['role']}."
+            f"{where}: weight must be 0, not learned, or 1, in a message of the assistant; "
+            f"received {weight!r:.40} in one of the {message['role']}."
         )
     return is_answer and weight != 0

@@ -20,7 +20,8 @@ import re
 import zlib
 from pathlib import Path
 
-from seqkeras.data.texts import COMPRESSED, DataError
+from seqkeras.data.texts import COMPRESSED, DataError, too_long
+from serving.parsing import bounded_lines
 
 FORMS = {"lines": 1, "prose": 3}  # name -> the empty lines that end a document
 MOST_HELD_OUT = 1000  # documents
@@ -212,7 +213,9 @@ def _lines(path, begin, digest):
     try:
         with opened(path, "rb") as file:
             file.seek(begin)
-            for content in file:
+            for content in bounded_lines(file):
+                if content is None:
+                    raise too_long(path, number)
                 if digest is not None:
                     digest.update(content)
                 yield content.decode("utf-8")

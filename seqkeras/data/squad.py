@@ -20,7 +20,7 @@ from typing import NamedTuple
 from seqkeras.data.json_lines import json_objects
 from seqkeras.data.left_out import usable
 from seqkeras.data.texts import DataError, holds_half_a_character, is_blank, read_text
-from serving.parsing import parse_json
+from serving.parsing import MOST_OF_LINE, parse_json
 
 ENCODINGS = {"bytes": ("utf-8", 1), "utf-16": ("utf-16-le", 2)}  # what is counted; bytes of a unit
 OFFSETS = ("characters", *ENCODINGS)
@@ -67,7 +67,8 @@ def read_questions(path, offsets="characters", skip_bad=False, has_token=None):
             it is blank or has no token, has no answer and does not say so, or one that is not at
             its offset. It names article, paragraph and question, or the line.
     """
-    text, name = read_text(path), Path(path).name.lower().removesuffix(".gz")
+    name = Path(path).name.lower().removesuffix(".gz")
+    text = read_text(path, in_lines=not name.endswith(".json"))
     if name.endswith(".jsonl"):
         rows = _of_json_lines(path, text)
     elif name.endswith(".json"):
@@ -145,6 +146,11 @@ def _part(content, name, kind, where):
 def _question(offsets, has_token, where, values):
     question, context = values["question"], values["context"]
     for name, text in (("question", question), ("context", context)):
+        if len(text) > MOST_OF_LINE:
+            raise DataError(
+                f"{where}: the {name} has {len(text):,} characters; the most are {MOST_OF_LINE:,}: "
+                "cut it into several, or remove it."
+            )
         if holds_half_a_character(text):
             raise DataError(f"{where}: the {name} holds half of a character.")
         if is_blank(text):

@@ -5,6 +5,8 @@ import unicodedata
 import zlib
 from pathlib import Path
 
+from serving.parsing import MOST_OF_LINE, TOO_LONG
+
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 COMPRESSED = ".gz"
 
@@ -13,14 +15,16 @@ class DataError(ValueError):
     """A file of data that can not be used; the message names the file and the line."""
 
 
-def read_text(path):
+def read_text(path, in_lines=True):
     """The text of a file in UTF-8, with a byte order mark or without; of a .gz what is packed.
 
     Args:
         path: of the file.
+        in_lines: whether its lines are texts, or rows with texts, so that none may be too long.
 
     Raises:
-        DataError: if there is none, it can not be read or unpacked, is not UTF-8, or holds nothing.
+        DataError: if there is none, it can not be read or unpacked, is not UTF-8, or holds nothing;
+            or if a line has more than `serving.parsing.MOST_OF_LINE` bytes.
     """
     path = Path(path)
     if not path.is_file():
@@ -34,6 +38,8 @@ def read_text(path):
     except OSError as error:
         raise DataError(f"{path}: can not be read: {error.strerror}.") from error
     content = content.removeprefix(BYTE_ORDER_MARK)
+    if in_lines:
+        _require_short_lines(path, content)
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -45,6 +51,23 @@ def read_text(path):
     if not text.strip():
         raise DataError(f"{path}: the file is empty.")
     return text
+
+
+def _require_short_lines(path, content):
+    """Raise a DataError if a line is too long."""
+    start = 0
+    while len(content) - start > MOST_OF_LINE:
+        end = content.rfind(b"\n", start, start + MOST_OF_LINE + 1)
+        if end < 0:
+            raise too_long(path, content.count(b"\n", 0, start) + 1)
+        start = end + 1
+
+
+def too_long(path, line):
+    """The DataError of a line that is too long."""
+    return DataError(
+        f"{path}, line {line}: the line {TOO_LONG}; cut it into several, or remove it."
+    )
 
 
 def suffix_of(path):

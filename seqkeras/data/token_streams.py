@@ -6,7 +6,6 @@
 Texts stand one behind the other, with <eos> between them.
 """
 
-import itertools
 import re
 
 import numpy as np
@@ -33,15 +32,15 @@ def token_stream(texts, tokenizer, end_id):
     Returns:
         (tokens,) int32.
     """
-    whole, parts = keeps_white_space(tokenizer), []
+    whole, parts, end = keeps_white_space(tokenizer), [], np.array([end_id], "int32")
     for text in texts:
         if whole and parts:
-            parts.append([end_id])
+            parts.append(end)
         for piece in _chunks(text) if whole else _lines(text):
-            parts.append(tokenizer.encode(piece))
+            parts.append(np.array(tokenizer.encode(piece), "int32"))
             if not whole:
-                parts.append([end_id])
-    return np.fromiter(itertools.chain.from_iterable(parts), "int32")
+                parts.append(end)
+    return np.concatenate([np.zeros(0, "int32"), *parts])
 
 
 def _lines(text):

@@ -3,10 +3,9 @@
 What `serving.text` reads, with a number as the label of every node.
 """
 
-from pathlib import Path
-
 import numpy as np
 
+from seqkeras.data.texts import lines_of, read_text
 from serving.text.packing import pad
 from serving.text.trees import NO_NODE, Nodes, Tree, node_arrays
 from serving.text.trees import parse_tree as parse_any_tree
@@ -15,13 +14,14 @@ __all__ = ["Tree", "parse_tree", "read_trees", "tree_arrays"]
 
 
 def read_trees(path):
-    """The trees of a file, one a line; empty lines are passed over.
+    """The trees of a file, plain or .gz, one a line; empty lines are passed over.
 
     Raises:
+        DataError: if the file can not be read.
         ValueError: if a line is no tree; it names the line.
     """
     found = []
-    for number, line in enumerate(Path(path).read_text(encoding="utf-8").split("\n"), start=1):
+    for number, line in enumerate(lines_of(read_text(path)), start=1):
         if line.strip():
             try:
                 found.append(parse_tree(line))

@@ -1,3 +1,4 @@
+import functools
 import io
 import json
 import os
@@ -129,6 +130,7 @@ def test_no_input_gives_no_output(run):
         (b"", "is empty; write something to answer."),
         (b"xx|a", "has an unknown direction 'xx'; known: down, up; write e.g. 'up|bad'."),
         (b"up|a\xffb", "must be UTF-8; received byte 0xff at position 4."),
+        (b"up|" + 10**7 * b"a", "has more than 10,000,000 bytes, the most that a line may have; "),
         (b"up|" + 11 * b"a", "has 14 characters; the limit is 13. Nothing was truncated: "),
     ],
 )
@@ -264,8 +266,11 @@ def test_a_line_typed_in_a_terminal_is_answered_before_the_next(shared_bundle, c
         for line in (b"up|bad\n", b"up|a\n", b"up|c\n"):
             yield line
             printed.append(capsys.readouterr().out)
+        yield b""
 
-    terminal = types.SimpleNamespace(buffer=typed(), isatty=lambda: True)
+    readline = functools.partial(lambda given, size: next(given), typed())
+    buffer = types.SimpleNamespace(readline=readline)
+    terminal = types.SimpleNamespace(buffer=buffer, isatty=lambda: True)
     monkeypatch.setattr(sys, "stdin", terminal)
     assert main(["predict", str(shared_bundle)]) == 0
     assert printed == ["cbe\n", "b\n", "d\n"]

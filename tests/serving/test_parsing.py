@@ -1,9 +1,10 @@
+import io
 import json
 
 import pytest
 
 from serving.checks import require_number, shown
-from serving.parsing import MOST_NESTED, parse_json
+from serving.parsing import MOST_NESTED, bounded_lines, parse_json
 
 
 def nested(levels, opening="[", closing="]"):
@@ -21,6 +22,14 @@ def test_what_is_nested_too_deep_is_refused(levels, brackets):
     text = nested(levels, *brackets).replace(":}", ":1}")
     with pytest.raises(ValueError, match="^it is nested over 100 levels deep$"):
         parse_json(text)
+
+
+def test_lines_that_are_too_long_are_passed_over(monkeypatch):
+    monkeypatch.setattr("serving.parsing.MOST_OF_LINE", 7)
+    lines = [b"seven77\r\n", b"eight888\n", b"\n", b"x" * 50 + b"\n", b"a\x85b\n", b"y" * 9]
+    found = [*bounded_lines(io.BytesIO(b"".join(lines)))]
+    assert found == [b"seven77\r\n", None, b"\n", None, b"a\x85b\n", None]
+    assert [*bounded_lines(io.BytesIO(b"".join(lines[:3])[:-1]))] == [b"seven77\r\n", None]
 
 
 def test_any_value_is_shown_in_a_few_characters():

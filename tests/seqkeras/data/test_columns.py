@@ -1,5 +1,6 @@
 """Columns of CSV, TSV and JSON lines files, and what is said of files that do not hold them."""
 
+import csv
 import gzip
 import re
 
@@ -21,6 +22,14 @@ def write(folder, name, content):
     path = folder / name
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     return path
+
+
+def test_a_field_may_be_long_and_the_limit_of_the_csv_module_stays(tmp_path):
+    limit = csv.field_size_limit()
+    path = write(tmp_path, "rows.csv", f'text,label\n{LONG},a\n"{LONG}\n{LONG}",b\n')
+    found = [values for _, values in read_columns(path, ["text", "label"])]
+    assert found == [(LONG, "a"), (f"{LONG}\n{LONG}", "b")]
+    assert csv.field_size_limit() == limit
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -85,9 +94,13 @@ def test_numbers_in_json_are_read_as_they_are_written(tmp_path):
         (
             "rows.csv",
             f'text,label\n"a,b\n{LONG},c\n',
-            "line 3: not CSV (field larger than field limit (131072)) in the row that begins",
+            "line 2: a quote of the row that begins here never closes; a field that holds a quote",
         ),
-        ("rows.csv", f"text,label\n{LONG},c\n", "line 2: not CSV (field larger than field limit"),
+        (
+            "rows.csv",
+            f'text,label\na,b\n"{60 * (LONG + chr(10))}",c\n',
+            "line 52: a field in the row that begins in line 3 has more than 10,000,000 charact",
+        ),
         ("rows.csv", "text,label\n ,b\n", "line 2: 'text' is empty; remove the line."),
         ("rows.tsv", "text\tlabel\na\n", "line 2: expected 2 fields, as in the header; found 1."),
         ("rows.tsv", "text\tlabel\n\na\tb\tc\n", "line 3: expected 2 fields, as in the header;"),

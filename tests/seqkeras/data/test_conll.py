@@ -50,6 +50,59 @@ def test_comments_ranges_and_empty_nodes_of_conll_u_are_passed_over(tmp_path):
     assert sentence == (4, ("vamos", "nos", "#"), ("VERB", "PRON", "SYM"), (4, 5, 7))
 
 
+GERMEVAL = """#\thttp://de.wikipedia.org/wiki/A [2009-10-17]
+1\tAnna\tB-PER\tO
+2\t#\tO\tO
+
+#\tn-tv.de vom 26.02.2005 [2005-02-26]
+1\tOtto\tB-PER\tO
+"""
+MULTICONER = """# id 5239d808\tdomain=en
+Anna _ _ B-PER
+# _ _ O
+
+
+# id 5239d809\tdomain=en
+Bonn _ _ B-LOC
+"""
+ONTONOTES = """#begin document (bc/cctv/00/cctv_0001); part 000
+cctv 0 0 Anna NNP (PER)
+cctv 0 1 # NN *
+#end document
+#begin document (bc/cctv/00/cctv_0002); part 000
+cctv 0 0 Bonn NNP (LOC)
+
+#end document
+"""
+TWEETS = "#hi\tO\n#\tO\nAnna\tB-PER\n\n# id 7\tdomain=en\nBonn\tB-LOC\n"
+SPACED = "# sent_id = 1\nAnna B-PER\n# O\n\n#tag O\nBonn B-LOC\n"
+
+
+@pytest.mark.parametrize(
+    "content, columns, expected",
+    [
+        (GERMEVAL, ("2", "3"), [("Anna", "#"), ("Otto",)]),
+        (MULTICONER, ("1", "4"), [("Anna", "#"), ("Bonn",)]),
+        (MULTICONER.replace(" ", "\t").replace("#\tid\t", "# id "), (), [("Anna", "#"), ("Bonn",)]),
+        (ONTONOTES, ("4", "5"), [("Anna", "#"), ("Bonn",)]),
+        (TWEETS, (), [("#hi", "#", "Anna"), ("Bonn",)]),
+        (SPACED, (), [("Anna", "#"), ("#tag", "Bonn")]),
+    ],
+    ids=["GermEval", "MultiCoNER", "MultiCoNER with tabs", "OntoNotes", "tweets", "spaces"],
+)
+def test_comments_are_passed_over_and_a_sign_is_a_word(tmp_path, content, columns, expected):
+    path = tmp_path / "train.conll"
+    path.write_text(content, encoding="utf-8")
+    assert [sentence.words for sentence in read_sentences(path, *columns).sentences] == expected
+
+
+def test_a_tag_of_twitter_without_a_column_is_no_comment(tmp_path):
+    path = tmp_path / "train.conll"
+    path.write_text("Anna B-PER\n#tag\nBonn B-LOC\n", encoding="utf-8")
+    with pytest.raises(DataError, match="line 2: expected 2 columns, as most lines have; found 1"):
+        read_sentences(path)
+
+
 def test_json_lines_name_their_lists(tmp_path):
     path = tmp_path / "train.jsonl"
     rows = [{"w": ["She", "left"], "t": ["O", "O"]}, {"w": [], "t": []}, {"w": ["!"], "t": ["X"]}]

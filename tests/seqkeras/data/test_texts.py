@@ -1,0 +1,81 @@
+"""The text of files: which lines are too long, of every reader."""
+
+import gzip
+import json
+
+import pytest
+
+from seqkeras.data.choices import read_choices
+from seqkeras.data.columns import read_columns
+from seqkeras.data.conll import read_sentences
+from seqkeras.data.dialogues import read_dialogues
+from seqkeras.data.documents import Corpus, read_documents
+from seqkeras.data.parallel import read_parallel, read_pronunciations, read_tab_separated
+from seqkeras.data.series import read_series
+from seqkeras.data.squad import read_questions
+from seqkeras.data.texts import DataError, read_text
+from seqkeras.data.trees import read_trees
+from serving.parsing import MOST_OF_LINE
+
+READERS = {
+    "rows.csv": lambda path: read_columns(path, ["a", "b"]),
+    "rows.tsv": lambda path: read_columns(path, ["a", "b"]),
+    "rows.jsonl": lambda path: read_columns(path, ["a", "b"]),
+    "words.conll": read_sentences,
+    "words.jsonl": read_sentences,
+    "answers.jsonl": read_dialogues,
+    "questions.jsonl": read_questions,
+    "choices.jsonl": read_choices,
+    "pairs.txt": read_tab_separated,
+    "source.txt": lambda path: read_parallel(path, path),
+    "words.dict": read_pronunciations,
+    "trees.txt": read_trees,
+    "series.csv": lambda path: read_series(path, ["a"]),
+    "text.txt": read_text,
+    "text.txt.gz": read_text,
+    "documents.txt": lambda path: read_documents(path, "lines"),
+    "documents.txt.gz": lambda path: Corpus.of_files([path]),
+}
+
+
+def write(path, content):
+    path.write_bytes(gzip.compress(content, 1) if path.suffix == ".gz" else content)
+    return path
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_a_line_that_is_too_long_is_named_by_every_reader(name, tmp_path):
+    content = b"a,b\n\n" + b"x" * (MOST_OF_LINE + 1) + b"\nc,d\n"
+    path = write(tmp_path / name, content)
+    with pytest.raises(DataError) as error:
+        READERS[name](path)
+    assert str(error.value) == (
+        f"{path}, line 3: the line has more than 10,000,000 bytes, the most that a line may have; "
+        "cut it into several, or remove it."
+    )
+
+
+def test_lines_up_to_the_limit_and_longer_files_are_read(tmp_path):
+    content = b"\n".join([b"x" * MOST_OF_LINE] * 2) + b"\nc"
+    assert read_text(write(tmp_path / "text.txt", content)) == content.decode()
+    assert [*map(len, read_documents(tmp_path / "text.txt", "lines")[0])] == [
+        *[MOST_OF_LINE] * 2,
+        1,
+    ]
+
+
+def test_a_file_of_squad_is_one_line_and_its_contexts_are_not_too_long(tmp_path):
+    answers = [{"text": "a", "answer_start": 0}]
+    row = {"id": "x", "question": "a?", "answers": answers}
+    content = [
+        {"context": f"a{context * ' b'}", "qas": [row]} for context in (10**6, 10**6 + 1) * 3
+    ]
+    path = tmp_path / "train.json"
+    path.write_text(json.dumps({"data": [{"paragraphs": content}]}), encoding="utf-8")
+    assert path.stat().st_size > MOST_OF_LINE and len(read_questions(path).questions) == 6
+    content[2]["context"] *= 6
+    path.write_text(json.dumps({"data": [{"paragraphs": content}]}), encoding="utf-8")
+    with pytest.raises(
+        DataError, match=r"article 1, paragraph 3, .*: the context has 12,000,006 c"
+    ):
+        read_questions(path)
