@@ -7,6 +7,7 @@ import numpy as np
 
 import seqkeras
 from export.families.decoders import reads_prefix
+from seqkeras.spreading import spread
 from serving.manifest import SCHEMA_VERSION
 from serving.printing import as_content
 
@@ -38,17 +39,18 @@ def about(run, plan, name):
         "limits": run.limits,
         "decoding": run.decoding,
         "state": plan.state,
-        "examples": _shown(run.inputs),
+        "examples": _shown(run.inputs, [example.get("target") for example in run.examples]),
         "scores": run.scores,
         "parity": {},
         "settings": record.settings | ({"prefix": True} if reads_prefix(run.model) else {}),
     }
 
 
-def _shown(inputs):
-    """The first inputs as JSON values; of arrays, as many as `MOST_NUMBERS` allows."""
+def _shown(inputs, targets):
+    """Inputs of all labels as JSON values; of arrays, as many as `MOST_NUMBERS` allows."""
     shown, room = [], MOST_NUMBERS
-    for value in inputs[:MOST_SHOWN]:
+    for place in spread(targets)[:MOST_SHOWN]:
+        value = inputs[place]
         parts = value.values() if isinstance(value, dict) else [value]
         arrays = [part for part in parts if isinstance(part, np.ndarray)]
         room -= sum(array.size for array in arrays)

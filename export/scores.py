@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from export.pipelines import record_of
 from export.verifying.parity import EXAMPLES
+from seqkeras.spreading import spread
 from serving.checks import shown
 from serving.opening import Runtime
 from serving.pipelines import PIPELINES
@@ -41,9 +42,11 @@ def scores_of(run, folder, manifest):
         (given, example["target"])
         for given, example in zip(run.inputs, run.examples)
         if "target" in example
-    ][:EXAMPLES]
+    ]
     if kind is None or not pairs:
         return None
+    places = sorted(spread([target for _, target in pairs])[:EXAMPLES])
+    pairs = [pairs[place] for place in places]
     inputs, targets = map(list, zip(*pairs))
 
     @functools.cache

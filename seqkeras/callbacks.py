@@ -1,8 +1,8 @@
 """Callbacks of `model.fit`."""
 
 import keras
-import numpy as np
 
+from seqkeras.spreading import spread
 from seqkeras.terminal import one_line
 
 MOST_CHARACTERS = 300  # of a text in a sample
@@ -21,7 +21,7 @@ class AnswerMetrics(keras.callbacks.Callback):
         answer: (model, inputs) -> a list of answers, one for each input.
         inputs, targets: lists of validation examples.
         metrics: name -> (answers, targets) -> number, as those of `seqkeras.metrics`.
-        samples: of how many examples, evenly spread, input, target and answer are written.
+        samples: of how many examples, of all targets, input, target and answer are written.
         file: path of a text file, to which they are appended; None prints them.
 
     Raises:
@@ -37,7 +37,7 @@ class AnswerMetrics(keras.callbacks.Callback):
             )
         self.answer, self.metrics = answer, metrics
         self.inputs, self.targets = inputs, targets
-        self.shown, self.file = evenly_spread(samples, len(inputs)), file
+        self.shown, self.file = sorted(spread(targets)[:samples]), file
 
     def on_epoch_end(self, epoch, logs=None):
         answers = self.answer(self.model, self.inputs)
@@ -64,11 +64,6 @@ class AnswerMetrics(keras.callbacks.Callback):
             return
         with open(self.file, "a", encoding="utf-8") as file:
             file.write(f"{text}\n")
-
-
-def evenly_spread(count, size):
-    """The places of `count` of `size` rows, the first and the last among them; at most all."""
-    return sorted({*np.linspace(0, size - 1, min(count, size)).astype(int).tolist()})
 
 
 def sample_lines(parts):

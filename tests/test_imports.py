@@ -146,7 +146,7 @@ TABLE = {
     "seqkeras/preprocessors.py": ({"seqkeras.tokenizers"}, NUMERIC),
     "seqkeras/quiet.py": (set(), {"keras", "tensorflow"}),
     "seqkeras/losses.py": ({"seqkeras.targets", "seqkeras.values"}, NUMERIC),
-    "seqkeras/callbacks.py": ({"seqkeras.terminal"}, NUMERIC),
+    "seqkeras/callbacks.py": ({"seqkeras.spreading", "seqkeras.terminal"}, NUMERIC),
     "seqkeras/__init__.py": ({"seqkeras.registration"}, set()),
     "seqkeras/": ({"seqkeras.shapes"}, NUMERIC),
     "training/events.py": (set(), {"tensorboard"}),

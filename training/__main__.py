@@ -2,6 +2,7 @@
 
 import os
 import sys
+import time
 
 import click
 
@@ -10,6 +11,7 @@ from seqkeras.interrupts import Interrupts
 from seqkeras.locking import InUseError
 from seqkeras.memory import keep_freed_memory
 from seqkeras.quiet import import_keras
+from seqkeras.runs import CHECKPOINT, RECORD
 from seqkeras.terminal import allow_any_text, one_line
 from serving.manifest import Refusal
 from training.commands import command
@@ -22,9 +24,10 @@ OUT_OF_MEMORY = {"ResourceExhaustedError", "OutOfMemoryError"}  # of TensorFlow,
 def main(arguments=None):
     """Run a task; returns the exit status."""
     allow_any_text()
+    left = _Left()
     try:
         with Interrupts() as interrupts:
-            _train(arguments, interrupts)
+            _train(arguments, interrupts, left)
     except click.exceptions.NoArgsIsHelpError as help_text:
         print(help_text.format_message())
         return 2
@@ -47,16 +50,36 @@ def main(arguments=None):
         print("training: memory is short; choose a smaller --batch-size or model", file=sys.stderr)
         return 1
     except (KeyboardInterrupt, click.Abort):
-        print(
-            "training: stopped; the same command, without --overwrite, goes on from the last "
-            "checkpoint",
-            file=sys.stderr,
-        )
+        print(f"training: stopped{left.in_words()}", file=sys.stderr)
         return 130
     return 0
 
 
-def _train(arguments, interrupts):
+class _Left:
+    """What a training that is stopped leaves in its folder."""
+
+    folder, since = None, 0.0
+
+    def begin(self, folder, overwrite):
+        """Say that a training begins; with `overwrite` files from before are not its."""
+        self.folder, self.since = folder, time.time() if overwrite else 0.0
+
+    def in_words(self):
+        """What it is, and the way on; empty for a command that trains nothing."""
+        if self.folder is None:
+            return ""
+        if self._has(RECORD):
+            return "; the run is finished"
+        if self._has(CHECKPOINT):
+            return "; the same command, without --overwrite, goes on from the last checkpoint"
+        return " before a checkpoint was made; the same command begins again"
+
+    def _has(self, name):
+        path = self.folder / name
+        return path.exists() and path.stat().st_mtime >= self.since
+
+
+def _train(arguments, interrupts, left):
     commands = {name: command(name, options) for name, (options, _) in TASKS.items()}
     commands[EVALUATE] = evaluate_command()
     group = click.Group("training", commands=commands, help="Train a model: options in, a run out.")
@@ -73,6 +96,7 @@ def _train(arguments, interrupts):
             evaluate(asked)
         else:
             name, options, folder, overwrite = asked
+            left.begin(folder, overwrite)
             train(task_of(name, options), folder, overwrite)
     except Exception as error:
         if _is_out_of_memory(error):

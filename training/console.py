@@ -12,6 +12,8 @@ from rich.progress import (
 from seqkeras.terminal import one_line
 from training.wording import counted
 
+MOST_ROWS = 20  # of a table
+
 console = Console(highlight=False, markup=False, soft_wrap=True)  # "[red]" may be a folder's name
 
 
@@ -26,6 +28,19 @@ def progress_bar():
         transient=True,
         disable=not console.is_terminal,
     )
+
+
+def add_rows(table, rows):
+    """Add the first rows to a table, and say how many there are more.
+
+    Args:
+        table: a `rich.table.Table`.
+        rows: lists of texts, the most important first.
+    """
+    for row in rows[:MOST_ROWS]:
+        table.add_row(*row)
+    if len(rows) > MOST_ROWS:
+        table.add_row(f"and {len(rows) - MOST_ROWS:,} more")
 
 
 def say_left_out(reasons, noun):

@@ -140,8 +140,8 @@ def fit(
         reason = error.strerror or str(error)
         raise RunError(
             f"{folder}: can not be written at step {progress.step:,} ({one_line(reason):.200}); "
-            f"{_kept(progress.step - 1, steps_per_epoch)}. Make room; the same command, without "
-            "--overwrite, goes on."
+            f"{_kept(progress.step - 1, steps_per_epoch)}. Make room; then give the same command, "
+            "without --overwrite."
         ) from error
     finally:
         progress.close()

@@ -179,7 +179,8 @@ class Workers(Replicas):
         except tf.errors.OpError as error:
             raise RunError(
                 f"{self.cluster.name}: stopped, as a worker was lost or failed "
-                f"({_reason(error)}). Start all workers again: they go on from the last checkpoint."
+                f"({_reason(error)}). Start all workers again: they go on from the last "
+                "checkpoint, if there is one."
             ) from None
 
     def require_same_step(self, step):

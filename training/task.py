@@ -221,9 +221,14 @@ class Task(abc.ABC):
         """
 
     def sample(self, example, answer):
-        """Name -> value, what samples.txt shows of a validation example."""
-        found = getattr(answer, "text", None) or ", ".join(getattr(answer, "labels", ()))
-        return {"input": example.text, "target": example.target, "answer": found or answer}
+        """Name -> text, what samples.txt shows of a validation example: those of a pipeline whose
+        answers have neither a text nor labels say how they are written."""
+        text = example.text
+        return {
+            "input": " | ".join(text) if isinstance(text, tuple) else text,
+            "target": example.target,
+            "answer": answer.text if hasattr(answer, "text") else ", ".join(answer.labels),
+        }
 
     def samples(self, model, run, examples, answers):
         """What samples.txt shows of some validation examples and their answers, a `sample` each."""

@@ -6,10 +6,11 @@ from typing import NamedTuple
 import numpy as np
 from keras import tree
 
-from seqkeras.callbacks import evenly_spread, sample_lines
+from seqkeras.callbacks import sample_lines
 from seqkeras.data.batches import Batches
 from seqkeras.data.batching import InOrder
 from seqkeras.runs import RunError
+from seqkeras.spreading import spread
 from seqkeras.targets import counts
 from training.console import console
 from training.fit import ignored_by
@@ -45,7 +46,8 @@ class Validation:
     def __init__(self, task, examples, run, answer):
         self.task, self.examples, self.run, self.answer = task, examples, run, answer
         self.answered = task.looked_at(examples)
-        self.shown = evenly_spread(SHOWN, len(self.answered))
+        targets = [example.target for example in self.answered]
+        self.shown = sorted(spread(targets)[:SHOWN])
         self.loss = Loss(task, examples, run) if task.validation_loss else lambda model: {}
 
     def __call__(self, model):

@@ -22,7 +22,7 @@ from seqkeras.metrics.squad import (
     squad_f1,
     squad_scores,
 )
-from seqkeras.metrics.tagging import entity_f1, tag_accuracy
+from seqkeras.metrics.tagging import entity_f1, entity_scores, tag_accuracy
 from seqkeras.metrics.texts import bleu, chrf, signed_bleu, signed_chrf
 
 __all__ = [
@@ -36,6 +36,7 @@ __all__ = [
     "class_f1",
     "coverage",
     "entity_f1",
+    "entity_scores",
     "exact_match",
     "matthews_correlation",
     "mean_absolute_error",

@@ -2,7 +2,7 @@ import keras
 import numpy as np
 import pytest
 
-from seqkeras.callbacks import AnswerMetrics, evenly_spread
+from seqkeras.callbacks import AnswerMetrics
 from seqkeras.metrics import exact_match
 
 
@@ -41,11 +41,6 @@ def test_samples_are_appended_to_a_file_or_printed(tmp_path, capsys):
     assert file.read_text() == sample.format(1) + sample.format(2)
     fit(measured([["x", "no\nno"]], samples=2), epochs=1)
     assert "  input   b\n  target  y\n  answer  no no\n" in capsys.readouterr().out
-
-
-def test_shown_rows_are_spread():
-    assert evenly_spread(3, 9) == [0, 4, 8]
-    assert evenly_spread(5, 2) == [0, 1] and evenly_spread(0, 2) == []
 
 
 def test_what_does_not_fit_together_is_refused():

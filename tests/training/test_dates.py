@@ -295,15 +295,27 @@ def test_sigterm_in_a_text_that_a_library_executes_gets_the_same_exit_status(tmp
 
 
 def test_ctrl_c_says_how_to_go_on(tmp_path, monkeypatch, capsys):
-    def interrupted(*args, **kwargs):
-        raise KeyboardInterrupt
+    folder = tmp_path / "run"
+    goes_on = "; the same command, without --overwrite, goes on from the last checkpoint\n"
+    again = " before a checkpoint was made; the same command begins again\n"
 
-    monkeypatch.setattr("training.train.fit", interrupted)
-    assert main(["dates", "--out", str(tmp_path / "run"), *TINY]) == 130
-    assert capsys.readouterr().err == (
-        "training: stopped; the same command, without --overwrite, goes on from the last "
-        "checkpoint\n"
-    )
+    def told(*options, writes=None):
+        def interrupted(*args, begin, **kwargs):
+            begin()
+            if writes:
+                (folder / writes).touch()
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr("training.train.fit", interrupted)
+        assert main(["dates", "--out", str(folder), *TINY, *options]) == 130
+        return capsys.readouterr().err
+
+    assert told() == f"training: stopped{again}"
+    assert told(writes="checkpoint.keras") == f"training: stopped{goes_on}"
+    assert told() == f"training: stopped{goes_on}"
+    assert told("--overwrite") == f"training: stopped{again}"
+    assert told("--overwrite", writes="checkpoint.keras") == f"training: stopped{goes_on}"
+    assert told(writes="run.json") == "training: stopped; the run is finished\n"
 
 
 def test_an_unknown_task_gets_one_line(capsys):

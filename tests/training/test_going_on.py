@@ -280,7 +280,7 @@ def test_a_full_disk_gets_one_line_and_leaves_the_last_checkpoint(tmp_path, monk
         trained(tmp_path)
     assert str(caught.value) == (
         f"{tmp_path}: can not be written at step 15 (No space left on device); the checkpoint of "
-        "step 10 is kept. Make room; the same command, without --overwrite, goes on."
+        "step 10 is kept. Make room; then give the same command, without --overwrite."
     )
     assert not list(tmp_path.glob(".*"))
     monkeypatch.undo()

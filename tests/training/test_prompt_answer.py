@@ -10,9 +10,10 @@ import pytest
 import serving
 from export.refusals import refusals_of
 from seqkeras.runs import RunFiles
+from serving.results import Generation
 from tests.conftest import long_fixture, run_python
 from training.__main__ import main
-from training.tasks.prompt_answer import NO_TARGET, PromptAnswer, PromptAnswerOptions
+from training.tasks.prompt_answer import NO_TARGET, Example, PromptAnswer, PromptAnswerOptions
 
 WORDS = ("ab", "ba", "aab", "abb", "bab")
 
@@ -100,6 +101,19 @@ def test_an_answer_of_weight_0_is_read_and_not_learned(tuned, start, tmp_path):
     assert inputs["token_ids"][np.array([0])].tolist() == [whole[:-1]]
     assert targets[np.array([0])].tolist() == [[NO_TARGET] * 13 + whole[-3:]]
     assert lengths.tolist() == [len(whole) - 1]
+
+
+def test_samples_show_texts_and_an_empty_answer_as_one():
+    task = PromptAnswer(PromptAnswerOptions(file="rows.jsonl", start_from="run"))
+    turns = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "a"}]
+    samples = [
+        task.sample(Example(text, "A"), Generation("", -1.0, "end"))
+        for text in ("a", {"messages": turns})
+    ]
+    assert samples == [
+        {"input": "a", "target": "A", "answer": ""},
+        {"input": "system: Be brief. | user: a", "target": "A", "answer": ""},
+    ]
 
 
 @pytest.mark.parametrize(

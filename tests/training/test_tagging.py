@@ -12,6 +12,7 @@ from serving.results import Tagging as Answer
 from serving.results import Word
 from tests.conftest import long_fixture
 from training.__main__ import main
+from training.console import console
 from training.tasks.options.tagging import TaggingOptions
 from training.tasks.tagged_sentences import Example
 from training.tasks.tagging import Tagging
@@ -54,7 +55,10 @@ def test_entities_are_learned_from_iob1_and_scored(trained):
     scores = json.loads((trained / "run" / "scores.json").read_text())
     assert scores["sentences"] == 23
     assert scores["accuracy"] == scores["entity_f1"] == 1.0
-    assert scores["by_label"] == {"LOC": 1.0, "PER": 1.0}
+    of_label = {"precision": 1.0, "recall": 1.0, "f1": 1.0}
+    counts = {label: scores["by_label"][label].pop("entities") for label in ("LOC", "PER")}
+    assert scores["by_label"] == {"LOC": of_label, "PER": of_label}
+    assert sum(counts.values()) == scores["entities"] > 23
     assert refusals_of(trained / "run") == []
 
 
@@ -230,6 +234,50 @@ def test_a_file_without_entities_is_not_said_to_be_right():
 
 
 @pytest.mark.long
+def test_precision_and_recall_of_entities_are_told_by_label(capsys):
+    task = Tagging(TaggingOptions("names.txt"))
+    task.scheme = "IOB2"
+    examples = [
+        Example(("Ada", "saw", "Oslo"), ["B-PER", "O", "B-LOC"], "line 1"),
+        Example(("in", "Bergen"), ["O", "B-LOC"], "line 5"),
+    ]
+    rows = (("Ada", "B-PER"), ("saw", "B-PER"), ("Oslo", "B-LOC")), (("in", "O"), ("Bergen", "O"))
+    answers = [Answer(words(row), ()) for row in rows]
+    scores = task.scores({"validation": (examples, answers)})
+    assert (scores["entities"], scores["entity_precision"]) == (3, 2 / 3)
+    assert (scores["entity_recall"], scores["entity_f1"]) == (2 / 3, 2 / 3)
+    assert scores["by_label"] == {
+        "LOC": {"entities": 2, "precision": 1.0, "recall": 0.5, "f1": 2 / 3},
+        "PER": {"entities": 1, "precision": 0.5, "recall": 1.0, "f1": 2 / 3},
+    }
+    console.print(task.table(scores))
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    cells = [[cell for cell in row if cell not in "│┃"] for row in rows]
+    assert ["label", "entities", "precision", "recall", "F1"] in cells
+    assert ["LOC", "2", "100.00%", "50.00%", "66.67%"] in cells
+    assert ["all", "3", "66.67%", "66.67%", "66.67%"] in cells
+    expected = "F1 of entities is 66.67% (precision 66.67%, recall 66.67%), 60.00% of the words"
+    assert task.summary(scores).startswith(expected)
+
+
+def words(row):
+    starts = [sum(len(word) + 1 for word, _ in row[:place]) for place in range(len(row))]
+    return tuple(
+        Word(word, tag, start, start + len(word), 0.5)
+        for (word, tag), start in zip(row, starts, strict=True)
+    )
+
+
+def test_samples_show_words_with_their_tags():
+    example = Example(("Ada", "left"), ["B-PER", "O"], "line 1")
+    answer = Answer(words((("Ada", "O"), ("left", "O"))), ())
+    assert Tagging(TaggingOptions("names.txt")).sample(example, answer) == {
+        "input": "Ada left",
+        "target": "Ada/B-PER left/O",
+        "answer": "Ada/O left/O",
+    }
+
+
 def test_characters_of_words_tell_names_that_training_never_saw(tmp_path):
     draw = random.Random(0)
 

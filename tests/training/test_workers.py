@@ -123,7 +123,9 @@ def test_a_worker_is_killed_the_other_stops_and_both_go_on_bit_for_bit(killed, f
     assert status == 1
     [line] = [line for line in errors.splitlines() if " waits up to " not in line]
     assert line.startswith(f"training: worker {1 - killed}: stopped, as a worker was lost or fai")
-    assert line.endswith("Start all workers again: they go on from the last checkpoint.")
+    assert line.endswith(
+        "Start all workers again: they go on from the last checkpoint, if there is one."
+    )
     shutil.copytree(folder, tmp_path / "elsewhere")
     with two_workers(file, folder, dropout=0.2) as workers:
         (status, lines, errors), other = (worker.ended() for worker in workers)

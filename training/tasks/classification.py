@@ -11,7 +11,7 @@ from seqkeras.metrics import TokenAccuracy, class_f1, exact_match, matthews_corr
 from seqkeras.models import ClassificationHead
 from seqkeras.runs import RunError
 from seqkeras.terminal import one_line
-from training.console import console
+from training.console import add_rows, console
 from training.tasks.features import require_features
 from training.tasks.frames import Frames
 from training.tasks.labelled_texts import LabelledTexts
@@ -19,7 +19,6 @@ from training.tasks.options.classification import ClassificationOptions
 from training.tasks.splitting import folds_apart, split
 from training.wording import counted, listed
 
-MOST_SHOWN = 20  # labels in a table
 UNLABELLED = -1  # the target of an example without a label, which a teacher answers
 SHOWN = {  # the scores of a look, and their names in history.csv
     "accuracy": "validation examples right",
@@ -189,9 +188,10 @@ class Classification(LabelledTexts):
         }
 
     def sample(self, example, answer):
-        return super().sample(example, answer) | (
-            self.frames.sample(example) if self.frames else {}
-        )
+        if not self.frames:
+            return super().sample(example, answer)
+        labels = {"target": example.target, "answer": ", ".join(answer.labels)}
+        return self.frames.sample(example) | labels
 
     def scores(self, answered):
         [(examples, answers)] = answered.values()
@@ -203,8 +203,13 @@ class Classification(LabelledTexts):
         table.add_column("examples", justify="right")
         table.add_column("F1", justify="right")
         by_label = sorted(scores["by_label"].items(), key=lambda item: -item[1]["examples"])
-        for label, of_label in by_label[:MOST_SHOWN]:
-            table.add_row(one_line(label), f"{of_label['examples']:,}", f"{of_label['f1']:.2%}")
+        add_rows(
+            table,
+            [
+                (one_line(label), f"{of_label['examples']:,}", f"{of_label['f1']:.2%}")
+                for label, of_label in by_label
+            ],
+        )
         table.add_section()
         table.add_row("all, macro", f"{scores['examples']:,}", f"{scores['macro_f1']:.2%}")
         return table

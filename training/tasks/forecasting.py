@@ -9,6 +9,7 @@ from seqkeras.data.series import Window, WindowArrays, read_series, values_of
 from seqkeras.losses import ForecastLoss
 from seqkeras.metrics import naive_error
 from seqkeras.runs import FORECASTS, RunError
+from seqkeras.spreading import evenly_spread
 from serving.manifest.fields import parse_fields
 from serving.pipelines.forecast import Settings
 from serving.rows import Column, Rows
@@ -330,8 +331,7 @@ def _with_targets(windows):
 
 def _spread(examples, most):
     """At most so many, evenly spread."""
-    places = np.linspace(0, len(examples) - 1, min(most, len(examples))).astype(int)
-    return [examples[place] for place in places]
+    return [examples[place] for place in evenly_spread(most, len(examples))]
 
 
 def _written(numbers):

@@ -154,6 +154,13 @@ class PromptAnswer(Task):
             from_logits=True, ignore_class=NO_TARGET, reduction="mean_with_sample_weight"
         )
 
+    def sample(self, example, answer):
+        shown = super().sample(example, answer)
+        if isinstance(example.text, dict):
+            turns = example.text[MESSAGES]
+            shown["input"] = " | ".join(f"{turn['role']}: {turn['content']}" for turn in turns)
+        return shown
+
     def validation_scores(self, examples, answers):
         texts, targets = _both(examples, answers)
         found = rouge(texts, targets)

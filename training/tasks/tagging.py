@@ -11,12 +11,12 @@ from seqkeras.data.conll import continued, scheme_of
 from seqkeras.data.left_out import usable
 from seqkeras.data.texts import DataError
 from seqkeras.losses import ChainLoss, SmoothedCrossEntropy
-from seqkeras.metrics import TokenAccuracy, class_f1, entity_f1, tag_accuracy
+from seqkeras.metrics import TokenAccuracy, class_f1, entity_f1, entity_scores, tag_accuracy
 from seqkeras.models import ChainTaggingHead, LinearChain, TaggingHead
 from seqkeras.runs import RunError
 from seqkeras.terminal import one_line
 from training.answering.tag import read_words, read_words_and_parts
-from training.console import console, say_left_out
+from training.console import add_rows, console, say_left_out
 from training.tasks.encoded_texts import EncodedTexts
 from training.tasks.encoders import encoded
 from training.tasks.features import require_features
@@ -215,9 +215,15 @@ class Tagging(EncodedTexts):
         return [TokenAccuracy(ignore_class=NO_TAG, name="accuracy")]
 
     def sample(self, example, answer):
-        return super().sample(example, answer) | (
-            self.frames.sample(example) if self.frames else {}
-        )
+        tags = [word.tag for word in answer.words]
+        if self.frames:
+            written = {"target": " ".join(example.target), "answer": " ".join(tags)}
+            return self.frames.sample(example) | written
+        return {
+            "input": " ".join(example.text),
+            "target": " ".join(map("/".join, zip(example.text, example.target, strict=True))),
+            "answer": answer.line(),
+        }
 
     def validation_scores(self, examples, answers):
         found, targets = self._tags_of(examples, answers)
@@ -237,14 +243,15 @@ class Tagging(EncodedTexts):
             "accuracy": tag_accuracy(found, targets),
         }
         if self.scheme:
-            kinds = sorted({tag[2:] for tags in targets for tag in tags if tag != OUTSIDE})
-            scores["entity_f1"] = entity_f1(found, targets)
-            scores["by_label"] = {
-                kind: entity_f1(_of_kind(found, kind), _of_kind(targets, kind)) for kind in kinds
-            }
+            of_entities = entity_scores(found, targets)
+            by_label = of_entities.pop("by_label")
+            scores["entities"] = of_entities.pop("entities")
+            scores |= {f"entity_{name}": value for name, value in of_entities.items()}
+            scores["by_label"] = by_label
         elif self.frames:
             f1 = class_f1([*itertools.chain(*found)], [*itertools.chain(*targets)])
-            scores |= {"macro_f1": float(np.mean([*f1.values()])), "by_label": f1}
+            by_label = {label: {"f1": value} for label, value in f1.items()}
+            scores |= {"macro_f1": float(np.mean([*f1.values()])), "by_label": by_label}
         return scores
 
     def table(self, scores):
@@ -254,21 +261,30 @@ class Tagging(EncodedTexts):
         units = f"{self._unit}s"
         table = Table(title=f"{kind} of {counted(scores[units], units)}")
         table.add_column("label")
+        if "entity_f1" in scores:
+            for name in ("entities", "precision", "recall"):
+                table.add_column(name, justify="right")
         table.add_column("F1", justify="right")
-        for label, f1 in scores["by_label"].items():
-            table.add_row(one_line(label), f"{f1:.2%}")
+        by_label = scores["by_label"].items()
+        by_label = sorted(by_label, key=lambda item: -item[1].get("entities", 0))
+        add_rows(table, [(one_line(label), *_cells(of_label)) for label, of_label in by_label])
         table.add_section()
         if "entity_f1" in scores:
-            table.add_row("all", f"{scores['entity_f1']:.2%}")
+            shares = {name: scores[f"entity_{name}"] for name in ("precision", "recall", "f1")}
+            table.add_row("all", *_cells({"entities": scores["entities"]} | shares))
         else:
-            table.add_row("all, macro", f"{scores['macro_f1']:.2%}")
+            table.add_row("all, macro", *_cells({"f1": scores["macro_f1"]}))
         return table
 
     def summary(self, scores):
         f1 = ""
         if "entity_f1" in scores:
-            none = "" if scores["by_label"] else ", as there are none"
-            f1 = f"F1 of entities is {scores['entity_f1']:.2%}{none}, "
+            shares = ", as there are none"
+            if scores["by_label"]:
+                names = ("precision", "recall")
+                both = ", ".join(f"{name} {scores[f'entity_{name}']:.2%}" for name in names)
+                shares = f" ({both})"
+            f1 = f"F1 of entities is {scores['entity_f1']:.2%}{shares}, "
         words = "frames" if self.frames else "words"
         return f"{f1}{scores['accuracy']:.2%} of the {words} have the right tag"
 
@@ -292,9 +308,9 @@ def _labels(examples):
     return sorted({tag for example in examples for tag in example.target})
 
 
-def _of_kind(sentences, kind):
-    """Tags with those of other entities taken for none."""
-    return [[tag if tag[2:] == kind else OUTSIDE for tag in tags] for tags in sentences]
+def _cells(scores):
+    """Counts and shares as they stand in a table."""
+    return [f"{value:,}" if isinstance(value, int) else f"{value:.2%}" for value in scores.values()]
 
 
 def _starts(words):

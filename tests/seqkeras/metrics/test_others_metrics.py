@@ -9,7 +9,13 @@ import sklearn.metrics
 from seqeval.metrics.sequence_labeling import get_entities
 from seqeval.scheme import IOBES, Entities
 
-from seqkeras.metrics import class_f1, entity_f1, exact_match, matthews_correlation
+from seqkeras.metrics import (
+    class_f1,
+    entity_f1,
+    entity_scores,
+    exact_match,
+    matthews_correlation,
+)
 from serving.entities import entities
 
 CASES = 2000
@@ -64,16 +70,38 @@ def test_entities_in_bmes_are_those_of_the_same_tags_in_iobes():
                 assert strict <= {*entities(tags)}
 
 
-def test_f1_of_entities_in_iob2_is_that_of_seqeval():
+def test_scores_of_entities_in_iob2_are_those_of_seqeval():
     draw = random.Random(2)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # no entity at all
         for _ in range(CASES):
             targets = tagged(draw, "BI")
             found = [[_changed(tag, draw) for tag in row] for row in targets]
-            expected = seqeval.metrics.f1_score(targets, found)
-            assert entity_f1(found, targets) == pytest.approx(expected)
+            scores, expected = entity_scores(found, targets), _of_seqeval(found, targets)
+            assert entity_f1(found, targets) == scores["f1"]
+            by_label = scores.pop("by_label")
+            assert scores == pytest.approx(expected.pop("micro avg"))
+            assert by_label.keys() == expected.keys()
+            for label, of_label in by_label.items():
+                assert of_label == pytest.approx(expected[label])
         assert entity_f1([["O"]], [["O"]]) == seqeval.metrics.f1_score([["O"]], [["O"]])
+        empty = {"entities": 0, "precision": 0, "recall": 0, "f1": 0, "by_label": {}}
+        assert entity_scores([["O"]], [["O"]]) == empty
+
+
+def _of_seqeval(found, targets):
+    """Its report under our names; of no entity at all it makes none."""
+    names = {"support": "entities", "f1-score": "f1"}
+    nothing = {"micro avg": {"precision": 0, "recall": 0, "f1-score": 0, "support": 0}}
+    if not any(tag != "O" for row in [*found, *targets] for tag in row):
+        report = nothing
+    else:
+        report = seqeval.metrics.classification_report(targets, found, output_dict=True)
+    return {
+        label: {names.get(name, name): float(value) for name, value in of_label.items()}
+        for label, of_label in report.items()
+        if label not in ("macro avg", "weighted avg")
+    }
 
 
 def _changed(tag, draw):
