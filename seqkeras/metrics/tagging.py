@@ -53,7 +53,7 @@ def entity_scores(tags, targets):
 
 
 def _both(who, tags, targets):
-    """Two sets of (sentence, label, first word, word after the last), the entities of tags and of targets."""
+    """The entities of tags and of targets: sets of (sentence, label, first word, end)."""
     found, true = set(), set()
     for sentence, both in enumerate(pairs_of(who, tags, targets)):
         for side, own in zip((found, true), both):
