@@ -3,7 +3,7 @@
 import numpy as np
 from keras import ops
 
-from serving.text import UNREACHABLE, Pattern, TokenAutomaton, token_texts
+from serving.text import UNREACHABLE, Pattern, TokenAutomaton, text_trees
 
 MOST = 50_000_000  # entries: states times tokens
 
@@ -66,7 +66,7 @@ class Constraint:
     @classmethod
     def _of(cls, pattern, tokenizer, end_id, vocab_size):
         size = len(tokenizer) if vocab_size is None else vocab_size
-        automaton = TokenAutomaton(pattern, token_texts(tokenizer), end_id, size)
+        automaton = TokenAutomaton(pattern, text_trees(tokenizer), end_id, size)
         if automaton.distances[automaton.first] == UNREACHABLE:
             raise ValueError("Constraint: the tokenizer can write none of the texts allowed.")
         return cls(automaton)

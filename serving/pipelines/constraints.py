@@ -7,7 +7,7 @@ import numpy as np
 from ..checks import shown
 from ..decoding import Constraint
 from ..manifest import MANIFEST, BundleError
-from ..text import UNREACHABLE, Pattern, TokenAutomaton, token_texts
+from ..text import UNREACHABLE, Pattern, TokenAutomaton, text_trees
 
 AT_ONCE = 8  # cached automata, each of which takes milliseconds to seconds to build
 
@@ -45,11 +45,11 @@ class Constraints:
             raise ValueError(f"{who}: {error}") from error
 
     @functools.cached_property
-    def _token_texts(self):
-        return token_texts(self._tokenizer)
+    def _texts(self):
+        return text_trees(self._tokenizer)
 
     def _over_tokens(self, pattern):
-        return TokenAutomaton(pattern, self._token_texts, self._end_id, self._vocab_size)
+        return TokenAutomaton(pattern, self._texts, self._end_id, self._vocab_size)
 
     def _of_regex(self, regex):
         automaton = self._over_tokens(Pattern.of_expression(regex))

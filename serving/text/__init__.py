@@ -11,7 +11,7 @@ from .packing import pad
 from .patterns import Pattern
 from .sentence_pieces import SentencePieces
 from .subwords import Subwords, tidy
-from .token_automaton import UNREACHABLE, TokenAutomaton
+from .token_automaton import UNREACHABLE, TokenAutomaton, text_trees
 from .token_texts import token_texts
 from .turns import Turns, checked_messages
 from .vectorized_words import VectorizedWords
@@ -42,6 +42,7 @@ __all__ = [
     "read_tokenizer",
     "read_vocabulary",
     "tidy",
+    "text_trees",
     "token_texts",
     "whole_characters",
     "word_piece",

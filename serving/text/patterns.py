@@ -7,25 +7,34 @@ Python's own parser reads the expression, so it means the same as in `re.fullmat
 lookahead, lookbehind, atomic groups, possessive repetitions, and anchors, except ^ at the start and
 $ at the end, which have no effect here.
 
+A request may hold an expression, so its cost is bounded before it is paid: the characters and the
+nesting before the expression is parsed, the parts of its automaton before that is built, and the
+work of the subset construction, which can be exponential, while it goes on.
+
 Reference: Thompson 1968, https://doi.org/10.1145/363347.363387 (the automaton of an expression);
 Rabin and Scott 1959, https://doi.org/10.1147/rd.32.0114 (one state for each set of its states)
 """
 
+import _sre  # type: ignore[import-not-found]  # what `re` itself takes for lower case
+import bisect
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from re import _constants as codes  # type: ignore[attr-defined]  # has no stubs
+from re import _casefix  # type: ignore[attr-defined]  # these have no stubs
+from re import _constants as codes  # type: ignore[attr-defined]
 from re import _parser as parser  # type: ignore[attr-defined]
-from typing import Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from .encoding import require_text
 
-MOST_NODES, MOST_STATES = 50_000, 20_000
-MOST_GROUPS = 1000
+MOST_CHARACTERS, MOST_NESTED = 10_000, 100  # of an expression, and groups inside each other
+MOST_PARTS = 50_000  # edges of a nondeterministic automaton, and ranges of classes
+MOST_STATES = 20_000
+MOST_WORK = 100_000  # edges and nodes that the subset construction visits
 DEAD = -1
-SURROGATES = 0xD800, 0xE000
+SURROGATES = 0xD800, 0xDFFF
 LAST = 0x10FFFF
 CATEGORIES = {
     codes.CATEGORY_DIGIT: r"\d",
@@ -42,19 +51,18 @@ class Pattern:
     """A finite automaton that accepts the allowed texts; state 0 is the first.
 
     Args:
-        next_states: for each state a dictionary, byte -> state.
+        next_states: (Q + 1, 256) int32: the state after each byte, -1 where no allowed text has
+            that byte. The last row holds only -1, so that -1 is a state like another.
         accepting: the states in which a text may end.
 
     Attributes:
-        next_states: (Q, 256) int32, -1 for bytes that no allowed text has there.
+        next_states: as above.
         accepts: (Q,) booleans.
     """
 
-    def __init__(self, next_states: Sequence[Mapping[int, int]], accepting: Iterable[int]):
-        self.next_states = np.full((len(next_states), 256), DEAD, np.int32)
-        for row, following in zip(self.next_states, next_states):
-            row[list(following)] = list(following.values())
-        self.accepts = np.zeros(len(next_states), bool)
+    def __init__(self, next_states: np.ndarray, accepting: Iterable[int]):
+        self.next_states = next_states
+        self.accepts = np.zeros(len(next_states) - 1, bool)
         self.accepts[list(accepting)] = True
 
     def read(self, text: str) -> int:
@@ -81,11 +89,13 @@ class Pattern:
         """
         require_text("regex", expression)
         try:
-            if expression.count("(") > MOST_GROUPS:  # groups are read by recursion
-                raise _Refused(f"has more than {MOST_GROUPS} groups")
+            _require_readable(expression)
             tree = parser.parse(expression)
+            items = _Reader().items(_without_anchors(list(tree)), tree.state.flags)
+            if _size(items) > MOST_PARTS:
+                raise _Refused("is too large: repeat less")
             nodes = _Nodes()
-            end = nodes.add_all(_without_anchors(list(tree)), 0, tree.state.flags)
+            end = nodes.add(items, 0)
             return cls(*_deterministic(nodes, end))
         except (re.error, RecursionError, OverflowError) as error:
             raise ValueError(f"regex {_short(expression)} can not be read: {error}.") from error
@@ -101,24 +111,128 @@ class Pattern:
                 too many.
         """
         next_states, accepting = [{}], set()
-        for text in texts:
+        for text in dict.fromkeys(texts):
             require_text("choices", text)
             state = 0
             for byte in text.encode():
                 if byte not in next_states[state]:
+                    if len(next_states) >= MOST_STATES:
+                        raise ValueError(
+                            f"choices must have {MOST_STATES - 1:,} bytes together at most, those "
+                            "of a common beginning once."
+                        )
                     next_states[state][byte] = len(next_states)
                     next_states.append({})
                 state = next_states[state][byte]
             accepting.add(state)
-            if len(next_states) > MOST_STATES:
-                raise ValueError(f"choices must have {MOST_STATES:,} bytes together at most.")
         if not accepting:
             raise ValueError("choices must be one text at least; received none.")
-        return cls(next_states, accepting)
+        table = np.full((len(next_states) + 1, 256), DEAD, np.int32)
+        for row, following in zip(table, next_states):
+            row[list(following)] = list(following.values())
+        return cls(table, accepting)
 
 
 class _Refused(Exception):
     """The reason why an expression has no automaton here."""
+
+
+def _require_readable(expression):
+    """Refuse what takes long to parse, or too many calls inside each other."""
+    if len(expression) > MOST_CHARACTERS:
+        raise _Refused(f"has more than {MOST_CHARACTERS:,} characters")
+    level = 0
+    for sign in re.findall(r"\\.|[()]|\[\^?\]?(?:\\.|[^]\\])*+\]?", expression, re.DOTALL):
+        level += {"(": 1, ")": -1}.get(sign, 0)
+        if level > MOST_NESTED:
+            raise _Refused(f"has more than {MOST_NESTED} groups inside each other")
+
+
+class _Class(NamedTuple):
+    """The bytes of one character of a class, as an automaton of its own.
+
+    Attributes:
+        nodes: for each node its edges (first byte, last byte, node): node 0 is the end, the last
+            node the begin.
+        size: the number of edges.
+    """
+
+    nodes: Sequence[Sequence[tuple[int, int, int]]]
+    size: int
+
+
+class _All(NamedTuple):
+    """Items that follow each other."""
+
+    items: Sequence[Any]
+
+
+class _Any(NamedTuple):
+    """Alternatives."""
+
+    branches: Sequence[Any]
+
+
+class _Repeat(NamedTuple):
+    """An item from `least` to `most` times; None: any number of times."""
+
+    least: int
+    most: int | None
+    item: Any
+
+
+class _Reader:
+    """Reads the items of a parsed expression."""
+
+    def __init__(self):
+        self._classes, self._ranges = {}, 0  # of all classes together
+
+    def items(self, items, flags):
+        """Return parts that follow each other as an item."""
+        return _All([self._item(kind, value, flags) for kind, value in items])
+
+    def _item(self, kind, value, flags):
+        if kind in (codes.LITERAL, codes.NOT_LITERAL, codes.IN, codes.ANY):
+            return self._class(kind, value, flags)
+        if kind is codes.SUBPATTERN:
+            _, added, taken, items = value
+            return self.items(items, (flags | added) & ~taken)
+        if kind is codes.BRANCH:
+            return _Any([self.items(items, flags) for items in value[1]])
+        if kind in (codes.MAX_REPEAT, codes.MIN_REPEAT):
+            least, most, items = value
+            most = None if most is codes.MAXREPEAT else most
+            return _Repeat(least, most, self.items(items, flags))
+        raise _Refused(f"holds {str(kind).lower()}, which no finite automaton knows")
+
+    def _class(self, kind, value, flags):
+        if flags & ~FLAGS:
+            raise _Refused("has other flags than a, i, s, u and x")
+        parts = tuple(value) if kind is codes.IN else ((kind, value),)
+        key = parts, flags & (re.IGNORECASE | re.ASCII | re.DOTALL)
+        if key not in self._classes:
+            ranges, negated = _parts(*key)
+            self._ranges += len(ranges)
+            if self._ranges > MOST_PARTS:
+                raise _Refused("is too large: have fewer classes")
+            ranges = _complement(ranges) if negated else ranges
+            self._classes[key] = _automaton_of_ranges(
+                _complement([*_complement(ranges), SURROGATES])
+            )
+        return self._classes[key]
+
+
+def _size(item):
+    """Return how many edges an item has, and repetitions of nothing."""
+    match item:
+        case _Class():
+            return max(item.size, 1)
+        case _All():
+            return sum(map(_size, item.items))
+        case _Any():
+            return 1 + sum(map(_size, item.branches))
+    count = item.least + 1 if item.most is None else item.most
+    return 2 + count * (1 + _size(item.item))
 
 
 class _Nodes:
@@ -132,63 +246,49 @@ class _Nodes:
     def __init__(self):
         self.edges, self.free = [[]], [[]]
 
-    def new(self):
-        if len(self.edges) >= MOST_NODES:
-            raise _Refused("is too large: repeat less")
+    def add(self, item, begin):
+        """Add an item after a node; return the node at its end."""
+        match item:
+            case _Class():
+                return self._add_class(item, begin)
+            case _All():
+                for inner in item.items:
+                    begin = self.add(inner, begin)
+                return begin
+            case _Any():
+                end = self._new()
+                for branch in item.branches:
+                    self.free[self.add(branch, begin)].append(end)
+                return end
+        return self._add_repeat(*item, begin)
+
+    def _new(self):
         self.edges.append([])
         self.free.append([])
         return len(self.edges) - 1
 
-    def add_all(self, items, begin, flags):
-        """Add parts that follow each other after a node; return the node at their end."""
-        for kind, value in items:
-            begin = self._add(kind, value, begin, flags)
-        return begin
-
-    def _add(self, kind, value, begin, flags):
-        if kind in (codes.LITERAL, codes.NOT_LITERAL, codes.IN, codes.ANY):
-            return self._add_characters(_ranges(kind, value, flags), begin)
-        if kind is codes.SUBPATTERN:
-            _, added, taken, items = value
-            return self.add_all(items, begin, (flags | added) & ~taken)
-        if kind is codes.BRANCH:
-            end = self.new()
-            for items in value[1]:
-                self.free[self.add_all(items, begin, flags)].append(end)
-            return end
-        if kind in (codes.MAX_REPEAT, codes.MIN_REPEAT):
-            return self._repeat(*value, begin, flags)
-        raise _Refused(f"holds {str(kind).lower()}, which no finite automaton knows")
-
-    def _repeat(self, least, most, items, begin, flags):
+    def _add_repeat(self, least, most, item, begin):
         for _ in range(least):
-            begin = self.add_all(items, begin, flags)
-        if most is codes.MAXREPEAT:
-            again = self.new()
+            begin = self.add(item, begin)
+        if most is None:
+            again = self._new()
             self.free[begin].append(again)
-            self.free[self.add_all(items, again, flags)].append(again)
-            end = self.new()
+            self.free[self.add(item, again)].append(again)
+            end = self._new()
             self.free[again].append(end)
             return end
-        end = self.new()
+        end = self._new()
         for _ in range(most - least):
             self.free[begin].append(end)
-            begin = self.add_all(items, begin, flags)
+            begin = self.add(item, begin)
         self.free[begin].append(end)
         return end
 
-    def _add_characters(self, ranges, begin):
-        end, known = self.new(), {}
-        known[()] = end
-        for first, last in ranges:
-            for sequence in _utf8(first, last):
-                for place in range(len(sequence) - 1, 0, -1):  # from its end: suffixes are shared
-                    rest = sequence[place:]
-                    if rest not in known:
-                        known[rest] = self.new()
-                        self.edges[known[rest]].append((*sequence[place], known[rest[1:]]))
-                self.edges[begin].append((*sequence[0], known[sequence[1:]]))
-        return end
+    def _add_class(self, item, begin):
+        places = [self._new() for _ in item.nodes[:-1]] + [begin]
+        for place, edges in zip(places, item.nodes):
+            self.edges[place] += [(first, last, places[node]) for first, last, node in edges]
+        return places[0]
 
 
 def _without_anchors(items):
@@ -200,79 +300,95 @@ def _without_anchors(items):
     return items
 
 
-def _ranges(kind, value, flags):
-    """Return the code points of one character of an expression, as (first, last) pairs."""
-    if flags & ~FLAGS:
-        raise _Refused("has other flags than a, i, s, u and x")
-    if kind is codes.ANY:
-        return _found_by_re(".", flags)
-    if kind is not codes.IN:
-        if kind is codes.LITERAL and flags & re.IGNORECASE:
-            source = _source(kind, value)
-            return [
-                (ord(character), ord(character))
-                for character in re.findall(source, chr(value) + _cased(), flags)
-            ]
-        value = [(codes.LITERAL, value)]
-        value = [(codes.NEGATE, None), *value] if kind is codes.NOT_LITERAL else value
-    plain = all(code is codes.LITERAL or code is codes.RANGE for code, _ in value)
-    if plain and not flags & re.IGNORECASE:
-        pairs = [part if isinstance(part, tuple) else (part, part) for _, part in value]
-        return [part for first, last in pairs for part in _real(first, last)]
-    return _found_by_re(f"[{''.join(_source(*part) for part in value)}]", flags)
+def _parts(parts, flags):
+    """Return code points of a class, as (first, last) pairs, and whether all others are meant."""
+    negated = parts[0][0] in (codes.NEGATE, codes.NOT_LITERAL)
+    ranges, whole = [], []
+    for code, part in parts:
+        if code in (codes.LITERAL, codes.NOT_LITERAL):
+            ranges.append((part, part))
+        elif code is codes.RANGE:
+            ranges.append(part)
+        elif code is codes.CATEGORY:
+            whole += _category(CATEGORIES[part], flags & re.ASCII)
+        elif code is codes.ANY:
+            whole += [(0, LAST)] if flags & re.DOTALL else _complement([(10, 10)])
+    if flags & re.IGNORECASE:
+        whole += _other_cases(ranges, flags & re.ASCII)
+    return ranges + whole, negated
 
 
-def _source(kind, value):
-    """Return the source of a part of a character class."""
-    if kind is codes.NEGATE:
-        return "^"
-    if kind is codes.CATEGORY:
-        return CATEGORIES[value]
-    if kind is codes.RANGE:
-        return "-".join(f"\\U{code_point:08x}" for code_point in value)
-    return f"\\U{value:08x}"
+def _complement(ranges):
+    """Return all other code points, in order."""
+    found, following = [], 0
+    for first, last in sorted(ranges):
+        if first > following:
+            found.append((following, first - 1))
+        following = max(following, last + 1)
+    return [*found, (following, LAST)] if following <= LAST else found
 
 
-@lru_cache(maxsize=64)
-def _found_by_re(source, flags):
-    """Return the code points that an expression of one character matches, found by `re`."""
-    first, behind = SURROGATES
-    spans = (
-        match.span() for match in re.finditer(f"{source}+", _all_characters(), flags & ~re.VERBOSE)
-    )
-    gap = behind - first
-    parts = []
-    for begin, end in spans:
-        if begin < first:
-            parts.append((begin, min(end, first) - 1))
-        if end > first:
-            parts.append((max(begin, first) + gap, end - 1 + gap))
-    return parts
+@lru_cache(maxsize=2 * len(CATEGORIES))
+def _category(source, flags):
+    """Return the code points of a category, found by `re`."""
+    spans = (match.span() for match in re.finditer(f"{source}+", _all_characters(), flags))
+    return [(begin, end - 1) for begin, end in spans]
 
 
 @lru_cache(maxsize=1)
 def _all_characters():
-    """Return all characters in their order."""
-    first, behind = SURROGATES
-    return "".join(map(chr, [*range(first), *range(behind, LAST + 1)]))
+    """Return all code points in their order."""
+    return "".join(map(chr, range(LAST + 1)))
 
 
-@lru_cache(maxsize=1)
-def _cased():
-    """Return all characters with an upper-case or a lower-case form."""
-    return "".join(
-        character
-        for character in _all_characters()
-        if character.lower() != character or character.upper() != character
+def _other_cases(ranges, is_ascii):
+    """Return the code points that `re` does not tell from those of ranges when it ignores case."""
+    cased, keys, by_key = _cases(bool(is_ascii))
+    found = set()
+    for first, last in ranges:
+        places = slice(bisect.bisect_left(cased, first), bisect.bisect_right(cased, last))
+        found.update(keys[places])
+    return [(point, point) for key in found for point in by_key[key]]
+
+
+@lru_cache(maxsize=2)
+def _cases(is_ascii):
+    """Return the cased code points, the key of each, and those of each key.
+
+    Code points are equal for `re` without case if their keys are: the least of the lower case and
+    of the other lower cases that `re` adds to it.
+    """
+    is_cased, lower = (
+        (_sre.ascii_iscased, _sre.ascii_tolower)
+        if is_ascii
+        else (_sre.unicode_iscased, _sre.unicode_tolower)
     )
+    others = {} if is_ascii else _casefix._EXTRA_CASES
+    cased = [point for point in range(LAST + 1) if is_cased(point)]
+    keys = [min(low, *others.get(low, (low,))) for low in map(lower, cased)]
+    by_key: dict[int, list[int]] = {}
+    for point, key in zip(cased, keys):
+        by_key.setdefault(key, []).append(point)
+    return cased, keys, by_key
 
 
-def _real(first, last):
-    """Yield a range of code points without the surrogates, which UTF-8 can not encode."""
-    if first < SURROGATES[0]:
-        yield first, min(last, SURROGATES[0] - 1)
-    if last >= SURROGATES[1]:
-        yield max(first, SURROGATES[1]), last
+def _automaton_of_ranges(ranges):
+    """Return the `_Class` of ranges of code points, with equal beginnings and ends shared."""
+    tree: dict[tuple, Any] = {}
+    for first, last in ranges:
+        for sequence in _utf8(first, last):
+            inner = tree
+            for part in sequence:
+                inner = inner.setdefault(part, {})
+    nodes: dict[tuple, int] = {(): 0}
+
+    def shared(inner):
+        edges = tuple((*part, shared(following)) for part, following in inner.items())
+        return nodes.setdefault(edges, len(nodes))
+
+    begin = tuple((*part, shared(following)) for part, following in tree.items())
+    found = [*nodes, begin]
+    return _Class(found, sum(map(len, found)))
 
 
 def _utf8(first, last):
@@ -301,7 +417,7 @@ def _utf8(first, last):
 
 def _deterministic(nodes, end):
     """Subset construction: the next states of reachable sets of nodes, and accepting ones."""
-    closed = {}
+    closed, work = {}, 0
 
     def closure(targets):
         if targets not in closed:
@@ -316,19 +432,21 @@ def _deterministic(nodes, end):
     first = closure(frozenset([0]))
     states, waiting, next_states = {first: 0}, [first], []
     for here in waiting:  # the list grows in the loop
-        following = {}
-        for begin, behind, targets in _pieces(
-            [edge for node in here for edge in nodes.edges[node]]
-        ):
+        edges = [edge for node in here for edge in nodes.edges[node]]
+        work += len(here) + len(edges)
+        row = np.full(256, DEAD, np.int32)
+        for begin, behind, targets in _pieces(edges):
+            work += len(targets)
             there = closure(targets)
             if there not in states:
-                if len(states) >= MOST_STATES:
-                    raise _Refused("is too large: repeat less, or have fewer alternatives")
                 states[there] = len(states)
                 waiting.append(there)
-            following.update(dict.fromkeys(range(begin, behind), states[there]))
-        next_states.append(following)
-    return next_states, [state for members, state in states.items() if end in members]
+            row[begin:behind] = states[there]
+            if len(states) > MOST_STATES or work > MOST_WORK:
+                raise _Refused("is too large: repeat less, or have fewer alternatives")
+        next_states.append(row)
+    accepting = [state for members, state in states.items() if end in members]
+    return np.stack([*next_states, np.full(256, DEAD, np.int32)]), accepting
 
 
 def _pieces(edges):

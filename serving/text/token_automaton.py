@@ -9,13 +9,16 @@ Reference: Willard and Louf 2023, section 3, https://arxiv.org/abs/2307.09702
 """
 
 from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .patterns import DEAD, Pattern
+from .token_texts import token_texts
 
 UNREACHABLE = np.iinfo(np.int32).max  # distance of a state from which the end can not be reached
 MOST_AT_ONCE = 2_000_000  # entries of cached rows
+MOST_VISITED = 30_000_000  # nodes of trees of texts, by all states together
 
 
 class TokenAutomaton:
@@ -27,13 +30,16 @@ class TokenAutomaton:
 
     Args:
         pattern: a `Pattern`.
-        texts: of the tokens, see `token_texts`.
+        texts: of the first token and of later ones; see `text_trees`.
         end_id: of <eos>, which may follow an allowed text.
         vocab_size: of the decoder, which may have more tokens than the tokenizer.
 
     Attributes:
         continuing, first, ended, dead: states.
         distances: (states,) int32, the fewest tokens to the end, with <eos>.
+
+    Raises:
+        ValueError: if all states together would visit too much of the texts.
     """
 
     continuing = 0
@@ -41,17 +47,16 @@ class TokenAutomaton:
     def __init__(
         self,
         pattern: Pattern,
-        texts: tuple[Sequence[bytes | None], Sequence[bytes | None]],
+        texts: tuple["TextTree", "TextTree"],
         end_id: int,
         vocab_size: int,
     ):
         self.pattern, self.end_id, self.vocab_size = pattern, end_id, vocab_size
         size = len(pattern.accepts)
         self.first, self.ended, self.dead = size, size + 1, size + 2
-        self._first, self._later = (_SortedTexts(tokens) for tokens in texts)
-        self._next_of_bytes = np.full((size + 1, 256), size, np.int32)  # its last row: dead
-        self._next_of_bytes[:-1] = np.where(pattern.next_states == DEAD, size, pattern.next_states)
+        self._first, self._later = texts
         self._rows = {}
+        self._require_bounded()
         self.distances = self._distances()
 
     def writes(self, text: str) -> bool:
@@ -104,20 +109,38 @@ class TokenAutomaton:
         size = len(self.pattern.accepts)
         if state > size:
             return np.zeros(0, np.int64), np.zeros(0, np.int32)
-        texts, here = (self._first, 0) if state == size else (self._later, state)
-        token_ids, following = texts.read(self._next_of_bytes, here)
+        texts, here = self._read_by(state)
+        token_ids, following = texts.tokens(self.pattern.next_states, here)
         if self.pattern.accepts[here]:
             token_ids = np.append(token_ids, self.end_id)
             following = np.append(following, self.ended)
         return token_ids, following
+
+    def _read_by(self, state):
+        """Return the tree that a state reads, and the state of the pattern."""
+        is_first = state == len(self.pattern.accepts)
+        return (self._first, 0) if is_first else (self._later, state)
+
+    def _require_bounded(self):
+        """Estimate what `_distances` visits: the nodes below the first bytes that states allow."""
+        alive = self.pattern.next_states != DEAD
+        visited = int((alive @ self._later.sizes).sum())
+        if visited > MOST_VISITED:
+            raise ValueError(
+                f"regex or choices: {len(self.pattern.accepts):,} states are too many for a "
+                f"vocabulary of {self.vocab_size:,} tokens: repeat less, or allow fewer characters."
+            )
 
     def _distances(self):
         """Visit all states that tokens reach, then go back from the end."""
         before = {self.first: [], self.continuing: [], self.ended: []}
         waiting = [self.first, self.continuing]
         for state in waiting:  # the list grows in the loop
-            _, following = self._edges(state)
-            for successor in np.unique(following).tolist():
+            texts, here = self._read_by(state)
+            following = texts.successors(self.pattern.next_states, here)
+            if self.pattern.accepts[here]:
+                before[self.ended].append(state)
+            for successor in following.tolist():
                 if successor not in before:
                     before[successor] = []
                     waiting.append(successor)
@@ -133,32 +156,101 @@ class TokenAutomaton:
         return distances
 
 
-class _SortedTexts:
-    """The texts of tokens, sorted, so that texts with the same first byte are adjacent."""
+def text_trees(tokenizer: Any) -> tuple["TextTree", "TextTree"]:
+    """Return the `token_texts` of a tokenizer as trees, which its automata share."""
+    first, later = token_texts(tokenizer)
+    tree = TextTree(first)
+    return tree, tree if later is first else TextTree(later)
 
-    def __init__(self, texts):
+
+class _Level(NamedTuple):
+    """The nodes of a tree at one depth, in the order of their texts.
+
+    Attributes:
+        bytes: (n,) the last byte of each.
+        children: (n + 1,) the nodes of the next level, those of node i from entry i to i + 1.
+        ends: (n + 1,) the tokens whose text ends in a node, likewise.
+        token_ids: their ids.
+    """
+
+    bytes: np.ndarray
+    children: np.ndarray
+    ends: np.ndarray
+    token_ids: np.ndarray
+
+
+class TextTree:
+    """The texts of tokens as a tree of bytes, so that what several begin with is read once.
+
+    Args:
+        texts: of the tokens; None for those without.
+
+    Attributes:
+        sizes: (256,) the number of nodes below each first byte, which is one of them.
+    """
+
+    def __init__(self, texts: Sequence[bytes | None]):
         known = sorted((text, place) for place, text in enumerate(texts) if text)
-        self.token_ids = np.array([place for _, place in known], dtype=np.int64)
-        self.lengths = np.array([len(text) for text, _ in known], dtype=np.int64)
-        self.bytes = np.zeros((len(known), self.lengths.max(initial=1)), np.uint8)
-        for row, (text, _) in zip(self.bytes, known):
-            row[: len(text)] = bytearray(text)
-        self.bounds = np.searchsorted(self.bytes[:, 0], np.arange(257))
+        token_ids = np.array([place for _, place in known], np.int64)
+        lengths = np.array([len(text) for text, _ in known], np.int64)
+        width = int(lengths.max(initial=1))
+        padded = b"".join(text.ljust(width, b"\0") for text, _ in known)
+        rows = np.frombuffer(padded, np.uint8).reshape(-1, width)
+        shared = np.zeros(len(rows), np.int64)  # bytes that a text shares with the one before
+        if len(rows) > 1:
+            differs = rows[1:] != rows[:-1]
+            unlike = np.where(differs.any(1), differs.argmax(1), width)
+            shared[1:] = np.minimum(unlike, np.minimum(lengths[1:], lengths[:-1]))
+        self._levels, self.sizes = [], np.zeros(256, np.int64)
+        for depth in range(width):
+            begins = np.flatnonzero((lengths > depth) & (shared <= depth))  # each node's first row
+            deeper = np.flatnonzero((lengths > depth + 1) & (shared <= depth + 1))
+            ending = np.flatnonzero(lengths == depth + 1)
+            bounds = np.append(begins, len(rows))
+            self._levels.append(
+                _Level(
+                    rows[begins, depth],
+                    np.searchsorted(deeper, bounds),
+                    np.searchsorted(ending, bounds),
+                    token_ids[ending],
+                )
+            )
+            self.sizes += np.bincount(rows[begins, 0], minlength=256)
 
-    def read(self, next_of_bytes, state):
-        """Return the tokens whose text a state allows, and the state after each."""
-        dead = len(next_of_bytes) - 1
-        begins = np.flatnonzero(next_of_bytes[state] != dead)
-        rows = np.concatenate(
-            [np.arange(self.bounds[begin], self.bounds[begin + 1]) for begin in begins]
-            or [np.zeros(0, np.int64)]
-        )
-        states = np.full(len(rows), state, np.int32)
-        places, longest = np.arange(len(rows)), self.lengths[rows].max(initial=0)
-        for place in range(longest):
-            places = places[(self.lengths[rows[places]] > place) & (states[places] != dead)]
-            if not len(places):
-                break
-            states[places] = next_of_bytes[states[places], self.bytes[rows[places], place]]
-        alive = states != dead
-        return self.token_ids[rows[alive]], states[alive]
+    def tokens(self, next_states: np.ndarray, state: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the tokens whose text a state of a pattern allows, and the state after each."""
+        found, states = [np.zeros(0, np.int64)], [np.zeros(0, np.int32)]
+        for level, nodes, after in self._reached(next_states, state):
+            places, counts = _expanded(level.ends, nodes)
+            found.append(level.token_ids[places])
+            states.append(np.repeat(after, counts))
+        return np.concatenate(found), np.concatenate(states)
+
+    def successors(self, next_states: np.ndarray, state: int) -> np.ndarray:
+        """Return the states that some token leads to, in order."""
+        is_reached = np.zeros(len(next_states), bool)
+        for level, nodes, after in self._reached(next_states, state):
+            is_reached[after[level.ends[nodes + 1] > level.ends[nodes]]] = True
+        return np.flatnonzero(is_reached)
+
+    def _reached(self, next_states, state):
+        """Yield each level, its nodes that a state allows, and the state after each."""
+        nodes = np.arange(len(self._levels[0].bytes))
+        after = np.full(len(nodes), state, np.int32)
+        for level in self._levels:
+            after = next_states[after, level.bytes[nodes]]
+            alive = after != DEAD
+            nodes, after = nodes[alive], after[alive]
+            if not len(nodes):
+                return
+            yield level, nodes, after
+            nodes, counts = _expanded(level.children, nodes)
+            after = np.repeat(after, counts)
+
+
+def _expanded(bounds, nodes):
+    """Return the entries of nodes, those of node i from bounds[i] to bounds[i + 1], and counts."""
+    counts = bounds[nodes + 1] - bounds[nodes]
+    ends = np.cumsum(counts)
+    total = ends[-1] if len(ends) else 0
+    return np.arange(total) + np.repeat(bounds[nodes] - ends + counts, counts), counts

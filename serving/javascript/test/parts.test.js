@@ -9,6 +9,7 @@ import { externalFiles } from "../src/external_data.js";
 import { entities, isTag } from "../src/pipelines/entities.js";
 import { Encoding } from "../src/text/encoding.js";
 import { Pattern } from "../src/text/patterns.js";
+import { TokenAutomaton, textTrees } from "../src/text/token_automaton.js";
 
 it("a seed gives the numbers of NumPy's manual", () => {
   const published = [0.77395605, 0.43887844, 0.85859792, 0.69736803, 0.09417735];
@@ -36,6 +37,35 @@ it("what no finite automaton knows is refused by name", () => {
   for (const source of ["(a)\\1", "a(?=b)", "\\bword", "(?i)a", "a**", "(a", "[b-a]", "a{3,2}", "a)", "*a"]) {
     assert.throws(() => Pattern.ofExpression(source), { name: "Refusal", message: /^regex '.*' / });
   }
+});
+
+it("the work of an expression is bounded as in Python", { timeout: 60_000 }, () => {
+  const cases = JSON.parse(readFileSync(new URL("large_expressions.json", import.meta.url), "utf8"));
+  for (const { pieces, refused } of cases) {
+    const expression = pieces.map(([text, times]) => text.repeat(times)).join("");
+    if (refused === null) {
+      assert.ok(Pattern.ofExpression(expression));
+      continue;
+    }
+    assert.throws(() => Pattern.ofExpression(expression), (/** @type {Error} */ error) => {
+      assert.equal(error.name, "Refusal");
+      assert.ok(error.message.includes(refused), `${error.message}, not ${refused}`);
+      return true;
+    });
+  }
+});
+
+it("choices are bounded by their bytes, and a constraint by the vocabulary", { timeout: 60_000 }, () => {
+  const message = /^choices must have 19,999 bytes together at most, those of a common beginning once\.$/;
+  assert.throws(() => Pattern.ofTexts(["x".repeat(10 ** 7)]), { name: "Refusal", message });
+  assert.equal(Pattern.ofTexts(["x".repeat(19_999), "x".repeat(19_998)]).accepts.length, 20_000);
+  const written = Array.from({ length: 200_000 }, (_, token) => new TextEncoder().encode(`${token}`));
+  const texts = textTrees({ first: written, later: written });
+  assert.throws(() => new TokenAutomaton(Pattern.ofExpression(".{0,1000}"), texts, 0, 200_000), {
+    name: "Refusal",
+    message: "regex or choices: 8,001 states are too many for a vocabulary of 200,000 tokens: "
+      + "repeat less, or allow fewer characters.",
+  });
 });
 
 it("entities are those of conlleval", () => {

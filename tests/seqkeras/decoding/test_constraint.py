@@ -13,7 +13,7 @@ from seqkeras.tokenizers import BOS, EOS, CharacterTable
 from serving.decoding import ChoosingStep, MostProbableAllowed, Prefix, Prompts, most_probable
 from serving.decoding import Constraint as ServedConstraint
 from serving.decoding import search as served_search
-from serving.text import Pattern, TokenAutomaton, token_texts
+from serving.text import Pattern, TokenAutomaton, text_trees
 from tests.arrays import close, floats
 
 TABLE = CharacterTable.learn(["abcd"])
@@ -112,7 +112,7 @@ def test_the_loop_does_as_the_runtime_does(num_beams, looks, regex):
         log_probs, _, rows = step(token_ids, beam_index, rows)
         return most_probable(log_probs, 1), log_probs, rows
 
-    automaton = TokenAutomaton(Pattern.of_expression(regex), token_texts(TABLE), EOS, V)
+    automaton = TokenAutomaton(Pattern.of_expression(regex), text_trees(TABLE), EOS, V)
     served = ServedConstraint(automaton, np.full(B, automaton.first), np.full(B, T))
     if looks == "first":
         chosen = MostProbableAllowed(with_best, served, Prompts(B * [()]))

@@ -19,9 +19,11 @@ from serving.text import (
     TokenAutomaton,
     WordTable,
     byte_pairs,
+    text_trees,
     token_texts,
     word_piece,
 )
+from serving.text.token_automaton import TextTree
 
 TEXTS = ["the cat sat on the mat, 2014-05-03", "a dog and a cat!", "führer día 12:30 €", "x?y"] * 9
 
@@ -125,7 +127,7 @@ def test_a_text_is_what_its_tokens_add(tokenizer):
 
 def automaton_of(pattern, tokenizer, end_id=None):
     end_id = len(tokenizer) if end_id is None else end_id
-    return TokenAutomaton(pattern, token_texts(tokenizer), end_id, len(tokenizer) + 1)
+    return TokenAutomaton(pattern, text_trees(tokenizer), end_id, len(tokenizer) + 1)
 
 
 def targets(automaton, most):
@@ -168,7 +170,7 @@ def test_what_is_allowed_is_what_decodes_to_a_match(tokenizer):
 
 def test_a_target_ends_before_there_is_no_room():
     table = CharacterTable.learn(["ab"])
-    automaton = TokenAutomaton(Pattern.of_expression("(ab)+"), token_texts(table), 3, len(table))
+    automaton = TokenAutomaton(Pattern.of_expression("(ab)+"), text_trees(table), 3, len(table))
     a, b, eos = table.id_of("a"), table.id_of("b"), 3
     assert automaton.distances[automaton.first] == 3
     assert not automaton.allowed(automaton.first, 2).any()
@@ -185,7 +187,7 @@ def test_a_target_ends_before_there_is_no_room():
 
 def test_what_the_vocabulary_can_not_finish_is_never_begun():
     table = CharacterTable.learn(["abx"])
-    texts = token_texts(table)
+    texts = text_trees(table)
     automaton = TokenAutomaton(Pattern.of_expression("xyz|ab"), texts, 3, len(table))
     assert np.flatnonzero(automaton.allowed(automaton.first, 9)).tolist() == [table.id_of("a")]
     nothing = TokenAutomaton(Pattern.of_expression("xyz"), texts, 3, len(table))
@@ -223,3 +225,15 @@ def test_byte_pairs_of_gpt2_write_any_text():
     first, later = token_texts(tokenizer)
     assert first is later and first[256] is None
     assert sorted(first[:256]) == [bytes([byte]) for byte in range(256)]
+
+
+def test_what_a_vocabulary_makes_too_large_is_refused():
+    texts = [str(token).encode() for token in range(200_000)]
+    tree = TextTree(texts)
+    assert tree.sizes.sum() == len({text[: k + 1] for text in texts for k in range(len(text))})
+    message = (
+        r"^regex or choices: 8,001 states are too many for a vocabulary of 200,000 tokens: repeat "
+        r"less, or allow fewer characters\.$"
+    )
+    with pytest.raises(ValueError, match=message):
+        TokenAutomaton(Pattern.of_expression(".{0,1000}"), (tree, tree), 0, 200_000)

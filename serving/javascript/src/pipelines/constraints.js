@@ -5,7 +5,7 @@ import { shown } from "../checks.js";
 import { Constraint } from "../decoding/constraint.js";
 import { MANIFEST } from "../manifest/format.js";
 import { Pattern } from "../text/patterns.js";
-import { TokenAutomaton, UNREACHABLE } from "../text/token_automaton.js";
+import { TokenAutomaton, UNREACHABLE, textTrees } from "../text/token_automaton.js";
 import { tokenTexts } from "../text/token_texts.js";
 
 const AT_ONCE = 8; // cached automata, each of which takes milliseconds to seconds to build
@@ -46,7 +46,7 @@ export class Constraints {
   }
 
   #overTokens(pattern) {
-    this.#texts ??= tokenTexts(this.#tokenizer);
+    this.#texts ??= textTrees(tokenTexts(this.#tokenizer));
     return new TokenAutomaton(pattern, this.#texts, this.#endId, this.#vocabSize);
   }
 

@@ -15,7 +15,9 @@ const CATEGORIES = {
   s: [new RegExp(`^[${SPACES}]$`), /^[\t-\r ]$/],
 };
 const FLAGS = "asux";
-const MOST_GROUPS = 1000;
+const [MOST_CHARACTERS, MOST_NESTED] = [10_000, 100]; // of an expression, and groups inside each other
+const MOST_RANGES = 50_000; // of all classes together
+const MOST_REPEATED = 2 ** 32 - 2; // as in Python
 
 /** @typedef {[number, number]} Range of code points, the last one included. */
 /**
@@ -34,6 +36,10 @@ export function parseExpression(source) {
 class Parser {
   #characters;
   #place = 0;
+  #level = 0;
+  #ranges = 0;
+  /** @type {Map<string, Item>} */
+  #classes = new Map();
   #flags = new Set();
 
   constructor(source) {
@@ -41,8 +47,8 @@ class Parser {
   }
 
   whole() {
-    if (this.#characters.filter((character) => character === "(").length > MOST_GROUPS) {
-      throw new Unread(`has more than ${MOST_GROUPS} groups`);
+    if (this.#characters.length > MOST_CHARACTERS) {
+      throw new Unread(`has more than ${MOST_CHARACTERS.toLocaleString("en")} characters`);
     }
     this.#takeGlobalFlags();
     const branches = this.#branches(true);
@@ -117,8 +123,8 @@ class Parser {
   #atom() {
     const character = this.#take();
     if (character === "(") return this.#group();
-    if (character === "[") return ranges(this.#class());
-    if (character === "\\") return ranges(this.#escape(false));
+    if (character === "[") return this.#known(() => this.#class());
+    if (character === "\\") return this.#known(() => this.#escape(false));
     if (character === ".") {
       return ranges(this.#flags.has("s") ? [[0, LAST]] : complement([[10, 10]]));
     }
@@ -127,6 +133,20 @@ class Parser {
       throw new Unread("can not be read: nothing to repeat");
     }
     return ranges(single(character));
+  }
+
+  /** Return the item of a class, which is counted and made once. @param {() => Range[]} read */
+  #known(read) {
+    const begin = this.#place;
+    const found = read();
+    const source = [...this.#flags, ...this.#characters.slice(begin - 1, this.#place)].join("");
+    const known = this.#classes.get(source);
+    if (known) return known;
+    this.#ranges += found.length;
+    if (this.#ranges > MOST_RANGES) throw new Unread("is too large: have fewer classes");
+    const item = ranges(found);
+    this.#classes.set(source, item);
+    return item;
   }
 
   /** @returns {Item | null} */
@@ -156,7 +176,12 @@ class Parser {
   }
 
   #inGroup() {
+    this.#level += 1;
+    if (this.#level > MOST_NESTED) {
+      throw new Unread(`has more than ${MOST_NESTED} groups inside each other`);
+    }
     const found = this.#branches();
+    this.#level -= 1;
     if (!this.#takes(")")) throw new Unread("can not be read: missing )");
     return found;
   }
@@ -176,14 +201,22 @@ class Parser {
 
   /** Return the bounds of a repetition, or null; `peeks`: leave it there. */
   #bounds(peeks = false) {
-    const rest = this.#characters.slice(this.#place, this.#place + 24).join("");
-    const found = /^(?:([*+?])|\{(?!,?\})(\d*)(,?)(\d*)\})/.exec(rest);
-    if (!found || (found[2] === "" && !found[3])) return null;
-    if (!peeks) this.#place += found[0].length;
-    const [, sign, least, comma, most] = found;
-    if (sign) return { "*": [0, Infinity], "+": [1, Infinity], "?": [0, 1] }[sign] ?? null;
+    /** @type {[number, number] | undefined} */
+    const signed = { "*": [0, Infinity], "+": [1, Infinity], "?": [0, 1] }[this.#next() ?? ""];
+    if (!signed && this.#next() !== "{") return null;
+    let end = this.#place;
+    if (!signed) do end += 1; while (/^[\d,]$/.test(this.#characters[end] ?? ""));
+    const found = /^\{(\d*)(,?)(\d*)\}$/.exec(this.#characters.slice(this.#place, end + 1).join(""));
+    if (!signed && (!found || found[0] === "{}")) return null;
+    if (!peeks) this.#place = end + 1;
+    if (signed) return signed;
+    const [, least, comma, most] = /** @type {RegExpExecArray} */ (found);
     const low = Number(least || 0);
-    return [low, comma ? (most ? Number(most) : Infinity) : low];
+    const high = comma ? Number(most || Infinity) : low;
+    if (low > MOST_REPEATED || (most && high > MOST_REPEATED)) {
+      throw new Unread("can not be read: the repetition number is too large");
+    }
+    return [low, high];
   }
 
   /** @returns {Range[]} */

@@ -11,18 +11,19 @@ import { loneSurrogate, requireUTF8 } from "./characters.js";
 import { parseExpression, Unread } from "./expressions.js";
 
 export const DEAD = -1;
-const [MOST_NODES, MOST_STATES] = [50_000, 20_000];
+const MOST_PARTS = 50_000; // edges of a nondeterministic automaton
+const MOST_STATES = 20_000;
+const MOST_WORK = 100_000; // edges and nodes that the subset construction visits
 const encoder = new TextEncoder();
 
 /** A finite automaton that accepts the allowed texts; state 0 is the first. */
 export class Pattern {
   /**
-   * @param {Map<number, number>[]} nextStates for each state: byte -> state.
+   * @param {Int32Array[]} nextStates for each state the state after each byte, or -1.
    * @param {Set<number>} accepting the states in which a text may end.
    */
   constructor(nextStates, accepting) {
-    this.nextStates = nextStates.map((following) =>
-      Int32Array.from({ length: 256 }, (_, byte) => following.get(byte) ?? DEAD));
+    this.nextStates = nextStates;
     this.accepts = nextStates.map((_, state) => accepting.has(state));
   }
 
@@ -46,8 +47,11 @@ export class Pattern {
   static ofExpression(expression) {
     if (loneSurrogate(expression)) requireUTF8("regex", expression);
     try {
-      const nodes = new Nodes();
-      const end = nodes.add(parseExpression(expression), 0);
+      const item = parseExpression(expression);
+      const classes = new Classes();
+      if (sizeOf(item, classes) > MOST_PARTS) throw new Unread("is too large: repeat less");
+      const nodes = new Nodes(classes);
+      const end = nodes.add(item, 0);
       return new Pattern(...deterministic(nodes, end));
     } catch (cause) {
       if (!(cause instanceof Unread)) throw cause;
@@ -59,37 +63,118 @@ export class Pattern {
 
   /** Return the pattern of these texts and no other. */
   static ofTexts(texts) {
-    const nextStates = [new Map()];
+    const nextStates = [new Int32Array(256).fill(DEAD)];
     const accepting = new Set();
-    for (const text of texts) {
+    for (const text of new Set(texts)) {
       requireUTF8("choices", text);
       let state = 0;
       for (const byte of encoder.encode(text)) {
-        if (!nextStates[state].has(byte)) {
-          nextStates[state].set(byte, nextStates.length);
-          nextStates.push(new Map());
+        if (nextStates[state][byte] === DEAD) {
+          if (nextStates.length >= MOST_STATES) {
+            throw new Refusal(
+              `choices must have ${(MOST_STATES - 1).toLocaleString("en")} bytes together at most, `
+                + "those of a common beginning once",
+            );
+          }
+          nextStates[state][byte] = nextStates.length;
+          nextStates.push(new Int32Array(256).fill(DEAD));
         }
-        state = nextStates[state].get(byte);
+        state = nextStates[state][byte];
       }
       accepting.add(state);
-      if (nextStates.length > MOST_STATES) {
-        throw new Refusal("choices must have 20,000 bytes together at most");
-      }
     }
     if (!accepting.size) throw new Refusal("choices must be one text at least; received none");
     return new Pattern(nextStates, accepting);
   }
 }
 
+/** @typedef {[number, number, number]} Edge first byte, last byte, node. */
+/**
+ * The automata of classes: for each node its edges; node 0 is the end, the last node the begin.
+ */
+class Classes {
+  /** @type {Map<string, Edge[][]>} */
+  #known = new Map();
+
+  /** @param {import("./expressions.js").Range[]} ranges */
+  of(ranges) {
+    const key = ranges.join(" ");
+    let found = this.#known.get(key);
+    if (!found) {
+      found = automatonOfRanges(ranges);
+      this.#known.set(key, found);
+    }
+    return found;
+  }
+}
+
+/** Return the nodes of a class, with equal beginnings and ends shared. @returns {Edge[][]} */
+function automatonOfRanges(ranges) {
+  const tree = new Map();
+  for (const [first, last] of ranges) {
+    for (const sequence of utf8(first, last)) {
+      let inner = tree;
+      for (const part of sequence) {
+        const key = part[0] * 256 + part[1];
+        if (!inner.has(key)) inner.set(key, new Map());
+        inner = inner.get(key);
+      }
+    }
+  }
+  const places = new Map();
+  /** @type {Edge[][]} */
+  const nodes = [];
+  const place = (inner, isBegin) => {
+    /** @type {Edge[]} */
+    const edges = [];
+    for (const [key, following] of inner) {
+      edges.push([Math.floor(key / 256), key % 256, place(following, false)]);
+    }
+    const text = edges.join(" ");
+    if (isBegin || !places.has(text)) {
+      places.set(text, nodes.length);
+      nodes.push(edges);
+    }
+    return places.get(text);
+  };
+  places.set("", 0);
+  nodes.push([]);
+  place(tree, true);
+  return nodes;
+}
+
+/**
+ * Return how many edges an item has, and repetitions of nothing.
+ *
+ * @param {import("./expressions.js").Item} item
+ * @param {Classes} classes
+ */
+function sizeOf(item, classes) {
+  const sum = (items) => items.reduce((total, inner) => total + sizeOf(inner, classes), 0);
+  if (item.kind === "ranges") {
+    return Math.max(classes.of(item.ranges).reduce((total, edges) => total + edges.length, 0), 1);
+  }
+  if (item.kind === "all") return sum(item.items);
+  if (item.kind === "any") return 1 + sum(item.branches);
+  const count = item.most === Infinity ? item.least + 1 : item.most;
+  return 2 + count * (1 + sizeOf(item.item, classes));
+}
+
 /** A nondeterministic automaton while it is built. */
 class Nodes {
-  /** For each node a list of [first byte, last byte, node]. @type {[number, number, number][][]} */
+  /** The edges of each node. @type {Edge[][]} */
   edges = [[]];
   /** For each node the nodes that it reaches without a byte. @type {number[][]} */
   free = [[]];
 
+  #classes;
+
+  /** @param {Classes} classes */
+  constructor(classes) {
+    this.#classes = classes;
+  }
+
   #new() {
-    if (this.edges.length >= MOST_NODES) throw new Unread("is too large: repeat less");
     this.edges.push([]);
     this.free.push([]);
     return this.edges.length - 1;
@@ -103,7 +188,7 @@ class Nodes {
    * @returns {number}
    */
   add(item, begin) {
-    if (item.kind === "ranges") return this.#addRanges(item.ranges, begin);
+    if (item.kind === "ranges") return this.#addClass(this.#classes.of(item.ranges), begin);
     if (item.kind === "all") return item.items.reduce((node, inner) => this.add(inner, node), begin);
     if (item.kind === "repeat") return this.#addRepeat(item, begin);
     const end = this.#new();
@@ -131,23 +216,12 @@ class Nodes {
     return end;
   }
 
-  #addRanges(ranges, begin) {
-    const end = this.#new();
-    const known = new Map([["", end]]); // suffixes are shared
-    const after = (key) => known.get(key) ?? end;
-    for (const [first, last] of ranges) {
-      for (const sequence of utf8(first, last)) {
-        const keys = sequence.map((_, place) => sequence.slice(place + 1).join(" "));
-        for (let place = sequence.length - 1; place > 0; place -= 1) {
-          if (known.has(keys[place - 1])) continue;
-          const node = this.#new();
-          known.set(keys[place - 1], node);
-          this.edges[node].push([sequence[place][0], sequence[place][1], after(keys[place])]);
-        }
-        this.edges[begin].push([sequence[0][0], sequence[0][1], after(keys[0])]);
-      }
-    }
-    return end;
+  #addClass(nodes, begin) {
+    const places = nodes.map((_, node) => (node === nodes.length - 1 ? begin : this.#new()));
+    nodes.forEach((edges, node) => {
+      for (const [first, last, next] of edges) this.edges[places[node]].push([first, last, places[next]]);
+    });
+    return places[0];
   }
 }
 
@@ -186,6 +260,7 @@ function* utf8(first, last) {
 /** Subset construction: the next states of reachable sets of nodes, and accepting ones. */
 function deterministic(nodes, end) {
   const closed = new Map();
+  let work = 0;
   const closure = (targets) => {
     const key = targets.join(",");
     if (!closed.has(key)) {
@@ -202,22 +277,25 @@ function deterministic(nodes, end) {
   const accepting = new Set();
   for (const here of waiting) { // the list grows in the loop
     if (here.includes(end)) accepting.add(nextStates.length);
-    const following = new Map();
-    for (const { begin, behind, targets } of pieces(here.flatMap((node) => nodes.edges[node]))) {
+    const following = new Int32Array(256).fill(DEAD);
+    const edges = here.flatMap((node) => nodes.edges[node]);
+    work += here.length + edges.length;
+    for (const { begin, behind, targets } of pieces(edges)) {
+      work += targets.length;
       const there = closure(targets);
       const key = there.join(",");
       if (!states.has(key)) {
-        if (states.size >= MOST_STATES) {
-          throw new Unread("is too large: repeat less, or have fewer alternatives");
-        }
         states.set(key, states.size);
         waiting.push(there);
       }
-      for (let byte = begin; byte < behind; byte += 1) following.set(byte, states.get(key));
+      following.fill(Number(states.get(key)), begin, behind);
+      if (states.size > MOST_STATES || work > MOST_WORK) {
+        throw new Unread("is too large: repeat less, or have fewer alternatives");
+      }
     }
     nextStates.push(following);
   }
-  return /** @type {[Map<number, number>[], Set<number>]} */ ([nextStates, accepting]);
+  return /** @type {[Int32Array[], Set<number>]} */ ([nextStates, accepting]);
 }
 
 /** Yield ranges of bytes with the same targets. */

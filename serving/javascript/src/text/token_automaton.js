@@ -6,10 +6,12 @@
 //
 // Reference: Willard and Louf 2023, section 3, https://arxiv.org/abs/2307.09702
 
+import { Refusal } from "../refusal.js";
 import { DEAD } from "./patterns.js";
 
 export const UNREACHABLE = 2 ** 31 - 1; // distance of a state from which the end can not be reached
 const MOST_AT_ONCE = 2_000_000; // entries of cached rows
+const MOST_VISITED = 30_000_000; // nodes of trees of texts, by all states together
 
 /**
  * An automaton over the tokens of a tokenizer.
@@ -26,7 +28,7 @@ export class TokenAutomaton {
 
   /**
    * @param {import("./patterns.js").Pattern} pattern
-   * @param {{first: import("./token_texts.js").Texts, later: import("./token_texts.js").Texts}} texts
+   * @param {{first: Tree, later: Tree}} texts see `textTrees`.
    * @param {number} endId of <eos>, which may follow an allowed text.
    * @param {number} vocabSize of the decoder.
    */
@@ -37,10 +39,11 @@ export class TokenAutomaton {
     this.first = size;
     this.ended = size + 1;
     this.dead = size + 2;
-    this.#first = trieOf(texts.first);
-    this.#later = texts.later === texts.first ? this.#first : trieOf(texts.later);
+    this.#first = texts.first;
+    this.#later = texts.later;
     this.#endId = endId;
     this.#vocabSize = vocabSize;
+    this.#requireBounded();
     this.distances = this.#distances();
   }
 
@@ -81,16 +84,39 @@ export class TokenAutomaton {
     if (state > this.first) return [];
     const here = isFirst ? 0 : state;
     const found = [];
-    const ahead = [{ node: isFirst ? this.#first : this.#later, state: here }];
+    for (const { node, state: next } of this.#reached(state)) {
+      for (const token of node.tokens) found.push([token, next]);
+    }
+    if (this.pattern.accepts[here]) found.push([this.#endId, this.ended]);
+    return found;
+  }
+
+  /** Yield the nodes of the texts that a state allows, with the state after each. */
+  * #reached(state) {
+    const isFirst = state === this.first;
+    const ahead = [{ node: (isFirst ? this.#first : this.#later).root, state: isFirst ? 0 : state }];
     for (let place = ahead.pop(); place; place = ahead.pop()) {
-      for (const token of place.node.tokens) found.push([token, place.state]);
+      yield place;
       for (const [byte, node] of place.node.next) {
         const next = this.pattern.nextStates[place.state][byte];
         if (next !== DEAD) ahead.push({ node, state: next });
       }
     }
-    if (this.pattern.accepts[here]) found.push([this.#endId, this.ended]);
-    return found;
+  }
+
+  /** Estimate what `#distances` visits: the nodes below the first bytes that states allow. */
+  #requireBounded() {
+    let visited = 0;
+    for (const following of this.pattern.nextStates) {
+      for (const [byte, size] of this.#later.sizes) if (following[byte] !== DEAD) visited += size;
+    }
+    if (visited > MOST_VISITED) {
+      const [states, tokens] = [this.first, this.#vocabSize].map((count) => count.toLocaleString("en"));
+      throw new Refusal(
+        `regex or choices: ${states} states are too many for a vocabulary of ${tokens} tokens: `
+          + "repeat less, or allow fewer characters",
+      );
+    }
   }
 
   /** Visit all states that tokens reach, then go back from the end. */
@@ -99,7 +125,12 @@ export class TokenAutomaton {
     const before = new Map([[this.first, []], [this.continuing, []], [this.ended, []]]);
     const waiting = [this.first, this.continuing];
     for (const state of waiting) { // the list grows in the loop
-      for (const next of new Set(this.#edges(state).map(([, after]) => after))) {
+      const following = new Set();
+      for (const { node, state: after } of this.#reached(state)) {
+        if (node.tokens.length) following.add(after);
+      }
+      if (this.pattern.accepts[state === this.first ? 0 : state]) following.add(this.ended);
+      for (const next of following) {
         if (!before.has(next)) {
           before.set(next, []);
           waiting.push(next);
@@ -122,18 +153,37 @@ export class TokenAutomaton {
   }
 }
 
-/** Return the texts of tokens as a tree of bytes. */
-function trieOf(texts) {
-  const node = () => ({ tokens: /** @type {number[]} */ ([]), next: new Map() });
+/**
+ * The texts of tokens as a tree of bytes, and the number of nodes below each first byte.
+ *
+ * @typedef {{tokens: number[], next: Map<number, Node>}} Node
+ * @typedef {{root: Node, sizes: Map<number, number>}} Tree
+ */
+
+/** Return the texts of tokens as trees, which all automata of a tokenizer share. */
+export function textTrees({ first, later }) {
+  const tree = treeOf(first);
+  return { first: tree, later: later === first ? tree : treeOf(later) };
+}
+
+/** @returns {Tree} */
+function treeOf(texts) {
+  const node = () => /** @type {Node} */ ({ tokens: [], next: new Map() });
   const root = node();
+  const sizes = new Map();
   texts.forEach((text, token) => {
     if (!text) return;
     let here = root;
     for (const byte of text) {
-      if (!here.next.has(byte)) here.next.set(byte, node());
-      here = here.next.get(byte);
+      let next = here.next.get(byte);
+      if (!next) {
+        next = node();
+        here.next.set(byte, next);
+        sizes.set(text[0], (sizes.get(text[0]) ?? 0) + 1);
+      }
+      here = next;
     }
     here.tokens.push(token);
   });
-  return root;
+  return { root, sizes };
 }
