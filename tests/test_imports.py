@@ -27,6 +27,7 @@ TABLE = {
         {*NUMERIC, "babel", "rapidfuzz"},
     ),
     "seqkeras/data/series.py": ({"seqkeras.data", "serving.rows", "serving.times"}, {"numpy"}),
+    "seqkeras/data/time_steps.py": ({"serving.times"}, {"numpy"}),
     "seqkeras/data/conll.py": (
         {"seqkeras.data", "serving.entities"},
         set(),

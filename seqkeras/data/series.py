@@ -10,10 +10,12 @@ import numpy as np
 
 from seqkeras.data.columns import read_columns
 from seqkeras.data.texts import DataError
+from seqkeras.data.time_steps import with_step
 from serving.rows import Column, Rows
-from serving.times import UNITS
+from serving.times import CHANGE_OF_CLOCKS, in_iso
 
 GAPS = ("refuse", "fill", "keep")
+WAY_OUT = "; --time-format tells another form, as %d.%m.%Y"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -24,7 +26,7 @@ class Series:
         name: of the series; "" where a file holds one.
         where: the place of each row, as "load.csv, line 7", for errors.
         rows: a list for each row, of the values of the columns of its time, then of the others.
-        times: (rows,) datetime64 of seconds; None without a time column.
+        times: (rows,) datetime64 of microseconds; None without a time column.
     """
 
     name: str
@@ -36,7 +38,7 @@ class Series:
         return len(self.rows)
 
 
-def read_series(path, columns, time=None, series_column=None, gaps="refuse"):
+def read_series(path, columns, time=None, series_column=None, gaps="refuse", step=None):
     """The series of a file of columns (`seqkeras.data.columns`).
 
     Args:
@@ -47,6 +49,8 @@ def read_series(path, columns, time=None, series_column=None, gaps="refuse"):
         series_column: name of the column that says which series a row is of; None for one series.
         gaps: what a step in which rows are missing is: "refuse" it; "fill" it with rows without
             values; "keep" the rows as if none were missing.
+        step: (step, unit) of the times, as `seqkeras.data.time_steps.named_step` gives them; None
+            if the rows tell it.
 
     Returns:
         A list of `Series`; the `TimeColumn` with its step, or None; how many rows were put in.
@@ -67,8 +71,11 @@ def read_series(path, columns, time=None, series_column=None, gaps="refuse"):
     found = [dataclasses.replace(series, times=_times(series, time)) for series in found]
     if gaps == "keep":
         return found, time, 0
-    time = _with_step(path, found, time)
-    filled = [_without_gaps(series, time, gaps) for series in found]
+    if max(map(len, found)) < 2:
+        raise DataError(f"{path}: a series needs two rows at least.")
+    time = with_step(time, [series.times for series in found], step)
+    most = "most rows" if step is None else "rows"
+    filled = [_without_gaps(series, time, gaps, most) for series in found]
     return filled, time, sum(map(len, filled)) - sum(map(len, found))
 
 
@@ -98,7 +105,9 @@ def numbers_of(series, names):
 def _times(series, time):
     size = len(time.columns)
     try:
-        times = [time.read(row[:size], where) for row, where in zip(series.rows, series.where)]
+        times = [
+            time.read(row[:size], where, WAY_OUT) for row, where in zip(series.rows, series.where)
+        ]
     except ValueError as error:
         raise DataError(str(error)) from error
     times = np.array(times)
@@ -106,6 +115,8 @@ def _times(series, time):
         kind = "as" if times[row + 1] == times[row] else "after"
         here, before = series.where[row + 1], series.where[row].rpartition(", ")[2]
         way = "name the column that tells series apart with --series-column, or sort the rows"
+        if _may_be_set_back(times, row):
+            way = f"{CHANGE_OF_CLOCKS}; else {way}"
         raise DataError(
             f"{here}: the time {_shown(times[row + 1])} is "
             + ("the same as" if kind == "as" else "before")
@@ -114,61 +125,47 @@ def _times(series, time):
     return times
 
 
-def _with_step(path, found, time):
-    """The time column with the most common step: of months where all rows begin at one moment of a
-    month, else of seconds."""
-    times = np.concatenate([series.times for series in found])
-    in_month = times - times.astype("M8[M]")
-    unit = "month" if np.ptp(in_month.astype("int64")) == 0 else "second"
-    steps = [np.diff(series.times.astype(f"M8[{UNITS[unit]}]")) for series in found]
-    steps = np.concatenate(steps).astype("int64")
-    if not len(steps):
-        raise DataError(f"{path}: a series needs two rows at least.")
-    sizes, counts = np.unique(steps, return_counts=True)
-    return dataclasses.replace(time, step=int(sizes[counts.argmax()]), unit=unit)
+def _may_be_set_back(times, row):
+    """Whether the row behind this one repeats an hour of a day."""
+    hours = times - times.astype("M8[D]")
+    return times[row] - times[row + 1] < np.timedelta64(1, "h") and (hours != hours[0]).any()
 
 
-def _without_gaps(series, time, gaps):
+def _without_gaps(series, time, gaps, most):
     """A series with a row for each step."""
-    times = series.times.astype(f"M8[{UNITS[time.unit]}]").astype("int64")
-    whole, rest = np.divmod(np.diff(times), time.step)
-    for row in np.flatnonzero((rest != 0) | (whole != 1)):
-        expected = (
-            f"{series.where[row + 1]}: expected {_shown(time.after(series.times[row], 1)[0])}"
-        )
-        found = f"found {_shown(series.times[row + 1])}"
-        if rest[row]:
+    counts, are_near = time.steps_between(series.times)
+    for row in np.flatnonzero((counts != 1) | ~are_near):
+        expected, found = time.after(series.times[row], 1)[0], series.times[row + 1]
+        told = f"{series.where[row + 1]}: expected {_shown(expected)}"
+        clocks = time.about_clocks(expected, found)
+        if not are_near[row] or counts[row] < 1:
             raise DataError(
-                f"{expected}, as most rows follow each other by {time.step:,} {time.unit}s; "
-                f"{found}; --gaps keep takes rows as they come."
+                f"{told}, as {most} follow each other by {time.step_in_words}; found "
+                f"{_shown(found)}{clocks}; --gaps keep takes rows as they come."
             )
         if gaps == "refuse":
+            missing = counts[row] - 1
+            rows = f"{missing:,} rows are" if missing > 1 else "1 row is"
+            kept = ", as those of trading days" if time.unit == "business day" else ""
             raise DataError(
-                f"{expected}, {found}: {whole[row] - 1:,} rows are missing; --gaps fill puts rows "
-                "without values there, --gaps keep takes rows as they come."
+                f"{told}, found {_shown(found)}: {rows} missing{clocks}; --gaps fill puts rows "
+                f"without values there, --gaps keep takes rows as they come{kept}."
             )
-    places = np.concatenate([[0], np.cumsum(whole)]).astype("int64")
     empty = [""] * (len(series.rows[0]) - len(time.columns))
-    times = np.concatenate([series.times[:1], time.after(series.times[0], places[-1])])
-    rows, where = [], []
-    real = dict(zip(places.tolist(), range(len(series))))
-    for place, moment in enumerate(times):
-        row = real.get(place)
-        rows.append([*_written(moment, time), *empty] if row is None else series.rows[row])
-        where.append(f"the row of {_shown(moment)}" if row is None else series.where[row])
-    return Series(series.name, where, rows, times)
-
-
-def _written(moment, time):
-    """A time as the columns of a row hold it."""
-    moment = moment.item()
-    if len(time.columns) > 1:
-        return [str(part) for part in moment.timetuple()[: len(time.columns)]]
-    return [moment.strftime(time.format) if time.format else moment.isoformat()]
+    times, rows, where = [], [], []
+    for row, moment, line, count in zip(series.rows, series.times, series.where, [*counts, 1]):
+        rows.append(row)
+        times.append(moment)
+        where.append(line)
+        for missing in time.after(moment, count - 1):
+            rows.append([*time.written(missing), *empty])
+            times.append(missing)
+            where.append(f"the row of {_shown(missing)}")
+    return Series(series.name, where, rows, np.array(times))
 
 
 def _shown(moment):
-    return str(moment).replace("T", " ").removesuffix(":00").removesuffix(" 00:00")
+    return in_iso(moment).replace("T", " ").removesuffix(":00").removesuffix(" 00:00")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

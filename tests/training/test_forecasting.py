@@ -8,6 +8,7 @@ import io
 import json
 import math
 import random
+import re
 import shlex
 
 import keras
@@ -284,9 +285,24 @@ HOURS = "time,load,mild,plan,tariff\n" + "".join(
 )
 
 
+def without_loads(hours):
+    """`HOURS` without the loads of some hours."""
+    return re.sub(r":00,(\d+),", lambda load: ":00,," if int(load[1]) in hours else load[0], HOURS)
+
+
 @pytest.mark.parametrize(
     ("content", "options", "message"),
     [
+        (
+            without_loads(range(17, 24)),
+            {"held_out": 0.3, "context": 3, "batch_size": 3},
+            "'load' has no value in the 7 rows that are held out, from line 19 on; leave out what ",
+        ),
+        (
+            without_loads([hour for hour in range(24) if hour % 4]),
+            {"held_out": 0.3, "context": 3, "batch_size": 3},
+            "no window has all of its targets of 5 steps: 'load' has a value in 6 of 24 rows; choo",
+        ),
         (HOURS, {"targets": ("heat",)}, "load.csv: there is no column 'heat'; there are 'time', "),
         (HOURS.replace(",7,", ",7 kW,"), {}, "line 9: 'load' must be a number; received '7 kW'."),
         (
@@ -337,7 +353,7 @@ HOURS = "time,load,mild,plan,tariff\n" + "".join(
         (
             HOURS.replace("2024-01-01 07:00,7,2,1.1,b\n", ""),
             {},
-            "1 rows are missing; --gaps fill pu",
+            "1 row is missing; where clocks chan",
         ),
     ],
 )
@@ -362,6 +378,9 @@ def test_a_file_that_nothing_can_be_learned_from_gets_one_line(
         ("--targets a --known b", "--known must be of --numbers and --categories; received 'b'"),
         ("--targets a --log b", "--log must be of --targets and --numbers; received 'b'"),
         ("--targets a --cycles day", "--cycles needs --time"),
+        ("--targets a --step month", "--step needs --time, the column of the time"),
+        ("--targets a --time t --step month --gaps keep", "--step and --gaps keep exclude each"),
+        ("--targets a --time t --step moon", "must be microsecond, millisecond, second, minute, "),
         ("--targets a --time t --cycles moon", "must be of day, week, year; received 'moon'"),
         (
             "--targets a --quantiles 0.5,0.1",

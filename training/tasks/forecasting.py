@@ -6,6 +6,7 @@ import numpy as np
 
 from seqkeras.analysis.forecast_plots import ForecastPlot, plot_forecasts
 from seqkeras.data.series import Window, WindowArrays, read_series, values_of
+from seqkeras.data.time_steps import named_step
 from seqkeras.losses import ForecastLoss
 from seqkeras.metrics import naive_error
 from seqkeras.runs import FORECASTS, RunError
@@ -13,7 +14,7 @@ from seqkeras.spreading import evenly_spread
 from serving.manifest.fields import parse_fields
 from serving.pipelines.forecast import Settings
 from serving.rows import Column, Rows
-from serving.times import TimeColumn
+from serving.times import TimeColumn, in_iso
 from training.answering.forecast import Forecast
 from training.console import console
 from training.task import Task
@@ -65,12 +66,16 @@ class Forecasting(Task):
                 self.naive_errors[series.name] = [
                     naive_error(column) for column in windows[0].table[:part, : self._targets].T
                 ]
+        self._require_targets(found, parts, validation)
         train, validation = _with_targets(train), _with_targets(validation)
         self._require_enough(found, train, validation)
         console.print(
             f"{self.name}: {len(train):,} training and {len(validation):,} validation windows of "
             f"{options.context:,} steps, and {options.horizon:,} to come"
         )
+        if time and options.gaps != "keep":
+            day = " (its last day)" if time.day == 31 else ""
+            console.print(f"  a step is {time.step_in_words}{day}")
         self.train, self.validation = train, validation
         return train, validation
 
@@ -86,12 +91,8 @@ class Forecasting(Task):
             )
         windows = []
         for path in paths:
-            found, time = self._series(path)
-            if rows.time and (time.step, time.unit) != (rows.time.step, rows.time.unit):
-                raise RunError(
-                    f"{path}: rows must follow each other by {rows.time.step:,} {rows.time.unit}s, "
-                    f"as in training; most do by {time.step:,} {time.unit}s."
-                )
+            step = (rows.time.step, rows.time.unit) if rows.time else None
+            found, _ = self._series(path, step)
             for series in found:
                 windows += self._windows(series, rows)
         windows = _with_targets(windows)
@@ -112,15 +113,18 @@ class Forecasting(Task):
             "steps"
         )
 
-    def _series(self, path):
+    def _series(self, path, step=None):
+        """The series of a file, and the `TimeColumn`; the step may be that of the training."""
         options = self.options
         time = None
+        if step is None and options.step is not None:
+            step = named_step(options.step)
         if options.time:
             time = TimeColumn(options.time, options.time_format, cycles=options.cycles)
             if problems := [*time.problems()]:
                 raise RunError(f"--time: {problems[0]}.")
         found, time, filled = read_series(
-            path, self._names, time, options.series_column, options.gaps
+            path, self._names, time, options.series_column, options.gaps, step
         )
         if filled:
             rows = counted(filled, "rows were", "row was")
@@ -181,6 +185,17 @@ class Forecasting(Task):
                     f"{series.where[missing[0]]}: {column.name!r} must have a value: it is --known."
                 )
 
+    def _require_targets(self, found, parts, validation):
+        if validation and not _with_targets(validation):
+            rows, targets = sum(map(len, found)) - sum(parts), self.options.targets
+            first = found[0].where[parts[0]].rpartition(", ")[2]
+            raise RunError(
+                f"{self.options.file}: {' and '.join(map(repr, targets))} "
+                f"{'have' if len(targets) > 1 else 'has'} no value in the {rows:,} rows that are "
+                f"held out, from {first} on; leave out what has no targets, or choose a larger "
+                "--held-out."
+            )
+
     def _require_enough(self, found, train, validation):
         options = self.options
         rows = sum(map(len, found))
@@ -221,16 +236,25 @@ class Forecasting(Task):
     def _whole(self, path, windows):
         """The windows without a missing target, one at least."""
         whole = [window for window in windows if not np.isnan(window.target).any()]
-        if not whole:
-            context, horizon = self.options.context, self.options.horizon
-            way_out = "choose a smaller --context or --horizon"
-            if self.source_length is not None:  # of a finished run
-                way_out = f"a series needs {context + horizon:,} rows at least"
+        if whole:
+            return whole
+        context, horizon = self.options.context, self.options.horizon
+        if not windows:
             raise RunError(
-                f"{path}: no window of {context:,} and {horizon:,} steps has all of its targets; "
-                f"{way_out}."
+                f"{path}: no window of {context:,} and {horizon:,} steps has a target; a series "
+                f"needs {context + horizon:,} rows at least."
             )
-        return whole
+        tables = {id(window.table): window.table for window in windows}
+        targets = np.concatenate([*tables.values()])[:, : self._targets]
+        counts = (~np.isnan(targets)).sum(axis=0)
+        told = (
+            f"{name!r} has a value in {count:,} of {len(targets):,} rows"
+            for name, count in zip(self.options.targets, counts)
+        )
+        raise RunError(
+            f"{path}: no window has all of its targets of {counted(horizon, 'steps')}: "
+            f"{', '.join(told)}; choose a smaller --horizon, or rows with more targets."
+        )
 
     def looked_at(self, examples):
         if len(examples) > LOOKED_AT:
@@ -341,6 +365,6 @@ def _written(numbers):
 def _when(window):
     name = window.series.name
     if window.series.times is not None:
-        last = window.series.times[window.past.stop - 1]
+        last = in_iso(window.series.times[window.past.stop - 1])
         return f"{name} {last}".strip()
     return f"{name} {window.series.where[window.past.stop - 1]}".strip()

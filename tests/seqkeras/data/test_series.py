@@ -3,12 +3,14 @@
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from seqkeras.data.series import Window, WindowArrays, read_series, values_of
 from seqkeras.data.texts import DataError
+from seqkeras.data.time_steps import named_step
 from serving.rows import Column, Rows
-from serving.times import TimeColumn
+from serving.times import TimeColumn, in_iso
 
 TIME = TimeColumn(("time",))
 HOURS = (
@@ -37,8 +39,8 @@ def test_gaps_are_filled_with_rows_without_values(tmp_path):
     assert (time.step, time.unit, filled) == (3600, "second", 2)
     assert [row[1] for row in series.rows] == ["1", "NA", "", "", "4", ""]
     hours = [f"2024-01-01T0{hour}:00:00" for hour in range(6)]
-    assert [str(each) for each in series.times] == hours
-    assert [str(time.read(row[:1], "row")) for row in series.rows] == hours
+    assert [in_iso(each) for each in series.times] == hours
+    assert [in_iso(time.read(row[:1], "row")) for row in series.rows] == hours
 
 
 def test_gaps_may_be_kept(tmp_path):
@@ -70,6 +72,107 @@ def test_a_column_tells_series_apart(tmp_path):
     }
 
 
+def of_times(times):
+    return "time,load\n" + "".join(f"{time},{place}\n" for place, time in enumerate(times))
+
+
+def step_of(folder, times, gaps="refuse", step=None):
+    """The step, its unit and its day that are told of times, and how many rows are filled in."""
+    _, time, filled = read(folder, of_times(times), TIME, gaps=gaps, step=step)
+    return time.step, time.unit, time.day, filled
+
+
+@pytest.mark.parametrize(
+    ("freq", "start", "expected"),
+    [
+        ("ME", "2004-01-31", (1, "month", 31)),
+        ("BME", "2004-01-31", (1, "month", None)),
+        ("MS", "2004-01-01", (1, "month", 1)),
+        ("QE", "1964-03-31", (3, "month", 31)),
+        ("QE-NOV", "1964-02-29", (3, "month", 31)),
+        ("YE", "1964-12-31", (12, "month", 31)),
+        ("365D", "1964-12-31", (365 * 86_400, "second", None)),
+        ("28D", "2024-01-01", (28 * 86_400, "second", None)),
+        ("W-FRI", "2024-01-05", (7 * 86_400, "second", None)),
+        ("B", "2024-01-05", (1, "business day", None)),
+        ("D", "2024-01-05", (86_400, "second", None)),
+        ("h", "2024-02-28", (3600, "second", None)),
+        ("100ms", "2024-02-28", (100, "millisecond", None)),
+        ("16667us", "2024-02-28", (16_667, "microsecond", None)),
+    ],
+)
+@pytest.mark.parametrize("number", ["iso", "epoch"])
+def test_the_step_of_a_series_is_that_of_its_times(freq, start, expected, number, tmp_path):
+    times = pd.date_range(start, periods=40, freq=freq)
+    texts = times if number == "iso" else times.values.astype("M8[us]").astype("int64")
+    if number == "epoch" and times[0].year < 1974:
+        pytest.skip("numbers before 1973 need --time-format us")
+    assert step_of(tmp_path, texts) == (*expected, 0)
+
+
+def test_steps_that_spread_are_rounded(tmp_path):
+    draw = np.random.default_rng(0)
+    for freq, size, expected in (
+        ("1s", 20_000, (1, "second")),
+        ("100ms", 4000, (100, "millisecond")),
+        ("5min", 8_000_000, (300, "second")),
+    ):
+        times = pd.date_range("2024-01-01", periods=200, freq=freq)
+        times = times + pd.to_timedelta(draw.integers(-size, size, 200), unit="us")
+        assert step_of(tmp_path, times) == (*expected, None, 0)
+
+
+def test_days_of_a_zone_are_days_where_clocks_change(tmp_path):
+    days = pd.date_range("2024-01-01", periods=400, freq="D", tz="Europe/Berlin")
+    filled = step_of(tmp_path, [*days[:50], *days[53:]], gaps="fill")
+    assert filled == (86_400, "second", None, 3)
+    hours = pd.date_range("2024-10-26", periods=99, freq="h", tz="Europe/Berlin")
+    assert step_of(tmp_path, hours) == (3600, "second", None, 0)
+
+
+def test_a_business_day_without_a_row_is_told(tmp_path):
+    days = pd.bdate_range("2024-12-16", "2025-01-10").drop(["2024-12-25", "2025-01-01"])
+    message = (
+        "line 9: expected 2024-12-25, found 2024-12-26: 1 row is missing; --gaps fill puts rows "
+        "without values there, --gaps keep takes rows as they come, as those of trading days."
+    )
+    with pytest.raises(DataError, match=re.escape(message)):
+        step_of(tmp_path, days)
+    assert step_of(tmp_path, days, gaps="fill") == (1, "business day", None, 2)
+    assert step_of(tmp_path, days, "fill", named_step("day")) == (86_400, "second", None, 8)
+
+
+def test_filled_month_ends_are_month_ends(tmp_path):
+    ends = pd.date_range("2023-12-31", periods=9, freq="ME")
+    [series], _, filled = read(tmp_path, of_times(ends.delete([2, 3])), TIME, gaps="fill")
+    assert filled == 2
+    np.testing.assert_array_equal(series.times, ends.values.astype("M8[us]"))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("month", (1, "month")),
+        ("2 quarters", (6, "month")),
+        ("15 minutes", (900, "second")),
+        ("business-day", (1, "business day")),
+        ("0 days", None),
+        ("fortnight", None),
+        ("1.5 hours", None),
+    ],
+)
+def test_a_step_has_a_name(text, expected):
+    assert named_step(text) == expected
+
+
+def test_a_step_that_is_given_holds_whatever_the_rows_tell(tmp_path):
+    days = ["2024-01-03", "2024-02-01", "2024-03-04", "2024-04-02"]
+    assert step_of(tmp_path, days, step=named_step("month")) == (1, "month", None, 0)
+    message = "line 3: expected 2024-02-03, as rows follow each other by 1 month; found 2024-01-04"
+    with pytest.raises(DataError, match=re.escape(message)):
+        step_of(tmp_path, ["2024-01-03", "2024-01-04"], step=named_step("month"))
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -78,7 +181,24 @@ def test_a_column_tells_series_apart(tmp_path):
             "load.csv: there is no column 'load'; there are 'time', 'mass'.",
         ),
         ("time,load\n2024-01-01,1\n", "load.csv: a series needs two rows at least."),
-        ("time,load\nMonday,1\n", "line 2: 'time' must be a time in ISO 8601; received 'Monday'."),
+        (
+            "time,load\n2012/01/01,1\n",
+            "line 2: 'time' must be a time in ISO 8601, as 2024-12-31 23:00, or a number of "
+            "seconds since 1970; received '2012/01/01'; --time-format tells another form, as %d.%m",
+        ),
+        (
+            "time,load\n2024-10-27 01:45,1\n2024-10-27 02:00,1\n2024-10-27 02:00,2\n",
+            "line 4: the time 2024-10-27 02:00 is the same as that of line 3, 2024-10-27 02:00; "
+            "where clocks change, times need their zone offset, as 2024-10-27 02:00+01:00; else ",
+        ),
+        (
+            "time,load\n2024-10-27 02:30,1\n2024-10-27 02:45,1\n2024-10-27 02:00,2\n",
+            "line 4: the time 2024-10-27 02:00 is before that of line 3, 2024-10-27 02:45; where ",
+        ),
+        (
+            "time,load\n2024-03-31 00:00,1\n2024-03-31 01:00,1\n2024-03-31 03:00,2\n",
+            "found 2024-03-31 03:00: 1 row is missing; where clocks change, times need their zone ",
+        ),
         (
             HOURS,
             "load.csv, line 4: expected 2024-01-01 02:00, found 2024-01-01 04:00: 2 rows are "
@@ -95,7 +215,7 @@ def test_a_column_tells_series_apart(tmp_path):
         ),
         (
             "time,load\n2024-01-01,1\n2024-01-02,2\n2024-01-03,3\n2024-01-03T07:00,3\n",
-            "line 5: expected 2024-01-04, as most rows follow each other by 86,400 seconds; found "
+            "line 5: expected 2024-01-04, as most rows follow each other by 1 day; found "
             "2024-01-03 07:00; --gaps keep takes rows as they come.",
         ),
     ],

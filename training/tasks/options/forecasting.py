@@ -5,6 +5,7 @@ import dataclasses
 import click
 
 from seqkeras.data.series import GAPS
+from seqkeras.data.time_steps import STEPS, named_step
 from serving.times import CYCLES
 from training.options import (
     POSITIVE,
@@ -37,6 +38,19 @@ class Quantiles(click.ParamType):
         return tuple(numbers)
 
 
+class Step(click.ParamType):
+    """A step in words, with its number before it."""
+
+    name = "step"
+
+    def convert(self, value, parameter, context):
+        if not isinstance(value, str) or named_step(value) is None:
+            self.fail(
+                f"must be {', '.join(STEPS)}, or several as '15 minutes'; received {value!r}."
+            )
+        return value
+
+
 @dataclasses.dataclass(frozen=True)
 class ForecastingOptions(FitOptions):
     """The values that follow a series, from a file with a row for each step.
@@ -66,7 +80,14 @@ class ForecastingOptions(FitOptions):
         (), Names(), "Targets and numbers, none under 0, that the model reads as log(1 + x)."
     )
     time: tuple = option((), Names(), "Column of the time; or those of year, month, day, hour, ….")
-    time_format: str | None = option(None, str, "As of strptime, %d.%m.%Y; by default ISO 8601.")
+    time_format: str | None = option(
+        None,
+        str,
+        "As of strptime, %d.%m.%Y; or s, ms, us or ns since 1970; by default ISO 8601, or these.",
+    )
+    step: str | None = option(
+        None, Step(), "Between two rows: month, business-day, 15 minutes, …; told by the times."
+    )
     cycles: tuple = option((), Names(CYCLES), f"Of the time, for the model: {', '.join(CYCLES)}.")
     gaps: str = option("refuse", click.Choice(GAPS), "What steps are in which rows are missing.")
     series_column: str | None = option(None, str, "Column that tells several series apart.")
@@ -111,6 +132,12 @@ class ForecastingOptions(FitOptions):
             )
         if self.cycles and (not self.time or self.gaps == "keep"):
             raise click.UsageError("--cycles needs --time, and steps without gaps.")
+        if self.step and not self.time:
+            raise click.UsageError("--step needs --time, the column of the time.")
+        if self.step and self.gaps == "keep":
+            raise click.UsageError(
+                "--step and --gaps keep exclude each other: rows are as they come."
+            )
         if self.model in ("qrnn", "transformer") and self.decoder == "recurrent":
             raise click.UsageError("--decoder recurrent goes with --model gru or lstm.")
         if self.model == "transformer" and self.units % self.num_heads:
