@@ -2,8 +2,7 @@
 
 Text goes in and out as UTF-8. A pipeline gets the given options, and refuses those that it does not
 have. An error of the user is one line on standard error; the exit status is then 1, or 2 if the
-command itself was wrong. Of the lines of standard input `predict` answers those that the pipeline
-takes, and reports each of the others.
+command itself was wrong. `predict` answers all inputs that it can, and reports each of the others.
 """
 
 import argparse
@@ -27,7 +26,7 @@ from .lines import (
     refusal_of,
     series_of,
 )
-from .manifest import OverLimit, read_verified
+from .manifest import BundleError, OverLimit, read_verified
 from .option_types import add_session_options, count, seconds
 from .parsing import as_json
 from .printing import as_content, as_line, in_line, in_lines, marked, printable
@@ -62,10 +61,11 @@ def main(argv=None):
 def predict(options):
     """Print the answers to the inputs given, or else to the lines of standard input.
 
-    A line that is refused has an empty line in place of its answer, or a JSON object of "error".
+    Among several inputs, one without an answer has an empty line in its place, or a JSON object of
+    "error".
 
     Returns:
-        The exit status, 1 if a line was refused.
+        The exit status, 1 if an input has no answer.
     """
     pipeline = _load(options)
     if options.stream:
@@ -77,21 +77,16 @@ def predict(options):
         raise ValueError(f"{type(pipeline).__name__} has no option --mark for this bundle.")
     pipeline([], **chosen)  # refuses wrong options before anything is read
     given, status = _inputs(pipeline, options), 0
-    if options.inputs:
-        together = [list(given)]
-        list(_checked_inputs(pipeline, options, *together))  # refuses any before one is answered
-    else:
-        together = batches(given, 1 if sys.stdin.isatty() else AT_ONCE)
+    is_alone = len(options.inputs) == 1
+    is_typed = not options.inputs and sys.stdin.isatty()
     in_json = options.json or options.attention or options.words
-    for batch in together:
+    for batch in batches(given, 1 if is_typed else AT_ONCE):
         for given, answer in answered(pipeline, batch, chosen):
-            is_refused = isinstance(answer, ValueError)
-            if is_refused and options.inputs:
-                raise answer
-            if is_refused:
+            if isinstance(answer, ValueError):
                 _report(answer)
                 status = 1
-                print(as_json({"error": _message(answer)}) if in_json else "")
+                if not is_alone:
+                    print(as_json({"error": _message(answer)}) if in_json else "")
             elif in_json:
                 print(as_json({"input": as_content(given), **as_content(answer)}))
             elif options.mark:
@@ -328,11 +323,12 @@ def _chosen(pipeline, function, options):
 
 
 def _inputs(pipeline, options):
-    """Return an iterator over the given inputs, or over those of standard input and refusals."""
+    """Return an iterator over the given inputs, or those of standard input, and refusals."""
     if options.inputs:
-        return inputs(pipeline, arguments(options.inputs), options.json_input)
-    stream = _open("standard input", sys.stdin).buffer
-    return inputs_or_refusals(pipeline, stream, "standard input", options.json_input)
+        texts = arguments(options.inputs)
+    else:
+        texts = lines(_open("standard input", sys.stdin).buffer, "standard input")
+    return inputs_or_refusals(pipeline, texts, options.json_input)
 
 
 def _checked_inputs(pipeline, options, given):
@@ -358,16 +354,23 @@ def _stream(pipeline, options):
     status = 0
     for name, given in _inputs(pipeline, options):
         refusal = refusal_of(pipeline, name, given, chosen)
-        if refusal and options.inputs:
-            raise refusal
-        if refusal:
-            _report(refusal)
+        error = refusal or _print_pieces(name, pipeline.stream(given, **chosen))
+        if error:
+            _report(error)
             status = 1
-        else:
-            for piece in pipeline.stream(given, **chosen):
-                _print(in_lines(piece), end="", flush=True)
-        print(flush=True)
+        if not refusal or len(options.inputs) != 1:
+            print(flush=True)
     return status
+
+
+def _print_pieces(name, pieces):
+    """Print the pieces of an answer; return the error that ends them early, or None."""
+    try:
+        for piece in pieces:
+            _print(in_lines(piece), end="", flush=True)
+    except BundleError as error:
+        return ValueError(f"{name}: {error}")
+    return None
 
 
 def _line(answer, options):

@@ -1,22 +1,22 @@
-"""Answers to many inputs at once, of which a refused one fails alone."""
+"""Answers to many inputs at once, of which one that fails never fails the others."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .manifest import BundleError
-from .pipelines.pipeline import Pipeline
+if TYPE_CHECKING:
+    from .pipelines.pipeline import Pipeline
 
 
 def answers_or_errors(
-    pipeline: Pipeline,
+    pipeline: "Pipeline",
     values: Sequence,
     options: dict[str, Any],
     check: Callable[[Any], None] | None = None,
 ) -> list:
     """Return an answer or an error for each input.
 
-    All are answered together. Only if that fails, they are checked one by one: the good ones are
-    answered together then, or, if nothing is wrong with any before it is answered, each alone.
+    All are answered together. Only if that fails, they are checked one by one, and the good ones
+    are answered together; if nothing is wrong with any before it is answered, each half alone.
 
     Args:
         pipeline: as `serving.load` returns it.
@@ -42,10 +42,11 @@ def answers_or_errors(
     good = [place for place, refusal in enumerate(found) if refusal is None]
     together = [values[place] for place in good]
     if len(good) == len(values):
+        middle = len(values) // 2
         answers = [
             answer
-            for value in values
-            for answer in answers_or_errors(pipeline, [value], options, check)
+            for half in (values[:middle], values[middle:])
+            for answer in answers_or_errors(pipeline, half, options, check)
         ]
     else:
         answers = answers_or_errors(pipeline, together, options, check) if good else []
@@ -54,18 +55,17 @@ def answers_or_errors(
     return found
 
 
-def answers_or_refusals(pipeline: Pipeline, values: Sequence, options: dict[str, Any]) -> list:
-    """Return for each input its answer, or the ValueError with which the pipeline refuses it.
+def answers_or_refusals(pipeline: "Pipeline", values: Sequence, options: dict[str, Any]) -> list:
+    """Return for each input its answer, or the ValueError that says why it has none.
+
+    It is a BundleError if the pipeline takes the input and the bundle's graphs give no answer.
 
     Raises:
-        BundleError: if the bundle gives no answer to an input that it takes.
-        Exception: any other error than a refusal.
+        Exception: any other error.
     """
     found = answers_or_errors(pipeline, values, options)
     for answer in found:
-        if isinstance(answer, BundleError) or (
-            isinstance(answer, Exception) and not isinstance(answer, ValueError)
-        ):
+        if isinstance(answer, Exception) and not isinstance(answer, ValueError):
             raise answer
     return found
 

@@ -67,9 +67,6 @@ class BundleHandler(ModelHandler[Any, PredictionResult, Pipeline]):
             batch: the examples, as the pipeline takes them.
             model: as `load_model` returns it.
             inference_args: options of the pipeline beside the handler's.
-
-        Raises:
-            BundleError: if the bundle gives no answer to an example that it takes.
         """
         options = self._options | (inference_args or {})
         for example, answer in zip(batch, answers_or_refusals(model, batch, options), strict=True):

@@ -27,8 +27,8 @@ from .printing import as_content
 class BulkAnswers:
     """Answers the inputs in a column.
 
-    Adds two columns: `answer`, as JSON content in a string, and `error`, why the pipeline refuses
-    an input; one of the two is None. Wrong options and a damaged bundle are errors of the run.
+    Adds two columns: `answer`, as JSON content in a string, and `error`, why an input has none;
+    one of the two is None. Wrong options and a damaged bundle are errors of the run.
 
     Args:
         path, precision, threads, providers: see `serving.load`.
@@ -53,11 +53,7 @@ class BulkAnswers:
         return type(self), (path, self.column, *opening, self._options)
 
     def __call__(self, batch: Any) -> Any:
-        """Return a DataFrame of pandas with the two columns added.
-
-        Raises:
-            BundleError: if the bundle gives no answer to an input that it takes.
-        """
+        """Return a DataFrame of pandas with the two columns added."""
         values = [from_json(value) for value in batch[self.column].tolist()]
         found = answers_or_refusals(self._pipeline, values, self._options) if values else []
         refused = [isinstance(answer, ValueError) for answer in found]

@@ -5,7 +5,6 @@ that reads arrays it is JSON, or the name of a .npy, .npz or .csv file.
 """
 
 from .checks import shown
-from .manifest import BundleError
 from .parsing import TOO_LONG, bounded_lines, parse_json
 
 FILES = (".npy", ".npz", ".csv")  # of arrays, or rows
@@ -14,33 +13,36 @@ FILES = (".npy", ".npz", ".csv")  # of arrays, or rows
 def arguments(texts):
     """Yield (position, text) of each argument."""
     for number, text in enumerate(texts, start=1):
-        where = f"argument {number}"
-        try:
-            text.encode()
-        except UnicodeEncodeError as error:
-            raise ValueError(f"{where}: text must be UTF-8; received {text!r}.") from error
-        yield where, text
+        yield f"argument {number}", text
 
 
 def lines(stream, name):
-    """Yield (position, text) of each line of a binary stream; only "\\n" ends a line."""
-    for where, line in _numbered(stream, name):
-        yield where, _text_of(line, where)
+    """Yield (position, bytes) of each line of a binary stream; only "\\n" ends a line.
 
-
-def _numbered(stream, name):
+    None stands for a line that is too long.
+    """
     for number, line in enumerate(bounded_lines(stream), start=1):
         yield f"{name}, line {number}", line
 
 
-def _text_of(line, where):
-    if line is None:
+def _text_of(given, where):
+    """Return the text of an argument or of a line.
+
+    Raises:
+        ValueError: if it is too long, or not UTF-8.
+    """
+    if given is None:
         raise ValueError(f"{where}: text {TOO_LONG}; cut it into shorter ones.")
     try:
-        return line.removesuffix(b"\n").removesuffix(b"\r").decode()
+        if isinstance(given, bytes):
+            return given.removesuffix(b"\n").removesuffix(b"\r").decode()
+        given.encode()
+        return given
     except UnicodeDecodeError as error:
         byte = f"byte 0x{error.object[error.start]:02x} at position {error.start}"
         raise ValueError(f"{where}: text must be UTF-8; received {byte}.") from error
+    except UnicodeEncodeError as error:
+        raise ValueError(f"{where}: text must be UTF-8; received {given!r}.") from error
 
 
 def inputs(pipeline, texts, as_json=False):
@@ -58,25 +60,22 @@ def inputs(pipeline, texts, as_json=False):
         series = None if rows is None else rows.series
         yield from _arrays(texts, fields, getattr(pipeline, "num_known_rows", 0), series)
         return
-    for where, text in texts:
-        name = f"{where}: text"
+    for where, given in texts:
+        name, text = f"{where}: text", _text_of(given, where)
         value = _columns(text, fields, name) if not as_json else _from_json(text, name)
         yield name, value
 
 
-def inputs_or_refusals(pipeline, stream, name, as_json=False):
-    """Yield (name, input) of each input in the lines of a binary stream.
-
-    Where a line holds none, the ValueError that says why stands in its place.
+def inputs_or_refusals(pipeline, texts, as_json=False):
+    """Yield (name, input) of each input; a ValueError stands in the place of one that is none.
 
     Args:
-        pipeline, as_json: as of `inputs`.
-        stream, name: as of `lines`.
+        pipeline, texts, as_json: as of `inputs`.
     """
-    for where, line in _numbered(stream, name):
+    for where, given in texts:
         try:
-            yield from inputs(pipeline, [(where, _text_of(line, where))], as_json)
-        except OSError as error:  # of a file that the line names
+            yield from inputs(pipeline, [(where, given)], as_json)
+        except OSError as error:  # of a file that the text names
             yield where, ValueError(f"{where}: {error.filename}: {error.strerror}.")
         except ValueError as error:
             yield where, error
@@ -85,8 +84,8 @@ def inputs_or_refusals(pipeline, stream, name, as_json=False):
 def _arrays(texts, fields, horizon, series):
     from .array_files import inputs_in  # imports NumPy, which not every command needs
 
-    for where, text in texts:
-        name = f"{where}: {fields[0] if fields else 'frames'}"
+    for where, given in texts:
+        name, text = f"{where}: {fields[0] if fields else 'frames'}", _text_of(given, where)
         if not text.endswith(FILES):
             yield name, _from_json(text, name)
             continue
@@ -117,17 +116,14 @@ def checked_inputs(pipeline, given, **options):
 
 
 def answered(pipeline, batch, options):
-    """Return (input, answer) of each pair of a batch; the answer to a refused one is a ValueError.
+    """Return (input, answer) of each pair of a batch; a ValueError stands for a missing answer.
 
-    Inputs are checked one by one only if the batch as a whole is refused.
+    Inputs are checked one by one only if the batch as a whole fails.
 
     Args:
         pipeline: as `serving.load` returns it.
         batch: a list of pairs from `inputs`, or from `inputs_or_refusals`.
         options: of the pipeline.
-
-    Raises:
-        BundleError: if the bundle gives no answer to an input that it takes.
     """
     from .answering import answers_or_refusals  # brings NumPy, which not every command needs
 
@@ -150,9 +146,6 @@ def refusal_of(pipeline, name, value, options):
         pipeline: as `serving.load` returns it.
         name, value: a pair from `inputs`, or from `inputs_or_refusals`.
         options: of the pipeline.
-
-    Raises:
-        BundleError: if the bundle gives no answer to an input that it takes.
     """
     from .answering import encoding_options
 
@@ -160,8 +153,6 @@ def refusal_of(pipeline, name, value, options):
         return value
     try:
         pipeline.encode(value, name, **encoding_options(options))
-    except BundleError:
-        raise
     except ValueError as error:
         return error
     return None

@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
+from ..answering import answers_or_refusals
+from ..checks import shown
 from ..manifest import Manifest
 from .model import ROLE
 
@@ -28,6 +30,26 @@ class Pipeline:
             ValueError: if it can not be answered.
         """
         raise NotImplementedError
+
+    def answers_or_errors(self, inputs: list, **options: Any) -> list:
+        """Return an answer for each input of a list; one that fails does not fail the others.
+
+        Args:
+            inputs: the list.
+            options: those of the call.
+
+        Returns:
+            A list in the order of the inputs: the answer, or the ValueError that says why there is
+            none. It is a `BundleError` if the graphs fail on an input that the pipeline takes.
+
+        Raises:
+            ValueError: if the inputs are not a list, or an option is refused.
+        """
+        if not isinstance(inputs, list):
+            who = type(self).__name__
+            raise ValueError(f"{who}: inputs must be a list; received {shown(inputs)}.")
+        self([], **options)  # refuses wrong options
+        return answers_or_refusals(self, inputs, options)
 
     def __repr__(self) -> str:
         made = f"{self.manifest.task!r}, made {self.manifest.created}"

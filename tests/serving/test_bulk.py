@@ -11,7 +11,6 @@ import pytest
 import serving
 from benchmarks import corpus
 from serving.bulk import BulkAnswers
-from serving.manifest import BundleError
 from tests.conftest import CHECKOUT
 
 pytestmark = pytest.mark.filterwarnings("default")  # Ray's and Spark's own
@@ -68,17 +67,6 @@ def test_wrong_options_and_columns_are_errors(shared_bundle):
         BulkAnswers(shared_bundle, options={"num_beams": 0})(table)
     with pytest.raises(KeyError, match="line"):
         BulkAnswers(shared_bundle, column="line")(table)
-
-
-def test_a_fault_of_the_bundle_is_an_error(shared_bundle, monkeypatch):
-    answers = answers_of(shared_bundle)
-
-    def broken(*_):
-        return [BundleError("the graphs gave nothing", where="bundle")]
-
-    monkeypatch.setattr("serving.answering.answers_or_errors", broken)
-    with pytest.raises(BundleError, match="the graphs gave nothing"):
-        answers(Table(text=np.array(["up|bad"], object)))
 
 
 def test_ray_answers_a_data_set(shared_bundle):

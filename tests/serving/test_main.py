@@ -178,10 +178,11 @@ def test_a_text_over_the_limit_names_the_option_of_the_command(run, arguments, c
     assert run("predict", "--truncate", *arguments, stdin=content)[0] == 0
 
 
-def test_all_arguments_are_checked_before_any_is_answered(run):
-    assert run("predict", "up|bad", "") == (
+@pytest.mark.parametrize("options", [[], ["--stream"]])
+def test_a_bad_argument_fails_alone(run, options):
+    assert run("predict", "up|bad", "", "down|cab", *options) == (
         1,
-        "",
+        "cbe\n\ndbc\n",
         "seqkeras-serving: argument 2: text is empty; write something to answer.\n",
     )
 
