@@ -1,12 +1,16 @@
 // The base class of pipelines.
 
+import { shown } from "../checks.js";
 import { released } from "../opening.js";
+import { Refusal } from "../refusal.js";
 
 /**
  * A pipeline as `load` returns it: a function of an input, or a list of inputs, and options.
  *
  * @typedef {object} Methods
  * @property {import("../manifest/format.js").Manifest} manifest
+ * @property {(inputs: any[], options?: object) => Promise<any[]>} answers_or_errors an answer for
+ *   each input, or the Refusal that says why there is none: one that fails does not fail the others.
  * @property {(input: any, options?: object) => AsyncGenerator<string>} [stream] the pieces of a
  *   generated text, each as soon as it is final.
  * @property {(texts: any[], others: any[], options?: object) => Promise<number[][]>} [similarity]
@@ -47,7 +51,18 @@ export class Pipeline {
     const requireOpen = () => {
       if (isReleased) throw released(this.#where);
     };
+    const answer = async (inputs, options = {}) => {
+      requireOpen();
+      return this.answer(inputs, options);
+    };
     const methods = {
+      answers_or_errors: async (inputs, options = {}) => {
+        if (!Array.isArray(inputs)) {
+          throw new Refusal(`answers_or_errors: inputs must be an array; received ${shown(inputs)}`);
+        }
+        await answer([], options); // refuses wrong options
+        return answersOrErrors(answer, inputs, options);
+      },
       manifest: this.manifest,
       release: async () => {
         isReleased = true;
@@ -66,10 +81,22 @@ export class Pipeline {
         return own.similarity(...given);
       };
     }
-    const answer = async (inputs, options = {}) => {
-      requireOpen();
-      return this.answer(inputs, options);
-    };
     return /** @type {Callable} */ (Object.assign(answer, methods));
   }
+}
+
+/** Return an answer or a Refusal for each input: all together, and where that fails each half alone. */
+async function answersOrErrors(answer, inputs, options) {
+  if (!inputs.length) return [];
+  try {
+    return inputs.length === 1 ? [await answer(inputs[0], options)] : await answer(inputs, options);
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error;
+    if (inputs.length === 1) return [error];
+  }
+  const middle = Math.floor(inputs.length / 2);
+  return [
+    ...(await answersOrErrors(answer, inputs.slice(0, middle), options)),
+    ...(await answersOrErrors(answer, inputs.slice(middle), options)),
+  ];
 }
