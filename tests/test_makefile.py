@@ -154,7 +154,8 @@ def test_a_recipe_is_trained_by_its_command_and_exported(name, tmp_path):
     python.write_text(SAYS_WHAT_IT_IS_ASKED)
     python.chmod(0o755)
     installed = ("-o", ".venv/requirements.done")
-    made = make(tmp_path, *installed, f"recipe-{name}", SEQKERAS_DATA=str(tmp_path))
+    folders = {"SEQKERAS_DATA": str(tmp_path), "MINILM": str(tmp_path)}
+    made = make(tmp_path, *installed, f"recipe-{name}", **folders)
     assert made.returncode == 0, made.stderr
     asked = (tmp_path / "asked").read_text().split()
     export = asked.index("export")
@@ -171,3 +172,15 @@ def test_a_recipe_without_data_says_what_is_missing(tmp_path):
     (tmp_path / "training/recipes/own.toml").touch()
     made = make(tmp_path, "-o", ".venv/requirements.done", "recipe-own", SEQKERAS_DATA="")
     assert made.returncode and "SEQKERAS_DATA must name the folder" in made.stdout
+
+
+def test_a_recipe_without_an_encoder_says_what_it_is_and_how_to_get_it(tmp_path):
+    (tmp_path / "training").mkdir()
+    shutil.copytree(CHECKOUT / "training/recipes", tmp_path / "training/recipes")
+    for minilm in ("", str(tmp_path / "none")):
+        folders = {"SEQKERAS_DATA": str(tmp_path), "MINILM": minilm}
+        made = make(tmp_path, "-o", ".venv/requirements.done", "recipe-cola-minilm", **folders)
+        assert made.returncode
+        [line] = made.stdout.splitlines()
+        assert line.startswith("make: MINILM must name the folder of MiniLM's weights")
+        assert "requirements-minilm.txt" in line and "docs/finetuning.md" in line

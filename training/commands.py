@@ -8,6 +8,7 @@ import dataclasses
 import difflib
 import functools
 import inspect
+import itertools
 import json
 import tomllib
 from pathlib import Path
@@ -29,10 +30,22 @@ class TaskCommand(click.Command):
 
     def parse_args(self, context, arguments):
         try:
+            self._require_values(arguments)
             return super().parse_args(context, arguments)
         except click.UsageError as error:
             error.ctx = error.ctx or context  # click leaves it out for an option without its value
             raise
+
+    def _require_values(self, arguments):
+        """Refuse an option whose value would be the next option, as an empty variable leaves it."""
+        options = [option for option in self.params if isinstance(option, click.Option)]
+        takes_value = {name: not option.is_flag for option in options for name in option.opts}
+        for name, value in itertools.pairwise(arguments):
+            if takes_value.get(name) and value in takes_value:
+                raise click.UsageError(
+                    f"{name} has no value: {value} stands in its place. If it is a variable of the "
+                    "shell, that is empty."
+                )
 
     def format_options(self, context, formatter):
         common = {field.name for field in dataclasses.fields(FitOptions)}

@@ -86,6 +86,16 @@ class Task(abc.ABC):
     def tokenizers(self, examples):
         """Role -> tokenizer, learned on training examples."""
 
+    def with_tokenizers(self, validation, tokenizers):
+        """The validation examples, once the tokenizers are known: as they are, unless what a text
+        is depends on its tokens.
+
+        Args:
+            validation: of the examples that `read` returned.
+            tokenizers: role -> tokenizer.
+        """
+        return validation
+
     @abc.abstractmethod
     def record(self, examples):
         """What run.json says: a dictionary of `save_run`'s pipeline, limits, decoding, settings,

@@ -63,6 +63,7 @@ def _train(task, folder, overwrite, devices):
     tokenizers = None if overwrite else kept_tokenizers(folder, devices.is_chief)
     kept = task.kept(validation)
     tokenizers = tokenizers or task.tokenizers(examples)
+    validation, kept = (task.with_tokenizers(part, tokenizers) for part in (validation, kept))
     run, answer = task.prepared(folder, examples, kept, tokenizers)
     batches = task.batches(examples, run)
     looked_at = Validation(task, validation, run, answer)

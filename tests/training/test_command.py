@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from tests.conftest import CHECKOUT
+from training.__main__ import main
 from training.tasks import TASKS
 
 LOADED = """
@@ -37,6 +38,15 @@ def test_the_list_of_tasks_needs_no_keras():
     shown = command()
     assert (shown.returncode, shown.stderr) == (2, "")
     assert all(f"\n  {task} " in shown.stdout for task in TASKS)
+
+
+def test_an_option_is_not_the_value_of_the_one_before(capsys):
+    shell = ["classification", "texts.csv", "--pretrained", "--config", "a.toml", "--out", "run"]
+    assert main(shell) == 2
+    assert capsys.readouterr().err == (
+        "training: --pretrained has no value: --config stands in its place. If it is a variable of "
+        "the shell, that is empty. See python -m training classification --help.\n"
+    )
 
 
 @pytest.mark.parametrize("wrong", [["--unitz", "3"], ["--examples", "9"]])

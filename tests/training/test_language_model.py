@@ -17,6 +17,7 @@ from export.refusals import refusals_of
 from seqkeras.models import GPT, RNNLanguageModel
 from seqkeras.pretrained import save_hugging_face
 from seqkeras.tokenizers import learn_byte_pairs, read_tokenizer
+from seqkeras.tokenizers.of_stream import STREAM_TOKENIZERS
 from tests.conftest import CHECKOUT, run_python
 from training.__main__ import main
 from training.carried import CarriedState
@@ -186,7 +187,34 @@ def test_several_files_are_one_text_and_may_be_compressed(tmp_path):
     options = LanguageModelOptions(files=(str(first), str(second)), held_out=0.25)
     train, passages = LanguageModel(options).read()
     assert train == ["one two three four five six\n", "seven eight nine te"]
-    assert "".join(part.text + part.rest for part in passages) == "n eleven twelve\n"
+    whole = "".join(part.before + part.text + part.rest for part in passages)
+    assert whole == "n eleven twelve\n"
+    assert passages[0].before == "n "
+
+
+@pytest.mark.parametrize("kind", STREAM_TOKENIZERS)
+@pytest.mark.parametrize(
+    "sentence",
+    ["KING:\nUnquestionably, my lord. ", "北京市民今天在公园里散步。", "aaaaaaaaaaaaaab"],
+)
+def test_prompts_begin_with_a_word_and_end_with_a_token(tmp_path, kind, sentence):
+    text = sentence * 97
+    (tmp_path / "play.txt").write_text(text, encoding="utf-8")
+    options = LanguageModelOptions(files=(str(tmp_path / "play.txt"),), tokens=kind, vocab_size=300)
+    task = LanguageModel(options)
+    texts, passages = task.read()
+    tokenizer = task.tokenizers(texts)["text"]
+    passages = task.with_tokenizers(passages, {"text": tokenizer})
+    held_out = "".join(own.before + own.text + own.rest for own in passages)
+    assert text.endswith(held_out) and len(passages) > 4
+    for passage in passages:
+        ids = tokenizer.encode(passage.text + passage.rest)
+        prompt = tokenizer.encode(passage.text)
+        assert prompt and prompt == ids[: len(prompt)]
+        if " " in sentence:
+            assert passage.text.startswith("Unquestionably")
+            assert passage.text.split()[-1] in sentence.split()
+            assert len(passage.text) <= 32
 
 
 def test_it_goes_on_from_another_run_with_its_tokenizer_and_weights(words, tmp_path):

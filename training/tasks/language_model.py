@@ -26,6 +26,8 @@ from training.tasks.vocabularies import learned_from
 PASSAGES = 8  # of the validation text, each with a prompt
 MOST_OF_PROMPT = 32  # characters
 LINE = re.compile("\n+(?=[^\n])")
+SPACE = re.compile(r"\s+(?=\S)")
+MORE = 64  # characters behind a prompt that tell where its last token ends
 MOST_GENERATED = 512  # tokens of a prompt and what follows, of a model without positions
 
 
@@ -36,12 +38,14 @@ class Passage(NamedTuple):
         text: the prompt.
         rest: the text up to the next passage.
         is_first: of its file.
+        before: the end of a line that was cut, before the prompt of the first passage.
         target: None: many continuations are right.
     """
 
     text: str
     rest: str
     is_first: bool
+    before: str = ""
     target: None = None
 
 
@@ -63,13 +67,21 @@ class LanguageModel(TextModelTask):
         texts, held_out = read_texts(self.options, self.name)
         prompt = self._most_of_prompt()
         self.further = [read_text(path) for path in self.options.also]
+        is_cut = self.options.validation is None
         return texts + self.further, [
-            passage for text in held_out for passage in _passages(text, prompt)
+            passage
+            for place, text in enumerate(held_out)
+            for passage in _passages(text, prompt, is_cut and place == 0)
         ]
 
     def examples_of(self, paths, settings):
         prompt = self._most_of_prompt()
-        return [passage for path in paths for passage in _passages(read_text(path), prompt)]
+        found = [passage for path in paths for passage in _passages(read_text(path), prompt)]
+        return self.with_tokenizers(found, self.known_tokenizers)
+
+    def with_tokenizers(self, validation, tokenizers):
+        most = self._most_of_prompt()
+        return [_with_whole_tokens(passage, most, tokenizers["text"]) for passage in validation]
 
     def _most_of_prompt(self):
         """How many characters a prompt has, of which many tokens may follow."""
@@ -280,21 +292,46 @@ class LanguageModel(TextModelTask):
         )
 
 
-def _passages(text, most):
+def _passages(text, most, is_cut=False):
     """The text as passages, their prompts of so many characters at most; a line begins each where
-    there are lines enough."""
-    size, starts = math.ceil(len(text) / PASSAGES), [0]
+    there are lines enough, else a word.
+
+    Args:
+        is_cut: whether the text may begin within a line.
+    """
+    size = math.ceil(len(text) / PASSAGES)
+    first = _beginning(text, 0, size + 1) if is_cut else 0
+    starts = [first]
     for place in range(size, len(text), size):
-        line = LINE.search(text, place, place + size)
-        start = line.end() if line else place
+        start = _beginning(text, place, place + size + 1)
         if starts[-1] < start < len(text):
             starts.append(start)
     for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
-        whole = text[start:end]
-        prompt = whole[:most]
-        cut = prompt.rstrip().rfind(" ")
-        prompt = prompt[:cut] if cut > 0 and len(whole) > most else prompt
-        yield Passage(prompt, whole[len(prompt) :], start == 0)
+        whole, is_first = text[start:end], start == first
+        yield Passage(whole[:most], whole[most:], is_first, text[:first] if is_first else "")
+
+
+def _beginning(text, start, end):
+    """Where a line begins in a part of a text; else a word; else its start."""
+    found = LINE.search(text, start, end) or SPACE.search(text, start, end)
+    return found.end() if found else start
+
+
+def _with_whole_tokens(passage, most, tokenizer):
+    """The passage with the longest prompt of so many characters that ends with a word and a token
+    of the text; else with a token."""
+    whole = passage.text + passage.rest
+    if len(whole) <= most:
+        return passage
+    head = whole[: most + MORE]
+    token_ids = tokenizer.encode(head)
+    words = [match.start() for match in SPACE.finditer(head)]
+    nearest = sorted(range(1, len(head)), key=lambda place: (place > most, abs(place - most)))
+    for place in (*(word for word in reversed(words) if 0 < word <= most), *nearest):
+        read = tokenizer.encode(head[:place])
+        if read and read == token_ids[: len(read)]:
+            return passage._replace(text=whole[:place], rest=whole[place:])
+    return passage
 
 
 def _texts(passages):
@@ -303,5 +340,5 @@ def _texts(passages):
     for passage in passages:
         if passage.is_first:
             texts.append("")
-        texts[-1] += passage.text + passage.rest
+        texts[-1] += passage.before + passage.text + passage.rest
     return texts
