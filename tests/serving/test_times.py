@@ -2,9 +2,9 @@
 
 import datetime
 import json
+import math
 import re
 import zoneinfo
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from serving.times import FIXED, UNITS, TimeColumn, in_iso
+from tests.conftest import CHECKOUT
 
-TABLE = json.loads((Path(__file__).parent / "times.json").read_text(encoding="utf-8"))
+TABLE = json.loads((CHECKOUT / "serving/javascript/test/times.json").read_text(encoding="utf-8"))
 TIME = TimeColumn(("t",))
 
 
@@ -109,12 +110,28 @@ def test_the_next_times_are_those_of_pandas(case):
     expected = expected.astype("M8[us]")
     column = step_of(case)
     assert [*column.problems()] == []
+    assert moments(case["times"]).tolist() == expected[:30].tolist()
     np.testing.assert_array_equal(column.after(expected[0], 96), expected[1:])
     np.testing.assert_array_equal(column.after(expected[:50], 3)[:, 2], expected[3:53])
     counts, are_near = column.steps_between(expected)
     assert (counts == 1).all() and are_near.all()
     counts, are_near = column.steps_between(expected[::7])
     assert (counts == 7).all() and are_near.all()
+
+
+@pytest.mark.parametrize("case", TABLE["phases"], ids=lambda case: case["time"])
+def test_phases_are_sine_and_cosine_of_the_part_of_a_cycle(case):
+    """By datetime, as the table has them for JavaScript."""
+    moment = datetime.datetime.fromisoformat(case["time"])
+    begin = datetime.datetime(moment.year, 1, 1)
+    year = (moment - begin) / (begin.replace(year=moment.year + 1) - begin)
+    day = (moment - datetime.datetime(moment.year, moment.month, moment.day)).total_seconds()
+    turns = day / 86_400, (moment.weekday() + day / 86_400) / 7, year
+    angles = [2 * math.pi * turn for turn in turns]
+    expected = [wave(angle) for angle in angles for wave in (math.sin, math.cos)]
+    np.testing.assert_allclose(case["phases"], expected, atol=1e-9)
+    column = TimeColumn(("t",), cycles=("day", "week", "year"))
+    np.testing.assert_allclose(column.phases(moments([case["time"]]))[0], expected, atol=1e-6)
 
 
 @pytest.mark.parametrize("case", TABLE["followed"], ids=lambda case: case["unit"])
