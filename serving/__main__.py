@@ -29,7 +29,7 @@ from .lines import (
 from .manifest import BundleError, OverLimit, read_verified
 from .option_types import add_session_options, count, seconds
 from .parsing import as_json
-from .printing import as_content, as_line, in_line, in_lines, marked, printable
+from .printing import as_content, as_line, in_line, in_lines, marked, printable, unknown_in_words
 from .replacing import replacement
 
 PROGRAM = "seqkeras-serving"
@@ -92,6 +92,8 @@ def predict(options):
             elif options.mark:
                 _print(marked(pipeline.marked_text(given), answer, options.n_best or 1))
             else:
+                for told in unknown_in_words(answer):
+                    _report(f"{told}; --strict refuses such rows.")
                 name = series_of(pipeline, given)
                 _print((f"{in_line(name)}\t" if name else "") + _line(answer, options))
         sys.stdout.flush()
@@ -295,6 +297,7 @@ _PIPELINE_OPTIONS = {
     "top": (count, "print so many labels and their scores, the most probable first"),
     "words": (bool, "also the layers of every word, as JSON"),
     "truncate": (bool, "cut inputs over the limit"),
+    "strict": (bool, "refuse rows with a category that the model does not know"),
     "token_budget": (count, "most tokens of a batch"),
 }
 
@@ -332,7 +335,9 @@ def _inputs(pipeline, options):
 
 
 def _checked_inputs(pipeline, options, given):
-    return checked_inputs(pipeline, given, **({"truncate": True} if options.truncate else {}))
+    return checked_inputs(
+        pipeline, given, **{name: True for name in ("truncate", "strict") if getattr(options, name)}
+    )
 
 
 def _open(name, stream):

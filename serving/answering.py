@@ -72,7 +72,7 @@ def answers_or_refusals(pipeline: "Pipeline", values: Sequence, options: dict[st
 
 def encoding_options(options: dict[str, Any]) -> dict[str, Any]:
     """Return those options of a pipeline that its `encode` takes."""
-    names = ("truncate", "max_new_tokens")
+    names = ("truncate", "max_new_tokens", "strict")
     return {name: options[name] for name in names if options.get(name) is not None}
 
 

@@ -3,6 +3,8 @@
 import dataclasses
 from typing import Any
 
+from .checks import shown
+
 # A terminal obeys control characters, and some end a line or a column.
 CONTROLS = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0))}
 ENDS = CONTROLS | str.maketrans({"\n": r"\n", "\r": r"\r", "\t": r"\t"})
@@ -62,6 +64,17 @@ def as_content(answer):
     if isinstance(answer, (list, tuple)):
         return [as_content(value) for value in answer]
     return answer
+
+
+def unknown_in_words(answer):
+    """Yield for each column of an answer to rows which categories the model does not know."""
+    for column, categories in getattr(answer, "unknown", {}).items():
+        count = sum(categories.values())
+        those = "this category" if len(categories) == 1 else "these categories"
+        yield (
+            f"{column!r} is {', '.join(map(shown, categories))} in {count} row{'s' * (count > 1)}: "
+            f"the model does not know {those}"
+        )
 
 
 def in_line(text):

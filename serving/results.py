@@ -293,10 +293,13 @@ class Forecasting:
     Attributes:
         values: (horizon, targets) float32; for quantiles, those of the quantile nearest to 1/2.
         quantiles: quantile -> its (horizon, targets) values; empty if the model has none.
+        unknown: column -> category -> how many rows have that category, which the model does not
+            know and reads as if it were missing; empty if it knows all.
     """
 
     values: "numpy.ndarray"
     quantiles: dict
+    unknown: dict = field(default_factory=dict)
 
     __repr__ = with_shapes
 

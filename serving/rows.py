@@ -6,7 +6,7 @@ The features of a step stand in this order:
                 before the first the column's `fill`
     missing     of each column that `may_be_missing`: 1 where the value is missing, else 0
     categories  of each column of categories: 1 for the one that it is, 0 for the others; a category
-                that is missing or unknown is 0 for all
+                that is missing or unknown is 0 for all (`serving.categories` says what it is)
     cycles      sine and cosine of the phase of the row's time, in each cycle
 
 Training and serving read rows by this file and `serving.times` alone.
@@ -18,10 +18,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .categories import category_of, is_missing
 from .checks import shown
 from .times import TimeColumn
 
-MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})  # as texts, in small letters
+MOST_LISTED = 12  # categories in an error
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,8 @@ class Column:
 
     Attributes:
         name: in the header.
-        categories: of a column of categories; none for numbers.
+        categories: of a column of categories, in the words of `serving.categories`; none for
+            numbers.
         fill: the number that stands for a missing one, where none is before it.
         may_be_missing: whether the model is told where a number is missing.
         known: whether the values of the forecast's steps are known.
@@ -55,19 +57,29 @@ class Column:
             where: index of a row -> its name, for errors.
 
         Raises:
-            ValueError: if a value is neither missing nor a finite number.
+            ValueError: if a value is neither missing nor a finite number, or no category.
         """
         if self.categories:
-            place = {name: index for index, name in enumerate(self.categories)}
             hot = np.zeros((len(given), self.width), "float32")
-            for row, value in enumerate(given):
-                if (index := place.get(_text(value))) is not None:
-                    hot[row, index] = 1
+            place = {name: index for index, name in enumerate(self.categories)}
+            for row, category in enumerate(self.categories_of(given, where)):
+                if category in place:
+                    hot[row, place[category]] = 1
             return hot
         numbers = np.empty((len(given), 1), "float32")
         for row, value in enumerate(given):
             numbers[row] = self._number(value, row, where)
         return numbers
+
+    def categories_of(self, given, where):
+        """Return the category of each row, None where it is missing; arguments as of `values`."""
+        found = []
+        for row, value in enumerate(given):
+            try:
+                found.append(category_of(value))
+            except ValueError as error:
+                raise ValueError(f"{where(row)}: {self.name!r} {error}.") from error
+        return found
 
     def _number(self, value, row, where):
         if is_missing(value):
@@ -132,6 +144,11 @@ class Rows:
         for column in self.columns:
             if column.categories and column.may_be_missing:
                 yield f"a category that is missing is no number: {column.name!r} may not be both"
+            if wrong := [name for name in column.categories if category_of(name) != name]:
+                yield (
+                    f"categories must be written as they are read: {wrong[0]!r} of "
+                    f"{column.name!r} is read as {category_of(wrong[0])!r}"
+                )
             if not math.isfinite(column.fill):
                 yield f"fill of {column.name!r} must be finite; received {column.fill}"
         yield from self.time.problems() if self.time else ()
@@ -183,6 +200,27 @@ class Rows:
         if self.time:
             parts.append(self.time.phases(self.time.after(last, horizon)))
         return np.concatenate(parts, axis=-1)
+
+    def unknown(self, rows, name, known_alone=False):
+        """Return a list of `Unknown`, a category of a row that the model does not know.
+
+        Args:
+            rows, name: as of `window`; with `known_alone` as of `future`.
+        """
+        columns = self.known if known_alone else self.columns
+        if not any(column.categories for column in columns):
+            return []
+        names = [column.name for column in columns] if known_alone else self.names
+        fields, where = self._fields(rows, name, names), _where(name)
+        return [
+            Unknown(where(row), column, category)
+            for place, column in enumerate(columns, start=len(names) - len(columns))
+            if column.categories
+            for row, category in enumerate(
+                column.categories_of([field[place] for field in fields], where)
+            )
+            if category is not None and category not in column.categories
+        ]
 
     def table(self, values, times):
         """Return (length, ...): a column for each of numbers, NaN where one is missing; then
@@ -238,16 +276,37 @@ class Rows:
         ]
 
 
-def is_missing(value):
-    """Return whether a value of a row is missing: None, NaN, or a text that says so."""
-    if isinstance(value, str):
-        return value.strip().lower() in MISSING
-    return value is None or value != value
+@dataclass(frozen=True)
+class Unknown:
+    """A category that the model does not know.
+
+    Attributes:
+        where: the name of its row.
+        column: its `Column`.
+        category: as `serving.categories` writes it.
+    """
+
+    where: str
+    column: Column
+    category: str
+
+    def __str__(self):
+        known = self.column.categories
+        more = len(known) - MOST_LISTED
+        listed = ", ".join(map(repr, known[:MOST_LISTED]))
+        return (
+            f"{self.where}: {self.column.name!r} must be one of {listed}"
+            f"{f' and {more} more' if more > 0 else ''}; received {shown(self.category)}."
+        )
 
 
-def _text(value):
-    """Return a category as a CSV file writes it."""
-    return value.strip() if isinstance(value, str) else str(value)
+def counted(unknown):
+    """Return column -> {category: how many rows have it} of a list of `Unknown`."""
+    found = {}
+    for one in unknown:
+        of_column = found.setdefault(one.column.name, {})
+        of_column[one.category] = of_column.get(one.category, 0) + 1
+    return found
 
 
 def _where(name):

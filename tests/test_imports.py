@@ -26,7 +26,10 @@ TABLE = {
         {"seqkeras.data", "seqkeras.tokenizers", "seqkeras.files"},
         {*NUMERIC, "babel", "rapidfuzz"},
     ),
-    "seqkeras/data/series.py": ({"seqkeras.data", "serving.rows", "serving.times"}, {"numpy"}),
+    "seqkeras/data/series.py": (
+        {"seqkeras.data", "serving.categories", "serving.rows", "serving.times"},
+        {"numpy"},
+    ),
     "seqkeras/data/time_steps.py": ({"serving.times"}, {"numpy"}),
     "seqkeras/data/conll.py": (
         {"seqkeras.data", "serving.entities"},
@@ -41,6 +44,7 @@ TABLE = {
             "seqkeras.data",
             "seqkeras.files",
             "seqkeras.targets",
+            "serving.categories",
             "serving.parsing",
             "serving.text",
         },

@@ -1,5 +1,7 @@
 """The terminal: one console, and the look of every progress bar."""
 
+import collections
+
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -10,7 +12,8 @@ from rich.progress import (
 )
 
 from seqkeras.terminal import one_line
-from training.wording import counted
+from serving.categories import category_text
+from training.wording import counted, listed
 
 MOST_ROWS = 20  # of a table
 
@@ -53,3 +56,22 @@ def say_left_out(reasons, noun):
     if reasons:
         count = counted(len(reasons), f"{noun}s are", f"{noun} is")
         console.print(f"  {count} left out; the first: {one_line(reasons[0])}")
+
+
+def say_merged(path, column, texts):
+    """Say which texts of a column are read as one category or label, as "1.10" and "1.1" are.
+
+    Args:
+        path: of the file.
+        column: its name.
+        texts: of all rows.
+    """
+    spellings = collections.defaultdict(set)
+    for text in {text.strip() for text in texts}:
+        spellings[category_text(text)].add(text)
+    for category, spelled in sorted(spellings.items()):
+        if len(spelled) > 1:
+            console.print(
+                f"  {one_line(path)}: {listed(sorted(spelled))} of {column!r:.40} are read as one, "
+                f"{category!r:.40}"
+            )

@@ -23,6 +23,7 @@ from seqkeras.data.columns import column_names, read_columns
 from seqkeras.data.json_lines import json_objects
 from seqkeras.data.left_out import usable
 from seqkeras.data.texts import DataError, holds_half_a_character, is_blank, read_text, suffix_of
+from serving.categories import category_text
 
 LETTERS = "ABCDEFGH"
 SWAG = ("sent1", "label", "sent2")  # text, answer, and what begins each choice
@@ -127,14 +128,14 @@ def _of_json_lines(path, names):
             not all(isinstance(own, list) for own in lists)
             or not all(isinstance(own, str) for own in itertools.chain(*lists))
             or len(labels) != len(choices)
-            or type(answer) not in (int, str)
+            or type(answer) not in (int, float, str)
         ):
             raise DataError(
                 f'{where}: expected {{"text", "choices": [texts], "answer"}}; or the keys of SWAG: '
                 '"sent1", "sent2", "ending0", "label"; or of ARC: "question", "choices": {"text", '
                 '"label"}, "answerKey", or "question": {"stem", "choices"}, "answerKey".'
             )
-        yield where, text, choices, labels, str(answer)
+        yield where, text, choices, labels, answer
 
 
 def _labelled(choices):
@@ -164,9 +165,9 @@ def _choices(has_token, where, text, choices, labels, answer):
                 raise DataError(f"{where}: the {name} has no token: {own!r:.40}.")
     if count < 2:
         raise DataError(f"{where}: there must be two choices at least; found {count}.")
-    answer = answer.strip()
-    if answer in labels:
-        right = [*labels].index(answer)
+    answer, names = category_text(answer), [*map(category_text, labels)]
+    if answer in names:
+        right = names.index(answer)
     else:
         right = int(answer) if answer.isascii() and answer.isdecimal() else count
     if right >= count:

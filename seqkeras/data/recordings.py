@@ -20,6 +20,7 @@ import numpy as np
 from seqkeras.data.columns import read_columns
 from seqkeras.data.series import numbers_of, read_series
 from seqkeras.data.texts import DataError
+from serving.categories import category_text
 
 BEGINNINGS = b"PK", np.lib.format.MAGIC_PREFIX  # of .npz, which is a zip archive, and of .npy
 
@@ -140,6 +141,8 @@ def read_table(path, frames_column, label_column, for_each_frame):
                     f"frame of {name}; its shape is {labels.shape}."
                 )
             label = _labels(f"{path}, line {line}: {label}", labels, len(labels))
+        else:
+            label = category_text(label)
         found.append(Recording(where, numbers, label))
     return found
 
@@ -177,7 +180,7 @@ def read_rows(path, numbers, label_column, for_each_frame, recording_column=None
     series, _, _ = read_series(path, (*numbers, label_column), series_column=recording_column)
     found = []
     for own in series:
-        labels = [row[-1].strip() for row in own.rows]
+        labels = [category_text(row[-1]) for row in own.rows]
         for where, label in zip(own.where, labels):
             if not label:
                 raise DataError(f"{where}: {label_column!r} is empty; remove the line.")
@@ -252,5 +255,5 @@ def _labels(where, labels, length):
         raise DataError(f"{where}: labels must be texts or integers; received {labels.dtype}.")
     if labels.dtype.kind == "S":
         labels = np.char.decode(labels, "utf-8", "replace")
-    texts = [str(label) for label in np.atleast_1d(labels)[:length].tolist()]
+    texts = [category_text(label) for label in np.atleast_1d(labels)[:length].tolist()]
     return texts if labels.ndim else texts[0]

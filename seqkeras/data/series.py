@@ -11,6 +11,7 @@ import numpy as np
 from seqkeras.data.columns import read_columns
 from seqkeras.data.texts import DataError
 from seqkeras.data.time_steps import with_step
+from serving.categories import category_text
 from serving.rows import Column, Rows
 from serving.times import CHANGE_OF_CLOCKS, in_iso
 
@@ -63,7 +64,7 @@ def read_series(path, columns, time=None, series_column=None, gaps="refuse", ste
     names = (*own, *(time.columns if time else ()), *columns)
     groups = collections.defaultdict(list)
     for line, values in read_columns(path, names, may_be_empty=columns):
-        name, row = (values[0], values[1:]) if own else ("", values)
+        name, row = (category_text(values[0]), values[1:]) if own else ("", values)
         groups[name].append((f"{path}, line {line}", [*row]))
     found = [Series(name, *map(list, zip(*rows)), None) for name, rows in groups.items()]
     if time is None:

@@ -69,6 +69,12 @@ class Metrics:
             ["bundle", "outcome"],
             registry=registry,
         )
+        self.unknown = Counter(
+            "seqkeras_unknown_categories",
+            "Rows of answered inputs whose category in a column the model does not know",
+            ["bundle", "column"],
+            registry=registry,
+        )
         self.waiting = Gauge(
             "seqkeras_waiting",
             "Inputs that wait, and streams that run",
@@ -111,6 +117,7 @@ class BundleMetrics:
         }
         self.waiting = metrics.waiting.labels(name, "inputs")
         self.streams = metrics.waiting.labels(name, "streams")
+        self._unknown = functools.partial(metrics.unknown.labels, name)
 
     def refused(self, count: int) -> None:
         """Count inputs that found no room."""
@@ -131,5 +138,8 @@ class BundleMetrics:
         ):
             if count:
                 self._inputs[outcome].inc(count)
+        for answer in found:
+            for column, categories in getattr(answer, "unknown", {}).items():
+                self._unknown(column).inc(sum(categories.values()))
         self._size.observe(len(found))
         self._seconds.observe(seconds)

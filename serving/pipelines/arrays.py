@@ -154,11 +154,14 @@ class FrameReader:
         return cls(reader.shape, reader.limit, rows)
 
     def read(self, value, name, truncate=False):
-        """Return the array of one input; see `ArrayReader`."""
+        """Return the array of one input; see `ArrayReader`. A category that is unknown is refused,
+        for the answer has no field that could tell of it."""
         if isinstance(value, dict) and set(value) == {FRAMES}:
             value = value[FRAMES]
         if self._rows is not None:
-            value, _ = self._rows.window(value, name)
+            given, (value, _) = value, self._rows.window(value, name)
+            if unknown := self._rows.unknown(given, name):
+                raise ValueError(str(unknown[0]))
         return self._reader.read(value, name, truncate)
 
 

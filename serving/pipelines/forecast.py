@@ -1,5 +1,6 @@
 """Forecast the values that follow a series."""
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -7,11 +8,11 @@ from typing import Any, overload
 
 import numpy as np
 
-from ..checks import shown
+from ..checks import require_flag, shown
 from ..manifest import MANIFEST, BundleError, Manifest
 from ..opening import Runtime
 from ..results import Forecasting
-from ..rows import Rows
+from ..rows import Rows, counted
 from .arrays import PADDING, ArrayReader, numbers, padded
 from .batching import TOKEN_BUDGET
 from .inputs import encoded, one_or_all
@@ -56,10 +57,12 @@ class Settings:
 
 @dataclass(frozen=True, eq=False)
 class _Row:
-    """A window (length, features), and known covariates (horizon, covariates) or None."""
+    """A window (length, features), known covariates (horizon, covariates) or None, and unknown
+    categories by column."""
 
     window: np.ndarray
     known: np.ndarray | None
+    unknown: dict
 
     def __len__(self):
         return len(self.window)
@@ -143,6 +146,7 @@ class Forecast(Pipeline):
         series: np.ndarray | tuple | Mapping[str, Any] | list,
         truncate: bool = False,
         token_budget: int = TOKEN_BUDGET,
+        strict: bool = False,
     ) -> Forecasting | list[Forecasting]:
         """Answer a series, or each series of a list.
 
@@ -153,6 +157,8 @@ class Forecast(Pipeline):
                 or a list of them in order; None is a missing value.
             truncate: drop the oldest values of a series over the limit.
             token_budget: the most steps of a batch, padding among them.
+            strict: refuse a row with a category that the model does not know; else the answer
+                counts these in `unknown`.
 
         Returns:
             A `Forecasting`; for a list, the list of theirs, in its order.
@@ -161,11 +167,20 @@ class Forecast(Pipeline):
             ValueError: if a series is refused; nothing is answered then.
         """
         name = "Forecast: series"
-        rows = encoded(series, name, self.encode, truncate, token_budget, plural=name)
-        answers = self._model.answer(rows, lambda _, values: self._answer(values), token_budget)
+        encode = functools.partial(self.encode, strict=require_flag("Forecast: strict", strict))
+        rows = encoded(series, name, encode, truncate, token_budget, plural=name)
+        answers = self._model.answer(
+            rows, lambda place, values: self._answer(rows[place], values), token_budget
+        )
         return one_or_all(series, answers)
 
-    def encode(self, series: Any, name: str = "Forecast: series", truncate: bool = False) -> Any:
+    def encode(
+        self,
+        series: Any,
+        name: str = "Forecast: series",
+        truncate: bool = False,
+        strict: bool = False,
+    ) -> Any:
         """Return the model's input: the window of a series, and known covariates.
 
         Raises:
@@ -181,18 +196,22 @@ class Forecast(Pipeline):
             )
         else:
             known = None
+        unknown = []
         if self.rows is not None:
-            series, known = self._of_rows(series, known, name, truncate)
+            series, known, unknown = self._of_rows(series, known, name, truncate)
+        if strict and unknown:
+            raise ValueError(str(unknown[0]))
         if self._known_shape:
             known = numbers(known, f"{name}, known")
             if known.shape != self._known_shape:
                 raise ValueError(
                     f"{name}, known must have shape {self._known_shape}; received {known.shape}."
                 )
-        return _Row(self._reader.read(series, name, truncate, keep_last=True), known)
+        window = self._reader.read(series, name, truncate, keep_last=True)
+        return _Row(window, known, counted(unknown))
 
     def _of_rows(self, series, known, name, truncate):
-        """Return the numbers of rows, and of what is known."""
+        """Return the numbers of rows, and of what is known, and a list of `Unknown`."""
         length, *_ = self._reader.shape
         given = len(series) if isinstance(series, (tuple, list, np.ndarray)) else 0
         if given and truncate:
@@ -201,21 +220,25 @@ class Forecast(Pipeline):
             more = ", or more and truncate" if given < length else "; truncate keeps the last ones"
             raise ValueError(f"{name} must have {length} rows{more}; received {given}.")
         window, last = self.rows.window(series, name)
+        unknown = self.rows.unknown(series, name)
         if not self._known_shape:
-            return window, None
-        return window, self.rows.future(known, last, self._known_shape[0], f"{name}, known")
+            return window, None, unknown
+        of_known = f"{name}, known"
+        future = self.rows.future(known, last, self._known_shape[0], of_known)
+        return window, future, unknown + self.rows.unknown(known, of_known, known_alone=True)
 
-    def _answer(self, values):
+    def _answer(self, row, values):
         quantiles = self._settings.quantiles
         if values.ndim < 2 + bool(quantiles):
             values = values[:, np.newaxis]  # the targets
-        return forecasting_of(values, quantiles)
+        return forecasting_of(values, quantiles, row.unknown)
 
 
-def forecasting_of(values, quantiles):
+def forecasting_of(values, quantiles, unknown=None):
     """Return the `Forecasting` of values (horizon, targets), or (horizon, targets, quantiles)."""
+    unknown = unknown or {}
     if not quantiles:
-        return Forecasting(values, {})
+        return Forecasting(values, {}, unknown)
     middle = min(range(len(quantiles)), key=lambda place: abs(quantiles[place] - 0.5))
     by_quantile = {quantile: values[..., place] for place, quantile in enumerate(quantiles)}
-    return Forecasting(values[..., middle], by_quantile)
+    return Forecasting(values[..., middle], by_quantile, unknown)

@@ -11,10 +11,11 @@ import pytest
 import serving
 from serving import BundleError
 from serving.__main__ import main
-from serving.rows import Column, Rows
+from serving.rows import Column, Rows, counted
 from serving.times import TimeColumn
 from tests.serving.pipelines.test_forecast import W, graph
 from tests.serving.pipelines.toys import load
+from tests.serving.written import model_of
 
 COLUMNS = (
     Column("load", fill=5.0, may_be_missing=True),
@@ -32,6 +33,28 @@ def test_a_missing_number_is_the_last_one_before_it_and_the_model_is_told():
         window, [[5, 1, 0, 1], [3, 0, 1, 0], [3, 1, 0, 0], [3, 1, 0, 0], [7, 0, 0, 1]]
     )
     assert window.dtype == np.float32 and Rows(COLUMNS).num_features == 4
+
+
+def test_categories_are_known_however_they_are_written():
+    rows = Rows((Column("load"), Column("holiday", ("false", "true")), Column("zone", ("1", "2"))))
+    given = ((0, True, 1.0), (0, "True", "1"), (0, np.True_, np.int64(1)), (0, "true", "1.00"))
+    window, _ = rows.window(given, "series")
+    np.testing.assert_array_equal(window, [[0, 0, 1, 1, 0]] * 4)
+    assert rows.unknown(given, "series") == []
+
+
+def test_unknown_categories_are_counted_and_missing_ones_are_none():
+    rows = Rows((*COLUMNS, Column("zone", ("1",))))
+    given = [(1, "E", 1), (1, None, 2), (1, "E", math.nan), (1, "NA", "2.0"), (1, "S", "x")]
+    unknown = rows.unknown(given, "series")
+    assert counted(unknown) == {"wind": {"E": 2}, "zone": {"2": 2, "x": 1}}
+    assert str(unknown[0]) == "series, row 1: 'wind' must be one of 'N', 'S'; received 'E'."
+    known = rows.unknown([{"wind": "W"}], "known", known_alone=True)
+    assert [str(one) for one in known] == [
+        "known, row 1: 'wind' must be one of 'N', 'S'; received 'W'."
+    ]
+    many = Rows((Column("c", tuple(f"c{place}" for place in range(15))),))
+    assert "'c11' and 3 more; received 'd'." in str(many.unknown((("d",),), "series")[0])
 
 
 def test_a_batch_of_tables_is_filled_window_by_window():
@@ -77,6 +100,7 @@ def test_a_week_begins_on_monday():
             (("Monday", 1, "N"),),
             "row 1: 'time' must be a time in ISO 8601, as 2024-12-31 23:00, or ",
         ),
+        ((("2024-01-01", 1, ["N"]),), "row 1: 'wind' must be a text, a number, true or false, or "),
         (((1, "N"),), "series, row 1 must hold time, load, wind, or be a dictionary of them; rec"),
         (({"time": "2024-01-01", "load": 1},), "series, row 1 has no 'wind'; it has time, load."),
         ("2024", "series must be rows of time, load, wind; received '2024'."),
@@ -123,6 +147,50 @@ def test_a_bundle_answers_rows_a_csv_file_and_json_alike(tmp_path, capsys):
         np.testing.assert_allclose(values, expected, rtol=1e-5)
 
 
+def test_an_unknown_category_is_told_or_refused(tmp_path, capsys):
+    folder = tmp_path / "bundle"
+    forecast = load(folder, "Forecast", graph(), settings(), tokenizers={})
+    known, unknown = ((1, "N"), (5, "N")), ((1, "N"), (5, "E"))
+    answers = forecast([known, unknown])
+    assert [answer.unknown for answer in answers] == [{}, {"wind": {"E": 1}}]
+    message = "series[1], row 2: 'wind' must be one of 'N'; received 'E'."
+    with pytest.raises(ValueError, match=re.escape(message)):
+        forecast([known, unknown], strict=True)
+    with pytest.raises(ValueError, match=r"^Forecast: strict must be True or False; received 'no'"):
+        forecast(known, strict="no")
+    given = json.dumps(unknown)
+    assert main(["predict", str(folder), "--json", given]) == 0
+    assert json.loads(capsys.readouterr().out)["unknown"] == {"wind": {"E": 1}}
+    assert main(["predict", str(folder), given]) == 0
+    told = "'wind' is 'E' in 1 row: the model does not know this category; --strict refuses such"
+    assert told in capsys.readouterr().err
+    assert main(["predict", str(folder), "--strict", given]) == 1
+    assert "row 2: 'wind' must be one of 'N'; received 'E'." in capsys.readouterr().err
+
+
+def test_frames_with_an_unknown_category_are_refused(tmp_path):
+    rows = {"columns": [{"name": "wind", "categories": ["N", "S"]}]}
+    given = {"labels": ["a", "b"], "rows": rows}
+    classify = load(tmp_path, "Classify", frame_graph(), given, tokenizers={})
+    assert classify((("N",), ("S",))).labels == ("b",)
+    with pytest.raises(ValueError, match=r"row 2: 'wind' must be one of 'N', 'S'; received 'E'\.$"):
+        classify((("N",), ("E",)))
+
+
+def frame_graph():
+    """Logits of two labels: 0, and how many frames there are."""
+    return model_of(
+        """
+        model (float[batch,length,2] frames, int64[batch] lengths) => (float[batch,2] output) {
+            summed = ReduceSum <keepdims = 0> (frames, axis)
+            output = Mul (summed, W)
+        }
+        """,
+        W=np.float32([0, 1]),
+        axis=np.int64([1]),
+    )
+
+
 def test_lines_of_a_file_of_several_series_begin_with_their_names(tmp_path, capsys):
     folder = tmp_path / "bundle"
     given = settings()
@@ -161,6 +229,11 @@ def test_settings_that_are_not_the_graph_s_are_refused(tmp_path):
     message = "settings.rows are of 3 numbers a row and 1 a known one; the graph takes 3"
     with pytest.raises(BundleError, match=re.escape(message)):
         load(tmp_path, "Forecast", graph(), settings(known=True), tokenizers={})
+    spelled = settings()
+    spelled["rows"]["columns"][1]["categories"] = ["N", "1.0"]
+    message = "categories must be written as they are read: '1.0' of 'wind' is read as '1'"
+    with pytest.raises(BundleError, match=re.escape(message)):
+        load(tmp_path / "spelled", "Forecast", graph(4), spelled, tokenizers={})
     wrong = {"rows": {"columns": [NUMBER, NUMBER], "time": {"columns": [], "cycles": ["moon"]}}}
     with pytest.raises(BundleError) as caught:
         load(tmp_path / "other", "Forecast", graph(), wrong, tokenizers={})

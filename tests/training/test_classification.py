@@ -267,6 +267,42 @@ def test_rows_with_an_empty_column_are_left_out_and_counted(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("name", "content"),
     [
+        ("rows.csv", "text,label\na,1\nb,0\nc,1.0\nd,0.0\n"),
+        (
+            "rows.jsonl",
+            '{"text": "a", "label": 1}\n{"text": "b", "label": 0}\n'
+            '{"text": "c", "label": 1.0}\n{"text": "d", "label": "0"}\n',
+        ),
+    ],
+)
+def test_a_number_is_one_label_however_it_is_written(name, content, tmp_path, capsys):
+    file = tmp_path / name
+    file.write_text(content)
+    train, held_out = Classification(ClassificationOptions(file=str(file), batch_size=1)).read()
+    assert {*train, *held_out} == {
+        Example("a", "1"),
+        Example("b", "0"),
+        Example("c", "1"),
+        Example("d", "0"),
+    }
+    assert f"{name}: '1', '1.0' of 'label' are read as one, '1'" in capsys.readouterr().out
+
+
+def test_labels_of_truth_are_those_of_json_python_and_spreadsheets(tmp_path):
+    file, others = tmp_path / "rows.jsonl", tmp_path / "others.csv"
+    lines = [{"text": word, "label": word in "ab"} for word in "abcd"]
+    file.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    others.write_text("text,label\na,True\nb,TRUE\nc,False\n")
+    options = ClassificationOptions(
+        file=str(file), validation=str(others), batch_size=1, positive_label="True"
+    )
+    _, validation = Classification(options).read()
+    assert [example.target for example in validation] == ["true", "true", "false"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
         ("rows.csv", "text,label\nfine,good\nlovely, good\ndull,bad\t\n"),
         (
             "rows.jsonl",

@@ -13,14 +13,17 @@ import shlex
 
 import keras
 import numpy as np
+import pandas
 import pytest
 
 import serving
 from export.refusals import refusals_of
 from seqkeras.data.series import WindowArrays
 from seqkeras.runs import RunError
+from serving.http.application import Service
 from tests.arrays import close
 from tests.conftest import others_long, run_python
+from tests.serving.http.served import ask, on_socket
 from training.__main__ import main
 from training.tasks.forecasting import Forecasting
 from training.tasks.forecasting_baselines import Ridge, baselines, persistence
@@ -415,6 +418,77 @@ def test_help_begins_with_what_a_file_looks_like():
     assert shown.returncode == 0, shown.stderr
     assert "Your file looks like this" in shown.stdout
     assert "time,load,temperature,tariff" in shown.stdout
+
+
+def free_days(path, count=180):
+    """A JSON file: a load that falls on free days, and a zone with a gap."""
+    draw = random.Random(0)
+    with path.open("w") as file:
+        for place in range(count):
+            free = place % 7 > 4
+            row = {"load": 30 - 9 * free + draw.gauss(0, 0.1), "free": free, "zone": place % 2 + 1}
+            file.write(json.dumps(row | ({"zone": None} if place % 5 == 0 else {})) + "\n")
+    return str(path)
+
+
+FREE = {"targets": ("load",), "categories": ("free", "zone"), "known": ("free",)}
+
+
+def test_categories_are_read_in_every_spelling(tmp_path, capsys):
+    """JSON's booleans and numbers; the same as pandas writes them; a category of held out rows."""
+    options = dict(context=14, horizon=7, batch_size=8, **FREE)
+    file = free_days(tmp_path / "load.jsonl")
+    of_json = Forecasting(ForecastingOptions(file=file, **options))
+    of_json.read()
+    frame = pandas.read_json(file, lines=True)
+    frame.to_csv(tmp_path / "load.csv", index=False)
+    text = (tmp_path / "load.csv").read_text()
+    assert "True" in text and ",2.0\n" in text and ",\n" in text
+    of_csv = Forecasting(ForecastingOptions(file=str(tmp_path / "load.csv"), **options))
+    of_csv.read()
+    assert [column.categories for column in of_json.rows.columns] == [
+        (),
+        ("false", "true"),
+        ("1", "2"),
+    ]
+    assert of_csv.rows == of_json.rows
+    assert "read as one" not in capsys.readouterr().out
+    lines = text.splitlines()
+    lines[3] = lines[3].replace(",1.0", ",1.00")
+    lines[-1] = lines[-1].rpartition(",")[0] + ",3"
+    (tmp_path / "load.csv").write_text("\n".join(lines) + "\n")
+    of_csv.read()
+    said = capsys.readouterr().out
+    assert "load.csv: '1.0', '1.00' of 'zone' are read as one, '1'" in said
+    assert "load.csv: 'zone' is '3' in 1 row and in none of training: the model reads no" in said
+
+
+@pytest.mark.long
+def test_a_column_of_booleans_is_known_where_it_is_served(tmp_path):
+    file = free_days(tmp_path / "load.jsonl")
+    options = arguments(context=14, horizon=7, batch_size=8, units=5, passes=4, **FREE)
+    assert main(["forecasting", file, "--out", str(tmp_path / "run"), *options]) == 0
+    finished = run_python("-m", "export", tmp_path / "run", tmp_path / "bundle")
+    assert finished.returncode == 0, finished.stderr
+    rows = [json.loads(line) for line in (tmp_path / "load.jsonl").read_text().splitlines()]
+    frame = pandas.read_json(file, lines=True)
+    series, known = rows[:14], [{"free": row["free"]} for row in rows[14:21]]
+    spelled = [{**row, "free": str(row["free"]), "zone": str(row["zone"])} for row in series]
+    of_pandas = frame[:14].to_dict("records")
+    forecast = serving.load(tmp_path / "bundle")
+    given = [{"series": own, "known": known} for own in (series, spelled, of_pandas)]
+    answers = forecast(given, strict=True)
+    others = forecast([{"series": series, "known": [{"free": "none of these"}] * 7}])
+    assert others[0].unknown == {"free": {"none of these": 7}}
+    with on_socket(Service([("load", tmp_path / "bundle")], log=False)) as port:
+        status, found = ask(port, "/v1/bundles/load", {"inputs": given[:2]})
+    assert status == 200
+    for answer in answers:
+        assert answer.unknown == {}
+        close(answer.values, answers[0].values, rtol=1e-6, atol=1e-6)
+    for answer in found["answers"]:
+        assert "unknown" not in answer
+        close(np.array(answer["values"]), answers[0].values, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.long

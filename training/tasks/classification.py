@@ -11,7 +11,8 @@ from seqkeras.metrics import TokenAccuracy, class_f1, exact_match, matthews_corr
 from seqkeras.models import ClassificationHead
 from seqkeras.runs import RunError
 from seqkeras.terminal import one_line
-from training.console import add_rows, console
+from serving.categories import category_text
+from training.console import add_rows, console, say_merged
 from training.tasks.features import require_features
 from training.tasks.frames import Frames
 from training.tasks.labelled_texts import LabelledTexts
@@ -79,15 +80,26 @@ class Classification(LabelledTexts):
         if self.frames:
             found = self.frames.read(path)
             return [(own.where, own, place) for place, own in enumerate(found)]
-        return [(where, Example(*own), group) for where, *own, group in self.rows(path)]
+        rows = self.rows(path)
+        say_merged(path, self.options.label_column, [written for _, _, written, _ in rows])
+        return [
+            (where, Example(text, category_text(written)), group)
+            for where, text, written, group in rows
+        ]
 
     def _require_positive(self, path, labels):
-        positive = self.options.positive_label
+        positive = self._positive
         if positive is not None and (len(labels) != 2 or positive not in labels):
             raise RunError(
                 f"--positive-label {positive!r:.40}: must be one of two labels; {path} has "
                 f"{listed(labels)}."
             )
+
+    @property
+    def _positive(self):
+        """--positive-label as labels are read."""
+        positive = self.options.positive_label
+        return None if positive is None else category_text(positive)
 
     def _require_labels(self, train, labels):
         missing = sorted({*labels} - {example.target for example in train})
@@ -177,7 +189,7 @@ class Classification(LabelledTexts):
         f1 = class_f1(found, targets)
         scores = {"accuracy": exact_match(found, targets)}
         if len(labels) == 2:
-            scores["f1"] = f1.get(self.options.positive_label or labels[-1], 0.0)
+            scores["f1"] = f1.get(self._positive or labels[-1], 0.0)
         return scores | {
             "macro_f1": float(np.mean([*f1.values()])),
             "matthews_correlation": matthews_correlation(found, targets),

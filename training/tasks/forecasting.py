@@ -1,5 +1,6 @@
 """The values that follow a series of a user's file."""
 
+import collections
 import dataclasses
 
 import numpy as np
@@ -11,12 +12,13 @@ from seqkeras.losses import ForecastLoss
 from seqkeras.metrics import naive_error
 from seqkeras.runs import FORECASTS, RunError
 from seqkeras.spreading import evenly_spread
+from serving.categories import category_of
 from serving.manifest.fields import parse_fields
 from serving.pipelines.forecast import Settings
 from serving.rows import Column, Rows
 from serving.times import TimeColumn, in_iso
 from training.answering.forecast import Forecast
-from training.console import console
+from training.console import console, say_merged
 from training.task import Task
 from training.tasks.forecasting_baselines import SEASONAL, Ridge, baselines
 from training.tasks.forecasting_model import forecasting_model
@@ -29,7 +31,7 @@ from training.tasks.forecasting_scores import (
 from training.tasks.options.forecasting import ForecastingOptions
 from training.tasks.scaling import learned_numbers
 from training.validation import LOSS
-from training.wording import counted
+from training.wording import counted, listed
 
 KEPT = 32  # validation windows that go with the run
 LOOKED_AT = 256  # validation windows that are answered while it trains
@@ -67,6 +69,7 @@ class Forecasting(Task):
                     naive_error(column) for column in windows[0].table[:part, : self._targets].T
                 ]
         self._require_targets(found, parts, validation)
+        self._say_unknown(options.file, found, self.rows)
         train, validation = _with_targets(train), _with_targets(validation)
         self._require_enough(found, train, validation)
         console.print(
@@ -95,6 +98,7 @@ class Forecasting(Task):
             found, _ = self._series(path, step)
             for series in found:
                 windows += self._windows(series, rows)
+            self._say_unknown(path, found, rows)
         windows = _with_targets(windows)
         self._whole(paths[0], windows)
         return windows
@@ -143,21 +147,34 @@ class Forecasting(Task):
         columns = [numbers.column for numbers in learned]
         for name in options.categories:
             place = self._place(found[0], name)
-            texts = {
-                row[place].strip()
-                for series, part in zip(found, parts)
-                for row in series.rows[:part]
-            }
-            if len(texts := sorted(texts - {""})) < 2:
+            texts = [row[place] for each, part in zip(found, parts) for row in each.rows[:part]]
+            say_merged(options.file, name, texts)
+            categories = {*map(category_of, texts)}
+            if len(categories) < 2:
                 raise RunError(
                     f"{options.file}: {name!r} must hold two categories at least in its training "
-                    f"rows; received {', '.join(map(repr, texts)) or 'none'}."
+                    f"rows, of which a missing one is one; received "
+                    f"{', '.join(map(repr, categories - {None})) or 'none'}."
                 )
-            columns.append(Column(name, tuple(texts), known=name in options.known))
+            categories = tuple(sorted(categories - {None}))
+            columns.append(Column(name, categories, known=name in options.known))
         rows = Rows(tuple(columns), time if options.cycles else None, options.series_column)
         self.scale = [numbers.scale for numbers in learned[: self._targets]]
         mean, deviation = zip(*((numbers.mean, numbers.deviation) for numbers in learned))
         return rows, np.array(mean), np.array(deviation)
+
+    def _say_unknown(self, path, found, rows):
+        """Say which categories of a file the model does not know."""
+        for column in rows.columns if found else ():
+            place, known = self._place(found[0], column.name), {None, *column.categories}
+            cells = (category_of(row[place]) for series in found for row in series.rows)
+            unknown = collections.Counter(cell for cell in cells if cell not in known)
+            if column.categories and unknown:
+                count = counted(unknown.total(), "rows", "row")
+                console.print(
+                    f"  {path}: {column.name!r} is {listed([*unknown])} in {count} and in none of "
+                    "training: the model reads no category there"
+                )
 
     def _place(self, series, name):
         return len(series.rows[0]) - len(self._names) + self._names.index(name)

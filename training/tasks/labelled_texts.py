@@ -7,6 +7,7 @@ from seqkeras.attention import StructuredSelfAttention
 from seqkeras.data.columns import WaysOut, read_columns
 from seqkeras.runs import RunError
 from seqkeras.terminal import one_line
+from serving.categories import category_text
 from training.answering.classify import text_encodings
 from training.console import console
 from training.tasks.encoded_texts import EncodedTexts
@@ -40,7 +41,9 @@ class LabelledTexts(EncodedTexts):
             texts = [value[own] for own in (options.text_column, options.pair_column) if own]
             target = value[getattr(options, self.target_option)].strip()
             text = texts[0] if options.pair_column is None else tuple(texts)
-            group = line if options.group_column is None else value[options.group_column]
+            group = line
+            if options.group_column is not None:
+                group = category_text(value[options.group_column])
             found.append((f"{path}, line {line}", text, target, group))
         return found
 

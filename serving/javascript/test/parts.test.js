@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { it } from "node:test";
 
+import { categoryOf } from "../src/categories.js";
 import { uniform } from "../src/decoding/random.js";
 import { externalFiles } from "../src/external_data.js";
 import { entities, isTag } from "../src/pipelines/entities.js";
@@ -95,4 +96,19 @@ it("words of an encoding are those of the text, tokens where a script has no spa
 it("what is no graph is refused", () => {
   assert.deepEqual(externalFiles(new Uint8Array()), []);
   assert.throws(() => externalFiles(new TextEncoder().encode("no graph at all")), /no protobuf message/);
+});
+
+it("a cell has the category that it has in Python", () => {
+  const cases = JSON.parse(readFileSync(new URL("categories.json", import.meta.url), "utf-8"));
+  for (const [cell, category] of cases) {
+    assert.equal(categoryOf(cell), category, JSON.stringify(cell));
+    if (category !== null) assert.equal(categoryOf(category), category);
+  }
+  assert.equal(categoryOf(new Date("2024-02-29T23:00Z")), "2024-02-29T23:00:00+00:00");
+  assert.equal(categoryOf(Infinity), "inf");
+  assert.equal(categoryOf(12345678901234567890n), "12345678901234567890");
+  assert.deepEqual([categoryOf(NaN), categoryOf(undefined)], [null, null]);
+  for (const cell of [[1], {}, Symbol("x")]) {
+    assert.throws(() => categoryOf(cell), /must be a text, a number, true or false, or a date; rec/);
+  }
 });

@@ -86,6 +86,10 @@ def test_tables_of_other_names_and_lists_are_read(tmp_path):
     named = Names("asked", ("x", "y"), "right")
     content = "asked,x,y,right\nWhat is cold?,fire,ice,y\nWhat is cold?,fire,ice,1\n"
     assert read(write(tmp_path, "own.csv", content), named) == [COLD, COLD]
+    row = {"text": "What is cold?", "choices": ["fire", "ice"], "answer": 1.0}
+    assert read(write(tmp_path, "number.jsonl", json.dumps(row))) == [COLD]
+    content = "asked,1,2,right\nWhat is cold?,fire,ice,2.0\n"  # as pandas writes such a column
+    assert read(write(tmp_path, "gap.csv", content), Names("asked", ("1", "2"), "right")) == [COLD]
     row = {"asked": "What is cold?", "x": "fire", "y": "ice", "right": "y"}
     assert read(write(tmp_path, "own.jsonl", json.dumps(row)), named) == [COLD]
 

@@ -14,6 +14,8 @@ from serving.http.bounds import Bounds
 from serving.http.connection import MOST_HEAD
 from serving.http.served_bundle import Opening
 from tests.serving.http.served import ask, on_socket, until
+from tests.serving.pipelines import test_forecast as forecast
+from tests.serving.pipelines.toys import write_bundle
 
 POST = "POST /v1/bundles/letters HTTP/1.1\r\nhost: x\r\n"
 GOOD = {"input": "up|bad"}
@@ -285,6 +287,26 @@ def test_each_request_is_a_line_of_the_log(folders, capfd):
     assert len(lines) == 2
     assert '127.0.0.1 "POST /v1/bundles/letters" 200 ' in lines[0] and lines[0].endswith(" ms")
     assert '"GET /\\n\\x1b[31mnothing" 404 ' in lines[1]
+
+
+def test_unknown_categories_are_in_the_answer_and_in_the_metrics(tmp_path):
+    columns = [{"name": "load"}, {"name": "free", "categories": ["false", "true"]}]
+    settings = {"rows": {"columns": columns}}
+    folder = write_bundle(tmp_path, "Forecast", forecast.graph(), settings, tokenizer={})
+    inputs = [[[1, True]], [[1, "True"]], [[1, "2"], [1, 2.0]], [[1, None]]]
+    with on_socket(Service([("plan", folder)], log=False)) as port:
+        _, found = ask(port, "/v1/bundles/plan", {"inputs": inputs})
+        content = {"inputs": inputs, "options": {"strict": True}}
+        _, strict = ask(port, "/v1/bundles/plan", content)
+        _, metrics = ask(port, "/metrics")
+    known, same, unknown, missing = found["answers"]
+    assert known["values"] == same["values"] != missing["values"]
+    assert unknown["unknown"] == {"free": {"2": 2}}
+    assert not any("unknown" in answer for answer in (known, same, missing))
+    assert ["error" in answer for answer in strict["answers"]] == [0, 0, 1, 0]
+    reason = "series, row 1: 'free' must be one of 'false', 'true'; received '2'."
+    assert strict["answers"][2]["error"].endswith(reason)
+    assert 'seqkeras_unknown_categories_total{bundle="plan",column="free"} 2.0' in metrics
 
 
 def test_metrics_count_requests_batches_and_inputs(folders):
