@@ -14,16 +14,15 @@ from typing import NamedTuple
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.font_manager import FontProperties
 
 from seqkeras.analysis import token_labels
 from seqkeras.analysis.figure_style import INK, QUIET, RULE
 from seqkeras.analysis.labels import (
     SPACE,
-    best_font,
     font_of,
-    fonts,
+    font_of_texts,
     label,
+    notes_of,
     readable,
     reads_right_to_left,
 )
@@ -251,7 +250,7 @@ class Line(NamedTuple):
     colour: str = QUIET
 
     def draw(self, figure, x, y, **options):
-        font = FontProperties(fname=fonts()[0], size=self.size)
+        font = font_of_texts(self.size)
         return figure.text(x, y, self.text, color=self.colour, font=font, **options)
 
 
@@ -281,13 +280,15 @@ def narrow_header(figure, notes):
 
 
 def characters(maps):
-    """Notes on labels of single characters that need words."""
+    """Notes on labels that need words."""
     texts = {text for panel in maps for text in (panel.source, panel.target)}
     labels = {label(character) for text in texts if isinstance(text, str) for character in text}
     notes = [f"{SPACE} space"] if SPACE in labels else []
     if any(font_of(text) is None for text in labels):
         notes.append("small digits: a code point without a glyph")
-    return notes
+    tokens = {token for text in texts if not isinstance(text, str) for token in text}
+    lines = {panel.line for panel in maps}
+    return [*notes, *notes_of(map(readable, tokens | lines))]
 
 
 def exact_width_in_units(text):
@@ -300,11 +301,9 @@ def width_in_units(text):
 
 
 def _write_title(figure, title):
-    font = best_font(title)
     return figure.text(
-        0, 0, readable(title, font), color=INK, va="baseline", parse_math=False,
-        font=FontProperties(fname=font, size=10.5),
-    )  # fmt: skip
+        0, 0, readable(title), color=INK, va="baseline", parse_math=False, font=font_of_texts(10.5)
+    )
 
 
 def _width_of_line(figure, line):

@@ -5,6 +5,9 @@ from pathlib import Path
 import matplotlib
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+from seqkeras.analysis.labels import families, notes_of, readable
 
 INK, QUIET, RULE = "#1f2328", "#6e7781", "#d0d7de"
 # Okabe and Ito 2008: distinct in every kind of colour blindness; with line styles for grey print.
@@ -33,7 +36,11 @@ def write_png(draw, path):
     """
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
-        draw().canvas.print_png(path)
+        matplotlib.rcParams["font.family"] = families()
+        figure = draw()
+        for note in notes_of(text.get_text() for text in figure.findobj(Text)):
+            figure.supxlabel(note, x=0.01, ha="left", fontsize=8, color=QUIET)
+        figure.canvas.print_png(path)
 
 
 def require_png(name, path):
@@ -61,9 +68,10 @@ def require_png(name, path):
 
 def frame(axes, heading, across, up, **legend):
     """Set title, axis labels, grid lines and legend of a panel."""
-    axes.set_title(heading, loc="left", color=INK, fontsize=11, fontweight="bold")
-    axes.set_xlabel(across, color=INK)
-    axes.set_ylabel(up, color=INK)
+    plain = {"color": INK, "parse_math": False}  # a $ in a name begins no formula
+    axes.set_title(readable(heading), loc="left", fontsize=12, **plain)
+    axes.set_xlabel(readable(across), **plain)
+    axes.set_ylabel(readable(up), **plain)
     axes.tick_params(colors=QUIET, which="both")
     axes.spines[:].set_color(RULE)
     axes.set_axisbelow(True)

@@ -3,9 +3,9 @@
 from typing import NamedTuple
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from seqkeras import files
+from seqkeras.analysis.figure_style import QUIET, RULE, STYLES, frame, new_figure, write_png
 
 
 class ForecastPlot(NamedTuple):
@@ -33,24 +33,29 @@ def plot_forecasts(plots, name, path):
         name: of what the numbers are.
         path: of the PNG.
     """
-    drawn = Figure(figsize=(11, 2.6 * len(plots)), layout="constrained")
-    axes = drawn.subplots(len(plots), 1, squeeze=False)[:, 0]
-    for axis, plot in zip(axes, plots):
-        axis.plot(
-            np.arange(1 - len(plot.past), 1), plot.past, ".-", color="0.4", label="past", ms=3
-        )
+    with files.written_aside(path) as aside:
+        write_png(lambda: forecast_figure(plots, name), aside)
+
+
+def forecast_figure(plots, name):
+    """The matplotlib Figure of `plot_forecasts`."""
+    figure = new_figure(11, 2.6 * len(plots))
+    panels = figure.subplots(len(plots), 1, squeeze=False)[:, 0]
+    for axes, plot in zip(panels, plots):
+        past = np.arange(1 - len(plot.past), 1)
+        axes.plot(past, plot.past, ".-", color=QUIET, label="past", ms=3)
         steps = np.arange(1, len(plot.forecast) + 1)
-        axis.plot(steps, plot.came, ".:", color="0.4", label="what came", ms=3)
-        axis.plot(steps, plot.forecast, ".-", color="tab:blue", label="forecast", ms=3)
+        axes.plot(steps, plot.came, ".:", color=QUIET, label="what came", ms=3)
+        colour = STYLES[0]["color"]
+        axes.plot(steps, plot.forecast, ".-", color=colour, label="forecast", ms=3)
         if len(plot.quantiles) > 1:
             low, *_, high = sorted(plot.quantiles)
             band = plot.quantiles[low], plot.quantiles[high]
             label = f"{low:g} to {high:g}"
-            axis.fill_between(steps, *band, color="tab:blue", alpha=0.2, label=label)
-        axis.axvline(0.5, color="0.8", linewidth=0.8)
-        axis.set_title(plot.title, loc="left", fontsize="small")
-        axis.set_ylabel(name)
-    axes[0].legend(loc="upper left", fontsize="small", ncols=4)
-    axes[-1].set_xlabel("steps from the last one of the past")
-    with files.written_aside(path) as aside:
-        drawn.savefig(aside, format="png", dpi=100)
+            axes.fill_between(steps, *band, color=colour, alpha=0.2, label=label)
+        axes.axvline(0.5, color=RULE, linewidth=0.8)
+        across = "steps from the last one of the past" if axes is panels[-1] else ""
+        frame(axes, plot.title, across, name, loc="upper left", ncols=4)
+        if axes is not panels[0]:
+            axes.get_legend().remove()
+    return figure

@@ -1,7 +1,8 @@
-"""Labels of characters: the glyph to draw, its font, and the order on the line.
+"""Labels of pictures: the fonts of texts, the glyphs of single characters, their order on the line.
 
 Fonts come from packages, not from the system: DejaVu Sans with matplotlib, Noto Sans CJK with
-notojp-matplotlib. Characters that neither has are shown as code points.
+notojp-matplotlib. What neither has is shown by its script's name, a single character by its code
+point.
 
 Left out: a Devanagari, Thai or other font that neither package has, Chinese variants of shared Han
 characters (Noto's Japanese ones are drawn), embeddings, isolates and paired brackets in
@@ -11,6 +12,7 @@ mixed-direction text.
 import functools
 import importlib.metadata
 import itertools
+import re
 import unicodedata
 from operator import itemgetter
 from pathlib import Path
@@ -19,8 +21,9 @@ import arabic_reshaper
 import matplotlib
 from bidi import algorithm
 from bidi.mirror import MIRRORED
-from matplotlib.font_manager import get_font
+from matplotlib.font_manager import FontProperties, fontManager, get_font
 
+UNWRITTEN = re.compile(r"\[(?:U\+[0-9A-F]{4,}|[A-Z][a-z-]+)\]")  # of `readable`
 SPACE, DOTTED_CIRCLE, ZERO_WIDTH_JOINER, TATWEEL = "␣", "\u25cc", "\u200d", "\u0640"
 RIGHT_TO_LEFT_MARK = "\u200f"
 RESHAPER = arabic_reshaper.ArabicReshaper(
@@ -43,6 +46,24 @@ def fonts():
         "notojp_matplotlib/fonts/NotoSansCJKjp-Regular.otf"
     )
     return str(Path(matplotlib.get_data_path(), "fonts/ttf/DejaVuSans.ttf")), str(noto)
+
+
+@functools.cache
+def families():
+    """The names of these fonts, for matplotlib, which takes each glyph from the first that has
+    it."""
+    for font in fonts():
+        fontManager.addfont(font)
+    return [get_font(font).family_name for font in fonts()]
+
+
+def font_of_texts(size):
+    """The `FontProperties` of every text of a picture, in points.
+
+    Such a text is `readable`, and is drawn with parse_math=False.
+    """
+    normal = dict.fromkeys(("style", "variant", "weight", "stretch"), "normal")
+    return FontProperties(family=families(), size=size, **normal)
 
 
 def monospace():
@@ -74,11 +95,6 @@ def font_of(text):
     )
 
 
-def best_font(text):
-    """The font with a glyph for most characters of text."""
-    return max(fonts(), key=lambda font: sum(has_glyph(font, character) for character in text))
-
-
 def code_point(character):
     digits = f"{ord(character):04X}"
     return digits.zfill(len(digits) + len(digits) % 2)
@@ -103,16 +119,31 @@ def source_labels(source):
     return labels
 
 
-def readable(text, font):
-    """Text for one line: what the font lacks becomes its script's name, as in "3 [Devanagari]".
+def readable(text):
+    """Text for one line: what no font has becomes its script's name, as in "3 [Devanagari]".
 
-    A mark in front tells matplotlib that the line reads from right to left.
+    A mark in front tells matplotlib that the line reads from right to left. `notes_of` says what
+    the brackets are.
     """
     parts = [RIGHT_TO_LEFT_MARK] if reads_right_to_left(text) else []
-    for covered, run in itertools.groupby(text, lambda character: has_glyph(font, character)):
+    for covered, run in itertools.groupby(text, _is_covered):
         for script, characters in itertools.groupby(run, None if covered else script_of):
             parts.append("".join(characters) if covered else script)
     return "".join(parts)
+
+
+def notes_of(texts):
+    """The line that a picture needs if a font lacks characters of its texts, in a list, or none.
+
+    Args:
+        texts: iterable of strings, `readable`.
+    """
+    lacks = any(UNWRITTEN.search(text) for text in texts)
+    return ["in brackets: a script that no font here has"] if lacks else []
+
+
+def _is_covered(character):
+    return any(has_glyph(font, character) for font in fonts())
 
 
 def script_of(character):

@@ -6,10 +6,8 @@ Text without a font is shown as its script's name, a space as a mark; long token
 
 import math
 
-from matplotlib.font_manager import FontProperties
-
 from seqkeras.analysis.figure_style import INK
-from seqkeras.analysis.labels import SPACE, best_font, readable
+from seqkeras.analysis.labels import SPACE, font_of_texts, readable
 
 SIZE, MOST = 9, 24  # points; characters
 APART = 0.4  # cells between a label and the map
@@ -53,9 +51,7 @@ def room(figure, tokens, cell):
 
 
 def _draw(where, x, y, token, **options):
-    text = shown(token)
-    font = best_font(text)
     return where.text(
-        x, y, readable(text, font), color=INK, parse_math=False,
-        font=FontProperties(fname=font, size=SIZE), **options,
+        x, y, readable(shown(token)), color=INK, parse_math=False,
+        font=font_of_texts(SIZE), **options,
     )  # fmt: skip

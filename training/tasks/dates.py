@@ -21,6 +21,7 @@ from seqkeras.losses import SmoothedCrossEntropy
 from seqkeras.metrics import area_under_risk_coverage
 from seqkeras.models import RNNSeq2Seq
 from seqkeras.tokenizers import BOS, EOS, CharacterTable, pad
+from training.answering.translate import Translate
 from training.console import console
 from training.task import Task
 from training.tasks.options.dates import DatesOptions
@@ -147,20 +148,26 @@ class Dates(Task):
         return scores | {"aurc": aurc, "by_locale": by_locale}
 
     def draw(self, model, run, path):
-        """Where the decoder looks, for one unseen date in full in each of a few locales."""
+        """Where the decoder looks as it writes its answer, for one unseen date in full in each of a
+        few locales; without those that have an empty answer."""
         source, target = run.tokenizers["source"], run.tokenizers["target"]
         known = self.options.locales
         locales = [name for name in MAPPED_LOCALES if name in known] or known[:1]
+        days = dates.days("test")[:: len(dates.days("test")) // 6]
+        texts = [
+            dates.clean_example(day, locale, "full").text for locale, day in zip(locales, days)
+        ]
         maps = []
-        for locale, day in zip(locales, dates.days("test")[:: len(dates.days("test")) // 6]):
-            example = dates.clean_example(day, locale, "full")
-            state = model.encode(*pad([source.encode(example.text)]))
+        for text, answer in zip(texts, Translate(run)(model, texts), strict=True):
+            state = model.encode(*pad([source.encode(text)]))
             rows = []
-            for token in [BOS, *target.encode(example.target)[:-1]]:
+            for token in [BOS, *target.encode(answer.text)[:-1]]:
                 (_, weights), state = model.step(np.array([[token]]), state)
                 rows.append(ops.convert_to_numpy(weights)[0, 0])
-            maps.append(AttentionMap(example.text, example.target, np.stack(rows)))
-        plot_attention_maps(maps, path)
+            if answer.text:
+                maps.append(AttentionMap(text, answer.text, np.stack(rows)))
+        if maps:
+            plot_attention_maps(maps, path)
 
     def table(self, scores):
         title = f"dates right, of {scores['examples']:,} clean, noisy and in text each"

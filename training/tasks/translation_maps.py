@@ -1,4 +1,4 @@
-"""A picture of where a translator looks, as it writes the targets of a few validation examples."""
+"""A picture of where a translator looks, as it writes its answers to a few validation examples."""
 
 import dataclasses
 import unicodedata
@@ -8,10 +8,11 @@ from keras import ops
 
 from seqkeras.analysis.attention_maps import maps_of_heads, plot_attention_maps
 from seqkeras.tokenizers import BOS, CharacterTable
-from training.answering.translate import source_ids
+from training.answering.translate import Translate, source_ids
 
 EXAMPLES = 3
-LENGTH = 24  # the most tokens of a source or target that is drawn
+ANSWERED = 32  # the most examples that are answered, to find so many
+LENGTH = 24  # the most tokens of a source or an answer that is drawn
 
 
 def draw_attention(model, run, path):
@@ -22,44 +23,49 @@ def draw_attention(model, run, path):
         run: a `seqkeras.runs.RunFiles`.
         path: of the PNG; it is not made where no example is short enough.
     """
-    shown = [example for example in run.validation if _is_short(run, example)][:EXAMPLES]
-    panels = []
-    for example in shown:
-        heads, labels = _attention(model, run, example), _labels(run, example)
-        [mean] = maps_of_heads(heads, *labels, head="mean")
+    shown, panels = _short_answers(model, run)[:EXAMPLES], []
+    for number, texts in enumerate(shown, start=1):
+        weights, labels = _attention(model, run, *texts), _labels(run, *texts)
+        layer = len(weights) - 1
+        [mean] = maps_of_heads(weights, *labels, layer=layer, head="mean")
         panels.append(dataclasses.replace(mean, title=None))  # the source is the title
-        if example is shown[-1] and heads.shape[1] > 1:
-            panels += maps_of_heads(heads, *labels)
+        if number == len(shown) and weights.shape[1] > 1:
+            panels += maps_of_heads(weights, *labels, layer=layer)
     if panels:
         plot_attention_maps(panels, path)
 
 
-def _ids(run, example):
+def _short_answers(model, run):
+    """(source, answer) of the first validation examples in which both are short."""
+    sources = [example["text"] for example in run.validation]
+    sources = [text for text in sources if _is_short(_ids(run, text, "")[0])][:ANSWERED]
+    answers = Translate(run)(model, sources) if sources else []
+    pairs = [(source, answer.text) for source, answer in zip(sources, answers, strict=True)]
+    return [pair for pair in pairs if _is_short(_ids(run, *pair)[1])]
+
+
+def _is_short(token_ids):
+    return 0 < len(token_ids) <= LENGTH
+
+
+def _ids(run, text, answer):
     """What the encoder reads, and what the decoder writes."""
-    source, target = run.tokenizers["source"], run.tokenizers["target"]
-    [read] = source_ids(source, [example["text"]])
-    return read, target.encode(example["target"])
+    [read] = source_ids(run.tokenizers["source"], [text])
+    return read, run.tokenizers["target"].encode(answer)
 
 
-def _is_short(run, example):
-    return all(0 < len(token_ids) <= LENGTH for token_ids in _ids(run, example))
-
-
-def _attention(model, run, example):
-    """(1, N, T, S), how much each head of the last layer attends to each token of the source."""
-    read, written = _ids(run, example)
+def _attention(model, run, text, answer):
+    """(L, N, T, S), how much each head of each layer attends to each token of the source."""
+    read, written = _ids(run, text, answer)
     inputs = {"token_ids": [read], "lengths": [len(read)], "target_ids": [[BOS, *written]]}
     inputs = {name: np.array(value) for name, value in inputs.items()}
-    return ops.convert_to_numpy(model.attention_weights(inputs)["cross"])[0, -1:]
+    return ops.convert_to_numpy(model.attention_weights(inputs)["cross"])[0]
 
 
-def _labels(run, example):
-    """The characters or words of the source, with special tokens, and of the target, without."""
+def _labels(run, text, answer):
+    """The characters or words of the source, with special tokens, and of the answer, without."""
     source, target = run.tokenizers["source"], run.tokenizers["target"]
-    return (
-        _read(source, example["text"]),
-        _read(target, example["target"], special_tokens=False),
-    )
+    return _read(source, text), _read(target, answer, special_tokens=False)
 
 
 def _read(tokenizer, text, special_tokens=True):
