@@ -4,7 +4,8 @@
 
 The limit of a case is that of `benchmarks.roofline`: what must be multiplied and read, at this
 machine's best rates. Each round measures the case, the rate of matrix products, in float32 and on
-whole numbers, at the shape where onnxruntime is fastest, and the rate of reading as many bytes as
+whole numbers, at the shape where onnxruntime is fastest (on whole numbers by the machine's fastest
+kernel, even where bundles need another one to be exact), and the rate of reading as many bytes as
 the case has weights; the ratio is the median of the rounds' fractions of the limit. With --profile,
 cases below the goal tell which nodes take their time. Two threads each; the cases are those of
 `benchmarks.encoders`, but with nothing padded (each of 8 rows has 128 tokens), and of
@@ -75,6 +76,11 @@ def _fastest(dtype, quick):
         if rate > best:
             best, fastest, chosen = rate, multiplier, shape
     print(f"{dtype} products: {best / 1e9:.0f} G operations/s at {' × '.join(map(str, chosen))}")
+    if dtype == "int8":
+        exact = roofline.Multiplier(dtype, chosen, as_served=True)
+        times = harness.times_in_turn({"fastest": fastest, "served": exact}, 5)
+        rates = [fastest.operations / statistics.median(own) / 1e9 for own in times.values()]
+        print(f"  in turn, fastest {rates[0]:.0f} and as served {rates[1]:.0f} G operations/s")
     return fastest
 
 

@@ -136,23 +136,26 @@ class Multiplier:
     Args:
         dtype: of the weights, "float32" or "int8".
         shape: rows, inner, columns.
+        as_served: whether int8 is multiplied as bundles have it, exactly; else by the machine's
+            fastest kernel, though its sums may overflow.
     """
 
-    def __init__(self, dtype, shape):
+    def __init__(self, dtype, shape, as_served=False):
         rows, inner, columns = shape
         self.operations = 2 * rows * inner * columns
         draw = np.random.default_rng(0)
         self._rows = draw.normal(size=(rows, inner)).astype(np.float32)
-        self._session = _session(dtype, inner, columns, draw)
+        self._session = _session(dtype, inner, columns, draw, as_served)
 
     def __call__(self, _):
         self._session.run(None, {"x": self._rows})
 
 
-def _session(dtype, inner, columns, draw):
+def _session(dtype, inner, columns, draw, as_served):
+    import onnxruntime
     from onnx import TensorProto, helper, numpy_helper
 
-    from serving.opening import Runtime
+    from serving.opening import CPU, EXACT_INT8, Runtime
 
     weights = draw.integers(-127, 128, (inner, columns))
     constants = {"w": weights.astype(dtype)}
@@ -172,4 +175,7 @@ def _session(dtype, inner, columns, draw):
     versions = {"": 17, "com.microsoft": 1}
     opsets = [helper.make_opsetid(*version) for version in versions.items()]
     model = helper.make_model(graph, opset_imports=opsets, ir_version=8)
-    return Runtime(threads=THREADS).session(model.SerializeToString())
+    options = Runtime(threads=THREADS).session_options()
+    if not as_served:
+        options.add_session_config_entry(EXACT_INT8, "0")
+    return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=[CPU])

@@ -16,6 +16,7 @@ import onnxruntime
 
 from .checks import require_count, shown
 from .external_data import external_files
+from .int8 import overflows
 from .manifest import MANIFEST, BundleError, GraphFile, Manifest
 
 QUIET = 4  # onnxruntime's log severity: fatal errors only; the others arrive as exceptions
@@ -33,8 +34,7 @@ SLOWER_ON_CPU = ("SkipLayerNormFusion",)
 # In older versions, the memory plan of one run gave wrong numbers in a later run of the same sizes,
 # for BiDAF (https://github.com/microsoft/onnxruntime/issues/18672).
 PLANS_MEMORY_FROM = (1, 19)
-# x86 processors without VNNI add products of signed weights in 16 bits, which overflow. There, and
-# only there, onnxruntime makes the weights unsigned, whose kernel is exact.
+# onnxruntime's exact kernel for int8, which is slower where the other one is exact too.
 EXACT_INT8 = "session.x64quantprecision"
 
 
@@ -111,7 +111,8 @@ class Runtime:
         options.enable_mem_pattern = version >= PLANS_MEMORY_FROM
         options.add_session_config_entry("session.intra_op.spin_duration_us", SPIN)
         options.add_session_config_entry("session.force_spinning_stop", "1")
-        options.add_session_config_entry(EXACT_INT8, "1")
+        if overflows():
+            options.add_session_config_entry(EXACT_INT8, "1")
         return options
 
 

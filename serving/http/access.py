@@ -1,19 +1,23 @@
-"""What every request passes: the bearer token, metrics and the access log."""
+"""What every request passes: the header Host, the bearer token, metrics and the access log."""
 
 import asyncio
 import hmac
 import sys
 import time
+from collections.abc import Sequence
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from ..checks import shown
 from ..printing import in_line, printable
 from .endpoint import API, plain_error, reply
+from .hosts import is_asked_by
 from .http_refusal import HttpRefusal
 from .metrics import Metrics
 
 # For probes, and for the page, which asks for the token.
-OPEN = frozenset({"/v2/health/live", "/v2/health/ready", "/", "/index.html"})
+PROBES = frozenset({"/v2/health/live", "/v2/health/ready"})
+OPEN = PROBES | {"/", "/index.html"}
 OPEN_BELOW = "/page/"
 WITHOUT_TOKEN = HttpRefusal(
     401,
@@ -32,10 +36,19 @@ class Access:
         metrics: the server's `Metrics`.
         token: that clients must have; None for none.
         log: whether a line of each request is written to standard error.
+        hosts: names by which clients ask, beside those of loopback; None for any name.
     """
 
-    def __init__(self, app: ASGIApp, metrics: Metrics, token: str | None, log: bool):
+    def __init__(
+        self,
+        app: ASGIApp,
+        metrics: Metrics,
+        token: str | None,
+        log: bool,
+        hosts: Sequence[str] | None = None,
+    ):
         self._app, self._metrics, self._log = app, metrics, log
+        self._hosts = hosts
         self._lines: list[str] = []
         self._header = None if token is None else f"Bearer {token}".encode()
 
@@ -52,11 +65,11 @@ class Access:
             await send(message)
 
         try:
-            if self._admits(scope):
+            refusal = self._refusal(scope)
+            if refusal is None:
                 await self._app(scope, receive, counted)
             else:
-                content = plain_error(WITHOUT_TOKEN)
-                response = reply(content, WITHOUT_TOKEN.status, WITHOUT_TOKEN.headers)
+                response = reply(plain_error(refusal), refusal.status, refusal.headers)
                 await response(scope, receive, counted)
         finally:
             seconds = time.perf_counter() - begin
@@ -76,14 +89,27 @@ class Access:
         sys.stderr.write(text)
         sys.stderr.flush()
 
-    def _admits(self, scope):
+    def _refusal(self, scope):
+        """Return why a request is refused, or None."""
         path = scope["path"]
+        if self._hosts is not None and path not in PROBES:
+            for name, value in scope["headers"]:
+                if name == b"host" and not is_asked_by(value.decode("latin-1"), self._hosts):
+                    return _other_host(value.decode("latin-1"))
         if self._header is None or path in OPEN or path.startswith(OPEN_BELOW):
-            return True
+            return None
         if scope["method"] == "OPTIONS":
-            return True
+            return None
         given = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
-        return hmac.compare_digest(given, self._header)
+        return None if hmac.compare_digest(given, self._header) else WITHOUT_TOKEN
+
+
+def _other_host(host):
+    return HttpRefusal(
+        421,
+        "the header Host must be localhost, a loopback address or a name of --allow-host; received "
+        f"{shown(host)}",
+    )
 
 
 def _line(scope, status, seconds):

@@ -37,6 +37,7 @@ class Service:
         origins: of web pages that may ask.
         log: whether each request is logged.
         page: the `Page` at "/"; None for none.
+        hosts: names by which clients ask, beside those of loopback; None for any name.
     """
 
     bundles: Sequence[tuple[str, Path]]
@@ -46,6 +47,7 @@ class Service:
     origins: Sequence[str] = ()
     log: bool = True
     page: Page | None = None
+    hosts: Sequence[str] | None = None
 
 
 class Application:
@@ -80,7 +82,7 @@ class Application:
                 allow_methods=["GET", "POST"],
                 allow_headers=["authorization", "content-type", "inference-header-content-length"],
             )
-        self._app = Access(inner, metrics, service.token, service.log)
+        self._app = Access(inner, metrics, service.token, service.log, service.hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._app(scope, receive, send)

@@ -49,6 +49,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="ORIGIN",
         help="web pages of this origin may ask, may be repeated (none)",
     )
+    parser.add_argument(
+        "--allow-host",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="name in addresses by which clients may ask, *.NAME for those below, may be repeated "
+        "(names of this machine on a loopback --host, else any name)",
+    )
     parser.add_argument("--no-log", action="store_true", help="log no requests")
     parser.add_argument(
         "--no-page", action="store_true", help="no page at /, and no address that gives files"
@@ -108,7 +116,14 @@ def serve(options: argparse.Namespace) -> None:
         page=page,
     )
     token_from = f"$(cat {options.token_file})" if options.token_file else f"${TOKEN}"
-    run(service, options.host, options.port, options.processes, token_from if token else "")
+    run(
+        service,
+        options.host,
+        options.port,
+        options.processes,
+        token_from if token else "",
+        options.allow_host,
+    )
 
 
 def _named(text):

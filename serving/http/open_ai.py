@@ -116,6 +116,7 @@ class OpenAiApi:
             raise HttpRefusal(
                 400, f"encoding_format must be float or base64; received {shown(form)}"
             )
+        pipeline = bundle.pipeline  # another one may replace it before the answers are there
         answers = await bundle.answers(texts)
         dimensions = content.get("dimensions")
         if dimensions not in (None, *(len(answer.vector) for answer in answers[:1])):
@@ -128,7 +129,7 @@ class OpenAiApi:
             {"object": "embedding", "index": place, "embedding": _vector(answer.vector, form)}
             for place, answer in enumerate(answers)
         ]
-        count = await asyncio.to_thread(_count, bundle.pipeline, texts)
+        count = await asyncio.to_thread(_count, pipeline, texts)
         usage = {"prompt_tokens": count, "total_tokens": count}
         return reply({"object": "list", "data": data, "model": bundle.name, "usage": usage})
 

@@ -97,9 +97,12 @@ class ServedBundle:
         """The name of its pipeline."""
         return type(self.pipeline).__name__
 
-    def option_names(self, streams: bool = False) -> tuple[str, ...]:
-        """Return the names of the options that a request may have."""
-        function = self.pipeline.stream if streams else self.pipeline.__call__
+    def option_names(
+        self, streams: bool = False, pipeline: Pipeline | None = None
+    ) -> tuple[str, ...]:
+        """Return the names of the options that a request to a pipeline may have."""
+        pipeline = pipeline or self.pipeline
+        function = pipeline.stream if streams else pipeline.__call__
         names = option_names(function)
         return tuple(name for name in names if name not in OF_THE_SERVER)
 
@@ -117,14 +120,22 @@ class ServedBundle:
         return found
 
     async def answers_or_errors(
-        self, values: Sequence, options: dict[str, Any] | None = None
+        self,
+        values: Sequence,
+        options: dict[str, Any] | None = None,
+        pipeline: Pipeline | None = None,
     ) -> list:
         """Return an answer, or an error, for each input.
+
+        Args:
+            values: the inputs.
+            options: of the pipeline.
+            pipeline: which answers; None for the one that is there now.
 
         Raises:
             HttpRefusal: if the options are refused, or there is no room.
         """
-        futures = self._add(values, options or {})
+        futures = self._add(values, options or {}, pipeline or self.pipeline)
         if len(futures) == 1:
             try:
                 return [await futures[0]]
@@ -138,7 +149,8 @@ class ServedBundle:
         """Return an answer, or an error, for each row of the columns that a signature takes.
 
         Args:
-            signature: one of `signatures`.
+            signature: one of `signatures`, read in this turn of the event loop: the pipeline of now
+                answers all rows.
             columns: name -> (B, ...) array.
             options: of the pipeline, beside those of the signature.
 
@@ -152,23 +164,25 @@ class ServedBundle:
                 f"{self.name} gives some of them",
             )
         values, options = signature.values(columns), signature.options | options
-        own = signature.options_of_rows(columns)
+        own, pipeline = signature.options_of_rows(columns), self.pipeline
         if own is None:
-            answers = await self.answers_or_errors(values, options)
+            answers = await self.answers_or_errors(values, options, pipeline)
         else:
-            answers = await self._answers_by_options(values, [options | one for one in own])
+            by_row = [options | one for one in own]
+            answers = await self._answers_by_options(values, by_row, pipeline)
         if signature.room is None:
             return answers
         refused = [place for place, answer in enumerate(answers) if isinstance(answer, ValueError)]
         room = min(signature.room, self._bounds.max_new_tokens or signature.room)
         cut = {"truncate": True, "max_new_tokens": room} | options
         again = [cut if own is None else cut | own[place] for place in refused]
-        found = await self._answers_by_options([values[place] for place in refused], again)
+        values = [values[place] for place in refused]
+        found = await self._answers_by_options(values, again, pipeline)
         for place, answer in zip(refused, found):
             answers[place] = answer
         return answers
 
-    async def _answers_by_options(self, values, options):
+    async def _answers_by_options(self, values, options, pipeline):
         """Return an answer, or an error, for each input with its own options."""
         groups = {}  # key -> places
         for place, own in enumerate(options):
@@ -176,7 +190,8 @@ class ServedBundle:
         futures = {}  # by place
         try:
             for places in groups.values():
-                added = self._add([values[place] for place in places], options[places[0]])
+                inputs = [values[place] for place in places]
+                added = self._add(inputs, options[places[0]], pipeline)
                 futures |= zip(places, added)
         except HttpRefusal:
             for future in futures.values():
@@ -184,11 +199,11 @@ class ServedBundle:
             raise
         return await _all([futures[place] for place in range(len(values))])
 
-    def _add(self, values, options):
+    def _add(self, values, options, pipeline):
         """Return a future of each answer."""
-        options = self._bounded(options, streams=False)
+        options = self._bounded(options, pipeline, streams=False)
         key = json.dumps(options, sort_keys=True) if options else ""
-        return self.worker.add(values, options, key)
+        return self.worker.add(values, options, key, pipeline)
 
     def stream(
         self, value: Any, options: dict[str, Any], ended: Callable[[Any], None] | None = None
@@ -204,7 +219,8 @@ class ServedBundle:
         """
         if not hasattr(self.pipeline, "stream"):
             raise HttpRefusal(400, f"{self.name} does not stream: it is of {self.kind}")
-        pipeline, options = self.pipeline, self._bounded(options, streams=True)
+        pipeline = self.pipeline
+        options = self._bounded(options, pipeline, streams=True)
 
         def pieces():
             answer = yield from pipeline.stream(value, **options)
@@ -265,37 +281,30 @@ class ServedBundle:
             before=self._wanted.require,
         )
 
-    def _bounded(self, options, streams):
+    def _bounded(self, options, pipeline, streams):
         """Return the options of a call, with the server's bounds."""
         most = self._bounds.max_new_tokens
         if not options and most is None:  # to look at a signature takes 0.1 ms
             return {}
-        known = self.option_names(streams)
+        kind, known = type(pipeline).__name__, self.option_names(streams, pipeline)
         for name in options:
             if name not in known:
                 raise HttpRefusal(
-                    400, f"{self.kind} has no option {shown(name)}; it has {', '.join(known)}"
+                    400, f"{kind} has no option {shown(name)}; it has {', '.join(known)}"
                 )
         options = dict(options)
         for name in COUNTS:
             if options.get(name) is not None:
-                options[name] = self._count(name, options[name], self._bounds.max_answers)
+                options[name] = _count(kind, name, options[name], self._bounds.max_answers)
         if isinstance(options.get("forced_tokens"), dict):  # the keys of JSON are strings
-            places = options["forced_tokens"]
             options["forced_tokens"] = {
-                int(place) if place.isdecimal() else place: token for place, token in places.items()
+                _place(place): token for place, token in options["forced_tokens"].items()
             }
-        if most is not None and isinstance(self.pipeline, Generate):
+        if most is not None and isinstance(pipeline, Generate):
             name = "max_new_tokens"
             given = options.get(name)
-            options[name] = most if given is None else self._count(name, given, most)
+            options[name] = most if given is None else _count(kind, name, given, most)
         return options
-
-    def _count(self, name, value, most):
-        try:
-            return require_count(f"{self.kind}: {name}", value, most)
-        except ValueError as error:
-            raise HttpRefusal(400, str(error)) from error
 
 
 class ServedBundles:
@@ -339,6 +348,26 @@ class ServedBundles:
             known = ", ".join(self._bundles)
             raise HttpRefusal(404, f"there is no bundle {shown(name)}; there is {known}")
         return self._bundles[name]
+
+
+def _count(kind, name, value, most):
+    try:
+        return require_count(f"{kind}: {name}", value, most)
+    except ValueError as error:
+        raise HttpRefusal(400, str(error)) from error
+
+
+def _place(text):
+    """Return a key of `forced_tokens` as the number that it is.
+
+    Raises:
+        HttpRefusal: if it is none.
+    """
+    if not (text.isdecimal() and len(text) < 20):
+        raise HttpRefusal(
+            400, f"a place of forced_tokens must be a whole number from 0; received {shown(text)}"
+        )
+    return int(text)
 
 
 async def _all(futures):

@@ -2,16 +2,22 @@
 
 import atexit
 import contextlib
+import dataclasses
 import functools
 import json
+import multiprocessing
+import multiprocessing.connection
 import os
 import shlex
 import signal
 import socket
 import sys
 import tempfile
+import threading
+from collections.abc import Sequence
 
 import uvicorn
+from prometheus_client.multiprocess import mark_process_dead
 from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
 
@@ -19,6 +25,7 @@ from ..manifest import Manifest, read_verified
 from ..printing import in_line, printable
 from .application import Application, Service
 from .connection import IDLE, Connection
+from .hosts import hosts_of
 from .log import log
 from .metrics import FOLDER
 
@@ -26,7 +33,14 @@ BACKLOG = 2048
 KEEP_ALIVE = 60  # seconds between two requests of a connection
 
 
-def run(service: Service, host: str, port: int, processes: int, token_from: str) -> None:
+def run(
+    service: Service,
+    host: str,
+    port: int,
+    processes: int,
+    token_from: str,
+    allowed: Sequence[str] = (),
+) -> None:
     """Serve until the process is told to end; what runs then is finished.
 
     Args:
@@ -34,12 +48,15 @@ def run(service: Service, host: str, port: int, processes: int, token_from: str)
         host, port: the address; port 0 for any that is free.
         processes: each opens the bundles, and all share the port.
         token_from: where the shell finds the token, for the line that tells how to ask.
+        allowed: names by which clients may ask; see `hosts_of`.
 
     Raises:
         ValueError: if the address can not be bound, or a bundle can not be opened.
     """
     _raise_limit_of_files()
     with _bound(host, port) as listener, contextlib.ExitStack() as stack:
+        hosts = hosts_of(listener.getsockname()[0], allowed)
+        service = dataclasses.replace(service, hosts=hosts)
         if processes > 1:
             stack.enter_context(_shared_metrics())
             manifests = [read_verified(folder) for _, folder in service.bundles]
@@ -59,11 +76,33 @@ def run(service: Service, host: str, port: int, processes: int, token_from: str)
         before = signal.signal(signal.SIGTERM, lambda number, frame: None)
         try:
             if processes > 1:
-                Multiprocess(config, sockets=[listener]).run()
+                _Processes(config, sockets=[listener]).run()
             else:
                 uvicorn.Server(config).run(sockets=[listener])
         finally:
             signal.signal(signal.SIGTERM, before)
+
+
+class _Processes(Multiprocess):
+    """uvicorn's, which starts another process for one that died."""
+
+    def keep_subprocess_alive(self) -> None:
+        before = {process.pid for process in self.processes}
+        super().keep_subprocess_alive()
+        for pid in before - {process.pid for process in self.processes}:
+            mark_process_dead(pid)  # what waited in it waits no more
+
+
+def _end_with_parent():
+    """Let this process end, as by SIGTERM, when the one that started it does, even by SIGKILL."""
+    parent = multiprocessing.parent_process()
+
+    def watch():
+        multiprocessing.connection.wait([parent.sentinel])
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    if parent is not None:
+        threading.Thread(target=watch, daemon=True, name="seqkeras-parent").start()
 
 
 def _config(application, service, processes):
@@ -88,6 +127,7 @@ def _config(application, service, processes):
 
 def _application(service):
     """Return the application of a process of several; a refused bundle ends all of them."""
+    _end_with_parent()
     try:
         application = Application(service)
     except ValueError as error:

@@ -357,7 +357,7 @@ def require_signature(signatures: dict[str, Signature], name: str, bundle: str) 
     """
     if not signatures:
         raise HttpRefusal(400, f"{bundle} reads rows of a table: ask POST /v1/bundles/{bundle}")
-    if name not in signatures:
+    if not isinstance(name, str) or name not in signatures:
         raise HttpRefusal(400, f"there is no signature {shown(name)}")
     return signatures[name]
 

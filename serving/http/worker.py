@@ -33,13 +33,14 @@ class Waiting:
 class Worker:
     """Answers inputs in one thread, since two threads on one pipeline are slower than one.
 
-    Inputs wait in groups of equal options. When the thread is free, it takes the group that waits
-    longest, up to `max_batch` inputs of it and `max_work` tokens that they may take, without
-    waiting for more; the other groups take their turns then. A refused one fails alone. A batch
-    that nobody waits for any more ends before the next run of a graph.
+    Inputs wait in groups of equal options, for the pipeline that was there when they came: another
+    one may read other inputs and give other answers. When the thread is free, it takes the group
+    that waits longest, up to `max_batch` inputs of it and `max_work` tokens that they may take,
+    without waiting for more; the other groups take their turns then. A refused one fails alone. A
+    batch that nobody waits for any more ends before the next run of a graph.
 
     Args:
-        pipeline: as `serving.load` returns it; another one may take its place.
+        pipeline: as `serving.load` returns it; another one may take its place, for later inputs.
         bounds: the server's `Bounds`.
         metrics: the bundle's `BundleMetrics`.
         wanted: the `Wanted` that the pipeline asks before each run of a graph.
@@ -48,19 +49,23 @@ class Worker:
     def __init__(self, pipeline: Pipeline, bounds: Bounds, metrics: BundleMetrics, wanted: Wanted):
         self.pipeline, self._bounds, self._metrics = pipeline, bounds, metrics
         self._wanted = wanted
-        self._groups: dict[str, tuple[dict, deque[Waiting]]] = {}  # by options, oldest first
+        # By pipeline and options, oldest first.
+        self._groups: dict[tuple[Pipeline, str], tuple[dict, deque[Waiting]]] = {}
         self._lock, self._wakes = threading.Lock(), threading.Semaphore(0)
         self._count, self._idle, self._closed = 0, True, False
         self._thread = threading.Thread(target=self._run, daemon=True, name="seqkeras-worker")
         self._thread.start()
 
-    def add(self, values: Sequence, options: dict[str, Any], key: str) -> list[asyncio.Future]:
+    def add(
+        self, values: Sequence, options: dict[str, Any], key: str, pipeline: Pipeline | None = None
+    ) -> list[asyncio.Future]:
         """Let inputs wait for their answers; call it in the event loop.
 
         Args:
             values: the inputs.
             options: of the pipeline, equal for all.
             key: a string that equal options share.
+            pipeline: which answers them; None for the one that is there now.
 
         Returns:
             A future of each answer. To cancel one frees its place.
@@ -83,7 +88,8 @@ class Worker:
                     429, f"{self._count} inputs wait already: ask again", {"retry-after": "1"}
                 )
             self._count += len(values)
-            _, group = self._groups.setdefault(key, (options, deque()))
+            place = pipeline or self.pipeline, key
+            _, group = self._groups.setdefault(place, (options, deque()))
             group.extend(waiting)
             wakes, self._idle = self._idle, False
         if wakes:  # behind what else has arrived by now, which joins the batch
@@ -98,8 +104,10 @@ class Worker:
 
     @property
     def waiting(self) -> int:
-        """How many inputs wait."""
-        return self._count
+        """How many inputs wait, of clients that have not left."""
+        with self._lock:
+            self._drop_cancelled()
+            return self._count
 
     def _drop_cancelled(self):
         for key, (options, group) in list(self._groups.items()):
@@ -114,19 +122,20 @@ class Worker:
         while True:
             self._wakes.acquire()
             while not self._closed:
-                options, batch = self._take()
+                pipeline, options, batch = self._take()
                 if not batch:
                     break
-                self._answer(options, batch)
+                self._answer(pipeline, options, batch)
             if self._closed:
                 return
 
     def _take(self):
-        """Return the options and the inputs of the next batch; an empty one if nothing waits."""
+        """Return pipeline, options and inputs of the next batch; no inputs if nothing waits."""
         with self._lock:
             while self._groups:
                 key, (options, group) = next(iter(self._groups.items()))
-                batch, most = [], self._most(options)
+                pipeline, _ = key
+                batch, most = [], self._most(pipeline, options)
                 while group and len(batch) < most:
                     entry = group.popleft()
                     self._count -= 1
@@ -136,22 +145,22 @@ class Worker:
                 if group:  # behind the other groups
                     self._groups[key] = options, group
                 if batch:
-                    return options, batch
+                    return pipeline, options, batch
             self._idle = True
-            return {}, []
+            return self.pipeline, {}, []
 
-    def _most(self, options):
+    def _most(self, pipeline, options):
         """Return how many inputs may share a batch."""
-        by_work = self._bounds.max_work // work_of(self.pipeline, options)
+        by_work = self._bounds.max_work // work_of(pipeline, options)
         return max(min(self._bounds.max_batch, by_work), 1)
 
-    def _answer(self, options, batch):
+    def _answer(self, pipeline, options, batch):
         loop = batch[0].answer.get_loop()
         begin = time.perf_counter()
         is_wanted = functools.partial(self._is_wanted, batch)
         try:
             with self._wanted.while_(is_wanted):
-                found = self._answers([entry.value for entry in batch], options)
+                found = self._answers(pipeline, [entry.value for entry in batch], options)
         except Abandoned:
             self._metrics.abandoned(len(batch))
             return
@@ -167,9 +176,8 @@ class Worker:
     def _is_wanted(self, batch):
         return not self._closed and any(not entry.answer.done() for entry in batch)
 
-    def _answers(self, values, options):
+    def _answers(self, pipeline, values, options):
         """Return an answer or an error for each input."""
-        pipeline = self.pipeline
         work = work_of(pipeline, options)
         check = functools.partial(self._require_bounded, pipeline, options, work)
         return answers_or_errors(pipeline, values, options, check)

@@ -3,6 +3,7 @@
 import { BundleError, Refusal } from "./refusal.js";
 import { requireCount, requireFlag, shown, withDefaults } from "./checks.js";
 import { externalFiles } from "./external_data.js";
+import { overflows } from "./int8.js";
 import { MANIFEST } from "./manifest/format.js";
 
 const QUIET = 4; // onnxruntime's log severity: fatal errors only; the others arrive as exceptions
@@ -89,10 +90,10 @@ export class Runtime {
   }
 
   /** Return the options of a session; `weights` are [name, bytes] of the files next to the graph. */
-  sessionOptions(weights) {
+  async sessionOptions(weights) {
     return {
       logSeverityLevel: QUIET,
-      extra: { session: { x64quantprecision: "1" } }, // int8 is exact on processors without VNNI too
+      ...(await overflows(this.ort) ? { extra: { session: { x64quantprecision: "1" } } } : {}),
       ...(this.threads === undefined ? {} : { intraOpNumThreads: this.threads }),
       ...(this.providers === undefined ? {} : { executionProviders: this.providers }),
       ...(weights.length ? { externalData: weights.map(([path, data]) => ({ path, data })) } : {}),
@@ -124,7 +125,8 @@ export async function openSession(bundle, runtime, role, inputs, outputs, option
   ]);
   let session;
   try {
-    session = await runtime.ort.InferenceSession.create(content, runtime.sessionOptions(named));
+    const options = await runtime.sessionOptions(named);
+    session = await runtime.ort.InferenceSession.create(content, options);
   } catch (cause) {
     const [reason] = messageOf(cause).split("\n");
     throw new BundleError(`onnxruntime can not open it: ${reason}`, { where, subject: graph.file, advice: "", cause });

@@ -198,12 +198,6 @@ def send(connection, content, path=""):
     connection.sendall(head.encode() + body)
 
 
-def still_there(worker):
-    """How many wait for an answer; `Worker.waiting` counts who left until room is needed."""
-    entries = [entry for _, group in [*worker._groups.values()] for entry in group]
-    return sum(not entry.answer.done() for entry in entries)
-
-
 def test_who_leaves_frees_his_place(slow):
     port, bundle = slow
     with connected(port) as first:
@@ -212,13 +206,15 @@ def test_who_leaves_frees_his_place(slow):
         with contextlib.ExitStack() as stack:
             for count in (1, 2, 3):
                 send(stack.enter_context(connected(port)), {"input": "leaves"})
-                until(lambda: still_there(bundle.worker) == count)  # noqa: B023
+                until(lambda: bundle.worker.waiting == count)  # noqa: B023
             refused = ask(port, "/v1/bundles/letters", {"inputs": [*"abc"]})
             assert refused[0] == 429
-        until(lambda: still_there(bundle.worker) == 0)
+        until(lambda: bundle.worker.waiting == 0)
+        line = 'seqkeras_waiting{bundle="letters",kind="inputs"} 0.0'
+        assert line in ask(port, "/metrics")[1]
         with connected(port) as last:
             send(last, {"inputs": [*"abc"]})
-            until(lambda: still_there(bundle.worker) == 3)
+            until(lambda: bundle.worker.waiting == 3)
             bundle.pipeline.go.set()
             assert last.makefile("rb").readline() == b"HTTP/1.1 200 OK\r\n"
     assert bundle.pipeline.asked == ["first", "a", "b", "c"]

@@ -214,3 +214,41 @@ def test_a_row_of_one_string_may_have_an_axis_of_its_own(port):
     given = {"name": "text", "shape": [2, 1], "datatype": "BYTES", "data": [["up|bad"], ["up|ab"]]}
     status, content = ask(port, "/v2/models/letters/infer", {"inputs": [given]})
     assert status == 200 and content["outputs"][0]["data"] == ["cbe", "bc"]
+
+
+@pytest.mark.parametrize("name", ["signature_name", "timeout", "binary_data_output", "top_k", "x"])
+@pytest.mark.parametrize("value", [[1], {"a": [1]}, [[]]])
+def test_a_parameter_that_is_a_list_is_refused_or_says_nothing(port, name, value):
+    inputs = [{"name": "text", "shape": [1], "datatype": "BYTES", "data": ["up|bad"]}]
+    content = {"inputs": inputs, "parameters": {name: value}}
+    status, answer = ask(port, "/v2/models/letters/infer", content)
+    assert status == (200 if name == "binary_data_output" else 400), answer
+
+
+def test_a_request_is_answered_by_the_bundle_that_it_was_read_for(folders):
+    """Another bundle takes the place of the first between a request and its answer."""
+    import asyncio
+
+    from serving.http.application import Application, Service
+    from serving.http.endpoint import Call
+    from serving.http.open_inference import OpenInferenceApi
+    from serving.pipelines import open_bundle
+
+    application = Application(Service([("toy", folders["classes"])], log=False))
+    [bundle] = application.bundles
+    api = OpenInferenceApi(application.bundles)
+    inputs = [{"name": "text", "shape": [1], "datatype": "BYTES", "data": ["the cat"]}]
+    scope = {"headers": [], "path_params": {"name": "toy"}}
+    call = Call(scope, json.dumps({"inputs": inputs}).encode())
+
+    async def outputs():
+        request = asyncio.create_task(api.infer(call))
+        await asyncio.sleep(0)  # it is read, and waits
+        bundle.worker.pipeline = open_bundle(folders["vectors"], threads=1)
+        answers = [await request, await api.infer(call)]
+        return [
+            [output["name"] for output in json.loads(answer.body)["outputs"]] for answer in answers
+        ]
+
+    assert asyncio.run(outputs()) == [["scores", "label", "error"], ["embedding", "error"]]
+    application.bundles.close()

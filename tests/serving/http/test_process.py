@@ -105,6 +105,13 @@ def test_a_replaced_bundle_is_taken_up_without_a_lost_request(tmp_path):
     assert second.startswith("seqkeras-serving: toy: stays as it was, for its replacement is refus")
 
 
+def is_answered(port):
+    try:
+        return ask(port, "/v2/health/live")[0] == 200
+    except OSError:
+        return False
+
+
 def test_processes_share_a_port_and_their_metrics(folders):
     with as_process(folders["letters"], "--processes", 2, "--no-log") as (process, _, port):
         for _ in range(12):
@@ -114,6 +121,28 @@ def test_processes_share_a_port_and_their_metrics(folders):
         process.send_signal(signal.SIGTERM)
         _, errors = process.communicate(timeout=60)
     assert process.returncode == 0 and errors == ""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGKILL")
+def test_processes_end_when_the_one_that_started_them_is_killed(folders):
+    with as_process(folders["letters"], "--processes", 2, "--no-log") as (process, _, port):
+        assert ask(port, "/v1/bundles/toy", GOOD)[0] == 200
+        process.send_signal(signal.SIGKILL)
+        process.wait(timeout=60)
+        until(lambda: not is_answered(port))
+        process.communicate(timeout=60)  # its pipes are closed: all who had them have ended
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGKILL")
+def test_what_waited_in_a_process_that_died_waits_no_more(folders, tmp_path):
+    options = "--processes", 2, "--no-log"
+    with as_process(folders["letters"], *options, env={"TMPDIR": str(tmp_path)}) as (_, _, port):
+        gauges = "seqkeras-metrics-*/gauge_livesum_*.db"
+        until(lambda: len([*tmp_path.glob(gauges)]) == 2)
+        first, _ = tmp_path.glob(gauges)
+        os.kill(int(first.stem.split("_")[-1]), signal.SIGKILL)
+        until(lambda: not first.exists() and len([*tmp_path.glob(gauges)]) == 2)
+        assert ask(port, "/v1/bundles/toy", GOOD)[0] == 200
 
 
 @pytest.mark.long

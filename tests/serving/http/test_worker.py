@@ -178,16 +178,17 @@ def test_a_full_queue_is_refused_until_somebody_leaves():
     run(test, max_queue=3)
 
 
-def test_another_pipeline_answers_what_waits():
+def test_another_pipeline_answers_what_comes_later():
     async def test(pipeline, worker):
         first = await begun(pipeline, worker)
         [waiting] = worker.add(["a"], {}, "")
         another = Pipeline()
         another.go.set()
         worker.pipeline = another
+        [later] = worker.add(["b"], {}, "")
         pipeline.go.set()
-        assert (await first, await waiting) == ("FIRST", "A")
-        assert [len(asked.calls) for asked in (pipeline, another)] == [1, 1]
+        assert (await first, await waiting, await later) == ("FIRST", "A", "B")
+        assert [len(asked.calls) for asked in (pipeline, another)] == [2, 1]
 
     run(test)
 
