@@ -20,7 +20,7 @@ import numpy as np
 from starlette.responses import Response
 
 from .. import __version__
-from ..checks import shown
+from ..checks import require_flag, shown
 from ..parsing import as_json
 from .binary_tensors import DATA_TYPES, as_binary, from_binary, from_json
 from .body import object_of
@@ -99,7 +99,7 @@ class OpenInferenceApi:
             raise HttpRefusal(400, f"inputs must be a list of tensors; received {shown(given)}")
         names = [_object(tensor, "an input").get("name") for tensor in given]
         signature = _signature(bundle, names, parameters)
-        requested = _requested(content, signature, bool(parameters.get(ALL_BINARY)))
+        requested = _requested(content, signature, _flag(parameters, ALL_BINARY, False))
         tensors = _tensors(given, binary, signature)
         options = {name: value for name, value in parameters.items() if name not in OF_THE_PROTOCOL}
         async with asyncio.timeout(_seconds(parameters)):
@@ -222,7 +222,7 @@ def _requested(content, signature, all_binary):
         parameters = _object(output.get("parameters", {}), "parameters")
         if "classification" in parameters:
             raise HttpRefusal(400, f"{name}: the extension of classification is not served")
-        found.append((name, bool(parameters.get(BINARY, all_binary))))
+        found.append((name, _flag(parameters, BINARY, all_binary)))
     return found
 
 
@@ -250,6 +250,13 @@ def _response(content: dict[str, Any], columns, requested) -> Response:
 def _described(column: Column) -> dict[str, Any]:
     datatype = DATA_TYPES["object" if column.dtype == STRING else column.dtype]
     return {"name": column.name, "datatype": datatype, "shape": [-1, *column.shape]}
+
+
+def _flag(parameters, name, default):
+    try:
+        return require_flag(name, parameters.get(name, default))
+    except ValueError as error:
+        raise HttpRefusal(400, str(error)) from error
 
 
 def _object(value, name):
