@@ -21,6 +21,7 @@ import numpy as np
 from .categories import category_of, is_missing
 from .checks import shown
 from .times import TimeColumn
+from .written_numbers import DECIMALS, number_of
 
 MOST_LISTED = 12  # categories in an error
 
@@ -36,6 +37,8 @@ class Column:
         fill: the number that stands for a missing one, where none is before it.
         may_be_missing: whether the model is told where a number is missing.
         known: whether the values of the forecast's steps are known.
+        decimal: "." or "," of numbers as people write them (`serving.written_numbers`); None of
+            numbers as data has them.
     """
 
     name: str
@@ -43,6 +46,7 @@ class Column:
     fill: float = 0.0
     may_be_missing: bool = False
     known: bool = False
+    decimal: str | None = None
 
     @property
     def width(self):
@@ -85,7 +89,7 @@ class Column:
         if is_missing(value):
             return math.nan
         try:
-            number = math.inf if isinstance(value, bool) else float(value)
+            number = math.inf if isinstance(value, bool) else self._float(value)
         except (OverflowError, TypeError, ValueError):
             number = math.inf
         if not abs(number) < 3e38:  # the most of float32
@@ -93,6 +97,12 @@ class Column:
                 f"{where(row)}: {self.name!r} must be a number; received {shown(value)}."
             )
         return number
+
+    def _float(self, value):
+        if not isinstance(value, str):
+            return float(value)
+        number = number_of(value, self.decimal)
+        return math.inf if number is None else number
 
 
 @dataclass(frozen=True)
@@ -148,6 +158,11 @@ class Rows:
                 yield (
                     f"categories must be written as they are read: {wrong[0]!r} of "
                     f"{column.name!r} is read as {category_of(wrong[0])!r}"
+                )
+            if column.decimal not in (None, *DECIMALS):
+                yield (
+                    f"decimal of {column.name!r} must be {' or '.join(DECIMALS)}, or null; "
+                    f"received {column.decimal!r}"
                 )
             if not math.isfinite(column.fill):
                 yield f"fill of {column.name!r} must be finite; received {column.fill}"

@@ -27,7 +27,13 @@ TABLE = {
         {*NUMERIC, "babel", "rapidfuzz"},
     ),
     "seqkeras/data/series.py": (
-        {"seqkeras.data", "serving.categories", "serving.rows", "serving.times"},
+        {
+            "seqkeras.data",
+            "serving.categories",
+            "serving.rows",
+            "serving.times",
+            "serving.written_numbers",
+        },
         {"numpy"},
     ),
     "seqkeras/data/time_steps.py": ({"serving.times"}, {"numpy"}),

@@ -160,7 +160,7 @@ def files_of_table(path, columns):
     ]
 
 
-def read_rows(path, numbers, label_column, for_each_frame, recording_column=None):
+def read_rows(path, numbers, label_column, for_each_frame, recording_column=None, decimals=None):
     """The recordings of a table with a row for each frame.
 
     Args:
@@ -169,6 +169,7 @@ def read_rows(path, numbers, label_column, for_each_frame, recording_column=None
         label_column: name of the column of labels.
         for_each_frame: whether the rows of a recording may have different labels.
         recording_column: name of the column that tells recordings apart; None for one recording.
+        decimals: name -> decimal sign of columns whose numbers people write.
 
     Returns:
         A list of `Recording` with rows.
@@ -192,7 +193,7 @@ def read_rows(path, numbers, label_column, for_each_frame, recording_column=None
         where = f"{path}, {recording_column} {own.name!r:.40}" if recording_column else str(path)
         rows = tuple(row[:-1] for row in own.rows)
         target = labels if for_each_frame else labels[0]
-        found.append(Recording(where, numbers_of(own, numbers), target, rows))
+        found.append(Recording(where, numbers_of(own, numbers, decimals or {}), target, rows))
     return found
 
 

@@ -11,11 +11,13 @@ import numpy as np
 from seqkeras.data.columns import read_columns
 from seqkeras.data.texts import DataError
 from seqkeras.data.time_steps import with_step
-from serving.categories import category_text
+from serving.categories import category_text, is_missing
 from serving.rows import Column, Rows
 from serving.times import CHANGE_OF_CLOCKS, in_iso
+from serving.written_numbers import number_of
 
 GAPS = ("refuse", "fill", "keep")
+DECIMAL_OPTIONS = {".": "--decimal-point", ",": "--decimal-comma"}
 WAY_OUT = "; --time-format tells another form, as %d.%m.%Y"
 
 
@@ -87,19 +89,35 @@ def values_of(series, place, column):
     Raises:
         DataError: with the line, if a value is no number.
     """
+    values = [row[place] for row in series.rows]
     try:
-        return column.values([row[place] for row in series.rows], series.where.__getitem__)
+        return column.values(values, series.where.__getitem__)
     except ValueError as error:
-        raise DataError(str(error)) from error
+        way_out = "" if column.categories else ways_to_read(column.name, values, column.decimal)
+        raise DataError(f"{str(error).removesuffix('.')}{way_out}.") from error
 
 
-def numbers_of(series, names):
+def ways_to_read(name, texts, decimal=None):
+    """The options that read the first of a column's texts that is no number, for its error."""
+    wrong = (text for text in texts if not is_missing(text) and number_of(text, decimal) is None)
+    text = next(wrong, "")
+    found = [way for sign, way in DECIMAL_OPTIONS.items() if number_of(text, sign) is not None]
+    return f"; {' or '.join(f'{way} {name}' for way in found)} reads it" if found else ""
+
+
+def numbers_of(series, names, decimals):
     """(rows, names) numbers of the first columns of a series, NaN where one is missing.
+
+    Args:
+        series: the `Series`.
+        names: of the columns.
+        decimals: name -> decimal sign of columns whose numbers people write.
 
     Raises:
         DataError: with the line, if a value is no number.
     """
-    values = [values_of(series, place, Column(name)) for place, name in enumerate(names)]
+    columns = [Column(name, decimal=decimals.get(name)) for name in names]
+    values = [values_of(series, place, column) for place, column in enumerate(columns)]
     return np.concatenate(values, axis=1)
 
 

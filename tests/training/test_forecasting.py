@@ -214,6 +214,36 @@ def test_the_linear_forecast_is_ridge_regression(tmp_path):
     np.testing.assert_allclose(found[..., 0], expected, rtol=1e-5, atol=1e-4)
 
 
+def test_numbers_that_people_write_are_the_same_numbers(tmp_path):
+    """Loads with groups and units, and the percentages of another column."""
+    file = hourly(tmp_path / "load.csv", missing=0)
+    with open(file, newline="") as lines:
+        rows = [*csv.DictReader(lines)]
+    for row in rows:
+        load = round(100 * float(row["load"]))
+        row |= {"load": f"{load}", "mild": f"{float(row['mild']) / 100:.4f}"}
+    for name in ("plain", "people"):
+        if name == "people":
+            for place, row in enumerate(rows):
+                load = int(row["load"])
+                row["load"] = f"{load:,}" if place % 2 else f"{load / 1e8:.8f}亿"
+                row["mild"] = f"{100 * float(row['mild']):.2f} %".replace(".", ",")
+        with (tmp_path / f"{name}.csv").open("w", newline="") as out:
+            writer = csv.DictWriter(out, rows[0])
+            writer.writeheader()
+            writer.writerows(rows)
+    plain, train, _ = task_of(str(tmp_path / "plain.csv"))
+    given = {"decimal_point": ("load",), "decimal_comma": ("mild",)}
+    people, others, _ = task_of(str(tmp_path / "people.csv"), **given)
+    for part in ("window", "target"):
+        same = (WindowArrays(windows, part)[range(31)] for windows in (train, others))
+        np.testing.assert_allclose(*same, rtol=1e-6)
+    assert [column.decimal for column in people.rows.columns] == [".", ",", None, None]
+    assert plain.rows.columns[2:] == people.rows.columns[2:]
+    window, _ = people.rows.window(others[0].text["series"], "series")
+    np.testing.assert_array_equal(window, WindowArrays(others, "window")[[0]][0])
+
+
 def test_what_is_held_out_changes_nothing_of_the_training(tmp_path):
     file = hourly(tmp_path / "load.csv")
     task, train, validation = task_of(file)
@@ -381,6 +411,8 @@ def test_a_file_that_nothing_can_be_learned_from_gets_one_line(
         ("--targets a --known b", "--known must be of --numbers and --categories; received 'b'"),
         ("--targets a --log b", "--log must be of --targets and --numbers; received 'b'"),
         ("--targets a --cycles day", "--cycles needs --time"),
+        ("--targets a --decimal-point b", "must be of --targets and --numbers; received 'b'"),
+        ("--targets a --decimal-point a --decimal-comma a", "a column has one decimal sign"),
         ("--targets a --step month", "--step needs --time, the column of the time"),
         ("--targets a --time t --step month --gaps keep", "--step and --gaps keep exclude each"),
         ("--targets a --time t --step moon", "must be microsecond, millisecond, second, minute, "),

@@ -89,6 +89,22 @@ def test_a_model_without_a_folder_learns_numbers_too(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("option", "texts"),
+    [
+        ("decimal_point", ["1,250", "12 %", "204.93亿", "0.5"]),
+        ("decimal_comma", ["1.250", "12 %", "204,93亿", "0,5"]),
+    ],
+)
+def test_numbers_that_people_write_are_targets(option, texts, tmp_path):
+    lines = [f"text {place}\t{text}" for place, text in enumerate(texts)]
+    (tmp_path / "rows.tsv").write_text("\n".join(["text\tnumber", *lines]) + "\n")
+    given = {"batch_size": 1, "held_out": 0.25, option: ("number",)}
+    task = Regression(RegressionOptions(file=str(tmp_path / "rows.tsv"), **given))
+    targets = sorted(example.target for part in task.read() for example in part)
+    assert targets == [0.12, 0.5, 1250, 20_493_000_000]
+
+
+@pytest.mark.parametrize(
     ("content", "message"),
     [
         ("text,number\na,1\nb,high\n", "rows.csv, line 3: 'number' must be a number; found 'high'"),
@@ -96,7 +112,11 @@ def test_a_model_without_a_folder_learns_numbers_too(tmp_path):
         ("text,number\na,1\n\u200b,2\n", "rows.csv, line 3: 'text' has no token"),
         (
             'text,number\na,1\nb,"4,2"\n',
-            "must be a number; found '4,2'; write a decimal point, and no comma.",
+            "must be a number; found '4,2'; --decimal-comma number reads it.",
+        ),
+        (
+            'text,number\na,1\nb,"1,250"\n',
+            "found '1,250'; --decimal-point number or --decimal-comma number reads it.",
         ),
         (
             "text,number\na,2\nb,2\nc,2\n",

@@ -28,6 +28,7 @@ from training.tasks.forecasting_scores import (
     forecast_summary,
     forecast_table,
 )
+from training.tasks.options.decimals import decimals_of
 from training.tasks.options.forecasting import ForecastingOptions
 from training.tasks.scaling import learned_numbers
 from training.validation import LOSS
@@ -140,9 +141,10 @@ class Forecasting(Task):
         the training parts."""
         options, learned = self.options, []
         for name in (*options.targets, *options.numbers):
-            values = [self._values(series, Column(name)) for series in found]
+            decimal = decimals_of(options).get(name)
+            values = [self._values(series, Column(name, decimal=decimal)) for series in found]
             values = np.concatenate([each[:part, 0] for each, part in zip(values, parts)])
-            of_name = name in options.log, name in options.known
+            of_name = name in options.log, name in options.known, decimal
             learned.append(learned_numbers(options.file, name, values, *of_name))
         columns = [numbers.column for numbers in learned]
         for name in options.categories:

@@ -10,6 +10,7 @@ from seqkeras.runs import RunError
 from serving.rows import Rows
 from training.console import console
 from training.tasks.encoders import encoded_frames
+from training.tasks.options.decimals import decimals_of
 from training.tasks.options.frames import ARRAYS
 from training.tasks.scaling import learned_numbers, scaling
 from training.wording import counted
@@ -42,17 +43,20 @@ class Frames:
                 f"{path}: expected a {ARRAYS} file, or --frames-column, as the model reads arrays."
             )
         names = options.numbers, column, self.for_each_frame, options.series_column
-        return read_rows(path, *names)
+        return read_rows(path, *names, decimals_of(options))
 
     def of_settings(self, settings):
         """The same, to read further files as those that a run or a bundle was trained on."""
         rows = settings.get("rows")
         if rows is None:
-            own = {"numbers": (), "series_column": None}
+            own = {"numbers": (), "series_column": None, "decimal_point": (), "decimal_comma": ()}
         else:
             names = tuple(column["name"] for column in rows["columns"])
             series = self.options.series_column or rows.get("series")
             own = {"numbers": names, "series_column": series, "frames_column": None}
+            for option, sign in (("decimal_point", "."), ("decimal_comma", ",")):
+                columns = [column for column in rows["columns"] if column.get("decimal") == sign]
+                own[option] = tuple(column["name"] for column in columns)
         options = dataclasses.replace(self.options, **own)
         return Frames(options, self.label_column, self.for_each_frame)
 
@@ -81,7 +85,7 @@ class Frames:
             self.deviation = np.where(deviation > 0, deviation, 1.0)
             return
         learned = [
-            learned_numbers(options.file, name, column)
+            learned_numbers(options.file, name, column, decimal=decimals_of(options).get(name))
             for name, column in zip(options.numbers, numbers.T, strict=True)
         ]
         self.rows = Rows(tuple(own.column for own in learned), None, options.series_column)

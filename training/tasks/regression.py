@@ -6,6 +6,7 @@ from typing import NamedTuple
 import keras
 import numpy as np
 
+from seqkeras.data.series import ways_to_read
 from seqkeras.losses import ForecastLoss
 from seqkeras.metrics import (
     mean_absolute_error,
@@ -15,9 +16,11 @@ from seqkeras.metrics import (
 )
 from seqkeras.models import RegressionHead
 from seqkeras.runs import RunError
+from serving.written_numbers import number_of
 from training.console import console
 from training.tasks.features import require_features
 from training.tasks.labelled_texts import LabelledTexts
+from training.tasks.options.decimals import decimals_of
 from training.tasks.options.regression import RegressionOptions
 from training.tasks.splitting import folds_apart, split
 
@@ -74,15 +77,13 @@ class Regression(LabelledTexts):
         ]
 
     def _number(self, where, written):
-        try:
-            number = float(written)
-        except ValueError:
-            number = math.nan
-        if not math.isfinite(number):
-            point = "; write a decimal point, and no comma" if "," in written else ""
+        name = self.options.number_column
+        decimal = decimals_of(self.options).get(name)
+        number = number_of(written, decimal)
+        if number is None or not math.isfinite(number):
             raise RunError(
-                f"{where}: {self.options.number_column!r} must be a number; found {written!r:.40}"
-                f"{point}."
+                f"{where}: {name!r} must be a number; found {written!r:.40}"
+                f"{ways_to_read(name, [written], decimal)}."
             )
         return number
 

@@ -25,7 +25,7 @@ class Numbers:
     scale: float
 
 
-def learned_numbers(path, name, values, log=False, known=False):
+def learned_numbers(path, name, values, log=False, known=False, decimal=None):
     """The `Numbers` of a column.
 
     Args:
@@ -33,7 +33,7 @@ def learned_numbers(path, name, values, log=False, known=False):
         name: of the column.
         values: (rows,) of the training rows, NaN where one is missing.
         log: whether the model reads log(1 + x).
-        known: see `Column`.
+        known, decimal: see `Column`.
 
     Raises:
         RunError: if nothing can be learned of them.
@@ -54,7 +54,7 @@ def learned_numbers(path, name, values, log=False, known=False):
     scale = float(real.std(dtype="float64"))
     real = np.log1p(real) if log else real
     return Numbers(
-        Column(name, (), fill, missing and not known, known),
+        Column(name, (), fill, missing and not known, known, decimal),
         float(real.mean(dtype="float64")),
         float(real.std(dtype="float64")),
         scale,

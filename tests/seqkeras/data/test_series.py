@@ -232,6 +232,21 @@ def test_a_value_that_is_no_number_is_named_by_its_line(tmp_path):
         values_of(series, 1, Column("load"))
 
 
+@pytest.mark.parametrize(
+    ("text", "way_out"),
+    [
+        ('"1,250"', "--decimal-point load or --decimal-comma load reads it."),
+        ("204.93亿", "--decimal-point load reads it."),
+        ("1.250，5", "--decimal-comma load reads it."),
+    ],
+)
+def test_a_number_that_people_write_names_the_option_that_reads_it(text, way_out, tmp_path):
+    [series], _, _ = read(tmp_path, HOURS.replace(",4\n", f",{text}\n"), TIME, gaps="fill")
+    message = rf"load.csv, line 4: 'load' must be a number; received '.*'; {way_out}$"
+    with pytest.raises(DataError, match=message):
+        values_of(series, 1, Column("load"))
+
+
 def test_windows_are_what_serving_makes_of_their_rows(tmp_path):
     """Categories, cycles and what is known among them."""
     draw = np.random.default_rng(0)

@@ -17,6 +17,7 @@ from training.options import (
     at_least,
     option,
 )
+from training.tasks.options.decimals import decimal_comma, decimal_point, require_numbers
 
 
 class Quantiles(click.ParamType):
@@ -79,6 +80,8 @@ class ForecastingOptions(FitOptions):
     log: tuple = option(
         (), Names(), "Targets and numbers, none under 0, that the model reads as log(1 + x)."
     )
+    decimal_point: tuple = decimal_point()
+    decimal_comma: tuple = decimal_comma()
     time: tuple = option((), Names(), "Column of the time; or those of year, month, day, hour, ….")
     time_format: str | None = option(
         None,
@@ -130,6 +133,7 @@ class ForecastingOptions(FitOptions):
             raise click.UsageError(
                 f"--log must be of --targets and --numbers; received {stray[0]!r}."
             )
+        require_numbers(self, (*self.targets, *self.numbers), "--targets and --numbers")
         if self.cycles and (not self.time or self.gaps == "keep"):
             raise click.UsageError("--cycles needs --time, and steps without gaps.")
         if self.step and not self.time:

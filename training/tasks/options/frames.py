@@ -6,6 +6,7 @@ import click
 
 from seqkeras.data.recordings import files_of_table
 from training.options import Names, option
+from training.tasks.options.decimals import decimal_comma, decimal_point, require_numbers
 from training.tasks.options.encoders import EncoderOptions
 
 ARRAYS = ".npz"
@@ -18,6 +19,8 @@ class FrameOptions(EncoderOptions):
     numbers: tuple = option(
         (), Names(), "Of a file with a row for each frame: the columns of numbers."
     )
+    decimal_point: tuple = decimal_point()
+    decimal_comma: tuple = decimal_comma()
     series_column: str | None = option(
         None, str, "Of such a file: the column that tells recordings apart."
     )
@@ -27,6 +30,7 @@ class FrameOptions(EncoderOptions):
 
     def check(self):
         super().check()
+        require_numbers(self, self.numbers, "--numbers")
         if self.numbers and self.frames_column is not None:
             raise click.UsageError("--numbers and --frames-column are two forms; choose one.")
         if self.character_filters and self.reads_frames(self.file):

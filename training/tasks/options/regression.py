@@ -3,6 +3,7 @@
 import dataclasses
 
 from training.options import option
+from training.tasks.options.decimals import decimal_comma, decimal_point, require_numbers
 from training.tasks.options.labelled_texts import LabelledTextOptions
 
 
@@ -26,3 +27,9 @@ class RegressionOptions(LabelledTextOptions):
     LEARNS_CLASSES = False
 
     number_column: str = option("number", str, "Name of the column of numbers.")
+    decimal_point: tuple = decimal_point()
+    decimal_comma: tuple = decimal_comma()
+
+    def check(self):
+        super().check()
+        require_numbers(self, (self.number_column,), "--number-column")
