@@ -89,7 +89,7 @@ class Column:
         if is_missing(value):
             return math.nan
         try:
-            number = math.inf if isinstance(value, bool) else self._float(value)
+            number = math.inf if isinstance(value, bool | np.bool_) else self._float(value)
         except (OverflowError, TypeError, ValueError):
             number = math.inf
         if not abs(number) < 3e38:  # the most of float32

@@ -97,6 +97,15 @@ def test_a_week_begins_on_monday():
         ((("2024-01-01", 1e39, "N"),), "row 1: 'load' must be a number; received float 1e+39."),
         ((("2024-01-01", True, "N"),), "row 1: 'load' must be a number; received bool True."),
         (
+            (("2024-01-01", np.True_, "N"),),
+            "row 1: 'load' must be a number; received bool np.True_",
+        ),
+        ((("2024-01-01", "1,250", "N"),), "row 1: 'load' must be a number; received '1,250'."),
+        (
+            ((None, 1, "N"),),
+            "row 1: 'time' must be a time in ISO 8601, as 2024-12-31 23:00, or a n",
+        ),
+        (
             (("Monday", 1, "N"),),
             "row 1: 'time' must be a time in ISO 8601, as 2024-12-31 23:00, or ",
         ),

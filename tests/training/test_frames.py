@@ -1,6 +1,7 @@
 """Classification and tagging of frames of numbers: what they learn, leave, serve and refuse."""
 
 import csv
+import dataclasses
 import json
 
 import keras
@@ -10,9 +11,11 @@ import pytest
 import serving
 from export.__main__ import main as export
 from serving.__main__ import main as serve
+from serving.rows import Rows
 from tests.conftest import long_fixture, others_long
 from training.__main__ import main
 from training.tasks.classification import Classification
+from training.tasks.frames import Frames
 from training.tasks.options.classification import ClassificationOptions
 
 TINY = "--units 7 --embedding-dim 6 --heads 3 --hops 2 --learning-rate 0.03 --batch-size 5".split()
@@ -163,6 +166,24 @@ def test_scaling_is_learned_of_training_rows_alone(tmp_path):
                 frames *= 1000
         records.append((record, task.frames.mean.tolist(), task.frames.deviation.tolist()))
     assert len(places) == 2 and records[0] == records[1]
+
+
+def test_numbers_that_people_write_are_frames_in_training_run_and_bundle(tmp_path):
+    lines = [f'{place},"{1000 + place:,}",{place % 2},"{place},5 %"' for place in range(12)]
+    (tmp_path / "x.csv").write_text("\n".join(["series,x,label,y", *lines]) + "\n")
+    given = {"numbers": ("x", "y"), "series_column": "series", "batch_size": 1}
+    given |= {"decimal_point": ("x",), "decimal_comma": ("y",)}
+    task = Classification(ClassificationOptions(file=str(tmp_path / "x.csv"), **given))
+    train, validation = task.read()
+    settings = task.record(train)["settings"]
+    again = dataclasses.replace(task.options, numbers=(), decimal_point=(), decimal_comma=())
+    frames = Frames(again, "label", False).of_settings(settings)
+    for examples in (train + validation, frames.read(str(tmp_path / "x.csv"))):
+        found = np.concatenate(sorted((each.numbers for each in examples), key=np.min))
+        np.testing.assert_allclose(found[:, 0], np.arange(1000, 1012))
+        np.testing.assert_allclose(found[:, 1], np.arange(12) / 100 + 0.005, rtol=1e-5)
+    window, _ = Rows(task.frames.rows.columns).window((("1,011", "11,5 %"),), "frames")
+    np.testing.assert_allclose(window, [[1011, 0.115]], rtol=1e-6)
 
 
 @pytest.mark.parametrize("form", others_long(["files", "arrays", "rows"]), ids=lambda form: form)
