@@ -155,7 +155,7 @@ def _session(dtype, inner, columns, draw, as_served):
     import onnxruntime
     from onnx import TensorProto, helper, numpy_helper
 
-    from serving.opening import CPU, EXACT_INT8, Runtime
+    from serving.opening import CPU, Runtime
 
     weights = draw.integers(-127, 128, (inner, columns))
     constants = {"w": weights.astype(dtype)}
@@ -175,7 +175,5 @@ def _session(dtype, inner, columns, draw, as_served):
     versions = {"": 17, "com.microsoft": 1}
     opsets = [helper.make_opsetid(*version) for version in versions.items()]
     model = helper.make_model(graph, opset_imports=opsets, ir_version=8)
-    options = Runtime(threads=THREADS).session_options()
-    if not as_served:
-        options.add_session_config_entry(EXACT_INT8, "0")
+    options = Runtime(threads=THREADS).session_options(exact_int8=as_served)
     return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=[CPU])

@@ -151,6 +151,9 @@ def read_run(folder):
     return run
 
 
+_LACKS_WEIGHTS = "cannot be built automatically"  # Keras's warning
+
+
 def _load_model(path, feeds, inputs):
     """The model with its weights, and the names of its policies that were not float32.
 
@@ -166,7 +169,11 @@ def _load_model(path, feeds, inputs):
                 warnings.simplefilter("always")
                 model = keras.models.load_model(archive, compile=False)
             policies |= set_float32(model)
-            if any("cannot be built automatically" in str(warning.message) for warning in caught):
+            later = [warning for warning in caught if _LACKS_WEIGHTS in str(warning.message)]
+            for warning in caught:
+                if warning not in later:
+                    warnings.warn(warning.message, stacklevel=2)
+            if later:
                 found = [inputs] if inputs else candidates(model, feeds)
                 first_that_works(found, lambda specs: build(model, specs))
                 model.load_weights(archive)

@@ -1,8 +1,16 @@
-"""TensorFlow and Keras without the lines that libraries print while they load."""
+"""TensorFlow and Keras without the lines that libraries print while they load.
+
+What they say of a result still comes, once and in a line: Python's warnings, and the lines of
+TensorFlow's log that tell of a function that does something else than it says.
+"""
 
 import contextlib
+import logging
 import os
 import warnings
+
+# TensorFlow's lines of an `if` that ran once, while it was traced, and of inputs of other shapes.
+OF_RESULTS = ("AutoGraph could not transform", "incompatible shape")
 
 
 def import_tensorflow():
@@ -15,7 +23,11 @@ def import_tensorflow():
         import tensorflow
 
         tensorflow.config.list_physical_devices()  # looks for a GPU, and reports that there is none
-    tensorflow.get_logger().setLevel("ERROR")
+    logger = tensorflow.get_logger()
+    logger.setLevel(logging.WARNING)
+    if not any(isinstance(known, OfResults) for known in logger.filters):
+        logger.addFilter(OfResults())
+    warnings.formatwarning = in_a_line
 
 
 def import_keras():
@@ -23,10 +35,35 @@ def import_keras():
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     with _silence():
         import keras
+    warnings.formatwarning = in_a_line
     if keras.backend.backend() == "tensorflow":
         import_tensorflow()
     elif keras.backend.backend() == "jax":  # whose integers have 32 bits; every token id fits
         warnings.filterwarnings("ignore", "Explicitly requested dtype int64", UserWarning)
+
+
+def in_a_line(message, category, filename, lineno, line=None):
+    """Return a warning as a line, without the source that gave it."""
+    return f"warning: {' '.join(str(message).split())}\n"
+
+
+class OfResults(logging.Filter):
+    """Lets errors pass, and each warning that tells of a result once, in a line."""
+
+    def __init__(self):
+        super().__init__()
+        self._told = set()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether a record is written; a warning's message is put in a line."""
+        if record.levelno >= logging.ERROR:
+            return True
+        text = " ".join(record.getMessage().split())
+        if text in self._told or not any(part in text for part in OF_RESULTS):
+            return False
+        self._told.add(text)
+        record.msg, record.args = text, ()
+        return True
 
 
 @contextlib.contextmanager

@@ -102,8 +102,12 @@ class Runtime:
         """Return the names of the other files from which a model reads weights."""
         return external_files(model)
 
-    def session_options(self) -> onnxruntime.SessionOptions:
-        """Return onnxruntime's options."""
+    def session_options(self, exact_int8: bool = True) -> onnxruntime.SessionOptions:
+        """Return onnxruntime's options.
+
+        Args:
+            exact_int8: whether int8 products must be exact; else they are as fast as they can be.
+        """
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = self.threads or 0
         options.log_severity_level = QUIET
@@ -111,7 +115,7 @@ class Runtime:
         options.enable_mem_pattern = version >= PLANS_MEMORY_FROM
         options.add_session_config_entry("session.intra_op.spin_duration_us", SPIN)
         options.add_session_config_entry("session.force_spinning_stop", "1")
-        if overflows():
+        if exact_int8 and overflows():
             options.add_session_config_entry(EXACT_INT8, "1")
         return options
 

@@ -43,7 +43,7 @@ PROTOCOL = {
 COLUMNS = {
     "answers": ("question", "context"),
     "choices": ("text", "choices"),
-    "series": ("values",),
+    "series": ("series",),
 }
 COMPLETION = {
     "model": "generator",
@@ -91,7 +91,8 @@ def routes():
         yield f"/v1/bundles/{name}", {"inputs": inputs, "options": {}}
         yield f"/v1/bundles/{name}/stream", {"input": inputs[0], "options": {}}
         columns, row = tensors(name)
-        yield f"/v1/models/{name}:predict", {"instances": [row], "signature_name": "truncate"}
+        signature = "serving_default" if name == "series" else "truncate"
+        yield f"/v1/models/{name}:predict", {"instances": [row], "signature_name": signature}
         yield f"/v1/models/{name}_text/versions/1:predict", {"inputs": {k: [row[k]] for k in row}}
         content = {"id": "1", "inputs": columns, "parameters": PROTOCOL | options}
         yield f"/v2/models/{name}/infer", content | {"outputs": [{"name": "text"}]}
@@ -236,6 +237,14 @@ def run(client, count):
         require_answer(client, *request)
 
     every_request_is_answered()
+
+
+@pytest.mark.parametrize(("path", "content"), ROUTES, ids=lambda value: str(value)[:40])
+def test_the_requests_that_are_changed_are_good(client, path, content):
+    others = ("options", "parameters", "outputs")
+    content = {name: value for name, value in content.items() if name not in others}
+    streams = path.split("/")[3] in ("letters", "generator") if "/stream" in path else True
+    assert client.post(path, json=content).status_code == (200 if streams else 400)
 
 
 def test_every_request_is_answered(client):
