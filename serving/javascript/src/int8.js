@@ -6,9 +6,10 @@
 // end at 32,767: their y is 65,534. There onnxruntime has another, exact kernel, for weights that it
 // makes unsigned first (`session.x64quantprecision`); where the first one is exact, it is also faster.
 
-// One MatMulInteger; serving/int8.py and serving/cpp have the same bytes.
-const PRODUCT = "CAQ6aQoYCgF4CgF3EgF5Ig1NYXRNdWxJbnRlZ2VyEgRpbnQ4KhsIBAgEEANCAXdKEH9/f39/f39/f39/"
+const BYTES = "CAQ6aQoYCgF4CgF3EgF5Ig1NYXRNdWxJbnRlZ2VyEgRpbnQ4KhsIBAgEEANCAXdKEH9/f39/f39/f39/"
   + "f39/f39aFAoBeBIPCg0IAhIJCgMSAW4KAggEYhQKAXkSDwoNCAYSCQoDEgFuCgIIBEIECgAQCg==";
+/** One MatMulInteger; serving/int8.py and serving/cpp have the same bytes. */
+export const PRODUCT = Uint8Array.from(atob(BYTES), (character) => character.charCodeAt(0));
 const EXACT = 4 * 255 * 127;
 /** By onnxruntime's module. @type {WeakMap<object, Promise<boolean>>} */
 const known = new WeakMap();
@@ -30,8 +31,7 @@ export function overflows(ort) {
 }
 
 async function measured(ort) {
-  const product = Uint8Array.from(atob(PRODUCT), (character) => character.charCodeAt(0));
-  const session = await ort.InferenceSession.create(product, { logSeverityLevel: 4 });
+  const session = await ort.InferenceSession.create(PRODUCT, { logSeverityLevel: 4 });
   const x = new ort.Tensor("uint8", new Uint8Array(4).fill(255), [1, 4]);
   const { y } = await session.run({ x });
   await session.release();
