@@ -11,7 +11,7 @@ from export.text_graphs.merging import MOST_STEPS, Parts, merged
 from export.text_graphs.requirements import pairs_of, require_byte_pairs, trimming
 from export.text_graphs.row_errors import first_of
 from export.text_graphs.tokens import TextGraph, Tokens
-from serving.text.subwords import require_library
+from serving.text.subwords import require_library, special_tokens
 
 LETTER, NUMBER, OTHER, SPACE, ADDED = range(5)
 TOO_LONG = f"text: a word takes more than {MOST_STEPS} merges, one after the other: shorten it."
@@ -35,6 +35,7 @@ class BytePairs(TextGraph):
         require_byte_pairs(content, byte_characters())
         self.added_tokens = content["added_tokens"]
         self.vocabulary = vocabulary = content["model"]["vocab"]
+        self._special = special_tokens(content)
         self._byte_ids = np.array(
             [vocabulary[character] for character in byte_characters()], "int32"
         )
@@ -94,10 +95,8 @@ class BytePairs(TextGraph):
         own = {token["content"]: token["id"] for token in self.added_tokens}
         for token, place in (self.vocabulary | own).items():
             is_bytes = set(token) <= set(values)
-            pieces[place] = bytes(map(values.get, token)) if is_bytes else token.encode()
-        for token in self.added_tokens:
-            if token["special"]:
-                pieces[token["id"]] = b""
+            if token not in self._special:
+                pieces[place] = bytes(map(values.get, token)) if is_bytes else token.encode()
         pieces = tf.where(kept, tf.gather(tf.constant(pieces), token_ids), "")
         joined = tf.strings.reduce_join(pieces, axis=-1)
         return tf.strings.unicode_transcode(joined, "UTF-8", "UTF-8", errors="replace")

@@ -13,6 +13,7 @@ from serving.text.vectorized_words import PUNCTUATION, SPACES
 from serving.text.vocabularies import PAD, UNK
 
 BETWEEN = f"[{re.escape(SPACES)}]+"
+NUL = r"\x00"
 SIGNS = f"[{re.escape(PUNCTUATION)}]"
 
 
@@ -31,6 +32,7 @@ class WordIds(TextGraph):
         self._words = [f" {word}" for word in table.words]
 
     def split(self, texts):
+        texts = tf.strings.regex_replace(texts, NUL, "\x01")  # the kernel ends a text at NUL
         found = tf_text.regex_split_with_offsets(texts, BETWEEN)
         rows, (words, starts, ends) = found[0], (ragged.values for ragged in found)
         if self._strips:

@@ -22,7 +22,7 @@ from export.text_graphs.characters import (
 from export.text_graphs.lookup import CODE_POINTS, CodePointTable, word_pieces
 from export.text_graphs.requirements import require_word_piece
 from export.text_graphs.tokens import TextGraph, Tokens
-from serving.text.subwords import CONTRACTIONS, require_library
+from serving.text.subwords import CONTRACTIONS, require_library, special_tokens
 
 LETTER, ALONE, SPACE, NOTHING = range(4)  # the kind of a character; greater numbers are expansions
 UNKNOWN = MARK * 2  # a token that no word equals
@@ -57,10 +57,10 @@ class WordPiece(TextGraph):
         self._kernel = word_pieces([*begins, *continuations, UNKNOWN], MARK, UNKNOWN)
         self._ids = np.array([*begins.values(), *continuations.values(), unknown], "int32")
         own = {token["content"]: token["id"] for token in self.added_tokens}
-        special = {token["id"] for token in self.added_tokens if token["special"]}
+        special = special_tokens(content)
         self._pieces = [""] * (max([*model["vocab"].values(), *own.values()]) + 1)
         for token, place in (model["vocab"] | own).items():
-            if place not in special:
+            if token not in special:
                 continues = token.startswith(prefix)
                 self._pieces[place] = MARK + token[len(prefix) :] if continues else f" {token}"
         self._prefix = prefix

@@ -42,7 +42,7 @@ class Masking:
         self.kind, self.share = kind, share
         self.mask_id = tokenizer.id_of(mask_token_of(tokenizer))
         tokens = [tokenizer.token_of(index) for index in range(len(tokenizer))]
-        self.is_special = np.array([token in tokenizer.added_tokens for token in tokens])
+        self.is_special = np.array([token in tokenizer.special_tokens for token in tokens])
         self.ordinary = np.flatnonzero(~self.is_special)
         if tokenizer.is_word_piece:
             self.continues = np.array([token.startswith("##") for token in tokens])
@@ -131,5 +131,7 @@ def mask_token_of(tokenizer):
     """
     found = [token for token in ("[MASK]", "<mask>") if token in tokenizer.added_tokens]
     if not found:
-        raise ValueError("Masking: the vocabulary must hold [MASK] or <mask>; it does not.")
+        raise ValueError(
+            "Masking: the vocabulary must hold [MASK] or <mask>, to be read in texts; it does not."
+        )
     return found[0]

@@ -1,7 +1,8 @@
 """A tokenizer as the files beside a model from which `transformers` makes its own.
 
 `AutoTokenizer.from_pretrained(folder)` reads them, and so do `Subwords.from_file` and
-`SentencePieces.from_marian`.
+`SentencePieces.from_marian`. With `split_special_tokens` theirs reads none in a text: it
+has no other choice, so that a tokenizer that reads the mask alone reads all of them there.
 """
 
 import json
@@ -55,6 +56,7 @@ def tokenizer_files(tokenizers, model_type, max_length=None):
         CONFIG: {
             "tokenizer_class": "PreTrainedTokenizerFast",
             "clean_up_tokenization_spaces": tokenizer.is_word_piece,
+            "split_special_tokens": not tokenizer.special_tokens & tokenizer.added_tokens,
             **{name: token for name, token in found.items() if token is not None},
             "model_input_names": [*INPUTS, *SEGMENTS.get(model_type, ())],
             **_most(max_length),

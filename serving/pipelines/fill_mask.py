@@ -94,7 +94,7 @@ class FillMask(Pipeline):
         if not isinstance(self._tokenizer, Subwords):
             raise BundleError("FillMask needs WordPiece or byte-level BPE", where=folder)
         try:
-            self._mask_id = self._tokenizer.id_of(self._settings.mask_token)
+            self._mask_id = self._tokenizer.id_in_texts(self._settings.mask_token)
         except ValueError as error:
             reason = f"settings.mask_token: {error}"
             raise BundleError(reason, where=folder, subject=MANIFEST) from error

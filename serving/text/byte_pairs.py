@@ -1,7 +1,7 @@
 """Byte-level byte-pair encoding, the tokenizer of GPT-2 and RoBERTa."""
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from ..parsing import parse_json
@@ -11,10 +11,17 @@ SPECIAL_TOKENS = {
     "gpt2": ("<|endoftext|>",),
     "roberta": ("<s>", "<pad>", "</s>", "<unk>", "<mask>"),
 }
+TEMPLATES = {  # around a text, and around two; every token has the segment 0
+    "gpt2": ("$A", "$A $B"),
+    "roberta": ("<s> $A </s>", "<s> $A </s> </s> $B </s>"),
+}
 
 
 def byte_pairs(
-    vocabulary: Mapping[str, int], merges: Iterable[Sequence[str]], form: str = "gpt2"
+    vocabulary: Mapping[str, int],
+    merges: Iterable[Sequence[str]],
+    form: str = "gpt2",
+    in_texts: Collection[str] | None = None,
 ) -> Subwords:
     """Return the `Subwords` of GPT-2 or of RoBERTa.
 
@@ -26,6 +33,8 @@ def byte_pairs(
         vocabulary: token -> id.
         merges: pairs of tokens, the first learned first.
         form: "gpt2"; or "roberta", which sets <s> and </s> around a text, and </s></s> between two.
+        in_texts: special tokens that are read where they are written in a text; None for all, as
+            Hugging Face does. Others are bytes there.
 
     Raises:
         ValueError: if the form is unknown, or the vocabulary lacks a special token of the form or a
@@ -41,21 +50,33 @@ def byte_pairs(
     tokenizer = library.Tokenizer(model)
     tokenizer.pre_tokenizer = library.pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = library.decoders.ByteLevel()
-    tokenizer.post_processor = library.processors.ByteLevel(trim_offsets=False)
-    if form == "roberta":
-        tokenizer.post_processor = library.processors.RobertaProcessing(
-            ("</s>", vocabulary["</s>"]),
-            ("<s>", vocabulary["<s>"]),
-            trim_offsets=False,
-            add_prefix_space=False,
-        )
+    processor = _hugging_faces if in_texts is None else _template
+    tokenizer.post_processor = processor(form, vocabulary)
     tokenizer.add_special_tokens(
         [  # RoBERTa's mask absorbs the space before it
             library.AddedToken(token, lstrip=token == "<mask>", special=True, normalized=False)
-            for token in SPECIAL_TOKENS[form]
+            for token in (SPECIAL_TOKENS[form] if in_texts is None else in_texts)
         ]
     )
     return Subwords(tokenizer.to_str())
+
+
+def _hugging_faces(form, vocabulary):
+    """The post-processor of a form in Hugging Face's files."""
+    processors = require_library().processors
+    if form == "gpt2":
+        return processors.ByteLevel(trim_offsets=False)
+    around = (("</s>", vocabulary["</s>"]), ("<s>", vocabulary["<s>"]))
+    return processors.RobertaProcessing(*around, trim_offsets=False, add_prefix_space=False)
+
+
+def _template(form, vocabulary):
+    """The same, which names all special tokens: they have no text, and stand in none."""
+    single, pair = TEMPLATES[form]
+    special = [(token, vocabulary[token]) for token in SPECIAL_TOKENS[form]]
+    return require_library().processors.TemplateProcessing(
+        single=single, pair=pair, special_tokens=special
+    )
 
 
 def read_byte_pairs(

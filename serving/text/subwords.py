@@ -9,7 +9,7 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from .encoding import Encoding, fit, require_text
 from .library import errors_of_library
@@ -23,7 +23,9 @@ class Subwords:
     """A tokenizer whose tokens are words and parts of words.
 
     `word_piece` and `byte_pairs` make one from a vocabulary, `from_file` from a `tokenizer.json`. A
-    special token in a text is read as that token: "[MASK]" is one token of BERT.
+    text is searched for the file's `added_tokens`, in every library that reads the file: "[MASK]"
+    is one token of BERT. The special tokens that the file's post-processor alone names stand around
+    texts; written in a text they are text.
 
     Args:
         content: the text of a `tokenizer.json`.
@@ -32,7 +34,9 @@ class Subwords:
         is_word_piece: whether tokens are joined to words by spaces.
         is_byte_level: whether tokens are written in GPT-2's characters for bytes.
         byte_ids: the ids of tokens that are one byte of a character.
-        added_tokens: tokens of the vocabulary that are not the model's own.
+        added_tokens: tokens that a text is searched for.
+        special_tokens: tokens that have no text: added ones that are special, and those that the
+            post-processor names.
         left_stripped: the special tokens that absorb the white space before them, like RoBERTa's
             mask.
 
@@ -58,6 +62,8 @@ class Subwords:
         self.byte_ids = _byte_ids(parsed, self._library.get_vocab())
         added = parsed.get("added_tokens") or []
         self.added_tokens = frozenset(token["content"] for token in added)
+        self.special_tokens = special_tokens(parsed)
+        self._special_ids = frozenset(map(self._library.token_to_id, self.special_tokens))
         self.left_stripped = frozenset(token["content"] for token in added if token.get("lstrip"))
 
     def __repr__(self) -> str:
@@ -81,6 +87,20 @@ class Subwords:
         found = self._library.token_to_id(token)
         if found is None:
             raise ValueError(f"Subwords: the vocabulary must hold {token!r}; it does not.")
+        return found
+
+    def id_in_texts(self, token: str) -> int:
+        """Return the id of a token that texts are searched for.
+
+        Raises:
+            ValueError: if the vocabulary has no such token, or one in a text is text.
+        """
+        found = self.id_of(token)
+        if token not in self.added_tokens:
+            raise ValueError(
+                f"Subwords: the tokenizer must read {token!r} in texts, as one of its "
+                "added_tokens; it does not. A learned one does so with masks=True."
+            )
         return found
 
     def token_of(self, index: int) -> str:
@@ -209,8 +229,10 @@ class Subwords:
         token_ids = [int(token_id) for token_id in token_ids]
         for token_id in token_ids:
             self.token_of(token_id)
+        if not special_tokens:
+            token_ids = [token_id for token_id in token_ids if token_id not in self._special_ids]
         with errors_of_library("Subwords: the tokenizer can not join tokens"):
-            text = self._library.decode(token_ids, skip_special_tokens=not special_tokens)
+            text = self._library.decode(token_ids, skip_special_tokens=False)
         return tidy(text) if self.is_word_piece else text
 
     def to_json(self) -> str:
@@ -253,6 +275,19 @@ class Subwords:
         require_text("Subwords", text)
         with errors_of_library(CAN_NOT):
             return self._library.encode(text, add_special_tokens=False)
+
+
+def special_tokens(content: dict[str, Any]) -> frozenset[str]:
+    """Return the tokens of a parsed `tokenizer.json` that have no text."""
+    added = content.get("added_tokens") or []
+    processor = content.get("post_processor") or {}
+    named = [
+        token
+        for part in processor.get("processors", [processor])
+        for special in (part.get("special_tokens") or {}).values()
+        for token in special["tokens"]
+    ]
+    return frozenset([*named, *(token["content"] for token in added if token["special"])])
 
 
 def _decoders(content):

@@ -46,7 +46,7 @@ def _of_table(table):
 
 def _of_byte_level(tokenizer, place):
     token = _token_of(tokenizer, place)
-    if token is None or token in tokenizer.added_tokens or set(token) - set(_BYTES):
+    if token is None or token in tokenizer.special_tokens or set(token) - set(_BYTES):
         return None
     return bytes(map(_BYTES.__getitem__, token))
 

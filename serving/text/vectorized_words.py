@@ -4,11 +4,11 @@ Does not support n-grams, single characters and the user's own functions.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
 from .encoding import require_text
-from .vocabularies import UNK, Table
+from .vocabularies import Table
 from .words import WordTable
 
 LOWER, STRIP = "lower", "strip_punctuation"
@@ -24,15 +24,18 @@ _STRIPPED = dict.fromkeys(map(ord, PUNCTUATION))
 class VectorizedWords(WordTable):
     """The table of words of a Keras `TextVectorization`.
 
-        id("<pad>"), id("<unk>") = 0, 1, in Keras "" and "[UNK]"
+        id("<pad>"), id("<unk>") = 0, 1, in Keras "" and "[UNK]"; of a table whose words are
+        generated id("<bos>"), id("<eos>") = 2, 3
 
     Words are separated by ASCII white space. As in TensorFlow, lower case applies to ASCII letters
     only, and ASCII punctuation is stripped, also within words ("don't" is dont); a word of
-    punctuation only is dropped. Any word that is not in the table is <unk>.
+    punctuation only is dropped. Any word that is not in the table is <unk>, and so is one that is
+    written like a special token.
 
     Args:
         words: the special tokens, then distinct words.
         standardize: "lower_and_strip_punctuation", "lower", "strip_punctuation" or None.
+        special_tokens: see `WordTable`.
 
     Raises:
         ValueError: if `standardize` is something else, or as `WordTable` does.
@@ -42,13 +45,18 @@ class VectorizedWords(WordTable):
 
     kind = "vectorized_words"
 
-    def __init__(self, words: Iterable[str], standardize: str | None = BOTH) -> None:
+    def __init__(
+        self,
+        words: Iterable[str],
+        standardize: str | None = BOTH,
+        special_tokens: Sequence[str] = WordTable.special_tokens,
+    ) -> None:
         if standardize not in STANDARDIZE:
             raise ValueError(
                 f"VectorizedWords: standardize must be one of {STANDARDIZE}; "
                 f"received {standardize!r}."
             )
-        super().__init__(words, lowercase=standardize in (BOTH, LOWER))
+        super().__init__(words, standardize in (BOTH, LOWER), special_tokens)
         self.standardize = standardize
         self.strips = standardize in (BOTH, STRIP)
 
@@ -56,7 +64,7 @@ class VectorizedWords(WordTable):
         """Return the id of a word, <unk> if it is not in the table."""
         word = entry.translate(_LOWER) if self.lowercase else entry
         word = word.translate(_STRIPPED) if self.strips else word
-        return max(Table.lookup(self, word), UNK)  # the name of a special token is not a word
+        return Table.lookup(self, word)
 
     def places(self, text: str) -> list[tuple[int, int]]:
         """Return (start, end) of each word of a text, without the punctuation around it.
@@ -75,9 +83,11 @@ class VectorizedWords(WordTable):
 
     def content(self) -> dict[str, Any]:
         """Return what `to_file` writes."""
-        return {"type": self.kind, "standardize": self.standardize, self.kind: self.entries}
+        own = {"standardize": self.standardize, "special_tokens": self.special_tokens}
+        return {"type": self.kind, **own, self.kind: self.entries}
 
     @classmethod
     def from_content(cls, content: dict[str, Any]) -> Self:
         """Return the table from a file's content."""
-        return cls(content[cls.kind], content.get("standardize", BOTH))
+        special = content.get("special_tokens", cls.special_tokens)
+        return cls(content[cls.kind], content.get("standardize", BOTH), special)

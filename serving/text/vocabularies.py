@@ -34,7 +34,8 @@ class Table:
     def __init__(self, entries: Iterable[str]):
         self.entries = tuple(entries)
         self._require_entries()
-        self._ids = {entry: index for index, entry in enumerate(self.entries)}
+        count = len(self.special_tokens)
+        self._ids = {entry: index for index, entry in enumerate(self.entries[count:], start=count)}
 
     def __repr__(self) -> str:
         return f"<{self._name}: {len(self):,} {self.entry}s>"
@@ -54,6 +55,8 @@ class Table:
         Raises:
             ValueError: if there is no such entry.
         """
+        if token in self.special_tokens:
+            return self.special_tokens.index(token)
         if token not in self._ids:
             raise ValueError(f"{self._name}: the table must hold {token!r}; it does not.")
         return self._ids[token]
@@ -69,7 +72,7 @@ class Table:
         return self.entries[index]
 
     def lookup(self, entry: str) -> int:
-        """Return the id of an entry, <unk> if it is not in the table."""
+        """Return the id of an entry of texts, <unk> if it is not in the table."""
         return self._ids.get(entry, UNK)
 
     def content(self) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """WordPiece, BERT's tokenizer."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from .subwords import Subwords, require_library
@@ -14,6 +14,7 @@ def word_piece(
     lowercase: bool = True,
     strip_accents: bool | None = None,
     max_word_length: int = 100,
+    in_texts: Collection[str] = SPECIAL_TOKENS,
 ) -> Subwords:
     """Return the `Subwords` of BERT.
 
@@ -26,6 +27,8 @@ def word_piece(
         lowercase: whether the model is "uncased".
         strip_accents: whether "é" becomes "e"; None for the value of `lowercase`, as in BERT.
         max_word_length: longer words are [UNK]: 100 characters at Hugging Face, 200 at Google.
+        in_texts: special tokens that are read where they are written in a text: all at Hugging
+            Face. Others are text there: "[SEP]" is [, SEP and ].
 
     Raises:
         ValueError: if the vocabulary lacks [UNK], [CLS] or [SEP], or holds a token twice.
@@ -48,10 +51,12 @@ def word_piece(
     tokenizer.post_processor = library.processors.TemplateProcessing(
         single="[CLS] $A [SEP]",
         pair="[CLS] $A [SEP] $B:1 [SEP]:1",
-        special_tokens=[(token, ids[token]) for token in ("[CLS]", "[SEP]")],
+        special_tokens=[(token, ids[token]) for token in SPECIAL_TOKENS if token in ids],
     )
     tokenizer.decoder = library.decoders.WordPiece()
-    tokenizer.add_special_tokens([token for token in SPECIAL_TOKENS if token in ids])
+    tokenizer.add_special_tokens(
+        [token for token in SPECIAL_TOKENS if token in ids and token in in_texts]
+    )
     return Subwords(tokenizer.to_str())
 
 

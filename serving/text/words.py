@@ -8,7 +8,7 @@ is one word. A user-perceived character, in the sense of `whole_characters`, is 
 
 import collections
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
 from .characters import CHINESE, continues
@@ -52,23 +52,37 @@ def _kind(character):
 class WordTable(Table):
     """The words of a model; a word's id is its index.
 
-        id("<pad>"), id("<unk>") = 0, 1
+        id("<pad>"), id("<unk>") = 0, 1; of a table whose words are generated
+        id("<bos>"), id("<eos>") = 2, 3
 
-    Words are looked up in NFC. Any word that is not in the table is <unk>.
+    Words are looked up in NFC. Any word that is not in the table is <unk>, and so is one that is
+    written like a special token.
 
     Args:
         words: the special tokens, then distinct words.
         lowercase: whether words are looked up in lower case.
+        special_tokens: the first two of "<pad>", "<unk>", "<bos>" and "<eos>", or all of them.
 
     Raises:
-        ValueError: if the special tokens are not the first two, or an entry after them is empty,
-            is no string that UTF-8 can hold, or comes twice.
+        ValueError: if the special tokens are others or not the first, or an entry after them is
+            empty, is no string that UTF-8 can hold, or comes twice.
     """
 
     kind, entry, must_be = "words", "word", "a string that UTF-8 can hold, and not be empty"
     special_tokens = SPECIAL_TOKENS[: UNK + 1]
 
-    def __init__(self, words: Iterable[str], lowercase: bool = False):
+    def __init__(
+        self,
+        words: Iterable[str],
+        lowercase: bool = False,
+        special_tokens: Sequence[str] = SPECIAL_TOKENS[: UNK + 1],
+    ):
+        self.special_tokens = tuple(special_tokens)
+        if self.special_tokens not in (SPECIAL_TOKENS[: UNK + 1], SPECIAL_TOKENS):
+            raise ValueError(
+                f"{self._name}: special_tokens must be {', '.join(SPECIAL_TOKENS)}, or the first "
+                f"two; received {', '.join(map(str, self.special_tokens))}."
+            )
         super().__init__(words)
         self.lowercase = bool(lowercase)
 
@@ -148,11 +162,13 @@ class WordTable(Table):
         return cls([*cls.special_tokens, *kept], lowercase)
 
     def content(self) -> dict[str, Any]:
-        return {"lowercase": self.lowercase, **super().content()}
+        own = {"lowercase": self.lowercase, "special_tokens": self.special_tokens}
+        return {**own, **super().content()}
 
     @classmethod
     def from_content(cls, content: dict[str, Any]) -> Self:
-        return cls(content[cls.kind], content.get("lowercase", False))
+        special = content.get("special_tokens", cls.special_tokens)
+        return cls(content[cls.kind], content.get("lowercase", False), special)
 
     @staticmethod
     def is_entry(entry: str) -> bool:

@@ -74,7 +74,7 @@ class Masks:
 
     def __init__(self, tokenizer, mask_token):
         ids = range(len(tokenizer))
-        self._mask_token, self._mask_id = mask_token, tokenizer.id_of(mask_token)
+        self._mask_token, self._mask_id = mask_token, tokenizer.id_in_texts(mask_token)
         self._tokens = [
             tokenizer.decode([token_id], special_tokens=True).strip() for token_id in ids
         ]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from serving import BundleError
-from serving.text import Subwords, byte_pairs
+from serving.text import Subwords, byte_pairs, word_piece
 from serving.text.byte_pairs import SPECIAL_TOKENS
 from tests.serving.pipelines.toys import TOKENIZER, TOKENS, Toy, load
 
@@ -126,3 +126,6 @@ def test_an_unknown_mask_is_refused(tmp_path):
     ):
         graph = Toy(len(TOKENS)).graph("tokens")
         load(tmp_path, "FillMask", graph, {"mask_token": "<mask>"})
+    without = word_piece(TOKENS, in_texts=())
+    with pytest.raises(BundleError, match=r"must read '\[MASK\]' in texts, .* with masks=True"):
+        load(tmp_path / "b", "FillMask", graph, tokenizer=without)

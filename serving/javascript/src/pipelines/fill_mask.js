@@ -57,7 +57,7 @@ export class FillMask extends SinglePass {
       throw new BundleError("FillMask needs WordPiece or byte-level BPE", { where });
     }
     try {
-      reader.tokenizer.idOf(settings.mask_token);
+      reader.tokenizer.idInTexts(settings.mask_token);
     } catch (cause) {
       const reason = `settings.mask_token: ${/** @type {Error} */ (cause).message}`;
       throw new BundleError(reason, { where, subject: MANIFEST, cause });
@@ -89,7 +89,7 @@ export class FillMask extends SinglePass {
   encode = (given, name, truncate) => {
     const text = textOf(given, name);
     const encoding = this.reader.read(text, name, truncate);
-    const maskId = this.reader.tokenizer.idOf(this.settings.mask_token);
+    const maskId = this.reader.tokenizer.idInTexts(this.settings.mask_token);
     const masks = encoding.tokenIds.flatMap((id, at) => (id === maskId ? [at] : []));
     if (!masks.length && this.reader.tokenizer.encode(text).includes(maskId)) {
       throw new Refusal(

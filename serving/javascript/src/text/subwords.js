@@ -20,13 +20,19 @@ const ADVICE = "serve this bundle by Python";
 /** @typedef {import("./bert_words.js").Placed} Placed */
 /** @typedef {{id: number, token: string, offset: [number, number], word: number}} Token */
 
-/** A tokenizer whose tokens are words and parts of words, as a `tokenizer.json` defines it. */
+/**
+ * A tokenizer whose tokens are words and parts of words, as a `tokenizer.json` defines it.
+ *
+ * A text is searched for the file's `added_tokens`. The special tokens that the file's
+ * post-processor alone names stand around texts; written in a text they are text.
+ */
 export class Subwords {
   #library;
   #content;
   #added;
   #matchers;
   #template;
+  #specialIds;
 
   /**
    * @param {any} content of a `tokenizer.json`.
@@ -43,9 +49,15 @@ export class Subwords {
     this.#template = new Template(content.post_processor);
     this.isWordPiece = content.model.type === "WordPiece";
     this.isByteLevel = content.decoder?.type === "ByteLevel";
-    this.addedTokens = new Set(this.#added.keys());
+    this.specialTokens = new Set([
+      ...this.#template.specialTokens,
+      ...added.filter((token) => token.special).map((token) => token.content),
+    ]);
+    this.#specialIds = new Set(
+      Array.from(this.specialTokens, (token) => this.#library.token_to_id(token)),
+    );
     this.leftStripped = new Set(added.filter((token) => token.lstrip).map((token) => token.content));
-    this.length = new Set([...Object.keys(content.model.vocab), ...this.addedTokens]).size;
+    this.length = new Set([...Object.keys(content.model.vocab), ...this.#added.keys()]).size;
   }
 
   /**
@@ -77,6 +89,16 @@ export class Subwords {
     const found = this.#library.token_to_id(token);
     if (found === undefined) {
       throw new Refusal(`Subwords: the vocabulary must hold ${quoted(token)}; it does not`);
+    }
+    return found;
+  }
+
+  /** Return the id of a token that texts are searched for. */
+  idInTexts(token) {
+    const found = this.idOf(token);
+    if (!this.#added.has(token)) {
+      throw new Refusal(`Subwords: the tokenizer must read ${quoted(token)} in texts, as one of its `
+        + "added_tokens; it does not. A learned one does so with masks=True");
     }
     return found;
   }
@@ -154,9 +176,10 @@ export class Subwords {
    */
   decode(tokenIds, specialTokens = false) {
     for (const index of tokenIds) this.tokenOf(index);
-    if (!tokenIds.length) return "";
-    const text = this.#library.decode(tokenIds, {
-      skip_special_tokens: !specialTokens, clean_up_tokenization_spaces: false,
+    const kept = specialTokens ? tokenIds : tokenIds.filter((index) => !this.#specialIds.has(index));
+    if (!kept.length) return "";
+    const text = this.#library.decode(kept, {
+      skip_special_tokens: false, clean_up_tokenization_spaces: false,
     });
     return this.isWordPiece ? tidy(text) : text;
   }

@@ -32,16 +32,17 @@ class Table {
     }
     this.entries = entries;
     this.numSpecial = numSpecial;
-    this.#ids = new Map(entries.map((entry, place) => [entry, place]));
-    const wrong = entries.slice(numSpecial).find(
+    const own = entries.slice(numSpecial);
+    this.#ids = new Map(own.map((entry, place) => [entry, numSpecial + place]));
+    const wrong = own.find(
       (entry) => typeof entry !== "string" || !isEntry(entry) || /\p{Surrogate}/u.test(entry),
     );
     if (wrong !== undefined) {
       throw new Refusal(`${name}: ${kind} must be strings that UTF-8 can hold, and not be empty; `
         + `received ${typeof wrong === "string" ? quoted(wrong) : wrong}`);
     }
-    if (this.#ids.size < entries.length) {
-      const twice = entries.find((entry, place) => this.#ids.get(entry) !== place);
+    if (this.#ids.size < own.length) {
+      const twice = own.find((entry, place) => this.#ids.get(entry) !== numSpecial + place);
       throw new Refusal(`${name}: ${quoted(twice ?? "")} comes twice`);
     }
   }
@@ -51,7 +52,8 @@ class Table {
   }
 
   idOf(token) {
-    const found = this.#ids.get(token);
+    const special = SPECIAL_TOKENS.slice(0, this.numSpecial).indexOf(token);
+    const found = special < 0 ? this.#ids.get(token) : special;
     if (found === undefined) {
       throw new Refusal(
         `${this.constructor.name}: the table must hold ${quoted(token)}; it does not`,
@@ -67,7 +69,7 @@ class Table {
     return this.entries[index];
   }
 
-  /** Return the id of an entry, <unk> if it is not in the table. */
+  /** Return the id of an entry of texts, <unk> if it is not in the table. */
   lookup(entry) {
     return this.#ids.get(entry) ?? UNK;
   }
@@ -106,15 +108,23 @@ export class CharacterTable extends Table {
   }
 }
 
-/** The words of a model, looked up in NFC; any word that is not in the table is <unk>. */
+/**
+ * The words of a model, looked up in NFC; any word that is not in the table is <unk>, and so is one
+ * that is written like a special token.
+ */
 export class WordTable extends Table {
-  constructor(entries, lowercase = false, kind = "words") {
-    super(entries, 2, kind, (entry) => entry !== "");
+  constructor(entries, lowercase = false, special = SPECIAL_TOKENS.slice(0, 2), kind = "words") {
+    const expected = SPECIAL_TOKENS.slice(0, special.length === 4 ? 4 : 2);
+    if (String(special) !== String(expected)) {
+      throw new Refusal(`${new.target.name}: special_tokens must be ${SPECIAL_TOKENS.join(", ")}, or `
+        + `the first two; received ${special}`);
+    }
+    super(entries, special.length, kind, (entry) => entry !== "");
     this.lowercase = Boolean(lowercase);
   }
 
   static of(content) {
-    return new WordTable(content.words, content.lowercase);
+    return new WordTable(content.words, content.lowercase, content.special_tokens);
   }
 
   lookup(entry) {
@@ -165,24 +175,25 @@ export class WordTable extends Table {
  * case applies to ASCII letters only, and ASCII punctuation is stripped.
  */
 export class VectorizedWords extends WordTable {
-  constructor(entries, standardize = STANDARDIZE[0]) {
+  constructor(entries, standardize = STANDARDIZE[0], special = undefined) {
     if (!STANDARDIZE.includes(standardize)) {
       throw new Refusal(`VectorizedWords: standardize must be one of ${STANDARDIZE.join(", ")}`);
     }
-    super(entries, standardize?.startsWith("lower"), "vectorized_words");
+    super(entries, standardize?.startsWith("lower"), special, "vectorized_words");
     this.strips = Boolean(standardize?.includes("strip_punctuation"));
   }
 
   static of(content) {
-    return new VectorizedWords(content.vectorized_words, content.standardize);
+    return new VectorizedWords(
+      content.vectorized_words, content.standardize, content.special_tokens,
+    );
   }
 
   lookup(entry) {
     const word = this.lowercase
       ? entry.replace(/[A-Z]/g, (letter) => letter.toLowerCase())
       : entry;
-    const found = Table.prototype.lookup.call(this, this.strips ? word.replace(STRIPPED, "") : word);
-    return Math.max(found, UNK); // the name of a special token is not a word
+    return Table.prototype.lookup.call(this, this.strips ? word.replace(STRIPPED, "") : word);
   }
 
   places(text) {

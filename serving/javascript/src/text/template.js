@@ -16,6 +16,8 @@ export class Template {
     const levels = parts.filter((part) => ["ByteLevel", "RobertaProcessing"].includes(part.type));
     this.trims = levels.some((part) => part.trim_offsets ?? true);
     this.addsSpace = levels.some((part) => part.add_prefix_space ?? true);
+    this.specialTokens = parts.flatMap((part) =>
+      Object.values(part.special_tokens ?? {}).flatMap((/** @type {any} */ { tokens }) => tokens));
     const own = parts.find((part) => part.type !== "ByteLevel");
     [this.#single, this.#pair] = own ? templateOf(own) : templateOf({ type: "none" });
   }

@@ -49,7 +49,7 @@ const bytesOf = (text) => (text ? encoder.encode(text) : null);
 
 function ofByteLevel(tokenizer, place) {
   const token = tokenOf(tokenizer, place);
-  if (!token || tokenizer.addedTokens.has(token)) return null;
+  if (!token || tokenizer.specialTokens.has(token)) return null;
   const bytes = Array.from(token, (character) => BYTES.get(character) ?? -1);
   return bytes.includes(-1) ? null : Uint8Array.from(bytes);
 }
