@@ -64,7 +64,7 @@ def tag(folder):
 
 
 def fill_mask(folder):
-    tokenizer = learn_word_piece(TEXTS, 80)
+    tokenizer = learn_word_piece(TEXTS, 80, masks=True)
     heads = {"token": MaskedLMHead(len(tokenizer)), "next": NextSentenceHead()}
     texts = [text.replace("a", "[MASK]", 2) for text in TEXTS]
     texts = [text for text in texts if "[MASK]" in text]

@@ -36,11 +36,17 @@ def token_stream(texts, tokenizer, end_id):
     for text in texts:
         if whole and parts:
             parts.append(end)
-        for piece in _chunks(text) if whole else _lines(text):
+        for piece in pieces_read(text, tokenizer):
             parts.append(np.array(tokenizer.encode(piece), "int32"))
             if not whole:
                 parts.append(end)
     return np.concatenate([np.zeros(0, "int32"), *parts])
+
+
+def pieces_read(text, tokenizer):
+    """The pieces of a text that a tokenizer reads one by one: its lines, or long parts where white
+    space is part of the tokens."""
+    return _chunks(text) if keeps_white_space(tokenizer) else _lines(text)
 
 
 def _lines(text):

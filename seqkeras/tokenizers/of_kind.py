@@ -9,14 +9,13 @@ import functools
 import sys
 
 from seqkeras.tokenizers.learn import (
+    SPACES,
     learn_byte_pairs,
     learn_sentence_pieces,
     learn_word_piece,
     learn_words,
 )
 from serving.text import CharacterTable
-
-SPACES = dict.fromkeys("\t\n\v\f\r", " ")
 
 
 def _sentence_pieces(model):

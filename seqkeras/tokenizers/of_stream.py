@@ -20,7 +20,7 @@ def learn_words_of_lines(texts, vocab_size):
 
         id("<pad>"), id("<unk>"), id("<bos>"), id("<eos>") = 0, 1, 2, 3
 
-    A word "<unk>" of the text is that of the table.
+    A word "<unk>" of the text is that of the table, and so are "<pad>", "<bos>" and "<eos>".
 
     Args:
         texts: an iterable of strings.
@@ -33,7 +33,7 @@ def learn_words_of_lines(texts, vocab_size):
     for special in ("", *SPECIAL_TOKENS):
         counts.pop(special, None)
     words = sorted(counts, key=lambda word: (-counts[word], word))
-    return VectorizedWords([*SPECIAL_TOKENS, *words][:vocab_size], standardize=None)
+    return VectorizedWords([*SPECIAL_TOKENS, *words][:vocab_size], None, SPECIAL_TOKENS)
 
 
 def _learn_pieces(model):

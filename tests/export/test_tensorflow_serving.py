@@ -286,7 +286,7 @@ def test_a_bundle_without_saved_models_gets_no_files(bundle, tmp_path):
 def test_the_notes_tell_of_the_bundle_s_own_tokenizer(bundle, tmp_path):
     """Byte-level pairs, of which a special token takes the space behind it."""
     shutil.copytree(bundle[0] / "saved_model_text", tmp_path / "saved_model_text")
-    tokenizer = learn_byte_pairs(["a few words of text"], 270)
+    tokenizer = learn_byte_pairs(["a few words of text"], 270, form="roberta", masks=True)
     tokenizer.to_file(tmp_path / "plain.json")
     content = (tmp_path / "plain.json").read_text()
     changed = re.sub(r'"rstrip":\s*false', '"rstrip": true', content)

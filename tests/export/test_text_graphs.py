@@ -24,7 +24,13 @@ from export.text_graphs.characters import checked
 from export.text_graphs.reading import in_graph
 from export.text_graphs.row_errors import first_of
 from export.verifying.strings import split_otherwise
-from seqkeras.tokenizers import from_keras_nlp
+from seqkeras.tokenizers import (
+    from_keras_nlp,
+    learn_byte_pairs,
+    learn_tokenizer,
+    learn_word_piece,
+)
+from seqkeras.tokenizers.of_stream import learn_words_of_lines
 from serving.text import (
     CharacterTable,
     SentencePieces,
@@ -36,6 +42,7 @@ from serving.text import (
     word_piece,
 )
 from tests.conftest import others_long
+from tests.seqkeras.tokenizers.texts import special_texts
 
 DATA = Path(os.environ.get("SEQKERAS_DATA", ""))
 needs_data = pytest.mark.skipif(
@@ -112,6 +119,15 @@ TOKENIZERS = {
     "WordPiece, KerasNLP": keras_nlp_wordpieces,
     "byte pairs": pairs,
     "byte pairs, RoBERTa": lambda: pairs("roberta"),
+    "WordPiece, learned": lambda: learn_word_piece(learned_texts(), 300),
+    "WordPiece, learned with masks": lambda: learn_word_piece(learned_texts(), 300, masks=True),
+    "byte pairs, learned": lambda: learn_byte_pairs(learned_texts(), 400),
+    "byte pairs, learned with masks": lambda: learn_byte_pairs(
+        learned_texts(), 400, form="roberta", masks=True
+    ),
+    "unigrams, learned": lambda: learn_tokenizer("unigram", learned_texts(), 120),
+    "merged pieces, learned": lambda: learn_tokenizer("bpe", learned_texts(), 300),
+    "words, learned": lambda: learn_words_of_lines(learned_texts(), 60),
     "unigrams": lambda: pieces("unigram"),
     "unigrams, as they are": lambda: pieces(
         "unigram", normalization_rule_name="identity", add_dummy_prefix=False
@@ -119,6 +135,10 @@ TOKENIZERS = {
     "merged pieces": lambda: pieces("bpe", remove_extra_whitespaces=False),
     "Marian": lambda: pieces("unigram", vocabulary=True),
 }
+
+
+def learned_texts():
+    return [*TEXTS, *special_texts()]
 
 
 def compiled(tokenizer):
@@ -174,7 +194,7 @@ def require_the_same(tokenizer, function, texts, decode=True):
 def test_a_graph_splits_and_joins_texts_as_serving_does(name):
     tokenizer = TOKENIZERS[name]()
     function = compiled(tokenizer)
-    texts = [*TEXTS, "", ">>fra<< the cat", ">>deu<<the cat", "the >>fra<<"]
+    texts = [*TEXTS, *special_texts(), "", ">>fra<< the cat", ">>deu<<the cat", "the >>fra<<"]
     require_the_same(tokenizer, function, texts)
     require_the_same(tokenizer, function, [""])
 

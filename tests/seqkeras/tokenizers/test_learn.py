@@ -1,3 +1,4 @@
+import functools
 import hashlib
 import json
 import os
@@ -8,10 +9,13 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+import sentencepiece
+import tokenizers
 
 from seqkeras.tokenizers import learn_byte_pairs, learn_sentence_pieces, learn_word_piece
 from tests.conftest import CHECKOUT
 from tests.references.tokenizers import byte_pairs, bytes_to_characters
+from tests.seqkeras.tokenizers.texts import special_texts
 
 TEXTS = """The cat sat on the mat. The cats sat; the mats were sat on!
 A dog and another dog ran to the log, and over the logs.
@@ -66,6 +70,78 @@ def test_sentence_pieces_give_their_texts_back(model):
         assert tokenizer.decode(tokenizer.encode(text)) == text
         assert tokenizer.analyze(text).tokens[-1] == "</s>"
     assert len(tokenizer) == 60
+
+
+@pytest.mark.parametrize(
+    "learn, mask, others",
+    [
+        (learn_word_piece, "[MASK]", ["[PAD]", "[CLS]", "[SEP]", "[UNK]"]),
+        (functools.partial(learn_byte_pairs, form="roberta"), "<mask>", ["<s>", "</s>", "<pad>"]),
+    ],
+)
+def test_the_mask_alone_is_read_in_a_text_where_it_is_asked_for(learn, mask, others):
+    known = [*TEXTS, *special_texts()]
+    tokenizer, without = learn(known, 400, masks=True), learn(known, 400)
+    for text in [f"the {mask} sat", f"the{mask}sat", mask]:
+        assert tokenizer.encode(text).count(tokenizer.id_of(mask)) == 1
+        assert tokenizer.id_of(mask) not in without.encode(text)
+    for token in others:
+        assert tokenizer.id_of(token) not in tokenizer.encode(f"the {token} sat{token}")
+    library = tokenizers.Tokenizer.from_str(tokenizer.to_json())  # another reader of the file
+    texts = [f"a{token} b {token}" for token in [mask, *others]]
+    assert [library.encode(text).ids for text in texts] == [
+        tokenizer.analyze(text).token_ids for text in texts
+    ]
+    assert tokenizer.decode(tokenizer.analyze(f"the {mask}", " on").token_ids) == "the on"
+
+
+@pytest.mark.parametrize("model", ["unigram", "bpe"])
+@pytest.mark.parametrize("options", [{}, {"split_by_unicode_script": False}])
+def test_every_character_has_a_piece_wherever_it_stands(model, options):
+    texts = [
+        "the <unk> of the house </s> <s> <pad>",  # names of special pieces
+        "an old house \u2585\u2587\u2585",  # the first is reserved by the library
+        "\ue000 \ue001",  # for private use
+        "house " * 1000 + "\u1e9e",  # more than 4,192 bytes
+        "\u6f22" * 4192 + "\u5b57",  # with no space to cut at
+        "a\u0301" * 4192,
+    ]
+    tokenizer = learn_sentence_pieces(
+        5 * texts,
+        90,
+        model,
+        character_coverage=1.0,
+        hard_vocab_limit=False,
+        rules={"Q": "q"},
+        **options,
+    )
+    special = {*range(4)}
+    for text in texts:
+        assert not special & {*tokenizer.encode(text)}
+        assert tokenizer.decode(tokenizer.encode(text)) == text.strip()
+    assert [tokenizer.token_of(index) for index in range(4)] == ["<pad>", "<unk>", "<s>", "</s>"]
+    reread = sentencepiece.SentencePieceProcessor(model_proto=tokenizer.model)
+    assert (reread.pad_id(), reread.unk_id(), reread.bos_id(), reread.eos_id()) == (0, 1, 2, 3)
+
+
+def test_a_long_line_is_learned_from_as_its_parts_are():
+    lines = ["the cat sat on the mat and the dog ran over the log"] * 400
+    cut = learn_sentence_pieces(lines, 40, "bpe", hard_vocab_limit=False)
+    assert learn_sentence_pieces([" ".join(lines)], 40, "bpe", hard_vocab_limit=False) == cut
+
+
+def test_a_warning_of_sentencepiece_is_a_warning_of_ours(monkeypatch):
+    def train(logstream, model_writer, **_):
+        logstream.write("I0 00:00 1 a.cc:1] said\nW0000 00:00:1.5 20743 b.cc:40] Few\n" * 2)
+        model_writer.write(made.model)
+
+    made = learn_sentence_pieces(TEXTS, 60)
+    monkeypatch.setattr(sentencepiece.SentencePieceTrainer, "train", train)
+    with pytest.warns(
+        UserWarning, match="^learn_sentence_pieces: sentencepiece warns: Few$"
+    ) as said:
+        learn_sentence_pieces(TEXTS, 60)
+    assert len(said) == 1
 
 
 LEARN = """

@@ -2,9 +2,21 @@
 
 import pytest
 
-from seqkeras.tokenizers import BOS, EOS, PAD, TOKENIZERS, UNK, learn_tokenizer, special_ids
+from seqkeras.tokenizers import (
+    BOS,
+    EOS,
+    PAD,
+    TOKENIZERS,
+    UNK,
+    encode_all,
+    learn_tokenizer,
+    special_ids,
+)
 from tests.seqkeras.tokenizers.test_learn import TEXTS
+from tests.seqkeras.tokenizers.texts import special_texts
 
+EXACT = ["unigram", "bpe", "byte-pairs", "characters"]
+MASK = 4  # the id behind those four
 FOLDED = [kind for kind in TOKENIZERS if kind not in ("byte-pairs", "characters")]
 
 
@@ -14,11 +26,27 @@ def test_special_tokens_have_the_same_ids_in_every_kind(kind):
     assert (ids.padding_id, ids.unknown_id, ids.start_id, ids.end_id) == (PAD, UNK, BOS, EOS)
 
 
-@pytest.mark.parametrize("kind", ["unigram", "bpe", "byte-pairs", "characters"])
+@pytest.mark.parametrize("kind", EXACT)
 def test_a_text_is_given_back_as_it_was_written(kind):
     texts = [*TEXTS, "¡Qué ﬁn… ½ （），！"]  # which NFKC would write otherwise
     tokenizer = learn_tokenizer(kind, texts, 500)
     assert [tokenizer.decode(tokenizer.encode(text)) for text in texts] == texts
+
+
+@pytest.mark.parametrize("kind", TOKENIZERS)
+def test_a_special_token_that_is_written_in_a_text_is_text(kind):
+    texts = [*special_texts()]
+    tokenizer = learn_tokenizer(kind, [*TEXTS, *texts], 600)
+    special = {PAD, UNK, BOS, EOS}
+    special |= {MASK} if kind in ("word-piece", "byte-pairs") else set()
+    for text in texts:
+        token_ids = tokenizer.encode(text)
+        assert not special & {*token_ids}, text
+        assert encode_all(tokenizer, [text]) == [token_ids]
+        if kind in EXACT:
+            assert tokenizer.decode(token_ids) == text
+        if kind == "word-piece":
+            assert tokenizer.decode(token_ids).replace(" ", "") == text.replace(" ", "")
 
 
 @pytest.mark.parametrize("kind", FOLDED)

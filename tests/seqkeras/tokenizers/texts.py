@@ -26,3 +26,17 @@ def random_texts(count, seed=0):
         )
         for _ in range(count)
     ]
+
+
+SPECIAL_TOKENS = (
+    "[PAD] [UNK] [CLS] [SEP] [MASK] <pad> <unk> <s> </s> <mask> <bos> <eos> <|endoftext|>"
+).split()
+
+
+def special_texts():
+    """Texts with every special token: alone, between words, between letters, and several."""
+    for token in SPECIAL_TOKENS:
+        yield from (token, f"a {token} b", f"{token} a", f"a{token}b", f"a{token}{token} b")
+    yield "[SEP] x [PAD] y"
+    yield " ".join(SPECIAL_TOKENS)
+    yield "".join(SPECIAL_TOKENS)

@@ -12,7 +12,14 @@ from export.generation import one_graph
 from seqkeras.models import GPT, Transformer
 from seqkeras.tokenizers import learn_byte_pairs
 from serving.manifest import DecodingDefaults, Limits
-from serving.text import BOS, EOS, CharacterTable, VectorizedWords, WordTable
+from serving.text import (
+    BOS,
+    EOS,
+    SPECIAL_TOKENS,
+    CharacterTable,
+    VectorizedWords,
+    WordTable,
+)
 from tests.arrays import randomize
 from tests.serving import toy_bundle, toy_language_model
 from tests.serving.exported import write_bundle as write_exported
@@ -417,6 +424,15 @@ BUNDLES = {
             VectorizedWords([*VectorizedWords.special_tokens, *toys.WORDS, "dogs"]),
         ),
         [(TEXTS, {}), CUT],
+    ),
+    "words of lines": Bundle(
+        single_pass(
+            "Classify",
+            Toy(3).graph("pooled"),
+            {"labels": LABELS},
+            VectorizedWords([*SPECIAL_TOKENS, *toys.WORDS[2:]], None, SPECIAL_TOKENS),
+        ),
+        [(TEXTS, {}), (["<eos>", "the <pad> cat <bos>", "<unk> the<eos>"], {})],
     ),
     "trees": Bundle(
         single_pass(

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from seqkeras.tokenizers import learn_byte_pairs, learn_word_piece
 from serving.text import byte_pairs, read_byte_pairs, read_vocabulary, word_piece
+from tests.seqkeras.tokenizers.texts import special_texts
 from tests.serving.javascript.bundles import TEXTS
 
 MIXED = "ab Z'.,s\u0301\u03a3\t[MASK]<s>"
@@ -19,7 +20,7 @@ SURROGATES = range(0xD800, 0xE000)
 OWN_TEXTS = [
     *TEXTS,
     "don't I'll  two  spaces \n\n new",
-    "the <mask> [MASK]",
+    *special_texts(),
     " ",
     "\u039f\u0394\u039f\u03a3 \u03a3",
 ]
@@ -52,7 +53,9 @@ def tokenizers():
     found = {
         "word pieces": learn_word_piece(learned, 4000, True),
         "cased word pieces": learn_word_piece(learned, 4000, False),
+        "word pieces with masks": learn_word_piece(learned, 4000, masks=True),
         "bytes": bytes_of_own,
+        "bytes with masks": learn_byte_pairs(learned, 400, form="roberta", masks=True),
     }
     data = Path(os.environ.get("SEQKERAS_DATA", ""))
     if "SEQKERAS_DATA" not in os.environ or not (data / "vocab-bert").is_dir():

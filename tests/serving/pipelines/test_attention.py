@@ -24,7 +24,7 @@ from tests.arrays import numbers, randomize
 from tests.serving.exported import write_bundle
 
 TEXTS = ["a small model of words", "the smallest words", "words of a model, and smaller ones"]
-TOKENIZER = learn_word_piece(TEXTS, 43)
+TOKENIZER = learn_word_piece(TEXTS, 43, masks=True)
 V, LAYERS, HEADS, LIMIT = len(TOKENIZER), 2, 3, 37
 LABELS = ["O", "B-X", "I-X"]
 PAIRS = [("a small model", "the smallest words"), ("words", "smaller ones of the model")]
