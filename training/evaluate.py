@@ -88,6 +88,7 @@ def evaluate(evaluation):
     """
     from training.console import console
     from training.train import answered
+    from training.unknown_tokens import tell_unknown_tokens
 
     if evaluation.out is not None:
         _require_writable(evaluation.out)
@@ -95,6 +96,7 @@ def evaluate(evaluation):
     task = subject.task
     examples = task.examples_of(evaluation.data, subject.settings)
     name = Path(evaluation.data[0]).name
+    tell_unknown_tokens(task, examples, task.known_tokenizers, name)
     try:
         found = answered([(name, part) for _, part in task.tests(examples)], subject.answer)
     except ValueError as error:  # an input that the model does not take

@@ -39,6 +39,7 @@ class Task(abc.ABC):
         known_tokenizers: role -> tokenizer of a run or bundle that is evaluated.
         source_length: the limit of a run or bundle that is evaluated; None while one is trained.
         not_in_bundle: why a bundle can not be scored, if it can not.
+        way_out_of_unknown: what the user may do where too many tokens of targets are unknown.
         score_formats: name of a validation score -> format of its number; the others are shares,
             written as "93.10%".
     """
@@ -55,6 +56,7 @@ class Task(abc.ABC):
     known_tokenizers: dict = {}
     source_length: int | None = None
     not_in_bundle: str = ""
+    way_out_of_unknown: str = ""
 
     def __init__(self, options):
         self.options = options
@@ -100,6 +102,19 @@ class Task(abc.ABC):
     def record(self, examples):
         """What run.json says: a dictionary of `save_run`'s pipeline, limits, decoding, settings,
         text_prefix and inputs, as far as the pipeline needs them."""
+
+    def texts_read(self, examples, tokenizers):
+        """Yields (use, role, texts): what vocabularies read of examples; unknown tokens are told.
+
+        Args:
+            examples: of training, of validation, or of `examples_of`.
+            tokenizers: role -> tokenizer.
+
+        Yields:
+            "inputs", or "targets" of which answers are made; the role of a tokenizer; strings, or
+            tuples of words.
+        """
+        return ()
 
     def kept(self, validation):
         """The validation examples that stay with the run, on which export proves itself: all,

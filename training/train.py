@@ -23,6 +23,7 @@ from training.run import (
     require_begun,
 )
 from training.strategies import strategy
+from training.unknown_tokens import require_known_targets, tell_unknown_tokens
 from training.validation import Validation
 
 
@@ -65,6 +66,9 @@ def _train(task, folder, overwrite, devices):
     tokenizers = tokenizers or task.tokenizers(examples)
     validation, kept = (task.with_tokenizers(part, tokenizers) for part in (validation, kept))
     run, answer = task.prepared(folder, examples, kept, tokenizers)
+    unknown = tell_unknown_tokens(task, examples, tokenizers, "training")
+    require_known_targets(task, unknown, getattr(task.options, "unknown_targets", 1.0))
+    tell_unknown_tokens(task, validation, tokenizers, "validation")
     batches = task.batches(examples, run)
     looked_at = Validation(task, validation, run, answer)
     options, loss = task.options, task.loss()

@@ -374,3 +374,11 @@ def test_lines_over_the_limit_are_read_in_parts(tmp_path, capsys):
     tokens, rows = records.num_tokens, SentencePairs(records.shards, 23, 2, 3)
     assert tokens >= 30 * 70 and sum(rows.counts) >= tokens / 20
     assert f"{tokens:,} tokens in " in capsys.readouterr().out
+
+
+def test_a_sentence_that_holds_a_mask_is_not_asked_for():
+    tokenizer = word_piece([*VOCABULARY, "sat", "on", "."])
+    documents = [["the cat [MASK] on.", "the cat sat on."]]
+    first, second = masked_sentences(documents, tokenizer, share=0.5, max_length=23)
+    assert (first.text, first.target) == ("", [])
+    assert second.text.count("[MASK]") == len(second.target) > 0

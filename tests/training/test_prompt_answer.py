@@ -173,3 +173,22 @@ def test_examples_over_what_the_start_model_reads_are_left_out_in_its_name(start
     arguments = [str(tmp_path / "rows.jsonl"), "--start-from", str(start)]
     assert main(["prompt-answer", *arguments, "--out", str(tmp_path / "run")]) == 1
     assert f" examples have more than 48 tokens, all that {start} reads" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("most, status", [("0.01", 1), ("0.8", 0)])
+def test_answers_that_the_vocabulary_does_not_know_stop_the_training(
+    start, tmp_path, capsys, most, status
+):
+    rows = [{"prompt": word, "answer": "12 ab 12"} for word in WORDS * 3]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    arguments = [str(tmp_path / "rows.jsonl"), "--start-from", str(start), "--max-steps", "1"]
+    arguments += ["--unknown-targets", most, "--batch-size", "2", "--max-length", "48"]
+    assert main(["prompt-answer", *arguments, "--out", str(tmp_path / "run")]) == status
+    said = capsys.readouterr()
+    assert (
+        "training: the vocabulary does not know 75.00% of the tokens of targets (' '," in said.out
+    )
+    if status:
+        assert "more than --unknown-targets 0.01; an answer can not hold them" in said.err
+        assert f"name by --start-from another model than {start}" in said.err
+        assert said.err.count("\n") == 1 and not (tmp_path / "run").exists()

@@ -21,7 +21,7 @@ class FillMask:
         self.tokenizer = run.tokenizers["text"]
         self.limit = run.record.limits["source_length"]
         self.mask_token = run.record.settings["mask_token"]
-        self.mask_id = self.tokenizer.id_of(self.mask_token)
+        self.mask_id = self.tokenizer.id_in_texts(self.mask_token)
         self.logits = OncePerModel(functools.partial(_logits_of, run.record.settings["output"]))
 
     def __call__(self, model, texts, advance=None):

@@ -139,7 +139,9 @@ class BertPretraining(TextModelTask):
                 found = read_tokenizer(Path(options.start_from) / role)
             elif options.vocabulary is None:
                 with learned_from(" and ".join(options.files)):
-                    found = learn_word_piece(self._sample(), options.vocab_size, options.lowercase)
+                    found = learn_word_piece(
+                        self._sample(), options.vocab_size, options.lowercase, masks=True
+                    )
             elif options.vocabulary.endswith(".json"):
                 found = read_tokenizer(options.vocabulary)
             else:
@@ -186,6 +188,12 @@ class BertPretraining(TextModelTask):
 
     def tokenizers(self, examples):
         return {"text": self.tokenizer}
+
+    def texts_read(self, examples, tokenizers):
+        if isinstance(examples, Corpus):
+            yield "inputs", "text", self._sample()
+        elif examples is not None:
+            yield "inputs", "text", [example.sentence for example in examples]
 
     def record(self, examples):
         return {

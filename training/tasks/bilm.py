@@ -75,6 +75,11 @@ class BidirectionalLanguageModel(TextModelTask):
         words = learn_words(texts, self.options.vocab_size)
         return {"words": words, "characters": CharacterTable.learn(texts)}
 
+    def texts_read(self, examples, tokenizers):
+        texts = [example.text for example in examples]
+        yield "inputs", "characters", texts
+        yield "targets", "words", texts
+
     def record(self, examples):
         return {
             "pipeline": "Embed",

@@ -66,6 +66,10 @@ class Dates(Task):
             "target": CharacterTable.learn(["0123456789-", NONE]),
         }
 
+    def texts_read(self, examples, tokenizers):
+        yield "inputs", "source", [example.text for example in examples]
+        yield "targets", "target", [example.target for example in examples]
+
     def record(self, examples):
         return {
             "pipeline": "Translate",

@@ -45,5 +45,5 @@ class EncodedTexts(Task):
         each word that is left of a text, if only [UNK]."""
         tokenizer = known_tokenizer(self)
         if tokenizer is None:
-            tokenizer = word_piece(SPECIAL_TOKENS, self.options.lowercase)
+            tokenizer = word_piece(SPECIAL_TOKENS, self.options.lowercase, in_texts=())
         return functools.lru_cache(MOST_WORDS)(lambda word: bool(tokenizer.encode(word)))

@@ -86,6 +86,10 @@ class LabelledTexts(EncodedTexts):
     def tokenizers(self, examples):
         return self.tokenizer_of([text for own in examples for text in parts(own.text)])
 
+    def texts_read(self, examples, tokenizers):
+        if tokenizers:
+            yield "inputs", "text", [text for own in examples for text in parts(own.text)]
+
     def limits(self):
         """The run's limits."""
         asked = self.options.max_length

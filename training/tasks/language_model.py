@@ -9,7 +9,7 @@ import numpy as np
 
 from seqkeras.analysis.text_likelihood import TextLikelihood
 from seqkeras.data.texts import read_text
-from seqkeras.data.token_streams import token_stream
+from seqkeras.data.token_streams import pieces_read, token_stream
 from seqkeras.data.windows import consecutive_windows, mixed_windows, random_windows
 from seqkeras.models import GPT, RNNLanguageModel
 from seqkeras.runs import RunError
@@ -99,6 +99,25 @@ class LanguageModel(TextModelTask):
             return tokenizer_of(options.tokenizer)
         with learned_from(" and ".join(options.files)):
             return STREAM_TOKENIZERS[options.tokens](examples, options.vocab_size)
+
+    def texts_read(self, examples, tokenizers):
+        texts = examples if examples and isinstance(examples[0], str) else _texts(examples)
+        use = "inputs and targets" if self._learns_words() else "targets"
+        for text in texts:
+            yield use, "text", pieces_read(text, tokenizers["text"])
+
+    def _learns_words(self):
+        """Whether the unknown word is a word of the model, as in WikiText: words are learned, the
+        most frequent ones."""
+        options = self.options
+        is_new = options.start_from is None or options.new_tokens
+        return options.tokens == "words" and options.tokenizer is None and is_new
+
+    @property
+    def way_out_of_unknown(self):
+        if self.options.tokenizer is not None:
+            return "Choose another --tokenizer, or leave it out, and tokens are learned."
+        return "Add --new-tokens true to learn tokens anew; the weights of known ones are taken."
 
     def _start(self):
         """The model that training starts from; it is read once."""

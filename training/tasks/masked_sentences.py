@@ -33,15 +33,16 @@ def masked_sentences(documents, tokenizer, share, max_length):
         documents: a list of lists of sentences.
         tokenizer: a `seqkeras.tokenizers.Subwords`.
         share: of a sentence's tokens that are masked: words of one token each, at least one.
-        max_length: the most tokens; a longer sentence gets no mask.
+        max_length: the most tokens; a longer sentence gets no mask, nor does one that holds a mask.
     """
     generator, mask_token = np.random.default_rng(SEED), mask_token_of(tokenizer)
-    found = []
+    found, mask_id = [], tokenizer.id_of(mask_token)
     for number, document in enumerate(documents):
         for sentence in document:
             places, encoding = _places(sentence, tokenizer)
             text, target = "", []
-            if places and len(encoding) <= max_length:
+            is_asked = mask_id not in encoding.token_ids  # a mask of the text has no target
+            if places and is_asked and len(encoding) <= max_length:
                 count = max(1, round(share * len(encoding)))
                 chosen = sorted(generator.permutation(places)[:count].tolist())
                 text = _masked(sentence, [encoding.offsets[place] for place in chosen], mask_token)
@@ -60,7 +61,7 @@ def _places(sentence, tokenizer):
         for place, word in enumerate(encoding.word_ids)
         if word is not None
         and counts[word] == 1
-        and tokenizer.token_of(encoding.token_ids[place]) not in tokenizer.added_tokens
+        and tokenizer.token_of(encoding.token_ids[place]) not in tokenizer.special_tokens
         and sentence[slice(*encoding.offsets[place])].isalpha()
     ]
     return places, encoding

@@ -74,6 +74,10 @@ class MultipleChoice(Task):
     def tokenizers(self, examples):
         return {"text": self.pretrained.tokenizer}
 
+    def texts_read(self, examples, tokenizers):
+        rows = [example.text for example in examples]
+        yield "inputs", "text", [text for row in rows for text in (row["text"], *row["choices"])]
+
     def record(self, examples):
         limit = self.pretrained.limit(self.options.max_length, MOST_TOKENS)
         return {"pipeline": "Choose", "limits": {"source_length": limit}}

@@ -126,6 +126,18 @@ class PromptAnswer(Task):
     def tokenizers(self, examples):
         return {"text": self._start().tokenizer}
 
+    def texts_read(self, examples, tokenizers):
+        yield "inputs", "text", [text for own in examples for text in _contents(own.text)]
+        yield "targets", "text", [example.target for example in examples]
+
+    @property
+    def way_out_of_unknown(self):
+        return (
+            f"Leave such answers out, or name by --start-from another model than "
+            f"{self.options.start_from}: one of byte pairs knows every text, one of characters "
+            "those of its own texts (language-model, --tokens)."
+        )
+
     def record(self, examples):
         length = self._max_length()
         return {
@@ -200,6 +212,11 @@ def _as_input(turns):
     if len(turns) == 1:
         return turns[0][1]
     return {MESSAGES: [{"role": role, "content": content} for role, content in turns]}
+
+
+def _contents(text):
+    """What is said in the turns of an input."""
+    return [text] if isinstance(text, str) else [turn["content"] for turn in text[MESSAGES]]
 
 
 def _both(examples, answers):

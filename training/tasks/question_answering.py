@@ -112,15 +112,17 @@ class QuestionAnswering(Task):
     def tokenizers(self, examples):
         if self.pretrained:
             return {"text": self.pretrained.tokenizer}
-        options = self.options
-        texts = [example.text["question"] for example in examples]
-        texts += dict.fromkeys(example.text["context"] for example in examples)
+        options, texts = self.options, _texts_read(examples)
         words = (text[start:end] for text in texts for start, end in word_places(text))
         table = WordTable.learn(words, options.lowercase, options.min_count)
         return {
             "words": WordTable(table.words[: options.vocab_size], options.lowercase),
             "characters": CharacterTable.learn(texts),
         }
+
+    def texts_read(self, examples, tokenizers):
+        for role in tokenizers:
+            yield "inputs", role, _texts_read(examples)
 
     def record(self, examples):
         options = self.options
@@ -240,6 +242,12 @@ class QuestionAnswering(Task):
             has, none = scores["with_answer"], scores["without_answer"]
             words += f"; F1 is {has['f1']:.2%} where there is an answer, {none['f1']:.2%} where not"
         return words
+
+
+def _texts_read(examples):
+    """The questions, and each context once."""
+    questions = [example.text["question"] for example in examples]
+    return questions + [*dict.fromkeys(example.text["context"] for example in examples)]
 
 
 def _texts_of(examples, answers):

@@ -94,6 +94,10 @@ class Several(Task):
     def tokenizers(self, examples):
         return {"text": self.pretrained.tokenizer}
 
+    def texts_read(self, examples, tokenizers):
+        for name, task in self.tasks.items():
+            yield from task.texts_read(self._of_task(name, examples), tokenizers)
+
     def prepared(self, folder, examples, kept, tokenizers):
         runs, answers = {}, {}
         for name, task in self.tasks.items():

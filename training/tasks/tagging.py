@@ -134,6 +134,10 @@ class Tagging(EncodedTexts):
             return {}
         return self.tokenizer_of([" ".join(example.text) for example in examples])
 
+    def texts_read(self, examples, tokenizers):
+        if not self.frames:
+            yield "inputs", "text", [" ".join(example.text) for example in examples]
+
     def kept(self, validation):
         return self.frames.kept(validation) if self.frames else validation
 

@@ -86,6 +86,20 @@ class Translation(Task):
         with learned_from(self.options.file, **named):
             return learn_tokenizer(kind, texts, size, self.options.lowercase)
 
+    def texts_read(self, examples, tokenizers):
+        yield "inputs", "source", [example.text for example in examples]
+        yield "targets", "target", [text for example in examples for text in example.targets]
+
+    @property
+    def way_out_of_unknown(self):
+        options = self.options
+        size = "--target-vocab-size" if options.target_vocab_size else "--vocab-size"
+        kind = "--target-tokens" if options.target_tokens else "--tokens"
+        return (
+            f"Choose a larger {size} than {options.target_vocab_size or options.vocab_size:,}, or "
+            f"{kind} unigram, bpe or byte-pairs."
+        )
+
     def record(self, examples):
         options = self.options
         limit = options.max_length

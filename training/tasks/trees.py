@@ -1,5 +1,6 @@
 """Trees with a label at every node, from a file of the user's."""
 
+import itertools
 from typing import NamedTuple
 
 from rich.table import Table
@@ -108,15 +109,12 @@ class Trees(Task):
         return max(most, 2)
 
     def tokenizers(self, examples):
-        words = [
-            tree.word
-            for example in examples
-            for tree in example.nodes.trees
-            if tree.word is not None
-        ]
-        options = self.options
+        options, words = self.options, itertools.chain.from_iterable(map(_words_of, examples))
         table = WordTable.learn(words, options.lowercase, options.min_count)
         return {"words": WordTable(table.words[: options.vocab_size], options.lowercase)}
+
+    def texts_read(self, examples, tokenizers):
+        yield "inputs", "words", map(_words_of, examples)
 
     def record(self, examples):
         return {
@@ -210,6 +208,10 @@ class Trees(Task):
             f"right are {scores['roots']['accuracy']:.2%} of the roots, "
             f"{scores['all_nodes']['accuracy']:.2%} of all nodes"
         )
+
+
+def _words_of(example):
+    return tuple(tree.word for tree in example.nodes.trees if tree.word is not None)
 
 
 def _written(example):

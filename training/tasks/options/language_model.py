@@ -71,6 +71,12 @@ class LanguageModelOptions(CorporaOptions):
         "Of --start-from: learn tokens anew, by --tokens and --vocab-size; rows of weights of "
         "tokens that both know are taken.",
     )
+    unknown_targets: float = option(
+        0.01,
+        FRACTION,
+        "Largest share of unknown tokens in targets, which no answer holds; with more, nothing is "
+        "trained.",
+    )
     model: str = option("gpt", click.Choice(MODELS), "GPT, or the cell of a recurrent model.")
     num_layers: int = option(4, at_least(1), "Layers.")
     hidden_dim: int = option(128, at_least(1), "Size of a GPT's vectors, or of a cell's state.")

@@ -42,6 +42,12 @@ class PromptAnswerOptions(FitOptions):
     held_out: float = option(0.1, FRACTION, "Share of FILE's lines that are held out.")
     prompt_column: str = option("prompt", str, "Name of the column, or key, of prompts.")
     answer_column: str = option("answer", str, "Name of that of answers.")
+    unknown_targets: float = option(
+        0.01,
+        FRACTION,
+        "Largest share of unknown tokens in targets, which no answer holds; with more, nothing is "
+        "trained.",
+    )
     user: str | None = option(
         None,
         str,

@@ -75,6 +75,12 @@ class TranslationOptions(CorporaOptions):
     source_column: str | None = option(None, str, "Name of the column; .csv, .jsonl: source.")
     target_column: str | None = option(None, str, "Name of the column; .csv, .jsonl: target.")
     stress: bool = option(True, bool, "Read the digits of stress behind CMUdict's vowels.")
+    unknown_targets: float = option(
+        0.01,
+        FRACTION,
+        "Largest share of unknown tokens in targets, which no answer holds; with more, nothing is "
+        "trained.",
+    )
     several_targets: bool = option(
         False, bool, "Lines of validation with one source are one example with several targets."
     )

@@ -1,0 +1,66 @@
+"""The share of tokens that a training's vocabularies do not know, told before it begins."""
+
+import itertools
+
+from seqkeras.runs import RunError
+from seqkeras.terminal import one_line
+from seqkeras.tokenizers.unknown import unknown_tokens
+from training.console import console
+
+TARGETS = "targets"
+MOST_TEXTS = 100_000  # of a use, in which unknown tokens are counted
+SHOWN = 5  # unknown tokens in a message
+
+
+def tell_unknown_tokens(task, examples, tokenizers, source):
+    """Print a line if the vocabularies do not know all tokens of examples.
+
+    Args:
+        task: a `training.task.Task`.
+        examples: as the task reads them.
+        tokenizers: role -> tokenizer.
+        source: the name of the examples, such as "training".
+
+    Returns:
+        `UnknownTokens` of each use of `Task.texts_read`, by its name.
+    """
+    found, texts = {}, {}
+    for use, role, some in task.texts_read(examples, tokenizers):
+        texts.setdefault((use, role), []).append(some)
+    for (use, role), parts in texts.items():
+        few = itertools.islice(itertools.chain.from_iterable(parts), MOST_TEXTS)
+        unknown = unknown_tokens(tokenizers[role], few)
+        if use not in found or unknown.share > found[use].share:
+            found[use] = unknown
+    told = [
+        f"{unknown.share:.2%} of the tokens of {use} ({_listed(unknown)})"
+        for use, unknown in found.items()
+        if unknown.count
+    ]
+    if told:
+        line = one_line(f"{source}: the vocabulary does not know {' and '.join(told)}")
+        console.print(f"  {line}")
+    return found
+
+
+def require_known_targets(task, found, most):
+    """Raise a `RunError` if more than a share of the tokens of targets is unknown: an answer holds
+    none of them.
+
+    Args:
+        task: a `training.task.Task`.
+        found: as `tell_unknown_tokens` returns it.
+        most: the share, from 0 to 1.
+    """
+    unknown = found.get(TARGETS)
+    if unknown is not None and unknown.share > most:
+        raise RunError(
+            f"{task.name}: the vocabulary does not know {unknown.share:.2%} of the tokens of "
+            f"{TARGETS}, more than --unknown-targets {most}; an answer can not hold them. The most "
+            f"frequent are {_listed(unknown)}. {task.way_out_of_unknown}"
+        )
+
+
+def _listed(unknown):
+    shown = [f"{own!r:.40}" for own in unknown.most_frequent[:SHOWN]]
+    return ", ".join([*shown, *(["…"] if len(unknown.most_frequent) > SHOWN else [])])
