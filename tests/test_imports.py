@@ -56,6 +56,7 @@ TABLE = {
         },
         NUMERIC,
     ),
+    "seqkeras/tokenizers/learn_pieces.py": ({"serving.text"}, {"sentencepiece"}),
     "seqkeras/tokenizers/": ({"seqkeras.tokenizers", "serving.text"}, NUMERIC),
     "seqkeras/composites/": (
         {

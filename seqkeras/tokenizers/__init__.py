@@ -2,12 +2,8 @@
 
 from seqkeras.tokenizers.encode_all import encode_all
 from seqkeras.tokenizers.keras_nlp_tokenizers import from_keras_nlp
-from seqkeras.tokenizers.learn import (
-    learn_byte_pairs,
-    learn_sentence_pieces,
-    learn_word_piece,
-    learn_words,
-)
+from seqkeras.tokenizers.learn import learn_byte_pairs, learn_word_piece, learn_words
+from seqkeras.tokenizers.learn_pieces import learn_sentence_pieces
 from seqkeras.tokenizers.of_kind import TOKENIZERS, learn_tokenizer
 from seqkeras.tokenizers.special import SpecialIds, special_ids
 from seqkeras.tokenizers.spelled import spelled_pieces

@@ -8,13 +8,8 @@ mark for it.
 import functools
 import sys
 
-from seqkeras.tokenizers.learn import (
-    SPACES,
-    learn_byte_pairs,
-    learn_sentence_pieces,
-    learn_word_piece,
-    learn_words,
-)
+from seqkeras.tokenizers.learn import learn_byte_pairs, learn_word_piece, learn_words
+from seqkeras.tokenizers.learn_pieces import SPACES, learn_sentence_pieces
 from serving.text import CharacterTable
 
 

@@ -8,7 +8,8 @@ import itertools
 import re
 from collections import Counter
 
-from seqkeras.tokenizers.learn import learn_byte_pairs, learn_sentence_pieces
+from seqkeras.tokenizers.learn import learn_byte_pairs
+from seqkeras.tokenizers.learn_pieces import learn_sentence_pieces
 from serving.text import SPECIAL_TOKENS, CharacterTable, VectorizedWords
 from serving.text.vectorized_words import SPACES
 

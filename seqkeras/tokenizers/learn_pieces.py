@@ -1,0 +1,170 @@
+"""SentencePiece models of a corpus, by the library's trainer.
+
+The same texts make the same model every time. It leaves out sampling: every text is read.
+"""
+
+import io
+import itertools
+import re
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+
+from serving.text.sentence_pieces import SentencePieces
+from serving.text.sentence_pieces import require_library as require_sentencepiece
+from serving.text.vocabularies import BOS, EOS, PAD, UNK
+
+MODELS = ("unigram", "bpe")
+PIECES = {"pad_id": PAD, "unk_id": UNK, "bos_id": BOS, "eos_id": EOS}  # the library's names
+PIECE_NAMES = {"pad": "<pad>", "unk": "<unk>", "bos": "<s>", "eos": "</s>"}
+NORMAL = 1  # sentencepiece_model.proto, ModelProto.SentencePiece.Type
+SPACES = dict.fromkeys("\t\n\v\f\r", " ")
+MOST_BYTES = 4192  # of a line that the library does not leave out
+RESERVED = "\u2585"  # a line that holds it is left out by the library
+PRIVATE = (range(0xE000, 0xF900), range(0xF0000, 0xFFFFE))
+FEWER_PIECES = "No valid symbol found"  # the library's warning where nothing is left to merge
+
+
+def learn_sentence_pieces(texts, vocab_size, model="unigram", suffix=(), rules=None, **options):
+    """Learn a `serving.text.SentencePieces` with ids of its own.
+
+        id("<pad>"), id("<unk>"), id("<s>"), id("</s>") = 0, 1, 2, 3
+
+    as a `CharacterTable` has them, unless an option says which ids they have. These four are never
+    read in a text: "<unk>" is <, unk and >.
+
+    Every character of the texts has a piece, if `character_coverage` is 1, but for NUL: long lines
+    are learned from in parts, and special tokens that are written in a text as text. Decoding gives
+    a text back as the library normalizes it: one space for several, none around the text, a space
+    for "\u2581", and, without rules, in NFKC ("\ufb01" becomes "fi").
+
+    Args:
+        texts: an iterable of strings.
+        vocab_size: the number of pieces, with <pad>, <unk>, <s> and </s>.
+        model: "unigram" or "bpe".
+        suffix: tokens that `analyze` sets after a text, as "</s>".
+        rules: dictionary of what characters are read as, in place of the library's normalization:
+            {"A": "a"}; tabs and ends of lines are spaces, others are read as they are written.
+        options: more of the library's own, as `character_coverage`. Who gives one of `pad_id`,
+            `unk_id`, `bos_id` and `eos_id` gets the library's defaults for the others.
+
+    Returns:
+        The `SentencePieces`.
+
+    Raises:
+        ValueError: if the model is unknown, or the texts do not make so many pieces.
+
+    Reference: Kudo and Richardson 2018, https://arxiv.org/abs/1808.06226; "unigram": Kudo 2018,
+    https://arxiv.org/abs/1804.10959
+    """
+    if model not in MODELS:
+        raise ValueError(
+            f"learn_sentence_pieces: model must be one of {', '.join(MODELS)}; received {model!r}."
+        )
+    texts = [text.replace("\0", " ") for text in texts]
+    stand_ins = _stand_ins(texts, options)
+    lines = (
+        part.replace(RESERVED, stand_ins[RESERVED])
+        for text in texts
+        for part in _parts(text, options.get("max_sentence_length", MOST_BYTES))
+    )
+    ids = {} if set(PIECES) & set(options) else PIECES
+    names = {name: stand_in for name, stand_in in stand_ins.items() if name != RESERVED}
+    with tempfile.TemporaryDirectory() as folder:
+        if rules:
+            rules = SPACES | rules
+            options["normalization_rule_tsv"] = _written(rules, Path(folder) / "rules.tsv")
+        options = {"vocab_size": vocab_size, "model_type": model, **ids, **names, **options}
+        trained = _trained_pieces(lines, options, Path(folder) / "warnings")
+    return SentencePieces(_named(trained, stand_ins), suffix=suffix)
+
+
+def _stand_ins(texts, options):
+    """Characters that no text holds: for the name of each special piece, unless an option gives it,
+    and for RESERVED. The library learns nothing of a special piece's name in a text."""
+    taken = set().union(*texts)
+    private = map(chr, itertools.chain(*PRIVATE))
+    free = (character for character in private if character not in taken)
+    names = [name for name in (f"{piece}_piece" for piece in PIECE_NAMES) if name not in options]
+    return dict(zip([*names, RESERVED], free))
+
+
+def _parts(text, most):
+    """Yield a text in parts of so many bytes at most, which begin with a space where one is."""
+    content, start = text.encode(), 0
+    while len(content) - start > most:
+        end = start + most
+        space = max(content.rfind(space, start + 1, end + 1) for space in (b" ", b"\t", b"\n"))
+        while space < 0 and content[end] & 0xC0 == 0x80:  # within a character
+            end -= 1
+        end = end if space < 0 else space
+        yield content[start:end].decode()
+        start = end
+    yield content[start:].decode()
+
+
+def _trained_pieces(lines, options, log):
+    """The bytes of a model; a warning of the library is a warning of ours, in one line.
+
+    Args:
+        lines: yields strings.
+        options: of the library.
+        log: the path of a file that is written.
+    """
+    sentencepiece, written = require_sentencepiece(), io.BytesIO()
+    with log.open("w+", encoding="utf-8", errors="replace") as said:
+        try:
+            sentencepiece.SentencePieceTrainer.train(
+                sentence_iterator=lines,
+                model_writer=written,
+                minloglevel=1,  # warnings and errors
+                logstream=said if _has_descriptor(sys.stderr) else None,
+                **options,
+            )
+        except RuntimeError as error:
+            raise ValueError(f"learn_sentence_pieces: {error}") from error
+        finally:
+            said.seek(0)
+            found = re.findall(r"^W.*?\] (.+)$", said.read(), re.MULTILINE)
+    for warning in dict.fromkeys(found):
+        if warning.strip() != FEWER_PIECES:  # the length of the vocabulary says so
+            warnings.warn(f"learn_sentence_pieces: sentencepiece warns: {warning}", stacklevel=3)
+    return written.getvalue()
+
+
+def _has_descriptor(stream):
+    try:
+        return stream.fileno() >= 0
+    except (AttributeError, OSError, ValueError):  # a notebook's, or none
+        return False
+
+
+def _named(trained, stand_ins):
+    """The bytes of a model with the names of its special pieces, and RESERVED in its pieces."""
+    from sentencepiece import sentencepiece_model_pb2
+
+    model = sentencepiece_model_pb2.ModelProto.FromString(trained)
+    names = {}
+    for piece, name in PIECE_NAMES.items():
+        if f"{piece}_piece" in stand_ins:
+            setattr(model.trainer_spec, f"{piece}_piece", name)
+            names[stand_ins[f"{piece}_piece"]] = name
+    of_name = {name: stand_in for stand_in, name in names.items()}
+    for piece in model.pieces:
+        if piece.type == NORMAL:  # one that is written like a special piece is never read
+            own = piece.piece.replace(stand_ins[RESERVED], RESERVED)
+            piece.piece = of_name.get(own, own)
+        else:
+            piece.piece = names.get(piece.piece, piece.piece)
+    return model.SerializeToString()
+
+
+def _written(rules, path):
+    """The path of a file of SentencePiece's rules: a code point, a tab, what it becomes."""
+    lines = []
+    for character, replacement in rules.items():
+        code_points = " ".join(f"{ord(each):X}" for each in replacement)
+        lines.append(f"{ord(character):X}\t{code_points}\n")
+    path.write_text("".join(lines), encoding="ascii")
+    return str(path)
