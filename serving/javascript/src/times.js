@@ -129,7 +129,7 @@ export class TimeColumn {
     }
     const directive = [...(format ?? "").matchAll(/%(.?)/gs)]
       .find(([, letter]) => !Object.hasOwn(DIRECTIVES, letter));
-    if (directive && !EPOCHS.has(format)) {
+    if (directive) {
       yield `the format may not have ${quoted(directive[0])} in JavaScript: serve this bundle by Python`;
     }
   }
@@ -168,10 +168,9 @@ export class TimeColumn {
     if (value instanceof Date) return inRange(value.getTime() * 1000);
     const text = textOf(value);
     if (text === null) return null;
+    if (this.format === null) return ISO.test(text) ? ofIso(text) : ofNumber(text);
     const unit = EPOCHS.get(this.format);
-    if (unit !== undefined) return microsecondsOf(text, unit);
-    if (this.format !== null) return ofFormat(text, this.format);
-    return ISO.test(text) ? ofIso(text) : ofNumber(text);
+    return unit === undefined ? ofFormat(text, this.format) : microsecondsOf(text, unit);
   }
 
   /** Return the times of 1 to `count` steps behind a time. @returns {number[]} */
@@ -265,8 +264,15 @@ function textOf(value) {
 /** Return a time if it is one of years 1 to 9999, else null. */
 const inRange = (time) => (time >= FIRST && time < LAST ? time : null);
 
-/** Return the time of a date and an hour, or null; months are counted from 1. */
-function ofParts([year, month, day, hour = 0, minute = 0, second = 0], microseconds = 0) {
+/**
+ * Return the time of year, month, day, and hour, minute and second, or null; months are counted from
+ * 1.
+ *
+ * @param {number[]} parts
+ * @param {number} [microseconds]
+ */
+function ofParts(parts, microseconds = 0) {
+  const [year, month, day, hour = 0, minute = 0, second = 0] = parts;
   const fits = year >= 1 && year <= 9999 && month >= 1 && month <= 12 && day >= 1
     && day <= daysIn(12 * year + month - 1) && hour >= 0 && hour < 24 && minute >= 0 && minute < 60
     && second >= 0 && second < 60;

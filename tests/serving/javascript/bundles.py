@@ -177,6 +177,56 @@ def frame_graph(per_frame):
     )
 
 
+def table_graph():
+    """The sum of a window times W, and what is known times V, for two steps."""
+    random = np.random.default_rng(6)
+    return model_of(
+        """
+        model (float[batch,length,9] window, int64[batch] lengths, float[batch,2,7] known) =>
+            (float[batch,2,1] output)
+        {
+            sum = ReduceSum <keepdims = 0> (window, axis)
+            flat = MatMul (sum, W)
+            own = Unsqueeze (flat, last)
+            more = MatMul (known, V)
+            ends = Cast <to = 1> (lengths)
+            zeros = Mul (ends, zero)
+            zero_sum = ReduceSum <keepdims = 0> (zeros)
+            both = Add (own, more)
+            output = Add (both, zero_sum)
+        }
+        """,
+        W=random.normal(size=(9, 2)).astype("float32"),
+        V=random.normal(size=(7, 1)).astype("float32"),
+        zero=np.float32(0),
+        axis=np.int64([1]),
+        last=np.int64([-1]),
+    )
+
+
+TABLE = {
+    "columns": [
+        {"name": "load", "may_be_missing": True, "fill": 5, "decimal": "."},
+        {"name": "wind", "categories": ["N", "S"], "known": True},
+        {"name": "plan", "known": True},
+    ],
+    "time": {"columns": ["time"], "unit": "month", "day": 31, "cycles": ["day", "year"]},
+}
+
+
+def table(*changes, known=()):
+    """A month of the table's rows after the other, with changes (row, name, value)."""
+    ends = ["2023-12-31", "2024-01-31 03:00", 1709164800, "2024-03-31T00:00:00Z", "20240430"]
+    loads = [None, "1,250", 7.5, "NA", "12 %"]
+    rows = [
+        {"time": time, "load": load, "wind": "NS"[place % 2], "plan": place - 1.5, "more": [1]}
+        for place, (time, load) in enumerate(zip(ends, loads))
+    ]
+    for row, name, value in changes:
+        rows[row][name] = value
+    return {"series": rows, "known": list(known) or [["S", 2], {"wind": "N", "plan": "-3"}]}
+
+
 def frames(*lengths):
     random = np.random.default_rng(6)
     return [{"frames": random.normal(size=(length, 4)).round(4).tolist()} for length in lengths]
@@ -446,6 +496,28 @@ BUNDLES = {
         single_pass("Classify", frame_graph(False), {"labels": LABELS}, {}),
         [(frames(5, 1, 9), {}), (frames(40)[0], {}), (frames(40)[0], {"truncate": True})],
     ),
+    "frames of rows": Bundle(
+        single_pass(
+            "Classify",
+            frame_graph(False),
+            {
+                "labels": ["a", "b", "c"],
+                "rows": {
+                    "columns": [
+                        {"name": "x", "decimal": ",", "may_be_missing": True},
+                        {"name": "y", "fill": 0.5},
+                        {"name": "z"},
+                    ]
+                },
+            },
+            {},
+        ),
+        [
+            ({"frames": [["1.250,5", 2, 3], {"x": None, "y": "?", "z": 1}]}, {}),
+            ({"frames": [["1.250,5", 2, 3], {"x": None, "y": "a", "z": 1}]}, {}),
+            ({"frames": [["1,250.5", 2, 3]]}, {}),
+        ],
+    ),
     "frames tagged": Bundle(
         single_pass("Tag", frame_graph(True), {"labels": ["O", "B-X", "I-X"]}, {}),
         [(frames(5, 1, 9), {})],
@@ -541,6 +613,29 @@ BUNDLES = {
     "quantiles": Bundle(
         single_pass("Forecast", forecast_graph(quantiles="yes"), {"quantiles": [0.1, 0.6]}, {}),
         [(series(5, 3), {})],
+    ),
+    "forecast of rows": Bundle(
+        single_pass("Forecast", table_graph(), {"rows": TABLE}, {}),
+        [
+            ([table(), table((4, "load", "1e3")), table((1, "wind", "W"), (2, "wind", None))], {}),
+            (table(known=[["W", 1], ["W", "2.5"]]), {}),
+            (table(known=[["W", 1], ["W", "2.5"]]), {"strict": True}),
+            (table((1, "wind", "W")), {"strict": True}),
+            (table(known=[["S", 1]]), {}),
+            (table(known=[["S", None], ["S", 1]]), {}),
+            (table((3, "time", "2024-03-30")), {}),
+            (table((3, "time", None)), {}),
+            (table((3, "time", "31.3.2024")), {}),
+            (table((3, "load", "1.250,5")), {}),
+            (table((3, "load", True)), {}),
+            (table((3, "load", 1e39)), {}),
+            (table((3, "wind", ["N"])), {}),
+            ({"series": [], "known": [["S", 1]]}, {}),
+            ({"series": [["2024-01-31", 1, "N"]], "known": [["S", 1], ["S", 2]]}, {}),
+            ({"series": [{"time": "2024-01-31", "load": 1}], "known": [["S", 1]]}, {}),
+            ({"series": [["2024-01-31", 1, "N", 1]]}, {}),
+            ({"series": table()["series"] * 8, "known": table()["known"]}, {}),
+        ],
     ),
     "forecast with known": Bundle(
         single_pass("Forecast", forecast_graph(known="yes"), {}, {}),

@@ -3,7 +3,8 @@
 import { Refusal } from "../refusal.js";
 import { isRecord, requireCount, requireFlag, withDefaults } from "../checks.js";
 import { descending } from "../decoding/results.js";
-import { anything, byDefault, flag, integer, list, number, optional, string } from "../manifest/fields.js";
+import { byDefault, flag, integer, list, number, optional, string } from "../manifest/fields.js";
+import { ROWS } from "../rows.js";
 import { inGroups } from "./batching.js";
 import { FrameReader, takesFrames } from "./frames.js";
 import { encoded, partsOf, TextReader } from "./inputs.js";
@@ -24,7 +25,7 @@ const SETTINGS = {
   threshold: byDefault(number, 0.5),
   pairs: byDefault(optional(flag), null),
   stride: byDefault(optional(integer), null),
-  rows: byDefault(optional(anything), null),
+  rows: ROWS,
 };
 
 /**
@@ -49,7 +50,7 @@ export class Classify extends SinglePass {
     const axes = readsTrees ? ["batch", "nodes"] : ["batch"];
     const settings = readSettings(bundle, SETTINGS, (own, outputs) => problemsOf(own, outputs, axes));
     let reader;
-    if (takesFrames(bundle.manifest, ROLE)) reader = FrameReader.ofGraph(bundle, ROLE);
+    if (takesFrames(bundle.manifest, ROLE)) reader = FrameReader.ofGraph(bundle, ROLE, settings.rows);
     else if (readsTrees) reader = await TreeReader.open(bundle);
     else reader = new TextsOrPairs(await TextReader.open(bundle), settings);
     const tokenizer = reader instanceof TextsOrPairs ? reader.tokenizer : null;

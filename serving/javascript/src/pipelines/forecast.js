@@ -1,12 +1,11 @@
 // Forecasts the values that follow a series.
 
 import { BundleError, Refusal } from "../refusal.js";
-import { isRecord, shown, withDefaults } from "../checks.js";
+import { isRecord, requireFlag, shown, withDefaults } from "../checks.js";
 import { float32 } from "../arrays.js";
-import {
-  anything, byDefault, list, number, optional, record, string,
-} from "../manifest/fields.js";
+import { byDefault, list, number, optional, record, string } from "../manifest/fields.js";
 import { MANIFEST } from "../manifest/format.js";
+import { counted, refuseUnknown, ROWS } from "../rows.js";
 import { TOKEN_BUDGET } from "./batching.js";
 import { ArrayReader, numbers, padded, PADDING } from "./frames.js";
 import { encoded, oneOrAll } from "./inputs.js";
@@ -15,11 +14,11 @@ import { Pipeline } from "./pipeline.js";
 import { readSettings, ROLE, wrongOutput } from "./settings.js";
 
 const [WINDOW, KNOWN] = ["window", "known"];
-const DEFAULTS = { truncate: false, token_budget: TOKEN_BUDGET };
+const DEFAULTS = { truncate: false, token_budget: TOKEN_BUDGET, strict: false };
 const SETTINGS = {
   output: byDefault(optional(string), null),
   quantiles: byDefault(list(number), []),
-  rows: byDefault(optional(anything), null),
+  rows: ROWS,
   naive_errors: byDefault(record(list(number)), {}),
 };
 const PACKING = {
@@ -42,6 +41,8 @@ const PACKING = {
  * @property {number[][]} values a row for each step, a number for each target; for quantiles, those
  *   of the quantile nearest to 1/2.
  * @property {Record<string, number[][]>} [quantiles] quantile -> its values.
+ * @property {Record<string, Record<string, number>>} [unknown] column -> category -> how many rows have
+ *   that category, which the model does not know and reads as if it were missing.
  */
 
 /** The values that follow a series, one for each step and target, or quantiles of them. */
@@ -69,6 +70,14 @@ export class Forecast extends Pipeline {
       const reason = "known must have fixed sizes of steps and covariates";
       throw new BundleError(reason, { where: bundle.where, subject: MANIFEST });
     }
+    const { rows } = settings;
+    const found = [...reader.sizes, ...(knownShape?.slice(1) ?? [])];
+    const expected = rows ? [rows.numFeatures, ...(rows.numKnown ? [rows.numKnown] : [])] : found;
+    if (found.join() !== expected.join()) {
+      const reason = `settings.rows are of ${rows.numFeatures} numbers a row and ${rows.numKnown} a `
+        + `known one; the graph takes ${found.join(" and ")}`;
+      throw new BundleError(reason, { where: bundle.where, subject: MANIFEST });
+    }
     return new Forecast(bundle, model, reader, settings, knownShape);
   }
 
@@ -76,52 +85,81 @@ export class Forecast extends Pipeline {
    * Answer a series, or each series of a list.
    *
    * @param {any} series {series: rows of numbers}, with `known` where the model reads it; or a typed
-   *   array of one feature; or a list of such, in which nested lists are series too.
+   *   array of one feature; or a list of such, in which nested lists are series too. With
+   *   `settings.rows` a row is an object of values by column, or a list of them in order; null is a
+   *   missing value, and a Date a time.
    * @param {Partial<typeof DEFAULTS>} given see `serving.pipelines.Forecast`.
    * @returns {Promise<Forecasting | Forecasting[]>}
    */
   async answer(series, given) {
     const options = withDefaults("Forecast", given, DEFAULTS);
     const name = "Forecast: series";
-    const rows = encoded(series, name, this.encode, options, name);
-    const read = (_, output) => this.#forecasting(output);
+    const strict = requireFlag("Forecast: strict", options.strict);
+    const encode = (given, own, truncate) => this.encode(given, own, truncate, strict);
+    const rows = encoded(series, name, encode, options, name);
+    const read = (place, output) => this.#forecasting(rows[place], output);
     return oneOrAll(series, await this.#model.answer(rows, read, options.token_budget));
   }
 
-  encode = (given, name, truncate) => {
-    const fields = this.#knownShape ? ["series", KNOWN] : ["series"];
+  encode = (given, name, truncate, strict = false) => {
+    const { rows } = this.#settings;
+    const asksKnown = this.#knownShape && (!rows || rows.known.length);
+    const fields = asksKnown ? ["series", KNOWN] : ["series"];
     const isNamed = isRecord(given) && Object.keys(given).sort().join() === [...fields].sort().join();
-    if (!isNamed && (isRecord(given) || fields.includes(KNOWN))) {
+    if (!isNamed && (isRecord(given) || asksKnown)) {
       throw new Refusal(
         `${name} must be an object of ${fields.join(" and ")}, which this model reads; `
           + `received ${shown(isRecord(given) ? Object.keys(given) : given)}`,
       );
     }
-    const window = this.#reader.read(isNamed ? given.series : given, name, truncate, true);
-    if (!this.#knownShape) return { window, known: null, length: window.length };
-    const known = numbers(given[KNOWN], `${name}, known`);
+    let [series, following] = isNamed ? [given.series, given[KNOWN]] : [given, null];
+    let unknown = [];
+    if (rows) ({ series, following, unknown } = this.#ofRows(series, following, name, truncate));
+    if (strict) refuseUnknown(unknown);
+    const window = this.#reader.read(series, name, truncate, true);
+    if (!this.#knownShape) return { window, known: null, unknown, length: window.length };
+    const known = numbers(following, `${name}, known`);
     if (known.dims.join() !== this.#knownShape.join()) {
       throw new Refusal(
         `${name}, known must have shape (${this.#knownShape.join(", ")}); received `
           + `(${known.dims.join(", ")})`,
       );
     }
-    return { window, known, length: window.length };
+    return { window, known, unknown, length: window.length };
   };
 
+  /** Return the numbers of rows, and of what is known, and the categories that are unknown. */
+  #ofRows(series, following, name, truncate) {
+    const { rows } = this.#settings;
+    const { fixed, limit } = this.#reader;
+    const given = Array.isArray(series) ? series.length : 0;
+    const taken = given && truncate ? series.slice(-limit) : series;
+    if (given && fixed !== null && taken.length !== fixed) {
+      const more = given < fixed ? ", or more and truncate" : "; truncate keeps the last ones";
+      throw new Refusal(`${name} must have ${fixed} rows${more}; received ${given}`);
+    }
+    const window = rows.window(taken, name);
+    if (!this.#knownShape) return { series: window.table, following: null, unknown: window.unknown };
+    const future = rows.future(following, window.last, this.#knownShape[0], `${name}, known`);
+    const unknown = [...window.unknown, ...future.unknown];
+    return { series: window.table, following: future.table, unknown };
+  }
+
   /** @returns {Forecasting} */
-  #forecasting({ data, dims }) {
+  #forecasting(row, { data, dims }) {
+    const unknown = row.unknown.length ? { unknown: counted(row.unknown) } : {};
     const { quantiles } = this.#settings;
     const depth = quantiles.length || 1;
     const targets = dims.length < (quantiles.length ? 3 : 2) ? 1 : dims[1];
     const valuesOf = (place) => Array.from({ length: dims[0] }, (_, step) =>
       Array.from({ length: targets }, (__, target) =>
         Number(data[(step * targets + target) * depth + place])));
-    if (!quantiles.length) return { values: valuesOf(0) };
+    if (!quantiles.length) return { values: valuesOf(0), ...unknown };
     const distances = quantiles.map((quantile) => Math.abs(quantile - 0.5));
     return {
       values: valuesOf(distances.indexOf(Math.min(...distances))),
       quantiles: Object.fromEntries(quantiles.map((quantile, place) => [quantile, valuesOf(place)])),
+      ...unknown,
     };
   }
 }

@@ -4,6 +4,7 @@ import { BundleError, Refusal } from "../refusal.js";
 import { isRecord, shown } from "../checks.js";
 import { float32, int64, sizeOf } from "../arrays.js";
 import { MANIFEST } from "../manifest/format.js";
+import { refuseUnknown } from "../rows.js";
 import { FRAMES } from "../session.js";
 import { tooLong } from "./inputs.js";
 import { paddingMask } from "./model.js";
@@ -19,8 +20,6 @@ export function takesFrames(manifest, role) {
 
 /** Converts values to arrays of a model's input, in float32. */
 export class ArrayReader {
-  #sizes;
-  #fixed;
   #unit;
 
   /**
@@ -30,10 +29,10 @@ export class ArrayReader {
    */
   constructor(shape, limit, unit) {
     const [length, ...sizes] = shape;
-    this.#sizes = /** @type {number[]} */ (sizes);
-    this.#fixed = typeof length === "number" ? length : null;
+    this.sizes = /** @type {number[]} */ (sizes);
+    this.fixed = typeof length === "number" ? length : null;
     this.#unit = unit;
-    this.limit = this.#fixed ?? limit;
+    this.limit = this.fixed ?? limit;
   }
 
   /** Return the reader for an input of a bundle's graph. */
@@ -63,7 +62,7 @@ export class ArrayReader {
   read(value, name, truncate, keepLast = false) {
     const given = numbers(value, name);
     let { data, dims } = given;
-    const sizes = this.#sizes;
+    const sizes = this.sizes;
     if (dims.length === sizes.length && sizes.at(-1) === 1) dims = [...dims, 1];
     else if (dims.length === 2 + sizes.length && dims.at(-1) === 1) dims = dims.slice(0, -1);
     const fits = dims.length === 1 + sizes.length
@@ -74,8 +73,8 @@ export class ArrayReader {
       data = data.slice(start * size, (start + this.limit) * size);
       dims = [this.limit, ...sizes];
     }
-    if (!fits || !dims[0] || (this.#fixed ?? dims[0]) !== dims[0]) {
-      const expected = [this.#fixed ?? "length", ...sizes].join(", ");
+    if (!fits || !dims[0] || (this.fixed ?? dims[0]) !== dims[0]) {
+      const expected = [this.fixed ?? "length", ...sizes].join(", ");
       throw new Refusal(
         `${name} must have shape (${expected}); received (${dims.join(", ")})`,
         { advice: "A list is several inputs: give one as an object." },
@@ -110,22 +109,42 @@ export const PACKED_FRAMES = {
   labels: (row) => ({ [FRAMES]: Array.from({ length: row.length }, (_, place) => String(place)) }),
 };
 
-/** Reads frames: {frames: nested lists}, or in a list of inputs the nested lists themselves. */
+/** Reads frames: {frames: nested lists, or rows of a table}, or in a list of inputs these themselves. */
 export class FrameReader {
   packing = PACKED_FRAMES;
   #reader;
+  #rows;
 
-  constructor(reader) {
+  /**
+   * @param {ArrayReader} reader
+   * @param {import("../rows.js").Rows | null} [rows] of a table whose rows are frames.
+   */
+  constructor(reader, rows = null) {
     this.#reader = reader;
+    this.#rows = rows;
     this.unit = FRAMES;
   }
 
-  static ofGraph(bundle, role) {
-    return new FrameReader(ArrayReader.ofGraph(bundle, role, FRAMES, FRAMES));
+  /** Return the reader for the graph of a role; `rows` are those of the settings. */
+  static ofGraph(bundle, role, rows = /** @type {any} */ (null)) {
+    const reader = ArrayReader.ofGraph(bundle, role, FRAMES, FRAMES);
+    if (rows && reader.sizes.join() !== String(rows.numFeatures)) {
+      throw new BundleError(
+        `settings.rows are of ${rows.numFeatures} numbers a row; the graph takes frames of `
+          + `${reader.sizes.join(" x ")}`,
+        { where: bundle.where, subject: MANIFEST },
+      );
+    }
+    return new FrameReader(reader, rows);
   }
 
   read(value, name, truncate) {
-    const own = isRecord(value) && Object.keys(value).join() === FRAMES ? value[FRAMES] : value;
+    let own = isRecord(value) && Object.keys(value).join() === FRAMES ? value[FRAMES] : value;
+    if (this.#rows) {
+      const { table, unknown } = this.#rows.window(own, name);
+      refuseUnknown(unknown); // the answer has no field that could tell of it
+      own = table;
+    }
     return this.#reader.read(own, name, truncate);
   }
 }

@@ -3,6 +3,7 @@
 import { BundleError } from "../refusal.js";
 import { quoted } from "../checks.js";
 import { MANIFEST, parseSettings } from "../manifest/format.js";
+import { Rows } from "../rows.js";
 import { Subwords } from "../text/subwords.js";
 
 export const ROLE = "model";
@@ -14,10 +15,10 @@ export const ROLE = "model";
  *
  * @param {import("../manifest/files.js").Bundle} bundle
  * @param {Record<string, import("../manifest/fields.js").Field>} declared the fields; an `output` of
- *   null becomes the graph's only output.
+ *   null becomes the graph's only output, `rows` becomes `Rows`.
  * @param {(settings: any, outputs: Map<string, TensorSpec>) => Iterable<string>} problemsOf
  * @returns {any}
- * @throws {BundleError} with every reason, if they are invalid, or have rows of a table.
+ * @throws {BundleError} with every reason, if they are invalid.
  */
 export function readSettings(bundle, declared, problemsOf) {
   const { manifest, where } = bundle;
@@ -29,12 +30,12 @@ export function readSettings(bundle, declared, problemsOf) {
     const outputs = new Map(manifest.graphs[ROLE].outputs.map((spec) => [spec.name, spec]));
     if (outputs.size === 1 && settings.output === null) [settings.output] = outputs.keys();
     problems.push(...problemsOf(settings, outputs));
+    if (settings.rows) {
+      settings.rows = new Rows(settings.rows);
+      problems.push(...[...settings.rows.problems()].map((reason) => `settings.rows: ${reason}`));
+    }
   }
   if (problems.length) throw new BundleError(problems, { where, subject: MANIFEST });
-  if (settings.rows) {
-    const reason = "settings.rows: rows of a table are not read in JavaScript: serve this bundle by Python";
-    throw new BundleError(reason, { where, subject: MANIFEST, advice: "" });
-  }
   return settings;
 }
 

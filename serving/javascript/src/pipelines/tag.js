@@ -3,10 +3,9 @@
 import { BundleError, Refusal } from "../refusal.js";
 import { shown, withDefaults } from "../checks.js";
 import { mostProbable } from "../decoding/choosing.js";
-import {
-  anything, byDefault, integer, list, optional, required, string,
-} from "../manifest/fields.js";
+import { byDefault, integer, list, optional, required, string } from "../manifest/fields.js";
 import { MANIFEST } from "../manifest/format.js";
+import { ROWS } from "../rows.js";
 import { FRAMES } from "../session.js";
 import { leftStripped, lengthOf, SPACES, stripped } from "../text/characters.js";
 import { Subwords } from "../text/subwords.js";
@@ -30,7 +29,7 @@ const SETTINGS = {
   scheme: byDefault(optional(string), "IOB2"),
   words: byDefault(string, "tokenizer"),
   stride: byDefault(optional(integer), null),
-  rows: byDefault(optional(anything), null),
+  rows: ROWS,
 };
 
 /** @typedef {{text: string, tag: string, start: number, end: number, score: number}} Word */
@@ -62,7 +61,9 @@ export class Tag extends SinglePass {
     const settings = readSettings(bundle, SETTINGS, problemsOf);
     const ofFrames = takesFrames(bundle.manifest, ROLE);
     if (ofFrames) requireTagsOfFrames(bundle, settings.output);
-    const reader = ofFrames ? FrameReader.ofGraph(bundle, ROLE) : await TextReader.open(bundle);
+    const reader = ofFrames
+      ? FrameReader.ofGraph(bundle, ROLE, settings.rows)
+      : await TextReader.open(bundle);
     requireWindows(bundle, settings.stride, reader instanceof TextReader ? reader.tokenizer : null);
     return this.opened(bundle, runtime, [settings.output], reader, settings);
   }

@@ -1,0 +1,240 @@
+// Rows of a table as the numbers that a model reads. This is `serving/rows.py` once more.
+
+import { Refusal } from "./refusal.js";
+import { isRecord, quoted, shown } from "./checks.js";
+import { categoryOf, isMissing } from "./categories.js";
+import {
+  byDefault, flag, integer, list, number, object, optional, required, string,
+} from "./manifest/fields.js";
+import { TimeColumn } from "./times.js";
+import { decimalSigns, numberOf } from "./written_numbers.js";
+
+const MOST = 3e38; // of float32
+const MOST_LISTED = 12; // categories in an error
+
+/** The field `rows` of settings. */
+export const ROWS = byDefault(optional(object({
+  columns: required(list(object({
+    name: required(string),
+    categories: byDefault(list(string), []),
+    fill: byDefault(number, 0),
+    may_be_missing: byDefault(flag, false),
+    known: byDefault(flag, false),
+    decimal: byDefault(optional(string), null),
+  }))),
+  time: byDefault(optional(object({
+    columns: required(list(string)),
+    format: byDefault(optional(string), null),
+    step: byDefault(integer, 1),
+    unit: byDefault(string, "second"),
+    day: byDefault(optional(integer), null),
+    cycles: byDefault(list(string), []),
+  })), null),
+  series: byDefault(optional(string), null),
+})), null);
+
+/** @typedef {{where: string, column: any, category: string}} Unknown a category that no column has. */
+
+/** What a row holds; the targets are the first columns. */
+export class Rows {
+  /** @param {any} settings as the field `ROWS` gives them. */
+  constructor({ columns, time, series }) {
+    this.columns = columns;
+    this.time = time === null ? null : new TimeColumn(time);
+    this.series = series;
+    this.known = columns.filter((column) => column.known);
+  }
+
+  /** The names of a row's values, in their order. */
+  get names() {
+    return [...(this.time?.columns ?? []), ...this.columns.map((column) => column.name)];
+  }
+
+  /** How many numbers the model reads of a row of the past. */
+  get numFeatures() {
+    const missing = this.columns.filter((column) => column.may_be_missing).length;
+    return widthOf(this.columns) + missing + this.#numPhases;
+  }
+
+  /** How many numbers it reads of a row of the future. */
+  get numKnown() {
+    return widthOf(this.known) + this.#numPhases;
+  }
+
+  get #numPhases() {
+    return 2 * (this.time?.cycles.length ?? 0);
+  }
+
+  /** Yield what is wrong. */
+  * problems() {
+    const { names } = this;
+    if (!this.columns.length || new Set(names).size < names.length) {
+      yield `rows must have columns of different names; received ${names.join(", ")}`;
+    }
+    for (const column of this.columns) {
+      const name = quoted(column.name);
+      if (column.categories.length && column.may_be_missing) {
+        yield `a category that is missing is no number: ${name} may not be both`;
+      }
+      const wrong = column.categories.find((category) => categoryOf(category) !== category);
+      if (wrong !== undefined) {
+        yield `categories must be written as they are read: ${quoted(wrong)} of ${name} is read as `
+          + quoted(String(categoryOf(wrong)));
+      }
+      if (column.decimal !== null && !decimalSigns.includes(column.decimal)) {
+        yield `decimal of ${name} must be ${decimalSigns.join(" or ")}, or null; received `
+          + quoted(column.decimal);
+      }
+    }
+    yield* this.time?.problems() ?? [];
+  }
+
+  /**
+   * Return the numbers of rows, the time of the last row or null, and categories that are unknown.
+   *
+   * @param {any} rows a list of rows; each an object by name, which may hold more, or the values in
+   *   the order of `names`.
+   * @param {string} name of them, for errors.
+   * @returns {{table: Float32Array[], last: number | null, unknown: Unknown[]}}
+   */
+  window(rows, name) {
+    const fields = fieldsOf(rows, name, this.names);
+    const where = whereOf(name);
+    const size = this.time?.columns.length ?? 0;
+    const times = fields.map((field, row) => this.time?.read(field.slice(0, size), where(row)) ?? 0);
+    this.time?.requireSteps(times, where);
+    const { values, unknown } = valuesOf(fields, this.columns, where, size);
+    const told = this.columns.filter((column) => column.may_be_missing);
+    const last = new Map(this.columns.map((column) => [column, Math.fround(column.fill)]));
+    const numbers = this.columns.filter((column) => !column.categories.length);
+    const others = this.columns.filter((column) => column.categories.length);
+    const table = values.map((given, row) => {
+      for (const column of numbers) {
+        const [value] = given.get(column);
+        if (!Number.isNaN(value)) last.set(column, value);
+      }
+      return Float32Array.from([
+        ...numbers.map((column) => last.get(column)),
+        ...told.map((column) => Number(Number.isNaN(given.get(column)[0]))),
+        ...others.flatMap((column) => given.get(column)),
+        ...(this.time?.phases(times[row]) ?? []),
+      ]);
+    });
+    return { table, last: this.time ? times[times.length - 1] : null, unknown };
+  }
+
+  /**
+   * Return the numbers of what is known of the steps to come, and categories that are unknown.
+   *
+   * @param {any} rows of the columns that are known; anything where there are none.
+   * @param {number | null} last the time of the last row of the past.
+   * @param {number} horizon how many steps.
+   * @param {string} name of the rows, for errors.
+   * @returns {{table: Float32Array[], unknown: Unknown[]}}
+   */
+  future(rows, last, horizon, name) {
+    const where = whereOf(name);
+    const names = this.known.map((column) => column.name);
+    const fields = names.length ? fieldsOf(rows, name, names) : Array.from({ length: horizon }, () => []);
+    if (fields.length !== horizon) {
+      throw new Refusal(`${name} must have ${horizon} rows; received ${fields.length}`);
+    }
+    const { values, unknown } = valuesOf(fields, this.known, where, 0);
+    for (const column of this.known) {
+      const row = values.findIndex((given) => given.get(column).some(Number.isNaN));
+      if (row >= 0) throw new Refusal(`${where(row)}: ${quoted(column.name)} must be known`);
+    }
+    const times = last === null || this.time === null ? [] : this.time.after(last, horizon);
+    const table = values.map((given, row) => Float32Array.from([
+      ...this.known.flatMap((column) => given.get(column)),
+      ...(this.time?.phases(times[row]) ?? []),
+    ]));
+    return { table, unknown };
+  }
+}
+
+/** Throw a Refusal for the first of these categories, if there is one. @param {Unknown[]} unknown */
+export function refuseUnknown(unknown) {
+  const [first] = unknown;
+  if (!first) return;
+  const { categories, name } = first.column;
+  const more = categories.length - MOST_LISTED;
+  throw new Refusal(
+    `${first.where}: ${quoted(name)} must be one of `
+      + `${categories.slice(0, MOST_LISTED).map(quoted).join(", ")}`
+      + `${more > 0 ? ` and ${more} more` : ""}; received ${shown(first.category)}`,
+  );
+}
+
+/** Return column -> category -> how many rows have it. @param {Unknown[]} unknown */
+export function counted(unknown) {
+  /** @type {Record<string, Record<string, number>>} */
+  const found = {};
+  for (const { column, category } of unknown) {
+    const ofColumn = found[column.name] ??= {};
+    ofColumn[category] = (ofColumn[category] ?? 0) + 1;
+  }
+  return found;
+}
+
+const whereOf = (name) => (row) => `${name}, row ${row + 1}`;
+const widthOf = (columns) => columns.reduce((sum, column) => sum + (column.categories.length || 1), 0);
+
+/** Return the values of every row, in the order of `names`. */
+function fieldsOf(rows, name, names) {
+  if (!Array.isArray(rows) || !rows.length) {
+    throw new Refusal(`${name} must be rows of ${names.join(", ")}; received ${shown(rows)}`);
+  }
+  return rows.map((row, place) => {
+    const where = whereOf(name)(place);
+    if (isRecord(row)) {
+      const missing = names.find((column) => !Object.hasOwn(row, column));
+      if (missing === undefined) return names.map((column) => row[column]);
+      throw new Refusal(`${where} has no ${quoted(missing)}; it has ${Object.keys(row).join(", ")}`);
+    }
+    if (!Array.isArray(row) || row.length !== names.length) {
+      throw new Refusal(
+        `${where} must hold ${names.join(", ")}, or be an object of them; received ${shown(row)}`,
+      );
+    }
+    return row;
+  });
+}
+
+/** Return a Map of each row, column -> its numbers, NaN where one is missing; and what is unknown. */
+function valuesOf(fields, columns, where, first) {
+  const unknown = /** @type {Unknown[]} */ ([]);
+  const values = fields.map(() => new Map());
+  columns.forEach((column, place) => fields.forEach((field, row) => {
+    const value = field[first + place];
+    if (!column.categories.length) values[row].set(column, [numberIn(column, value, where(row))]);
+    else {
+      const category = categoryIn(column, value, where(row));
+      if (category !== null && !column.categories.includes(category)) {
+        unknown.push({ where: where(row), column, category });
+      }
+      values[row].set(column, column.categories.map((own) => Number(own === category)));
+    }
+  }));
+  return { values, unknown };
+}
+
+function categoryIn(column, value, where) {
+  try {
+    return categoryOf(value);
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error;
+    throw new Refusal(`${where}: ${quoted(column.name)} ${error.reasons[0]}`);
+  }
+}
+
+function numberIn(column, value, where) {
+  if (isMissing(value)) return NaN;
+  let found = /** @type {number | null} */ (null);
+  if (typeof value === "string") found = numberOf(value, column.decimal);
+  else if (typeof value === "number" || typeof value === "bigint") found = Number(value);
+  if (found === null || !(Math.abs(found) < MOST)) {
+    throw new Refusal(`${where}: ${quoted(column.name)} must be a number; received ${shown(value)}`);
+  }
+  return Math.fround(found);
+}
