@@ -217,7 +217,10 @@ def _against_run(error, run, names):
     pipeline, said = run.record.pipeline, "; ".join(error.reasons).rstrip(".")
     if isinstance(error, UnexpectedGraph):
         feeds = record_of(pipeline).feeds_of(run.tokenizers)
-        way_out = f"; {pipeline} feeds {', '.join(feeds)}: name the model's inputs so"
+        way_out = (
+            f"; {pipeline} feeds {', '.join(feeds)}: name the model's inputs so, or say by binding "
+            "which input each of them is"
+        )
         return f"{names.record}{pipeline} can not serve the model: {said}{way_out if feeds else ''}"
     subject = "" if error.subject in (None, MANIFEST) else f"{error.subject}: "
     return f"{names.record}{subject}{said}"

@@ -17,35 +17,62 @@ import tensorflow as tf
 from export.checking import ARGUMENTS, reasons_against, wrong_kind
 from export.families.calling import reason_of
 from export.keras_layers import steps_as_rows
+from export.pipelines.record import SINGLE_PASS
+from export.proof import calls_of, difference, reference_of
 from export.run import read_run
 from seqkeras.runs import RunError
 
+WAYS_OUT = (
+    "call must be of the validation examples, in their order, as the pipeline feeds them; binding "
+    "names the model's inputs; and the model must be the same when it is loaded again"
+)
 
-def refusals_of(folder):
+
+def refusals_of(folder, model):
     """Export's reasons against a run that are known before tracing, in terms of `save_run`.
 
     Args:
         folder: of a run, a `Path`.
+        model: the one that was saved there, as its user has it.
 
     Returns:
-        Every reason, as a list; an empty one if there is none.
+        Every reason, as a list, an empty one if there is none; and the `Reference` of the run, or
+        that of `model` called by its own names, or None.
     """
     with _same_random_numbers(), ThreadPoolExecutor(1) as pool:
-        return pool.submit(_refusals, folder).result()
+        return pool.submit(_refusals, folder, model).result()
 
 
-def _refusals(folder):
+def _refusals(folder, model):
     with tf.device("CPU:0"), steps_as_rows(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             run = read_run(folder)
             plan = run.plan()
         except RunError as error:
-            return [reason.rstrip(".") for reason in error.reasons]
+            return [reason.rstrip(".") for reason in error.reasons], None
         except ValueError as error:
-            return [reason_of(error)]
-        wrong = [*wrong_kind(run, plan)]
-        return wrong or reasons_against(run, plan, ARGUMENTS)
+            return [reason_of(error)], None
+        reasons = [*wrong_kind(run, plan)] or reasons_against(run, plan, ARGUMENTS)
+        if reasons or plan.kind != SINGLE_PASS:
+            return reasons, run.reference
+        return _beside_own_call(run, plan, model)
+
+
+def _beside_own_call(run, plan, model):
+    """What differs between the loaded model behind its pipeline and the user's call of his own."""
+    calls = calls_of(run, plan)
+    try:
+        reference = reference_of(run, plan, [feed for feed, _ in calls], model)
+    except Exception as error:  # the model's own code can raise anything
+        reason = reason_of(error)
+        return [
+            f"the model can not be called by the names of its inputs: {reason}; give call"
+        ], None
+    if reference is None:
+        return [], None
+    found = difference(run, reference, plan, [outputs for _, outputs in calls])
+    return [f"{found.problem}; {WAYS_OUT}"] if found.problem else [], reference
 
 
 @contextlib.contextmanager

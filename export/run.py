@@ -9,11 +9,13 @@ from pathlib import Path
 import keras
 
 from export.families import plan_export
+from export.families.binding import AmbiguousInputs
 from export.families.calling import build, reason_of
 from export.families.inputs import candidates, first_that_works
 from export.generation.searches import DEFAULT_ONLY
 from export.pipelines import record_of
 from export.policies import in_float32, set_float32
+from export.proof import plan_by_numbers
 from seqkeras import files
 from seqkeras.decoding import Constraint
 from seqkeras.folders import identity
@@ -25,6 +27,7 @@ from seqkeras.runs import (
     SCORES,
     TRAIN_AGAIN,
     VALIDATION,
+    Reference,
     RunError,
     RunRecord,
     are_examples,
@@ -46,6 +49,7 @@ class Run:
         limits, decoding, prefix: `serving.manifest`'s classes.
         takes: list of `TensorSpec`, the model's inputs; None if the run does not name them.
         examples: real inputs, {"input": ...} or {"text": ..., "target": ...}.
+        reference: the `Reference` of the user's call of the model for these, or None.
         scores: what training measured.
     """
 
@@ -59,6 +63,7 @@ class Run:
     prefix: TextPrefix | None
     takes: list | None
     examples: list
+    reference: Reference | None
     scores: dict
 
     @property
@@ -96,19 +101,30 @@ class Run:
         """What is exported of the model: an `export.families.ExportPlan`.
 
         Args:
-            attention_heads, searches: see `plan_export`, as for what is raised.
+            attention_heads, searches: see `plan_export`, as for what is raised. Inputs that no name
+                tells apart are bound as the numbers of the reference have it.
         """
-        return plan_export(
-            self.model,
-            self.takes,
-            max_length=self.limits.target_length,
-            decoding=self.decoding,
-            pipeline=self.record.pipeline,
-            constraint=self.constraint,
-            attention_heads=attention_heads,
-            tokenizers=self.tokenizers,
-            searches=searches,
-        )
+
+        def plan(binding):
+            return plan_export(
+                self.model,
+                self.takes,
+                max_length=self.limits.target_length,
+                decoding=self.decoding,
+                pipeline=self.record.pipeline,
+                constraint=self.constraint,
+                attention_heads=attention_heads,
+                tokenizers=self.tokenizers,
+                searches=searches,
+                binding=binding,
+            )
+
+        try:
+            return plan(self.record.binding)
+        except AmbiguousInputs as error:
+            if self.reference is None:
+                raise
+            return plan_by_numbers(self, error.bindings, plan)
 
 
 def _of_regex(reason):
@@ -128,7 +144,7 @@ def read_run(folder):
     record = RunRecord.read(folder)
     parsed = record.parse(folder / RECORD, former_names=True)
     feeds = record_of(record.pipeline).feeds_of(record.tokenizers)
-    model, policies = _load_model(folder / MODEL, feeds, parsed.inputs)
+    model, policies = _load_model(folder / MODEL, feeds, parsed.inputs, record.binding)
     run = Run(
         folder=folder,
         record=record,
@@ -137,6 +153,7 @@ def read_run(folder):
         prefix=parsed.text_prefix,
         takes=parsed.inputs and list(parsed.inputs),
         examples=_read_examples(folder / VALIDATION),
+        reference=Reference.read(folder),
         scores=_read_json(folder / SCORES),
         tokenizers=record.read_tokenizers(folder),
         model=model,
@@ -154,7 +171,7 @@ def read_run(folder):
 _LACKS_WEIGHTS = "cannot be built automatically"  # Keras's warning
 
 
-def _load_model(path, feeds, inputs):
+def _load_model(path, feeds, inputs, binding):
     """The model with its weights, and the names of its policies that were not float32.
 
     Optimizer, losses and metrics are not loaded: export does not need them, and only the training
@@ -174,8 +191,8 @@ def _load_model(path, feeds, inputs):
                 if warning not in later:
                     warnings.warn(warning.message, stacklevel=2)
             if later:
-                found = [inputs] if inputs else candidates(model, feeds)
-                first_that_works(found, lambda specs: build(model, specs))
+                found = [(inputs, binding)] if inputs else candidates(model, feeds, binding)
+                first_that_works(found, lambda one: build(model, *one))
                 model.load_weights(archive)
         return model, policies
     except Exception as error:  # the model's own code can raise anything

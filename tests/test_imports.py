@@ -142,6 +142,7 @@ TABLE = {
         },
         {"keras", "numpy"},
     ),
+    "seqkeras/runs/reference.py": ({"seqkeras.files", "seqkeras.runs"}, {"keras", "numpy"}),
     "seqkeras/runs/": (
         {
             "seqkeras.files",

@@ -28,6 +28,7 @@ COMPARED = {  # a figure of the manifest's `parity` -> in words
     "saved_model_beam": f"{IDS}, scores of `generate_beam`",
     "saved_model_text": "SavedModel on strings",
 }
+CALLED = "{what}, from the model as its user calls it, on {examples} inputs, of the largest number"
 WIDEST = 120  # characters of an input or an answer
 MOST_PASTED = 1000  # of an input in a command
 FIRST = "import json; print(json.dumps(json.load(open({path!r}))['examples'][0]))"
@@ -186,6 +187,10 @@ def _parity(figures):
                 what + (", scores of `generate`" if generates and what == IDS else ""),
                 f"{value:.1e}",
             )
+    for name, what in (("keras", "Keras"), ("onnx", "ONNX"), ("saved_model", IDS)):
+        if f"call_{name}" in figures:
+            examples = figures["call_examples"]
+            yield CALLED.format(what=what, examples=examples), f"{figures[f'call_{name}']:.1e}"
 
 
 def _scores(manifest):

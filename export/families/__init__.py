@@ -12,6 +12,7 @@ from export.families.attending import attention_graph
 from export.generation.searches import DEFAULT_ONLY
 from export.pipelines.record import ENCODER_DECODER, LANGUAGE_MODEL, SINGLE_PASS
 from export.signatures import Signature
+from seqkeras.runs.reference import OwnCall
 from serving.manifest import StateEntry
 from serving.pipelines.attention import ROLE as ATTENTION
 
@@ -28,12 +29,14 @@ class ExportPlan:
         graphs: role -> `Signature` of an ONNX graph.
         saved_model: name -> `Signature` of the SavedModel on token ids.
         state: `StateEntry`s, which a decoder step passes to the next.
+        own_call: the `OwnCall` that has the outputs of the graph "model", or None.
     """
 
     kind: str
     graphs: dict[str, Signature]
     saved_model: dict[str, Signature]
     state: tuple[StateEntry, ...] = ()
+    own_call: OwnCall | None = None
 
 
 def plan_export(
@@ -46,6 +49,7 @@ def plan_export(
     attention_heads=False,
     tokenizers=None,
     searches=DEFAULT_ONLY,
+    binding=None,
 ):
     """The graphs and signatures to export of a Keras model.
 
@@ -61,8 +65,11 @@ def plan_export(
             of an encoder-decoder's step, as a separate graph of any other model.
         tokenizers: role -> tokenizer; a model without tokenizers may read frames. None: texts.
         searches: `Searches`, which signatures of generation the SavedModel has beside the default.
+        binding: names of inputs -> what the model's own call has in their place, where that has
+            another name or none: see `export.families.binding.bound`.
 
     Raises:
+        AmbiguousInputs: a ValueError, if nothing tells which input of the model is which.
         ValueError: if the model's inputs are unknown, it can not be called with them, or it has no
             attention to export.
     """
@@ -84,11 +91,12 @@ def plan_export(
             saved_models.language_model(model, max_length, decoding, constraint, searches),
             decoders.state_entries(model),
         )
-    graphs = single.graphs(model, inputs, pipeline, tokenizers)
+    graphs, own_call = single.graphs(model, inputs, pipeline, tokenizers, binding)
     saved_model = saved_models.single(model, graphs)
     if attention_heads:
-        graphs[ATTENTION] = attention_graph(model, single.rows_of(model, graphs["model"].inputs))
-    return ExportPlan(SINGLE_PASS, graphs, saved_model)
+        rows = single.rows_of(model, graphs["model"].inputs)
+        graphs[ATTENTION] = attention_graph(model, rows, binding=own_call and own_call.paths)
+    return ExportPlan(SINGLE_PASS, graphs, saved_model, own_call=own_call)
 
 
 def _has_all(model, names):

@@ -25,7 +25,7 @@ WAY_OUT = (
 )
 
 
-def attention_graph(model, inputs, method=None):
+def attention_graph(model, inputs, method=None, binding=None):
     """The graph of a model's attention, a `Signature` whose outputs are (B, L, N, T, S).
 
     Args:
@@ -33,6 +33,7 @@ def attention_graph(model, inputs, method=None):
             with layers that attend: ours that give weights, models of ours, or Keras's.
         inputs: list of `TensorSpec`, what the method, or the functional model, takes.
         method: called instead of `attention_weights`.
+        binding: of a functional model, see `export.families.binding.bound`.
 
     Raises:
         ValueError: if the model has no attention over its inputs.
@@ -42,7 +43,7 @@ def attention_graph(model, inputs, method=None):
             function = by_keyword(method or model.attention_weights)
             found = Signature(function, inputs, infer_outputs(function, inputs))
         else:
-            found = _stacked(inputs, *called(_attending(model), inputs))
+            found = _stacked(inputs, *called(_attending(model), inputs, binding)[:2])
         _require_labels(found)
     except Exception as error:  # the model's own code can raise anything
         raise ValueError(

@@ -1,45 +1,50 @@
 """A model as a function of tensors by keyword, however it takes them."""
 
-import inspect
+import functools
 import re
-from collections.abc import Mapping
 
 import keras
 import numpy as np
 
+from export.families.binding import bound, keywords_of, structure_of
 from export.families.shapes import at_some_size, infer_outputs
+from seqkeras.runs.reference import OwnCall, named_outputs
 
 
-def called(model, inputs):
+def called(model, inputs, binding=None):
     """A Keras model as a function of tensors by keyword, and what it returns.
 
-    A functional model takes the structure of its inputs. A subclass of `keras.Model` is called with
-    keywords if its `call` has these names, else with the only tensor, else with a dictionary.
+    A functional model takes the structure of its inputs, and so does a subclass of `keras.Model`
+    that was built with a dictionary or a list. Another one is called with keywords if its `call`
+    has these names, else with the only tensor, else with a dictionary.
 
     Args:
         model: a Keras model that seqkeras does not define.
         inputs: list of `TensorSpec`.
+        binding: see `export.families.binding.bound`.
 
     Returns:
-        The function, and the list of `TensorSpec` of its results.
+        The function, the list of `TensorSpec` of its results, and the model's `OwnCall`.
 
     Raises:
+        AmbiguousInputs: if nothing tells which input is which.
         ValueError: if the model can not be called so; it gives the model's own reason.
     """
 
-    def traced(way):
+    def traced(way, own_call):
         function = by_keyword(way)
-        return function, infer_outputs(function, inputs)
+        return function, infer_outputs(function, inputs), own_call
 
-    return _with_first_way(model, inputs, traced)
+    return _with_first_way(model, inputs, binding, traced)
 
 
-def build(model, inputs):
+def build(model, inputs, binding=None):
     """Call a model once to create the weights that Keras could not create while loading it.
 
     Args:
         model: a subclass of `keras.Model`.
         inputs: list of `TensorSpec`.
+        binding: see `export.families.binding.bound`.
 
     Raises:
         ValueError: if the model can not be called so.
@@ -51,18 +56,18 @@ def build(model, inputs):
             for spec in inputs
         }
 
-    def call(way):
+    def call(way, _):
         at_some_size(inputs, lambda sizes, _: way(ones(sizes)))
 
-    _with_first_way(model, inputs, call)
+    _with_first_way(model, inputs, binding, call)
 
 
-def _with_first_way(model, inputs, use):
+def _with_first_way(model, inputs, binding, use):
     """The result of `use` for the first way of calling the model that raises nothing."""
     errors = []
-    for way in _ways(model, [spec.name for spec in inputs]):
+    for way, own_call in _ways(model, inputs, binding or {}):
         try:
-            return use(way)
+            return use(way, own_call)
         except Exception as error:  # the model's own code can raise anything
             errors.append(error)
     given = ", ".join(f"{spec.name} {spec.dtype} ({axes_of(spec.shape)})" for spec in inputs)
@@ -74,40 +79,40 @@ def _with_first_way(model, inputs, use):
 
 def by_keyword(way):
     """Turn a function of a dictionary of tensors into one of keywords that returns a dictionary."""
-    return lambda **tensors: by_name(way(tensors))
+    return lambda **tensors: named_outputs(way(tensors))
 
 
-def _ways(model, names):
-    """Ways to call a model with a dictionary of tensors, the likeliest first."""
-    structure = getattr(model, "_inputs_struct", None)
+def _ways(model, inputs, binding):
+    """Yield ways to call a model with a dictionary of tensors, the likeliest first, each with the
+    `OwnCall` that it should be."""
+    paths = bound(model, inputs, binding)
+    structure = structure_of(model)
     if structure is not None:
-        own = [tensor.name for tensor in keras.tree.flatten(structure)]
-        order = own if set(own) == set(names) else names
-        return [lambda t: model(keras.tree.pack_sequence_as(structure, [t[n] for n in order]))]
-    ways = []
-    if set(names) <= set(inspect.signature(model.call).parameters):
-        ways.append(lambda tensors: model(**tensors))
-    if len(names) == 1:
-        ways.append(lambda tensors: model(tensors[names[0]]))
-    return [*ways, model]
+        names = {path: name for name, path in paths.items()}
+        order = [names.get(tuple(path)) for path, _ in keras.tree.flatten_with_path(structure)]
+
+        def functional(tensors):
+            flat = [None if name is None else tensors[name] for name in order]
+            return model(keras.tree.pack_sequence_as(structure, flat))
+
+        yield functional, OwnCall(paths)
+        return
+    for own_call in [OwnCall(paths)] if paths is not None else _calls(model, inputs, binding):
+        yield functools.partial(own_call, model), own_call
 
 
-def by_name(outputs, prefix=""):
-    """Outputs of any structure as a flat dictionary; names within names are joined by "_".
-
-    The only output of a model is called "output".
-    """
-    if isinstance(outputs, Mapping):
-        named = outputs
-    elif isinstance(outputs, list | tuple):
-        named = {str(place): output for place, output in enumerate(outputs)}
-    else:
-        return {prefix or "output": outputs}
-    flat = {}
-    for name, value in named.items():
-        own = f"{prefix}_{name}" if prefix else f"output_{name}" if named is not outputs else name
-        flat |= by_name(value, own)
-    return flat
+def _calls(model, inputs, binding):
+    """Yield the ways in which a subclass of `keras.Model` may take its inputs."""
+    names = [spec.name for spec in inputs]
+    own = {name: binding.get(name, name) for name in names}
+    paths = {
+        name: tuple(key) if isinstance(key, list | tuple) else (key,) for name, key in own.items()
+    }
+    if {*paths.values()} <= {(keyword,) for keyword in keywords_of(model)}:
+        yield OwnCall(paths, by_keyword=True)
+    if len(names) == 1 and not binding:
+        yield OwnCall({names[0]: ()})
+    yield OwnCall(paths)
 
 
 def reason_of(error):

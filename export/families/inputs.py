@@ -3,12 +3,19 @@ pipeline."""
 
 import inspect
 import keyword
-import re
 from collections.abc import Mapping
 
-import keras
 import tensorflow as tf
 
+from export.families.binding import (
+    AmbiguousInputs,
+    bound_by_user,
+    fed_by_form,
+    paths_of,
+    places_of,
+    question,
+    structure_of,
+)
 from export.pipelines.feeds import NUMBERS
 from serving.manifest import TensorSpec
 
@@ -33,13 +40,22 @@ def first_that_works(candidates, use):
     raise errors[0]
 
 
-def candidates(model, feeds):
-    """Lists of `TensorSpec` with which a model that seqkeras does not define may be called.
+def candidates(model, feeds, binding=None):
+    """Inputs with which a model that seqkeras does not define may be called: lists of `TensorSpec`,
+    and the binding of each.
+
+    Args:
+        model: any Keras model.
+        feeds: name -> (dtype, shape) of the pipeline's feeds.
+        binding: see `export.families.binding.bound`.
 
     Raises:
-        ValueError: if nothing is known of its inputs.
+        AmbiguousInputs: if several inputs may be the pipeline's feeds, and no name says which.
+        ValueError: if nothing is known of the inputs.
     """
-    return keras_specs(model, feeds) or fed_specs(model, feeds)
+    if structure_of(model) is None:
+        return [(specs, binding) for specs in fed_specs(model, feeds, binding or {})]
+    return keras_specs(model, feeds, binding or {})
 
 
 def require_specs(inputs):
@@ -78,61 +94,79 @@ def _problems(spec):
         yield f"{spec.name}: a shape must be of sizes and names of axes; received {shape!r}"
 
 
-def keras_specs(model, feeds):
-    """What Keras knows of the inputs of a functional model.
+def keras_specs(model, feeds, binding):
+    """What Keras knows of the inputs of a functional model, as of `candidates`.
 
-    Args:
-        model: any Keras model.
-        feeds: name -> (dtype, shape) of the pipeline's feeds. An unnamed input, and an only input,
-            get the first feed's name.
+    An input has the name that the user's binding gives it, or the pipeline's feed of the same name
+    as its key in the model's own dictionary, or as its `keras.Input`; an only input is the first
+    feed. Without a pipeline, its own key or name is its name.
 
-    Returns:
-        Lists of `TensorSpec`, none if Keras knows nothing. If several inputs have open axes, these
-        have separate names in the first list and share "length" in the others.
+    If several inputs have open axes, these have separate names in the first list and share "length"
+    in the others.
     """
-    try:
-        tensors = keras.tree.flatten(model.inputs)
-    except (AttributeError, ValueError):
-        return []
-    if not tensors:
-        return []
-    names = [_name(tensor.name, place, len(tensors), feeds) for place, tensor in enumerate(tensors)]
-    several = sum(None in tensor.shape[1:] for tensor in tensors) > 1
+    places = places_of(model)
+    names = _names(model, places, feeds, bound_by_user(binding, places))
+    paths = {name: place.path for name, place in zip(names, places, strict=True)}
+    several = sum(None in place.shape[1:] for place in places) > 1
     fed = set(names) <= set(feeds)
     return [
-        require_specs(
-            _spec(tensor, name, shared, feeds) for tensor, name in zip(tensors, names, strict=True)
+        (
+            require_specs(
+                _spec(place, name, shared, feeds) for place, name in zip(places, names, strict=True)
+            ),
+            paths,
         )
         for shared in ([(), (1,), range(1, 9)] if several and not fed else [(1,)])
     ]
 
 
-def _name(name, place, count, feeds):
-    if count == 1 and feeds and name not in feeds:
-        return next(iter(feeds))
-    if not re.fullmatch(r"(keras_tensor|input_layer)(_\d+)?", name):  # a default name of Keras
-        return name
-    return f"input_{place}" if count > 1 else next(iter(feeds), "input")
+def _names(model, places, feeds, said):
+    """Our names of a functional model's inputs; `said`: our name -> `Place`, of the user.
+
+    Raises:
+        AmbiguousInputs: see `candidates`.
+    """
+    names = {place.path: name for name, place in said.items()}
+    for kind in ("key", "name"):
+        for place in places:
+            own = getattr(place, kind)
+            if place.path not in names and own in feeds and own not in names.values():
+                names[place.path] = own
+    if len(places) == 1 and feeds and not names:
+        return [next(iter(feeds))]
+    unknown = [place for place in places if place.path not in names]
+    rest = {name: spec for name, spec in feeds.items() if name not in names.values()}
+    if possible := fed_by_form(rest, unknown) if unknown else []:
+        given = {name: path for path, name in names.items()}
+        raise AmbiguousInputs(
+            question(model, [" or ".join(rest)], unknown, possible[0]),
+            [given | paths_of(found) for found in possible],
+        )
+    for place in unknown:
+        number = f"_{places.index(place)}" if len(places) > 1 else ""
+        names[place.path] = place.key or place.name or f"input{number}"
+    return [names[place.path] for place in places]
 
 
-def _spec(tensor, name, shared, feeds):
+def _spec(place, name, shared, feeds):
     """A `TensorSpec`; `shared` are the axes that are "length" if they are open."""
-    dtype, axes = feeds.get(name, (tensor.dtype, ()))
-    if dtype == "float32" and "int" in tensor.dtype:
-        dtype = tensor.dtype  # a feed of ids stays a feed of ids
-    if len(axes) != len(tensor.shape):
-        axes = ["length" if n in shared else f"{name}_axis_{n}" for n in range(len(tensor.shape))]
-    shape = (own if size is None else size for own, size in zip(axes, tensor.shape, strict=True))
+    dtype, axes = feeds.get(name, (place.dtype, ()))
+    if dtype == "float32" and "int" in place.dtype:
+        dtype = place.dtype  # a feed of ids stays a feed of ids
+    if len(axes) != len(place.shape):
+        axes = ["length" if n in shared else f"{name}_axis_{n}" for n in range(len(place.shape))]
+    shape = (own if size is None else size for own, size in zip(axes, place.shape, strict=True))
     return TensorSpec(name, dtype, ("batch", *[*shape][1:]))
 
 
-def fed_specs(model, feeds):
+def fed_specs(model, feeds, binding):
     """The inputs of a subclass of `keras.Model`, by the names in its `call`, or by those of the
     dictionary that it was built with.
 
     Args:
         model: a Keras model that is built.
         feeds: name -> (dtype, shape).
+        binding: our name -> name in the model's call or dictionary, where that is another.
 
     Returns:
         Lists of `TensorSpec`. Numbers have the feature sizes with which the model was built, and in
@@ -141,14 +175,20 @@ def fed_specs(model, feeds):
     Raises:
         ValueError: if it is not known.
     """
+    ours = {key: name for name, key in binding.items() if isinstance(key, str)}
     shape = (model.get_build_config() or {}).get("input_shape")
     if isinstance(shape, Mapping):
+        shape = {ours.get(name, name): inner for name, inner in shape.items()}
         takes, others = list(shape), [name for name in shape if name not in feeds]
+    elif len(places_of(model) or ()) > 1:
+        takes, others = [], ["a list"]
     else:
         parameters = inspect.signature(model.call).parameters.values()
-        takes = [parameter.name for parameter in parameters]
+        takes = [ours.get(parameter.name, parameter.name) for parameter in parameters]
         needed = [
-            parameter.name for parameter in parameters if parameter.default is parameter.empty
+            name
+            for name, parameter in zip(takes, parameters, strict=True)
+            if parameter.default is parameter.empty
         ]
         others = [name for name in needed if name not in (*feeds, "kwargs", "training", "mask")]
         if feeds and len(needed) == len(others) == 1:  # one sequence, named by the user

@@ -8,6 +8,7 @@ from export.pipelines.feeds import SEGMENTS, TOKENS
 from export.signatures import Signature
 from seqkeras import models
 from seqkeras.models.encoder_model import EncoderModel
+from seqkeras.runs.reference import OwnCall
 from serving.manifest import TensorSpec
 
 MASKS = {"masked_positions": ("int64", ("batch", "masks"))}
@@ -82,7 +83,7 @@ INPUTS = {
 }
 
 
-def graphs(model, inputs=None, pipeline=None, tokenizers=None):
+def graphs(model, inputs=None, pipeline=None, tokenizers=None, binding=None):
     """The graphs of a model by role: "model", and for a `BiLM` also "representations", which are
     its "model" for a pipeline that answers with vectors.
 
@@ -91,16 +92,27 @@ def graphs(model, inputs=None, pipeline=None, tokenizers=None):
         inputs: list of `TensorSpec` of the model; None to infer them.
         pipeline, tokenizers: those that will serve it; they determine the inputs of a model that
             seqkeras does not define, see `export.pipelines`.
+        binding: see `export.families.binding.bound`.
+
+    Returns:
+        The graphs, and the `OwnCall` that has the outputs of "model", or None if none has.
 
     Raises:
+        AmbiguousInputs: if nothing tells which input of the model is which.
         ValueError: if the model's inputs are unknown, or it can not be called with them.
     """
+    declared = _declared(model)
+    if declared and binding:
+        raise ValueError(
+            f"binding: a {type(model).__name__} is called with {', '.join(_names(declared))}; "
+            "leave binding out."
+        )
     if inputs is not None:
-        return _graphs(model, require_specs(inputs))
-    if declared := _declared(model):
-        return _graphs(model, declared, pipeline)
+        return _graphs(model, require_specs(inputs), binding)
+    if declared:
+        return _graphs(model, declared, binding, pipeline)
     feeds = record_of(pipeline).feeds_of(tokenizers) if pipeline else {}
-    return first_that_works(candidates(model, feeds), lambda specs: _graphs(model, specs))
+    return first_that_works(candidates(model, feeds, binding), lambda found: _graphs(model, *found))
 
 
 def rows_of(model, inputs):
@@ -110,24 +122,30 @@ def rows_of(model, inputs):
     return [TensorSpec(name, *spec) for name, spec in _encoder(model.encoder).items()]
 
 
-def _graphs(model, inputs, pipeline=None):
+def _names(specs):
+    return [spec.name for spec in specs]
+
+
+def _graphs(model, inputs, binding, pipeline=None):
     if not isinstance(model, tuple(INPUTS)):
-        function, outputs = called(model, inputs)
+        function, outputs, own_call = called(model, inputs, binding)
         if twice := {spec.name for spec in inputs} & {spec.name for spec in outputs}:
             raise ValueError(
                 f"inputs and outputs must have different names; {', '.join(sorted(twice))} "
                 "is the name of both. The only output of a model that names none is output."
             )
-        return {"model": Signature(function, inputs, outputs)}
+        return {"model": Signature(function, inputs, outputs)}, own_call
+    own_call = OwnCall({name: (name,) for name in _names(inputs)})
     functions = {"model": by_keyword(model)}
     if isinstance(model, models.BiLM):
         functions["representations"] = lambda **tensors: {"layers": model.represent(tensors)}
         if pipeline and record_of(pipeline).vectors:
-            functions = {"model": functions["representations"]}
-    return {
+            functions, own_call = {"model": functions["representations"]}, None
+    signatures = {
         role: Signature(function, inputs, infer_outputs(function, inputs))
         for role, function in functions.items()
     }
+    return signatures, own_call
 
 
 def _declared(model):

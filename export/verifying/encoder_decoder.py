@@ -10,6 +10,7 @@ from keras import ops
 
 from export.families.decoders import log_probs_along
 from export.pipelines.expected import MARGIN
+from export.proof import log_probs_difference
 from export.verifying import parity
 from export.verifying.parity import Comparison, tensors
 from export.verifying.searches import KerasResults, compare_searches, generated, in_keras
@@ -48,6 +49,10 @@ def verify_encoder_decoder(run, plan, folder, manifest):
         answers["saved_model"] = by_ids["serving_default"](**tensors(arrays))["log_probs"].numpy()
     for name, actual in answers.items():
         comparison.compare_log_probs(name, actual[scored], expected[scored])
+    if run.reference is not None:
+        for name, actual in {"keras": expected, **answers}.items():
+            rows = [row[:length] for row, length in zip(actual, target_lengths, strict=True)]
+            comparison.compare_call(name, log_probs_difference(run, rows), run.reference)
 
     found = generated(in_keras(plan.saved_model["generate"]), given)
     keras_ids = found["generated_ids"]

@@ -6,6 +6,7 @@ from keras import ops
 
 from export.families.decoders import left_to_right, reads_prefix
 from export.pipelines.expected import MARGIN
+from export.proof import log_probs_difference
 from export.verifying.attention import compare_attention
 from export.verifying.parity import EXAMPLES, Comparison, tensors
 from export.verifying.searches import KerasResults, compare_searches, generated, in_keras
@@ -47,6 +48,11 @@ def verify_language_model(run, plan, folder, manifest):
         answers["saved_model"] = scored["log_probs"].numpy()
     for name, actual in answers.items():
         comparison.compare_log_probs(name, actual[real], expected[real])
+    if run.reference is not None:
+        for name, actual in {"keras": expected, **answers}.items():
+            own = [row[first - 1 : length] for row, length in zip(actual, lengths, strict=True)]
+            found = log_probs_difference(run, own, first - 1)
+            comparison.compare_call(name, found, run.reference)
 
     given = {"token_ids": token_ids, "lengths": lengths}
     found = generated(in_keras(plan.saved_model["generate"]), given)

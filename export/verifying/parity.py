@@ -50,6 +50,13 @@ class Comparison:
             difference = np.inf
         self._keep(f"{name}_difference", difference, "numbers")
 
+    def compare_call(self, name, difference, reference):
+        """Keep the `export.proof.Difference` of answers from the `Reference` of a user's call."""
+        examples = min(self.figures["examples"], len(reference.examples))
+        self.figures |= {"call_examples": examples, f"call_{name}": difference.relative}
+        if difference.problem:
+            self.problems.append(f"{name}: {difference.problem}")
+
     def compare_texts(self, name, answers, expected, inputs, is_tie):
         """Compare strings with those of Keras; `is_tie` tells whether a row may differ."""
         different = [row for row, text in enumerate(expected) if text != answers[row]]

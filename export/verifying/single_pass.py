@@ -4,6 +4,7 @@ import numpy as np
 import tensorflow as tf
 
 from export.pipelines import record_of
+from export.proof import MOST_CALLED, difference, first_calls, reference_of
 from export.verifying.attention import compare_attention
 from export.verifying.parity import EXAMPLES, Comparison, tensors
 from export.verifying.searches import in_keras
@@ -33,6 +34,21 @@ def verify_single_pass(run, plan, folder, manifest):
                 comparison.compare_numbers(
                     name, np.asarray(given[output]), np.asarray(expected[output])
                 )
+    rows = [
+        {name: value[row] for name, value in feed.items()}
+        for feed, _ in runs
+        for row in range(len(next(iter(feed.values()))))
+    ]
+    most = len(run.reference.examples) if run.reference else MOST_CALLED
+    calls = first_calls(run, pipeline, runs, most)
+    reference = reference_of(run, plan, [feed for feed, _ in calls], run.model)
+    if reference is not None:
+        backends = {"keras": lambda feed, _: function(**feed), "onnx": lambda _, outputs: outputs}
+        if saved_model is not None:
+            backends["saved_model"] = lambda feed, _: saved_model(**tensors(feed))
+        for name, answered in backends.items():
+            answers = [_of(outputs, answered(feed, outputs)) for feed, outputs in calls]
+            comparison.compare_call(name, difference(run, reference, plan, answers), reference)
     compare_attention(comparison, plan, folder, manifest, inputs)
     fields = getattr(pipeline, "fields", ())
     compare_on_strings(
@@ -41,11 +57,12 @@ def verify_single_pass(run, plan, folder, manifest):
         inputs,
         lambda row, outputs: record.expected(outputs, found[row], pipeline, inputs[row]),
     )
-    return comparison.finish(), [
-        {name: value[row] for name, value in feed.items()}
-        for feed, _ in runs
-        for row in range(len(next(iter(feed.values()))))
-    ]
+    return comparison.finish(), rows
+
+
+def _of(served, answered):
+    """The outputs that the pipeline reads."""
+    return {name: np.asarray(answered[name]) for name in served}
 
 
 def _saved_model(folder, manifest):

@@ -32,15 +32,17 @@ def export_can_be_asked():
     return keras.backend.backend() == "tensorflow"
 
 
-def export_problems(folder):
-    """Export's reasons against a run, in terms of `save_run`, as a list.
+def export_problems(folder, model):
+    """Export's reasons against a run, in terms of `save_run`, as a list; and its `Reference`, that
+    of the run or one of the model that is called by its own names, or None.
 
     Args:
         folder: the run's.
+        model: the one that was saved there, as its user has it.
     """
     from export.refusals import refusals_of  # only `save_run` needs export
 
-    return refusals_of(folder)
+    return refusals_of(folder, model)
 
 
 def own_problems(pipeline, model, tokenizers, decoding, inputs):

@@ -39,6 +39,8 @@ class RunRecord:
         limits, decoding, text_prefix, tokenizers, settings: as in the manifest
             (`serving.manifest`; what a pipeline's settings are, `serving.pipelines` says).
         inputs: name -> [dtype, shape] of the model's inputs; None if export can infer them.
+        binding: name of an input -> what the model's own call has in its place, where that has
+            another name or none: a key, the name of a `keras.Input`, an index, or a path of these.
         evaluation: options of the task by which `python -m training evaluate` reads a file and
             scores the answers, name -> value.
     """
@@ -51,6 +53,7 @@ class RunRecord:
     tokenizers: dict = dataclasses.field(default_factory=lambda: dict(TOKENIZERS))
     settings: dict = dataclasses.field(default_factory=dict)
     inputs: dict | None = None
+    binding: dict = dataclasses.field(default_factory=dict)
     evaluation: dict = dataclasses.field(default_factory=dict)
 
     def write(self, folder):
@@ -80,7 +83,7 @@ class RunRecord:
         }
         found = parse_fields(Parsed, parts, "", reasons, former_names)
         if not reasons:
-            reasons = [*Parsed(**found).problems()]
+            reasons = [*Parsed(**found).problems(), *_binding_problems(self.binding)]
         if reasons:
             raise RunError(*reasons, where=where)
         return Parsed(**found)
@@ -176,6 +179,17 @@ class Parsed:
         prefix = self.text_prefix
         if prefix and not (prefix.separator and prefix.values):
             yield "text_prefix must have a separator and values"
+
+
+def _binding_problems(binding):
+    """Yield what is wrong with what a user calls the model's inputs."""
+    for name, own in binding.items():
+        path = own if isinstance(own, list) else [own]
+        if not path or any(type(key) not in (str, int) for key in path):
+            yield (
+                f"binding.{name} must be a key, the name of an Input, an index, or a list of "
+                f"these; received {own!r}"
+            )
 
 
 def _way_to_make(folder):

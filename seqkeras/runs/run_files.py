@@ -8,6 +8,7 @@ import numpy as np
 from seqkeras import files
 from seqkeras.runs.examples import ARRAYS, EXAMPLES, VALIDATION, are_examples, without_arrays
 from seqkeras.runs.record import RunError, RunRecord
+from seqkeras.runs.reference import Reference
 from seqkeras.tokenizers.special import special_ids
 from serving.manifest import PIPELINE_TEXTS
 
@@ -37,12 +38,14 @@ class RunFiles:
         tokenizers: role -> tokenizer.
         validation: the real inputs with their targets, as JSON content.
         arrays: name -> array, of the inputs that are arrays.
+        reference: the `Reference` of the user's call of the model, or None.
     """
 
     record: RunRecord
     tokenizers: dict
     validation: list
     arrays: dict
+    reference: Reference | None = None
 
     @classmethod
     def of(
@@ -57,13 +60,16 @@ class RunFiles:
         settings=None,
         text_prefix=None,
         inputs=None,
+        binding=None,
         evaluation=None,
+        reference=None,
     ):
         """What the arguments say; they are those of `save_run`.
 
         Args:
             where: the run's folder, for errors.
             evaluation: of the `RunRecord`.
+            reference: of the `RunFiles`.
 
         Raises:
             RunError: with the reason, if no run can hold them.
@@ -88,6 +94,7 @@ class RunFiles:
             {role: f"tokenizer/{role}.json" for role in tokenizers},
             plain(where, "settings", settings or {}),
             plain(where, "inputs", inputs),
+            plain(where, "binding", binding or {}),
             plain(where, "evaluation", evaluation or {}),
         )
         record.parse(where)
@@ -95,7 +102,7 @@ class RunFiles:
         validation = plain(where, "validation", without_arrays(validation, arrays))
         if not are_examples(validation):
             raise RunError(f"{where}: validation must be {EXAMPLES}.")
-        return cls(record, tokenizers, validation, arrays)
+        return cls(record, tokenizers, validation, arrays, reference)
 
     @classmethod
     def read(cls, folder):
@@ -131,6 +138,8 @@ class RunFiles:
         if self.arrays:
             with files.written_aside(folder / ARRAYS) as aside:
                 np.savez(aside, **self.arrays)
+        if self.reference is not None:
+            self.reference.write(folder)
         files.write_json(folder / SCORES, scores)
         self.record.write(folder)
 

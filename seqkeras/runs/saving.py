@@ -4,10 +4,15 @@ from pathlib import Path
 
 from seqkeras.folders import written_aside
 from seqkeras.runs.record import RunError
+from seqkeras.runs.reference import Reference
 from seqkeras.runs.run_files import RunFiles, plain
 from serving.manifest import PIPELINE_TEXTS
 
-DICTIONARIES = {"tokenizers": "{'text': tokenizer}", "settings": "{'labels': ['no', 'yes']}"}
+DICTIONARIES = {
+    "tokenizers": "{'text': tokenizer}",
+    "settings": "{'labels': ['no', 'yes']}",
+    "binding": "{'window': 'past'}",
+}
 
 
 def save_run(
@@ -23,10 +28,13 @@ def save_run(
     scores=None,
     text_prefix=None,
     inputs=None,
+    binding=None,
+    call=None,
     check_export=True,
 ):
     """Write a run folder, from which `python -m export` makes a bundle.
 
+    What the model answers to your own call is stored, and compared with what export makes of it.
     With TensorFlow as the backend, the model is loaded once more and passes all checks of export
     before the folder appears: this takes seconds, and memory for a second model. On other backends
     only weights, vocabularies and texts are checked here, the rest by export.
@@ -51,6 +59,16 @@ def save_run(
         text_prefix: dictionary of the manifest's `TextPrefix`.
         inputs: the model's inputs, if export can not infer them: name -> (dtype, shape), such as
             {"token_ids": ("int64", ("batch", "length"))}.
+        binding: name of an input, as `inputs` or the pipeline has it -> what your own call of the
+            model has in its place, if that has another name or none: a key of its dictionary, the
+            name of a `keras.Input`, an argument of `call`, an index, or a list of keys and indices,
+            such as {"window": "past", "known": ["days", 0]}.
+        call: what you pass to `model(...)` for the validation examples, in their order: an array,
+            or a list or dictionary of arrays, whose first axis is the batch; or a function of the
+            model that calls it, such as `lambda model: model(ids, lengths=lengths)`. It may be a
+            batch of the first examples only. The outputs of that call are stored, and what export
+            makes of the model must give the same numbers. It is required where no name decides
+            which input of the model is which; elsewhere the model is called by its own names.
         check_export: False leaves the checks of the loaded model to export, if memory does not
             suffice for a second model.
 
@@ -66,7 +84,7 @@ def save_run(
         run_problems,
     )
 
-    _require_kinds(model, pipeline, tokenizers=tokenizers, settings=settings)
+    _require_kinds(model, pipeline, tokenizers=tokenizers, settings=settings, binding=binding)
     folder = Path(folder)
     _require_free(folder)
     if not model.built:
@@ -74,6 +92,10 @@ def save_run(
             f"{folder}: the model must be built, or it would be saved without its weights; call it "
             "once, or load them first."
         )
+    reference = None
+    if call is not None:
+        count = len(validation) if isinstance(validation, list) else 0
+        reference = Reference.of_call(folder, model, call, count)
     run = RunFiles.of(
         folder,
         pipeline,
@@ -85,6 +107,8 @@ def save_run(
         settings=settings,
         text_prefix=text_prefix,
         inputs=inputs,
+        binding=binding,
+        reference=reference,
     )
     given = run.inputs
     problems = [*own_problems(pipeline, model, run.tokenizers, run.record.decoding, given)]
@@ -97,7 +121,11 @@ def save_run(
     scores = plain(folder, "scores", scores or {})
     with written_aside(folder.absolute(), lambda: _require_free(folder)) as aside:
         run.write(aside, model, scores)
-        _require_none(folder, export_problems(aside) if ask_export else ())
+        if ask_export:
+            problems, reference = export_problems(aside, model)
+            _require_none(folder, problems)
+            if run.reference is None and reference is not None:
+                reference.write(aside)
 
 
 def _require_kinds(model, pipeline, **dictionaries):

@@ -9,9 +9,9 @@ import pytest
 from keras import tree
 
 from export.composites import MICROSOFT
-from export.families.calling import by_name
 from export.families.shapes import infer_outputs
 from export.onnx_graphs import convert
+from seqkeras.runs.reference import named_outputs
 from serving.manifest import TensorSpec
 from tests.arrays import close, numbers
 from tests.catalogue import CASES, call
@@ -52,7 +52,7 @@ def signature(case):
 
     def function(**tensors):
         given = tree.pack_sequence_as(inputs, [tensors[name] for name in names])
-        return by_name(call(layer, given))
+        return named_outputs(call(layer, given))
 
     return function, [spec(name, each, sizes) for name, each in feed(inputs).items()]
 

@@ -112,6 +112,16 @@ def load(folder):
     (folder / "load.csv").write_text("".join(["hour,load\n", *lines]), encoding="utf-8")
 
 
+def weather(folder):
+    """weather.csv: the load of each hour, of 30 days, higher where it is colder."""
+    draw = random.Random(0)
+    lines = ["hour,load,temperature\n"]
+    for hour in range(720):
+        temperature = 10 - 8 * math.cos(hour * math.pi / 12) + draw.gauss(0, 2)
+        lines.append(f"{hour},{200 - 5 * temperature + draw.gauss(0, 1):.1f},{temperature:.1f}\n")
+    (folder / "weather.csv").write_text("".join(lines), encoding="utf-8")
+
+
 def hours_of_load(folder):
     """load.csv: the load of 30 days, colder nights and a tariff; last.csv: its last hours."""
     draw, time = random.Random(0), datetime.datetime(2024, 1, 1)
@@ -315,6 +325,16 @@ def test_an_ordinary_functional_forecaster_is_served(tmp_path):
     expected = [200 + 100 * math.sin(hour * math.pi / 12) for hour in range(24)]
     errors = [abs(value - other) for value, other in zip(values, expected, strict=True)]
     assert sum(errors) / 24 < 20  # of values from 100 to 300
+
+
+def test_a_model_of_a_dictionary_answers_as_its_user_calls_it(tmp_path):
+    weather(tmp_path)
+    values = [float(each) for each in travel("two_inputs.py", tmp_path).split()]
+    day = json.loads((tmp_path / "day.json").read_text())
+    model = keras.models.load_model(tmp_path / "runs/weather/model.keras")
+    given = {"load": np.array([day["series"]]), "degrees": np.array([day["known"]])}
+    expected = keras.ops.convert_to_numpy(model(given))[0]
+    close(np.array(values), expected, rtol=1e-3, atol=1e-2)
 
 
 def test_a_folder_of_hugging_face_gets_a_new_head(tmp_path):

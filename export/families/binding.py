@@ -1,0 +1,275 @@
+"""Which input of a model's own call is which of ours.
+
+A name decides it: a key of the model's own dictionary, else the name of a `keras.Input`. Where no
+name does, the shapes and types of the inputs may leave one possibility. Else the user has to say
+it, by `binding` or, in a run, by the numbers that the user's own call gives.
+"""
+
+import dataclasses
+import inspect
+import itertools
+import re
+from collections.abc import Mapping
+
+import keras
+
+DEFAULT_NAME = re.compile(r"(keras_tensor|input_layer)(_\d+)?")  # Keras's, of an unnamed Input
+MOST_TRIED = 24  # bindings, the orders of four inputs that are alike
+
+
+class AmbiguousInputs(ValueError):
+    """No name says which input of the model is which.
+
+    Args:
+        message: says which inputs, and the way out.
+        bindings: the possibilities, each our name -> path.
+    """
+
+    def __init__(self, message, bindings):
+        super().__init__(message)
+        self.bindings = bindings
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """An input where the model's own call has it.
+
+    Args:
+        path: keys and indices in what the model is called with; () for the tensor itself.
+        name: of the `keras.Input`, or None if its user gave none.
+        dtype: of it, or None if that is unknown.
+        shape: of it; None for an open size.
+        optional: whether the model can be called without it.
+    """
+
+    path: tuple
+    name: str | None
+    dtype: str | None
+    shape: tuple
+    optional: bool = False
+
+    @property
+    def key(self):
+        """The keys of the path in one word, as the model's user writes them, or None."""
+        if not self.path or not all(isinstance(key, str) for key in self.path[:1]):
+            return None
+        return "_".join(map(str, self.path))
+
+    def __str__(self):
+        sizes = ", ".join("batch" if n == 0 else str(size) for n, size in enumerate(self.shape))
+        where = "".join(f"[{key!r}]" for key in self.path) or "the input"
+        return f"{where} {self.dtype or ''}".rstrip() + f" ({sizes})"
+
+
+def structure_of(model):
+    """The structure of a functional or `Sequential` model's inputs, or None."""
+    for part in (model, getattr(model, "_functional", None)):
+        if (structure := getattr(part, "_inputs_struct", None)) is not None:
+            return structure
+    return None
+
+
+def places_of(model):
+    """The `Place`s of a model's inputs, or None where Keras does not know them.
+
+    Those of a subclass of `keras.Model` are known if it was built with a dictionary or a list.
+    """
+    structure = structure_of(model)
+    if structure is not None:
+        return [_place(path, tensor) for path, tensor in keras.tree.flatten_with_path(structure)]
+    shape = (model.get_build_config() or {}).get("input_shape")
+    if _is_shape(shape) or not isinstance(shape, Mapping | list | tuple):
+        return None
+    return [Place(path, None, None, tuple(sizes)) for path, sizes in _shapes(shape)]
+
+
+def bound(model, specs, binding=None):
+    """Our name -> path of each input, where names, or forms, decide it; None for an unknown
+    structure.
+
+    Args:
+        model: a Keras model that seqkeras does not define.
+        specs: list of `TensorSpec` of all its inputs.
+        binding: some of our names -> what the model calls these inputs: a key, the name of an
+            Input, an index, or a path of keys and indices.
+
+    Raises:
+        AmbiguousInputs: if nothing decides.
+        ValueError: if `binding` names no input of ours or of the model, or two that are the same.
+    """
+    binding = binding or {}
+    names = [spec.name for spec in specs]
+    if unknown := [name for name in binding if name not in names]:
+        raise ValueError(
+            f"binding: {', '.join(unknown)}: no such input; there are {', '.join(names)}."
+        )
+    places = places_of(model)
+    if places is None:
+        return None
+    found = bound_by_user(binding, places)
+    for kind in ("key", "name"):
+        own = {getattr(place, kind): place for place in places}
+        found |= {
+            name: own[name]
+            for name in names
+            if name not in found and name in own and own[name] not in found.values()
+        }
+    rest = [spec for spec in specs if spec.name not in found]
+    free = [place for place in places if place not in found.values()]
+    possible = _assignments(rest, free)
+    if len(possible) > 1:
+        bindings = [_paths(found | own, places) for own in possible]
+        raise AmbiguousInputs(
+            question(model, [spec.name for spec in rest], free, possible[0]), bindings
+        )
+    if not possible or any(
+        not place.optional for place in free if place not in possible[0].values()
+    ):
+        own, named = (" and ".join(map(str, several)) or "none" for several in (free, rest))
+        raise ValueError(
+            f"a {type(model).__name__} is called with {own}, which can not be {named}; name each "
+            "of its inputs, with the axes that it has: `inputs` of save_run or plan_export."
+        )
+    return _paths(found | possible[0], places)
+
+
+def bound_by_user(binding, places):
+    """Our name -> `Place`, for what a user says.
+
+    Args:
+        binding: as of `bound`.
+        places: of the model.
+
+    Raises:
+        ValueError: if it names no input of the model, or two that are the same.
+    """
+    found = {name: _named_in(own, places) for name, own in binding.items()}
+    taken = [place.path for place in found.values()]
+    if twice := [name for name, place in found.items() if taken.count(place.path) > 1]:
+        raise ValueError(f"binding: {' and '.join(twice)} are the same input of the model.")
+    return found
+
+
+def fed_by_form(feeds, places):
+    """The bindings of unnamed inputs to feeds of the same form, each our name -> `Place`.
+
+    Args:
+        feeds: name -> (dtype, shape) of the pipeline's feeds.
+        places: the inputs that no name tells from each other.
+    """
+    orders = itertools.permutations(feeds, len(places)) if len(places) <= len(feeds) else ()
+    found = (
+        dict(zip(names, places, strict=True))
+        for names in orders
+        if all(_alike(*feeds[name], place) for name, place in zip(names, places, strict=True))
+    )
+    return list(itertools.islice(found, MOST_TRIED))
+
+
+def paths_of(found):
+    """Our name -> path, of our name -> `Place`."""
+    return {name: place.path for name, place in found.items()}
+
+
+def _paths(found, places):
+    """As `paths_of`, in the order of the model's own dictionary, by which its code may read it."""
+    return paths_of(dict(sorted(found.items(), key=lambda item: places.index(item[1]))))
+
+
+def keywords_of(model):
+    """The arguments of a model's `call` that can be tensors."""
+    parameters = inspect.signature(model.call).parameters.values()
+    kinds = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+    return [
+        parameter.name
+        for parameter in parameters
+        if parameter.kind not in kinds and parameter.name != "training"
+    ]
+
+
+def _place(path, tensor):
+    layer = getattr(getattr(tensor, "_keras_history", None), "operation", None)
+    name = None if DEFAULT_NAME.fullmatch(tensor.name) else tensor.name
+    return Place(tuple(path), name, tensor.dtype, tensor.shape, getattr(layer, "optional", False))
+
+
+def _is_shape(shape):
+    return isinstance(shape, list | tuple) and all(
+        size is None or isinstance(size, int) for size in shape
+    )
+
+
+def _shapes(structure, path=()):
+    if _is_shape(structure):
+        yield path, structure
+        return
+    items = structure.items() if isinstance(structure, Mapping) else enumerate(structure)
+    for key, inner in items:
+        yield from _shapes(inner, (*path, key))
+
+
+def _named_in(own, places):
+    """The only place that a user calls so."""
+    path = tuple(own) if isinstance(own, list | tuple) else (own,)
+    found = [place for place in places if place.path == path]
+    found = found or [place for place in places if own == place.name]
+    if not found:
+        known = ", ".join(
+            f"{place.name or (place.path[0] if len(place.path) == 1 else list(place.path))}"
+            for place in places
+        )
+        raise ValueError(f"binding: the model has no input {own!r}; it has {known}.")
+    return found[0]
+
+
+def _assignments(specs, places):
+    """The ways to give each spec a place of its form: those of the same kind of numbers if there
+    are any, as dictionaries of name -> place; [{}] without specs."""
+    for same_kind in (True, False):
+        found = list(itertools.islice(_fitting(specs, places, same_kind), MOST_TRIED))
+        if found:
+            return found
+    return []
+
+
+def _fitting(specs, places, same_kind):
+    if not specs:
+        yield {}
+        return
+    first, *rest = specs
+    for place in places:
+        if _alike(first.dtype, first.shape, place, same_kind):
+            others = [other for other in places if other is not place]
+            for more in _fitting(rest, others, same_kind):
+                yield {first.name: place, **more}
+
+
+def _alike(dtype, shape, place, same_kind=True):
+    if same_kind and place.dtype is not None and _kind(dtype) != _kind(place.dtype):
+        return False
+    return len(shape) == len(place.shape) and not any(
+        isinstance(size, int) and isinstance(own, int) and size != own
+        for size, own in zip(shape[1:], place.shape[1:], strict=True)
+    )
+
+
+def _kind(dtype):
+    return next((kind for kind in ("float", "int") if kind in dtype), dtype)
+
+
+def question(model, names, places, example):
+    """The error of inputs that nothing tells from each other; `example`: one of the bindings."""
+    given = " and ".join(names)
+    own = " and ".join(map(str, places))
+    shown = {name: _shown(place) for name, place in example.items()}
+    return (
+        f"no name tells which input of the {type(model).__name__}, {own}, is {given}: give "
+        "save_run call=, what model(...) takes for the validation examples, or name them by "
+        f"binding={shown}, if that is right"
+    )
+
+
+def _shown(place):
+    if len(place.path) == 1:
+        return place.path[0]
+    return list(place.path)

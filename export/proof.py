@@ -1,0 +1,189 @@
+"""What was made of a model, beside the outputs of the user's own call of it.
+
+The reference of a run (`seqkeras.runs.Reference`) is computed without any function of export's, so
+a wrapper that binds an input wrongly, and a model that has lost weights on the way, differ from it.
+"""
+
+import dataclasses
+
+import numpy as np
+from keras import ops
+
+from export.about import about
+from export.keras_pipeline import keras_pipeline
+from export.pipelines import record_of
+from seqkeras.models.never_generated import without
+from seqkeras.runs import Reference
+from seqkeras.values import BANNED_LOGIT
+
+TOLERANCE = 1e-4  # beside numbers of 1 and more, relative to the largest
+OF_SMALL = 1e-2  # relative to the largest number, however small that is
+IN_HALF = {"bfloat16": 0.1, "float16": 0.02}  # in place of both, for what was called in these
+MOST_CALLED = 8  # examples, where the model is called for each
+
+
+@dataclasses.dataclass(frozen=True)
+class Difference:
+    """How far outputs are from the reference.
+
+    Attributes:
+        relative: the largest difference, relative to the largest number of the reference.
+        problem: what is wrong, in words; "" if nothing is.
+    """
+
+    relative: float
+    problem: str = ""
+
+
+def reference_of(run, plan, feeds, model):
+    """The reference of a run; without one, that of a model called by its own names, or None.
+
+    Args:
+        run: a `Run`.
+        plan: its model's `ExportPlan`.
+        feeds: for each of the first examples the arrays that its pipeline feeds.
+        model: the Keras model to call.
+    """
+    if run.reference is not None or plan.own_call is None:
+        return run.reference
+    return Reference.by_names(model, plan.own_call, feeds[:MOST_CALLED])
+
+
+def calls_of(run, plan):
+    """For each of the first inputs, the feed and the outputs of the model's first call in Keras."""
+    calls = []
+    fields = about(run, plan, run.folder.name)
+    pipeline = keras_pipeline(run.folder, plan, fields, lambda role, *call: calls.append(call))
+    return first_calls(run, pipeline, calls, MOST_CALLED)
+
+
+def first_calls(run, pipeline, calls, most):
+    """The feed and the outputs of a pipeline's first call of its model for each input, alone.
+
+    Args:
+        run: a `Run`.
+        pipeline: the one that answers.
+        calls: the list to which its runtime appends (feed, outputs).
+        most: how many inputs.
+    """
+    found = []
+    for value in run.inputs[:most]:
+        calls.clear()
+        pipeline([value], **record_of(run.record.pipeline).expected_by)
+        found.append(calls[0])
+    return found
+
+
+def difference(run, reference, plan, answers):
+    """The `Difference` between the outputs of the graph "model" and the reference.
+
+    Args:
+        run: a `Run`.
+        reference: its `Reference`.
+        plan: its model's `ExportPlan`.
+        answers: for each of the first examples its outputs by name.
+    """
+    pairs = {}
+    shapes = {spec.name: spec.shape for spec in plan.graphs["model"].outputs}
+    for outputs, expected in zip(answers, reference.examples, strict=False):
+        if missing := [name for name in outputs if name not in expected]:
+            gives = f"gives {', '.join(expected)}, and not {', '.join(missing)}"
+            return Difference(np.inf, f"the user's call of the model {gives}")
+        for name, actual in outputs.items():
+            if len(actual) == len(expected[name]):  # else windows of a long text
+                pairs.setdefault(name, []).append((np.asarray(actual), expected[name]))
+    if not pairs:
+        return Difference(np.inf, "no example is read in one row, as the user's call reads it")
+    found = [difference_of(run, name, own, shapes[name][1:]) for name, own in pairs.items()]
+    return max(found, key=lambda each: (bool(each.problem), each.relative))
+
+
+def log_probs_difference(run, answers, begin=0):
+    """The `Difference` between log-probabilities and those that the user's call gives, as logits.
+
+    Args:
+        run: a `Run` with a reference.
+        answers: (T, V) of each example.
+        begin: the place of the first of them among the reference's.
+    """
+    never = getattr(run.model, "never_generated", ())
+    pairs = []
+    for actual, outputs in zip(answers, run.reference.examples, strict=False):
+        logits = next(iter(outputs.values()))[:, begin:]
+        expected = ops.convert_to_numpy(ops.log_softmax(without(logits, never)))
+        pairs.append((actual[np.newaxis], expected))
+    return difference_of(run, "log_probs", pairs, ("length", None))
+
+
+def difference_of(run, name, pairs, axes):
+    """The `Difference` of one output.
+
+    Args:
+        run: a `Run`.
+        name: of the output.
+        pairs: (actual, expected) arrays of each example, the first axis rows.
+        axes: the others: sizes, and names of open axes, along which the longer array is cut.
+    """
+    found, largest = [0.0], [0.0]
+    for actual, expected in pairs:
+        sizes = [*zip(actual.shape[1:], expected.shape[1:], strict=False)]
+        if actual.ndim != expected.ndim or any(
+            one != other and not isinstance(axis, str)
+            for (one, other), axis in zip(sizes, axes, strict=False)
+        ):
+            given = f"{expected.shape} in the user's call of the model and {actual.shape} here"
+            return Difference(np.inf, f"{name} has the shape {given}")
+        common = (slice(None), *(slice(min(pair)) for pair in sizes))
+        actual, expected = (array[common].astype("float64") for array in (actual, expected))
+        if np.isnan(expected).any():
+            return Difference(np.inf, f"{name} is NaN in the user's call of the model")
+        may_be = expected > BANNED_LOGIT / 2
+        if not np.array_equal(may_be, actual > BANNED_LOGIT / 2):
+            found.append(np.inf)
+        found.append(np.max(np.abs(actual - expected), where=may_be, initial=0))
+        largest.append(np.max(np.abs(expected), where=may_be, initial=0))
+    absolute, scale = float(np.max(found)), float(np.max(largest))
+    relative = absolute / scale if scale else absolute
+    if _is_same(absolute, scale, run.trained_in):
+        return Difference(relative)
+    return Difference(
+        relative if np.isfinite(relative) else np.inf,
+        f"{name} differs by {relative:.2g} of its largest number from the user's call of the model",
+    )
+
+
+def _is_same(absolute, scale, trained_in):
+    half = next((name for name in IN_HALF if name in trained_in), None)
+    if half is not None:
+        return absolute <= IN_HALF[half] * scale
+    return absolute <= TOLERANCE * max(1.0, scale) and absolute <= OF_SMALL * scale
+
+
+def plan_by_numbers(run, bindings, plan):
+    """The plan of the only binding of a model's inputs that answers as the user's call does.
+
+    Args:
+        run: a `Run` with a reference.
+        bindings: the possible ones, see `export.families.binding.AmbiguousInputs`.
+        plan: takes one of them, and returns the `ExportPlan`.
+
+    Raises:
+        ValueError: if no binding, or more than one, has the numbers of the reference.
+    """
+    found = {}
+    for place, binding in enumerate(bindings):
+        try:
+            made = plan(binding)
+            answers = [outputs for _, outputs in calls_of(run, made)]
+        except Exception:  # the model's own code can raise anything
+            continue
+        if not difference(run, run.reference, made, answers).problem:
+            found[place] = made
+    if len(found) == 1:
+        return next(iter(found.values()))
+    fault = "several orders of its inputs give" if found else "no order of its inputs gives"
+    raise ValueError(
+        f"a {type(run.model).__name__} has inputs that no name tells apart, and {fault} the "
+        "numbers of call: name each by binding={'window': 'past'}, our name to the model's; call "
+        "must be of the validation examples, in their order."
+    )

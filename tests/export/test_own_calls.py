@@ -1,0 +1,345 @@
+"""The reference is the model as its user calls it: no input is exchanged without a word."""
+
+import keras
+import numpy as np
+import pytest
+from keras import layers, ops
+from starlette.testclient import TestClient
+
+import serving
+from export.bundle import export
+from export.families import calling, plan_export
+from export.families.binding import AmbiguousInputs
+from export.run import read_run
+from export.verifying import ParityError
+from seqkeras.runs import REFERENCE, Reference, RunError, save_run
+from serving.http.application import Application, Service
+from serving.manifest import TensorSpec
+from tests.arrays import close, floats, numbers, randomize
+from tests.conftest import others_long
+
+# Keras's advice where a key is not the name of its Input.
+pytestmark = pytest.mark.filterwarnings("ignore:When providing `inputs` as a dict")
+STEPS, HORIZON, COUNT = 7, 3, 5
+LIMITS = {"source_length": STEPS}
+INPUTS = dict.fromkeys(("window", "known"), ("float32", ("batch", STEPS, 2)))
+PAST = np.stack([floats(STEPS, 2, seed=n) for n in range(COUNT)])
+FUTURE = np.stack([floats(STEPS, 2, seed=n) for n in range(10, 10 + COUNT)])
+SERIES = [{"series": past, "known": known} for past, known in zip(PAST, FUTURE, strict=True)]
+EXAMPLES = [{"input": value} for value in SERIES]
+
+
+def unlike(past, future):
+    """(B, HORIZON): the one is not the other's part."""
+    return layers.Dense(HORIZON)(layers.Flatten()(2.0 * past - ops.flip(future, axis=1) * future))
+
+
+def two(names):
+    return (keras.Input((STEPS, 2), name=name) for name in names)
+
+
+def dictionary(first, second, names=(None, None)):
+    past, future = two(names)
+    return randomize(keras.Model({first: past, second: future}, unlike(past, future)))
+
+
+def of_list(*names):
+    past, future = two(names or (None, None))
+    return randomize(keras.Model([past, future], unlike(past, future)))
+
+
+def nested():
+    past, future = two((None, None))
+    return randomize(keras.Model({"series": {"b": past, "a": [future]}}, unlike(past, future)))
+
+
+@keras.saving.register_keras_serializable("tests")
+class OfValues(keras.Model):
+    """Reads a dictionary's values, or a list, by their order."""
+
+    def __init__(self, scale=2.0, **kwargs):
+        super().__init__(**kwargs)
+        self.scale = scale
+        self.flatten, self.out = layers.Flatten(), layers.Dense(HORIZON)
+
+    def call(self, inputs):
+        past, future = inputs.values() if isinstance(inputs, dict) else inputs
+        return self.out(self.flatten(self.scale * past - ops.flip(future, axis=1) * future))
+
+
+@keras.saving.register_keras_serializable("tests")
+class OfArguments(OfValues):
+    def call(self, past, future):
+        return super().call([past, future])
+
+
+def built(model, *given):
+    model(*given)
+    return randomize(model)
+
+
+def saved(folder, model, **options):
+    save_run(folder / "run", model, "Forecast", EXAMPLES, LIMITS, **options)
+
+
+def answers(bundle):
+    return np.stack([answer.values[:, 0] for answer in serving.load(bundle)(SERIES)])
+
+
+# Model, how its user calls it, and what save_run is told of its names.
+NAMED = [
+    (
+        lambda: dictionary("window", "known"),
+        {"window": PAST, "known": FUTURE},
+        {"inputs": dict(reversed(INPUTS.items()))},
+    ),
+    (lambda: dictionary("window", "known"), {"window": PAST, "known": FUTURE}, {}),
+    (
+        lambda: dictionary("window", "known", ("known", "window")),
+        {"window": PAST, "known": FUTURE},
+        {"inputs": INPUTS},
+    ),
+    (lambda: of_list("window", "known"), [PAST, FUTURE], {"inputs": INPUTS}),
+    (lambda: of_list("known", "window"), [PAST, FUTURE], {"binding": {"window": 0, "known": 1}}),
+    (
+        lambda: built(OfValues(), {"window": PAST, "known": FUTURE}),
+        {"window": PAST, "known": FUTURE},
+        {"inputs": dict(reversed(INPUTS.items()))},
+    ),
+    (
+        lambda: dictionary("past", "future"),
+        {"past": PAST, "future": FUTURE},
+        {"binding": {"window": "past", "known": "future"}},
+    ),
+    (
+        lambda: dictionary("past", "future"),
+        {"past": PAST, "future": FUTURE},
+        {"binding": {"known": "future"}, "inputs": INPUTS},
+    ),
+    (
+        nested,
+        {"series": {"b": PAST, "a": [FUTURE]}},
+        {"binding": {"window": ["series", "b"], "known": ["series", "a", 0]}},
+    ),
+    (
+        lambda: built(OfArguments(), PAST, FUTURE),
+        lambda model: model(PAST, future=FUTURE),
+        {"binding": {"window": "past", "known": "future"}, "inputs": INPUTS},
+    ),
+]
+# Model, and how its user calls it, where no name is one of ours.
+UNNAMED = [
+    (lambda: dictionary("past", "future"), {"past": PAST, "future": FUTURE}),
+    (lambda: dictionary("a", "b"), {"a": PAST, "b": FUTURE}),
+    (of_list, [PAST, FUTURE]),
+    (nested, {"series": {"b": PAST, "a": [FUTURE]}}),
+    (lambda: built(OfValues(), {"z": PAST, "a": FUTURE}), {"z": PAST, "a": FUTURE}),
+    (lambda: built(OfValues(), [PAST, FUTURE]), [PAST, FUTURE]),
+]
+
+
+def called(model, given):
+    return numbers(given(model) if callable(given) else model(given))
+
+
+@pytest.mark.parametrize("make, given, options", others_long(NAMED))
+@pytest.mark.parametrize("with_call", others_long([False, True]))
+def test_a_model_whose_names_decide_answers_as_its_user_calls_it(
+    make, given, options, with_call, tmp_path
+):
+    model = make()
+    expected = called(model, given)
+    saved(tmp_path, model, **options, **({"call": given} if with_call else {}))
+    manifest = export(tmp_path / "run", tmp_path / "bundle")
+    close(answers(tmp_path / "bundle"), expected, rtol=1e-4, atol=1e-5)
+    figures = manifest.parity
+    assert figures["call_examples"] == COUNT
+    assert max(figures[f"call_{name}"] for name in ("keras", "onnx", "saved_model")) < 1e-5
+    card = (tmp_path / "bundle/README.md").read_text(encoding="utf-8")
+    assert f"ONNX, from the model as its user calls it, on {COUNT} inputs" in card
+
+
+@pytest.mark.parametrize("make, given", others_long(UNNAMED))
+@pytest.mark.parametrize("order", others_long([1, -1]))
+@pytest.mark.parametrize("named", others_long([True, False]))
+def test_where_no_name_decides_the_numbers_of_the_call_do(make, given, order, named, tmp_path):
+    model = make()
+    expected = called(model, given)
+    inputs = dict([*INPUTS.items()][::order])
+    options = {"inputs": inputs} if named or isinstance(model, OfValues) else {}
+    with pytest.raises(RunError, match="no name tells which input of the .*: give save_run call="):
+        saved(tmp_path, model, **options)
+    assert list(tmp_path.iterdir()) == []
+    saved(tmp_path, model, **options, call=given)
+    export(tmp_path / "run", tmp_path / "bundle")
+    close(answers(tmp_path / "bundle"), expected, rtol=1e-4, atol=1e-5)
+    with TestClient(Application(Service([("two", tmp_path / "bundle")], log=False))) as client:
+        inputs = [{name: value.tolist() for name, value in one.items()} for one in SERIES]
+        told = client.post("/v1/bundles/two", json={"inputs": inputs}).json()["answers"]
+    told = [answer["values"] for answer in told]
+    close(np.array(told)[..., 0], expected, rtol=1e-4, atol=1e-5)
+
+
+def exchanged(bound):
+    """A binding that gives each input another one's place."""
+
+    def wrong(*args):
+        paths = bound(*args)
+        return dict(zip(paths, reversed(paths.values()), strict=True))
+
+    return wrong
+
+
+@pytest.mark.parametrize(
+    "keys, options",
+    others_long(
+        [
+            (("window", "known"), {}),
+            (("past", "future"), {"call": {"past": PAST, "future": FUTURE}}),
+        ]
+    ),
+)
+def test_a_wrapper_that_exchanges_inputs_is_refused(keys, options, tmp_path, monkeypatch):
+    model = dictionary(*keys)
+    options |= {"binding": {"window": "past", "known": "future"}} if "call" in options else {}
+    saved(tmp_path, model, **options)
+    monkeypatch.setattr(calling, "bound", exchanged(calling.bound))
+    differs = "keras: output differs by .* of its largest number from the user's call of the model"
+    with pytest.raises(ParityError, match=differs):
+        export(tmp_path / "run", tmp_path / "bundle")
+    with pytest.raises(RunError, match="output differs by .* from the user's call of the model"):
+        saved(tmp_path / "other", model, **options)
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+def test_a_call_of_other_examples_is_refused(tmp_path):
+    given = {"window": PAST[::-1], "known": FUTURE[::-1]}
+    with pytest.raises(RunError, match="call must be of the validation examples, in their order"):
+        saved(tmp_path, dictionary("window", "known"), call=given)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_model_that_loses_an_argument_when_it_is_saved_is_refused(tmp_path):
+    model = built(OfValues(scale=3.0), {"window": PAST, "known": FUTURE})
+    with pytest.raises(RunError, match="and the model must be the same when it is loaded again"):
+        saved(tmp_path, model, inputs=INPUTS)
+
+
+def test_weights_that_are_not_those_of_the_call_are_refused_by_export(tmp_path):
+    model = dictionary("window", "known")
+    saved(tmp_path, model)
+    model.layers[-1].kernel.assign(2 * model.layers[-1].kernel)
+    model.save(tmp_path / "run/model.keras")
+    with pytest.raises(ParityError, match="from the user's call of the model"):
+        export(tmp_path / "run", tmp_path / "bundle")
+
+
+def heads(policy="float32"):
+    """Heads in a dictionary and a list, whose order is not that of their names."""
+    with_policy = {"dtype": policy}
+    frames = keras.Input((STEPS, 2), name="frames")
+    x = layers.Dense(5, **with_policy)(layers.Flatten()(frames))
+    outputs = {"z": layers.Dense(2, **with_policy)(x), "a": [layers.Dense(2, **with_policy)(x)]}
+    return randomize(keras.Model(frames, outputs))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("output", ["z", "a_0"])
+@pytest.mark.parametrize("policy", ["float32", "mixed_float16", "mixed_bfloat16"])
+def test_each_head_has_its_own_numbers(output, policy, tmp_path):
+    model = heads(policy)
+    examples = [{"input": past} for past in PAST]
+    options = {"settings": {"output": output, "normalize": False}, "call": PAST}
+    save_run(tmp_path / "run", model, "Embed", examples, LIMITS, **options)
+    figures = export(tmp_path / "run", tmp_path / "bundle").parity
+    assert figures["call_onnx"] < (1e-5 if policy == "float32" else 0.1)
+    expected = model(PAST)
+    expected = numbers(expected["z"] if output == "z" else expected["a"][0])
+    found = [answer.vector for answer in serving.load(tmp_path / "bundle")([*PAST])]
+    tolerance = 1e-5 if policy == "float32" else 0.1
+    close(np.stack(found), expected.astype("float32"), rtol=tolerance, atol=tolerance)
+
+
+# The binding, or the call, and what is wrong with it.
+WRONG = [
+    ({"binding": {"window": "pst"}}, "binding: the model has no input 'pst'; it has future, past"),
+    (
+        {"binding": {"window": "past", "known": "past"}},
+        "binding: window and known are the same input of the model",
+    ),
+    ({"binding": {"window": 1.5}}, "binding.window must be a key, the name of an Input, an index"),
+    ({"binding": ["past"]}, "save_run: binding must be a dictionary, as {'window': 'past'}"),
+    (
+        {"call": {"past": PAST, "future": FUTURE[:, :3]}},
+        "call must be what the model is called with, or a function of the model that calls it; ",
+    ),
+    (
+        {"call": {"past": np.tile(PAST, (2, 1, 1)), "future": np.tile(FUTURE, (2, 1, 1))}},
+        "in their order, 5 at most; it has 10 rows",
+    ),
+    ({"call": lambda model: 1.0}, r"5 at most; the model answers output \(\)"),
+]
+
+
+@pytest.mark.parametrize("options, message", WRONG)
+def test_a_wrong_binding_or_call_is_refused(options, message, tmp_path):
+    with pytest.raises(RunError, match=message):
+        saved(tmp_path, dictionary("past", "future"), **options)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_symmetric_model_is_not_bound_by_its_numbers(tmp_path):
+    past, future = two((None, None))
+    model = keras.Model([past, future], layers.Dense(HORIZON)(layers.Flatten()(past * future)))
+    with pytest.raises(RunError, match="several orders of its inputs give the numbers of call"):
+        saved(tmp_path, model, call=[PAST, FUTURE])
+
+
+def test_a_plan_alone_asks_for_a_binding():
+    model = dictionary("past", "future")
+    specs = [TensorSpec(name, *spec) for name, spec in INPUTS.items()]
+    with pytest.raises(AmbiguousInputs, match="name them by binding={'window': 'future'") as caught:
+        plan_export(model, specs)
+    assert len(caught.value.bindings) == 2
+    graph = plan_export(model, specs, binding={"window": "past", "known": "future"}).graphs["model"]
+    found = numbers(graph.function(window=PAST, known=FUTURE))["output"]
+    close(found, numbers(model({"past": PAST, "future": FUTURE})), rtol=1e-6, atol=1e-6)
+    [past, future] = plan_export(model).graphs["model"].inputs
+    assert {past.name, future.name} == {"past", "future"}
+
+
+def test_forms_that_differ_leave_one_binding():
+    window, lengths = keras.Input((None, 3)), keras.Input((), dtype="int64")
+    model = keras.Model([lengths, window], [ops.sum(window, axis=1), lengths + 1])
+    specs = [
+        TensorSpec("window", "float32", ("batch", "length", 3)),
+        TensorSpec("lengths", "int64", ("batch",)),
+    ]
+    found = plan_export(model, specs).own_call
+    assert found.paths == {"lengths": (0,), "window": (1,)}
+
+
+def test_two_outputs_of_one_name_are_refused():
+    frames = keras.Input((3,))
+    model = keras.Model(frames, {"a": {"b": frames + 1}, "a_b": frames + 2})
+    with pytest.raises(ValueError, match="two outputs of the model have the name a_b"):
+        plan_export(model)
+
+
+def test_a_reference_is_read_as_it_was_written(tmp_path):
+    model = heads()
+    reference = Reference.of_call(tmp_path, model, PAST[:3], COUNT)
+    reference.write(tmp_path)
+    found = Reference.read(tmp_path)
+    assert len(found.examples) == 3
+    for place, outputs in enumerate(found.examples):
+        close(outputs["z"], numbers(model(PAST)["z"])[place : place + 1], rtol=1e-5, atol=1e-6)
+    (tmp_path / REFERENCE).write_bytes(b"no archive")
+    with pytest.raises(RunError, match="reference.npz: can not be read: .* Train again"):
+        Reference.read(tmp_path)
+
+
+def test_a_run_without_a_reference_is_beside_its_model_by_names(tmp_path):
+    saved(tmp_path, dictionary("window", "known"), check_export=False)
+    assert read_run(tmp_path / "run").reference is None
+    assert export(tmp_path / "run", tmp_path / "bundle").parity["call_onnx"] < 1e-5
