@@ -218,8 +218,8 @@ def _against_run(error, run, names):
     if isinstance(error, UnexpectedGraph):
         feeds = record_of(pipeline).feeds_of(run.tokenizers)
         way_out = (
-            f"; {pipeline} feeds {', '.join(feeds)}: name the model's inputs so, or say by binding "
-            "which input each of them is"
+            f"; {pipeline} feeds {', '.join(feeds)}: name the model's inputs so, or give save_run "
+            "binding= or call=, which tell what each of them is"
         )
         return f"{names.record}{pipeline} can not serve the model: {said}{way_out if feeds else ''}"
     subject = "" if error.subject in (None, MANIFEST) else f"{error.subject}: "

@@ -117,6 +117,7 @@ class Run:
                 tokenizers=self.tokenizers,
                 searches=searches,
                 binding=binding,
+                by_numbers=self.reference is not None,
             )
 
         try:

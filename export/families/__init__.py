@@ -50,6 +50,7 @@ def plan_export(
     tokenizers=None,
     searches=DEFAULT_ONLY,
     binding=None,
+    by_numbers=False,
 ):
     """The graphs and signatures to export of a Keras model.
 
@@ -67,6 +68,8 @@ def plan_export(
         searches: `Searches`, which signatures of generation the SavedModel has beside the default.
         binding: names of inputs -> what the model's own call has in their place, where that has
             another name or none: see `export.families.binding.bound`.
+        by_numbers: whether the caller can tell by numbers which feed of the pipeline an input of
+            another name is; then the error has the possible bindings.
 
     Raises:
         AmbiguousInputs: a ValueError, if nothing tells which input of the model is which.
@@ -91,7 +94,7 @@ def plan_export(
             saved_models.language_model(model, max_length, decoding, constraint, searches),
             decoders.state_entries(model),
         )
-    graphs, own_call = single.graphs(model, inputs, pipeline, tokenizers, binding)
+    graphs, own_call = single.graphs(model, inputs, pipeline, tokenizers, binding, by_numbers)
     saved_model = saved_models.single(model, graphs)
     if attention_heads:
         rows = single.rows_of(model, graphs["model"].inputs)

@@ -84,8 +84,8 @@ def places_of(model):
 
 
 def bound(model, specs, binding=None):
-    """Our name -> path of each input, where names, or forms, decide it; None for an unknown
-    structure.
+    """Our name -> path of each input, where names, or forms, decide it; None for a subclass of
+    `keras.Model` that reads one input, or arguments, by names of its own.
 
     Args:
         model: a Keras model that seqkeras does not define.
@@ -104,7 +104,7 @@ def bound(model, specs, binding=None):
             f"binding: {', '.join(unknown)}: no such input; there are {', '.join(names)}."
         )
     places = places_of(model)
-    if places is None:
+    if places is None or (len(places) == 1 and structure_of(model) is None):
         return None
     found = bound_by_user(binding, places)
     for kind in ("key", "name"):

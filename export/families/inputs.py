@@ -40,7 +40,7 @@ def first_that_works(candidates, use):
     raise errors[0]
 
 
-def candidates(model, feeds, binding=None):
+def candidates(model, feeds, binding=None, by_numbers=False):
     """Inputs with which a model that seqkeras does not define may be called: lists of `TensorSpec`,
     and the binding of each.
 
@@ -48,14 +48,15 @@ def candidates(model, feeds, binding=None):
         model: any Keras model.
         feeds: name -> (dtype, shape) of the pipeline's feeds.
         binding: see `export.families.binding.bound`.
+        by_numbers: whether the numbers of a call can tell which feed an input of another name is.
 
     Raises:
-        AmbiguousInputs: if several inputs may be the pipeline's feeds, and no name says which.
+        AmbiguousInputs: if an input may be one of the pipeline's feeds, and no name says which.
         ValueError: if nothing is known of the inputs.
     """
     if structure_of(model) is None:
         return [(specs, binding) for specs in fed_specs(model, feeds, binding or {})]
-    return keras_specs(model, feeds, binding or {})
+    return keras_specs(model, feeds, binding or {}, by_numbers)
 
 
 def require_specs(inputs):
@@ -94,7 +95,7 @@ def _problems(spec):
         yield f"{spec.name}: a shape must be of sizes and names of axes; received {shape!r}"
 
 
-def keras_specs(model, feeds, binding):
+def keras_specs(model, feeds, binding, by_numbers):
     """What Keras knows of the inputs of a functional model, as of `candidates`.
 
     An input has the name that the user's binding gives it, or the pipeline's feed of the same name
@@ -105,7 +106,8 @@ def keras_specs(model, feeds, binding):
     in the others.
     """
     places = places_of(model)
-    names = _names(model, places, feeds, bound_by_user(binding, places))
+    said = bound_by_user(binding, places)
+    names = _names(model, places, feeds, said, by_numbers)
     paths = {name: place.path for name, place in zip(names, places, strict=True)}
     several = sum(None in place.shape[1:] for place in places) > 1
     fed = set(names) <= set(feeds)
@@ -120,7 +122,7 @@ def keras_specs(model, feeds, binding):
     ]
 
 
-def _names(model, places, feeds, said):
+def _names(model, places, feeds, said, by_numbers):
     """Our names of a functional model's inputs; `said`: our name -> `Place`, of the user.
 
     Raises:
@@ -136,7 +138,8 @@ def _names(model, places, feeds, said):
         return [next(iter(feeds))]
     unknown = [place for place in places if place.path not in names]
     rest = {name: spec for name, spec in feeds.items() if name not in names.values()}
-    if possible := fed_by_form(rest, unknown) if unknown else []:
+    in_doubt = by_numbers or not all(place.key or place.name for place in unknown)
+    if possible := fed_by_form(rest, unknown) if unknown and in_doubt else []:
         given = {name: path for path, name in names.items()}
         raise AmbiguousInputs(
             question(model, [" or ".join(rest)], unknown, possible[0]),

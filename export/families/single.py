@@ -83,7 +83,7 @@ INPUTS = {
 }
 
 
-def graphs(model, inputs=None, pipeline=None, tokenizers=None, binding=None):
+def graphs(model, inputs=None, pipeline=None, tokenizers=None, binding=None, by_numbers=False):
     """The graphs of a model by role: "model", and for a `BiLM` also "representations", which are
     its "model" for a pipeline that answers with vectors.
 
@@ -93,6 +93,7 @@ def graphs(model, inputs=None, pipeline=None, tokenizers=None, binding=None):
         pipeline, tokenizers: those that will serve it; they determine the inputs of a model that
             seqkeras does not define, see `export.pipelines`.
         binding: see `export.families.binding.bound`.
+        by_numbers: see `export.families.inputs.candidates`.
 
     Returns:
         The graphs, and the `OwnCall` that has the outputs of "model", or None if none has.
@@ -112,7 +113,9 @@ def graphs(model, inputs=None, pipeline=None, tokenizers=None, binding=None):
     if declared:
         return _graphs(model, declared, binding, pipeline)
     feeds = record_of(pipeline).feeds_of(tokenizers) if pipeline else {}
-    return first_that_works(candidates(model, feeds, binding), lambda found: _graphs(model, *found))
+    return first_that_works(
+        candidates(model, feeds, binding, by_numbers), lambda found: _graphs(model, *found)
+    )
 
 
 def rows_of(model, inputs):

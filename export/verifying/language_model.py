@@ -48,7 +48,7 @@ def verify_language_model(run, plan, folder, manifest):
         answers["saved_model"] = scored["log_probs"].numpy()
     for name, actual in answers.items():
         comparison.compare_log_probs(name, actual[real], expected[real])
-    if run.reference is not None:
+    if run.reference is not None and not reads_prefix(model):  # whose length is the caller's
         for name, actual in {"keras": expected, **answers}.items():
             own = [row[first - 1 : length] for row, length in zip(actual, lengths, strict=True)]
             found = log_probs_difference(run, own, first - 1)

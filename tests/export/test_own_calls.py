@@ -12,9 +12,12 @@ from export.families import calling, plan_export
 from export.families.binding import AmbiguousInputs
 from export.run import read_run
 from export.verifying import ParityError
+from seqkeras.models import GPT, RNNSeq2Seq
 from seqkeras.runs import REFERENCE, Reference, RunError, save_run
+from seqkeras.tokenizers import CharacterTable, pad
 from serving.http.application import Application, Service
 from serving.manifest import TensorSpec
+from serving.text.vocabularies import BOS, EOS
 from tests.arrays import close, floats, numbers, randomize
 from tests.conftest import others_long
 
@@ -167,7 +170,10 @@ def test_where_no_name_decides_the_numbers_of_the_call_do(make, given, order, na
     expected = called(model, given)
     inputs = dict([*INPUTS.items()][::order])
     options = {"inputs": inputs} if named or isinstance(model, OfValues) else {}
-    with pytest.raises(RunError, match="no name tells which input of the .*: give save_run call="):
+    asks = (
+        "(no name tells which input of the .*: give save_run call=|give save_run binding= or call=)"
+    )
+    with pytest.raises(RunError, match=asks):
         saved(tmp_path, model, **options)
     assert list(tmp_path.iterdir()) == []
     saved(tmp_path, model, **options, call=given)
@@ -258,6 +264,57 @@ def test_each_head_has_its_own_numbers(output, policy, tmp_path):
     found = [answer.vector for answer in serving.load(tmp_path / "bundle")([*PAST])]
     tolerance = 1e-5 if policy == "float32" else 0.1
     close(np.stack(found), expected.astype("float32"), rtol=tolerance, atol=tolerance)
+
+
+def continued(folder, shift):
+    """A run of a language model, its call of prompts, the tokens that follow moved by `shift`."""
+    table = CharacterTable.learn(["abc"])
+    model = GPT(len(table), 16, 1, 2, 24, 17)
+    model.build()
+    texts = ["abcab", "cab", "bcaab"]
+    token_ids, _ = pad([table.encode(text) for text in texts])
+    save_run(
+        folder,
+        model,
+        "Generate",
+        [{"input": text} for text in texts],
+        {"source_length": 17, "target_length": 17},
+        {"text": table},
+        decoding={"start_id": BOS, "end_id": EOS},
+        call={"token_ids": np.where(token_ids > EOS, token_ids + shift, token_ids)},
+    )
+
+
+def translated(folder, shift):
+    """A run of a translator, its call of sources and targets, the targets moved by `shift`."""
+    table = CharacterTable.learn(["abcd"])
+    model = RNNSeq2Seq.bahdanau(len(table), len(table), 5, 7, 7)
+    model.build()
+    pairs = [("ab", "ba"), ("cab", "bac"), ("b", "b")]
+    sources, lengths = pad([table.encode(text) for text, _ in pairs])
+    targets, _ = pad([[BOS, *table.encode(target)] for _, target in pairs])
+    given = {"token_ids": sources, "lengths": lengths}
+    save_run(
+        folder,
+        model,
+        "Translate",
+        [{"text": text, "target": target} for text, target in pairs],
+        {"source_length": 17, "target_length": 17},
+        {"source": table, "target": table},
+        call={**given, "target_ids": np.where(targets > EOS, targets + shift, targets)},
+    )
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("save", [continued, translated])
+def test_what_generates_has_the_log_probabilities_of_the_call(save, tmp_path):
+    save(tmp_path / "run", shift=0)
+    figures = export(tmp_path / "run", tmp_path / "bundle").parity
+    assert figures["call_examples"] == 3
+    assert max(figures[f"call_{name}"] for name in ("keras", "onnx", "saved_model")) < 1e-5
+    save(tmp_path / "other", shift=-1)
+    with pytest.raises(ParityError, match="log_probs differs by .* from the user's call"):
+        export(tmp_path / "other", tmp_path / "no")
 
 
 # The binding, or the call, and what is wrong with it.
