@@ -65,11 +65,11 @@ bool Overflows(const Ort::Env& env) {
     Ort::Session session(env, kProduct, sizeof(kProduct), options);
     std::vector<uint8_t> numbers(4, 255);
     const std::vector<int64_t> shape = {1, 4};
-    const auto memory = Ort::MemoryInfo::CreateCpu(OrtDeviceAllocator, OrtMemTypeCPU);
+    const auto memory = Ort::MemoryInfo::CreateCpu(OrtArenaAllocator, OrtMemTypeDefault);
     const auto x = Ort::Value::CreateTensor<uint8_t>(memory, numbers.data(), numbers.size(),
                                                      shape.data(), shape.size());
     const char *input = "x", *output = "y";
-    const auto y = session.Run(Ort::RunOptions(), &input, &x, 1, &output, 1);
+    const auto y = session.Run({}, &input, &x, 1, &output, 1);
     const int32_t* found = y[0].GetTensorData<int32_t>();
     return std::any_of(found, found + 4, [](int32_t number) { return number != kExact; });
   }();

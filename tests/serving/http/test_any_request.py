@@ -6,8 +6,14 @@ import struct
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from starlette.testclient import TestClient
 
+from serving.http.application import Application, Service
+from serving.http.served_bundle import Opening
 from tests.serving.http.served import INPUTS
+from tests.serving.pipelines import test_forecast as forecast
+from tests.serving.pipelines.toys import write_bundle
+from tests.serving.test_rows import CATEGORY, NUMBER, frame_graph
 
 OPTIONS = {
     "max_new_tokens": 3,
@@ -83,8 +89,34 @@ def tensors(name):
     return found, dict(zip(names, values, strict=True))
 
 
+WIND = CATEGORY | {"categories": ["N", "S"]}
+LOAD = NUMBER | {"may_be_missing": False}
+TIME = {"columns": ["time"], "step": 86_400, "unit": "second", "cycles": []}
+TABLES = {  # pipelines that read rows of a table, with their settings and a few rows
+    "rows": ("Forecast", {"rows": {"columns": [LOAD, WIND], "time": TIME}}),
+    "frames": ("Classify", {"labels": ["a", "b"], "rows": {"columns": [WIND]}}),
+}
+ROWS = [{"time": f"2024-01-0{day}", "load": day, "wind": "NS"[day % 2]} for day in (1, 2, 3)]
+
+
+@pytest.fixture(scope="module")
+def client(folders, tmp_path_factory):
+    """A client of all toy bundles, and of those that read rows of a table."""
+    folder, found = tmp_path_factory.mktemp("tables"), dict(folders)
+    for name, (pipeline, settings_of) in TABLES.items():
+        graph = forecast.graph() if pipeline == "Forecast" else frame_graph()
+        found[name] = write_bundle(folder / name, pipeline, graph, settings_of, tokenizers={})
+    with TestClient(
+        Application(Service([*found.items()], Opening(threads=1), log=False))
+    ) as client:
+        yield client
+
+
 def routes():
     """(path, a request's content with all its fields) of every route that reads a body."""
+    for name in TABLES:
+        yield f"/v1/bundles/{name}", {"input": ROWS, "options": {"strict": True, "top": 1}}
+        yield f"/v1/bundles/{name}", {"inputs": [ROWS, [[*row.values()] for row in ROWS]]}
     for name, inputs in INPUTS.items():
         options = OPTIONS if name in ("letters", "generator") else {"truncate": True, "top": 2}
         yield f"/v1/bundles/{name}", {"input": inputs[0], "options": options}
