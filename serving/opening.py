@@ -19,7 +19,9 @@ from .external_data import external_files
 from .int8 import overflows
 from .manifest import MANIFEST, BundleError, GraphFile, Manifest
 
-QUIET = 4  # onnxruntime's log severity: fatal errors only; the others arrive as exceptions
+# onnxruntime's log severity: fatal errors only. Other errors arrive as exceptions. One of its
+# warnings tells of a result, an output of another size than declared: `_Session` refuses that.
+QUIET = 4
 SPIN = "20"  # microseconds
 MOST_THREADS = 1024  # onnxruntime starts all threads, even if they do not help
 NOT_RUN = (
@@ -206,6 +208,10 @@ class _Session:
         self._session, self._role = session, role
         self._before, self._observe = runtime.before, runtime.observe
         self._folder, self._file = folder, file
+        self._sizes = {
+            output.name: [(axis, n) for axis, n in enumerate(output.shape) if isinstance(n, int)]
+            for output in session.get_outputs()
+        }
 
     def __repr__(self):
         places = ", ".join(
@@ -223,6 +229,14 @@ class _Session:
             outputs = self._session.run(names, inputs)
         except Exception as error:  # onnxruntime's exceptions have no common base class
             raise self._failure(error) from error
+        for name, output in zip(names or self._sizes, outputs):
+            if any(output.shape[axis] != size for axis, size in self._sizes[name]):
+                expected = ", ".join(f"{size} on axis {axis}" for axis, size in self._sizes[name])
+                raise BundleError(
+                    f"it gave {name} of shape {output.shape}, and declares {expected}",
+                    where=self._folder,
+                    subject=self._file,
+                )
         if self._observe is not None:
             self._observe(self._role, inputs, dict(zip(names, outputs)))
         return outputs

@@ -11,7 +11,7 @@ from serving.manifest import GraphFile, Precision, describe_files, read_manifest
 from serving.opening import CPU, SLOWER_ON_CPU, Runtime, open_session
 from serving.text import word_piece
 from tests.serving.pipelines.toys import TOKENS, Toy, write_bundle
-from tests.serving.written import specs
+from tests.serving.written import model_of, specs
 
 ONNXRUNTIME = re.escape(onnxruntime.__version__)
 
@@ -230,3 +230,26 @@ def test_an_input_that_is_not_optional_is_missed(embed):
             {"token_ids", "lengths"},
             {"output"},
         )
+
+
+def test_an_output_of_another_size_than_the_graph_declares_is_refused(tmp_path):
+    graph = model_of(
+        """
+        model (int64[batch,length] token_ids) => (float[batch,3] output) {
+            numbers = Cast <to = 1> (token_ids)
+            mean = ReduceMean (numbers, last)
+            sizes = Shape (numbers)
+            batch = Slice (sizes, zero, one)
+            wider = Concat <axis = 0> (batch, five)
+            output = Expand (mean, wider)
+        }
+        """,
+        last=np.int64([-1]),
+        zero=np.int64([0]),
+        one=np.int64([1]),
+        five=np.int64([5]),
+    )
+    embed = serving.load(write_bundle(tmp_path / "toy", "Embed", graph))
+    message = r"model.onnx: it gave output of shape \(1, 5\), and declares 3 on axis 1\. "
+    with pytest.raises(serving.BundleError, match=message):
+        embed("the cat")
