@@ -6,15 +6,20 @@ the composites lack: masks with gaps, other activations, missing weights.
 
 A `SeedGenerator` does not change its state. Keras's recurrent layers draw dropout masks even
 outside of training; no output needs them, but drawing would make the graph write to a variable.
+
+A function that XLA is to compile, as Keras's grouped convolutions are, becomes part of the graph.
 """
 
 import contextlib
 
 import keras
+import tensorflow as tf
 from keras.src import backend, ops  # Keras's layers call these names; composites the public
 
 from seqkeras import composites
 from seqkeras.recurrent.gru import gru
+
+Function = type(tf.function(lambda: None))
 
 
 @contextlib.contextmanager
@@ -22,12 +27,14 @@ def as_composites():
     """In this context, Keras's layers call the composites."""
     seeds = keras.random.SeedGenerator
     own = [(ops, "layer_normalization"), (ops, "gelu"), (backend, "gru"), (seeds, "next")]
+    own.append((Function, "__call__"))
     own = [(owner, name, getattr(owner, name)) for owner, name in own]
     try:
         ops.layer_normalization = _layer_normalization(ops.layer_normalization)
         ops.gelu = _gelu(ops.gelu)
         backend.gru = _gru
         seeds.next = _next_seed
+        Function.__call__ = _without_xla(Function.__call__)
         with steps_as_rows():
             yield
     finally:
@@ -51,6 +58,15 @@ def steps_as_rows():
 
 def _next_seed(generator, ordered=True):
     return generator.state.value
+
+
+def _without_xla(own):
+    def call(function, *args, **kwargs):
+        if function._jit_compile:
+            function = tf.function(function.python_function)
+        return own(function, *args, **kwargs)
+
+    return call
 
 
 def _call_on_rows(layer, inputs, training=None, mask=None):

@@ -3,6 +3,7 @@
     x[:, None]         Unsqueeze, then a Slice that keeps everything    ->  Unsqueeze
     table[indices]     Gather of where(indices < 0, indices + n, ...)   ->  Gather, which does that
     GELU               x / 2 times 1 - erf(-x / sqrt(2))                ->  Gelu
+    zero points of 0   of a MatMulInteger                               ->  none, which means 0
     a shape and back   Reshapes whose result has the first one's shape  ->  nothing
     two Reshapes       the second of which asks nothing of the first    ->  the second
     a shape computed   Reshape to sizes that are numbers, but for one   ->  -1 for that one
@@ -44,6 +45,7 @@ def simplify(graph, portable=False):
         _pass_whole_slice,
         _gather_any_sign,
         *(() if portable else (_activate_by_gelu,)),
+        _pass_zero_points,
         _pass_reshape,
         _multiply_any_rank,
         _ban_by_bias,
@@ -116,6 +118,13 @@ def _times(graph, product, factor):
         if graph.is_close(other, factor):
             return one
     return None
+
+
+def _pass_zero_points(graph, node):
+    """Leave zeros out: onnxruntime can not make weights unsigned whose zero points are shared."""
+    if node.op_type == "MatMulInteger":
+        while len(node.input) > 2 and not np.any(graph.constants.get(node.input[-1], 1)):
+            del node.input[-1]
 
 
 def _pass_reshape(graph, node):

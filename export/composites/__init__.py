@@ -53,6 +53,7 @@ def op_handlers(graph_def, weights, lowerings):
         "PartitionedCall": (lower_function_node, []),
         "SelectV2": (_lower_select, []),
         "Erfc": (_lower_erfc, []),
+        "Expm1": (_lower_expm1, []),
     }
 
 
@@ -63,10 +64,22 @@ def _lower_select(graph, node, name, args):
 
 def _lower_erfc(graph, node, name, args):
     """erfc(x) = 1 - erf(x), which tf2onnx does not know; `export.rewrites` finds GELU in it."""
-    builder, [source], [output] = Builder(graph, node), node.input, node.output
-    one = builder.constant(np.ones((), utils.map_onnx_to_numpy_type(graph.get_dtype(source))))
-    graph.remove_node(node.name)
+    builder, one, [source], [output] = _without_node(graph, node)
     builder.add("Sub", [one, builder.add("Erf", [source])], outputs=[output])
+
+
+def _lower_expm1(graph, node, name, args):
+    """expm1(x) = exp(x) - 1, which tf2onnx does not know."""
+    builder, one, [source], [output] = _without_node(graph, node)
+    builder.add("Sub", [builder.add("Exp", [source]), one], outputs=[output])
+
+
+def _without_node(graph, node):
+    """A builder in place of a node, a 1 of its type, and the node's inputs and outputs."""
+    builder, inputs, outputs = Builder(graph, node), node.input, node.output
+    one = builder.constant(np.ones((), utils.map_onnx_to_numpy_type(graph.get_dtype(inputs[0]))))
+    graph.remove_node(node.name)
+    return builder, one, inputs, outputs
 
 
 def _output_index(name):

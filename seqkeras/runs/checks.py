@@ -5,6 +5,8 @@ runs export's own checks on the unfinished folder; with others, `run_problems` c
 tokenizers and the examples by themselves.
 """
 
+import types
+
 import keras
 import numpy as np
 
@@ -16,6 +18,7 @@ from serving.manifest import PIPELINE_TEXTS
 from serving.text import SentencePieces, Subwords, WordTable
 
 TEXT_TOKENIZERS = Subwords | SentencePieces | WordTable
+FUNCTIONS = ("function", "activation", "recurrent_activation")  # attributes of layers
 MOST_EXAMPLES = 3  # in an error
 # Tokenizer -> the inputs that take its ids.
 IDS = {
@@ -53,6 +56,8 @@ def own_problems(pipeline, model, tokenizers, decoding, inputs):
         decoding: the dictionary that the user gave.
     """
     yield from unsaved_classes(model)
+    yield from unsaved_functions(model)
+    yield from layer_problems(model)
     yield from text_problems(model)
     if decoding and PIPELINE_TEXTS[pipeline].generated is None:
         known = " and ".join(name for name, texts in PIPELINE_TEXTS.items() if texts.generated)
@@ -112,6 +117,50 @@ def unsaved_classes(model):
                 f"the class {kind.__name__} must be registered, or the model can not be loaded: "
                 "@keras.saving.register_keras_serializable() above it, in a module that "
                 "`python -m export --import` names"
+            )
+
+
+def unsaved_functions(model):
+    """Yield the layers of a model that hold a function which Keras does not load with the model."""
+    for layer in model._flatten_layers():
+        for name in FUNCTIONS:
+            function = getattr(layer, name, None)
+            if isinstance(function, types.FunctionType) and not _is_loaded(function):
+                yield (
+                    f"{name} of the layer {layer.name} must be a function that Keras finds again: "
+                    "write it with def, below @keras.saving.register_keras_serializable(), in a "
+                    "module that `python -m export --import` names; the layer of a trained model "
+                    f"gets it by layer.{name} = that function"
+                )
+
+
+def _is_loaded(function):
+    """Whether Keras finds a function by what it saves of it."""
+    if function.__name__ == "<lambda>":
+        return False
+    try:
+        saved = keras.saving.serialize_keras_object(function)
+        found = keras.saving.deserialize_keras_object(saved)
+    except (TypeError, ValueError):
+        return False
+    return found is function or function.__module__.startswith("keras.")
+
+
+def layer_problems(model):
+    """Yield the layers of a model that no bundle can hold."""
+    within = set()  # a layer that is told already
+    for layer in model._flatten_layers():
+        if getattr(layer, "stateful", False) is True and id(layer) not in within:
+            within |= {id(part) for part in layer._flatten_layers()}
+            yield (
+                f"the layer {layer.name} must have stateful=False, since a bundle answers each "
+                "input by itself: make the model so, without batch_size in its Input, and copy the "
+                "weights, new.set_weights(model.get_weights())"
+            )
+        if getattr(layer, "quantization_mode", None) == "int4":
+            yield (
+                f"the layer {layer.name} must not be quantized to int4: save the model as it was "
+                "before model.quantize, and give `python -m export` a --precision"
             )
 
 

@@ -2,17 +2,20 @@
 
 import keras
 import numpy as np
+import onnxruntime
 import pytest
 import tensorflow as tf
 from keras import layers
 from keras.src import backend, ops
 
 from export.keras_layers import as_composites, steps_as_rows
+from serving.opening import EXACT_INT8
 from tests.arrays import close, floats
 from tests.conftest import others_long
 from tests.export.test_single_pass import agree, exported
 
 X = floats(3, 5, 8)
+X[1, 3:] = X[2, 1] = 0  # what Masking masks
 SEEDS = keras.random.SeedGenerator(1)
 
 
@@ -146,3 +149,93 @@ def test_a_recurrent_layer_over_all_steps_has_the_mask_of_each():
     model = keras.Model(given, layers.TimeDistributed(layers.LSTM(3))(x))
     graphs, signatures = exported(model)
     agree(graphs, signatures, {"x": np.array([[[1, 2, 3], [4, 5, 0]], [[6, 0, 0], [7, 8, 0]]])})
+
+
+@pytest.mark.parametrize(
+    "options",
+    others_long(
+        [
+            {"groups": 2, "padding": "causal", "dilation_rate": 2},
+            {"groups": 2},
+            {"groups": 4, "strides": 2, "padding": "same"},
+        ]
+    ),
+    ids=str,
+)
+def test_a_grouped_convolution_is_one_node(options):
+    assert counts_of(layers.Conv1D(4, 3, **options))["Conv"] == 1
+
+
+class Compiled(layers.Layer):
+    """By a function that XLA compiles, with a weight of its own."""
+
+    def build(self, shape):
+        self.scale = self.add_weight(name="scale", shape=(shape[-1],))
+
+    @tf.function(jit_compile=True)
+    def scaled(self, x):
+        return ops.tanh(x) * self.scale
+
+    def call(self, x):
+        return self.scaled(x)
+
+
+def test_a_layer_that_xla_compiles_is_part_of_the_graph():
+    assert counts_of(Compiled()) == {"Tanh": 1, "Mul": 1}
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")  # of Keras's
+def test_products_of_keras_own_int8_share_no_zero_point():
+    model = model_of(lambda x: layers.Dense(5)(layers.Dense(6, activation="relu")(x)))
+    model.quantize("int8")
+    graphs, signatures = exported(model)
+    agree(graphs, signatures, {"x": X})
+    assert graphs["model"].node_counts()["MatMulInteger"] == 2
+    options = onnxruntime.SessionOptions()
+    options.add_session_config_entry(EXACT_INT8, "1")  # of processors without VNNI
+    session = onnxruntime.InferenceSession(
+        graphs["model"].whole().SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+    close(session.run(None, {"x": X})[0], model(X), rtol=1e-4, atol=1e-4)
+
+
+def to_itself(layer, **options):
+    return lambda x: layer([x, x], **options)
+
+
+OF_SEQUENCES = {
+    "depthwise": lambda: layers.DepthwiseConv1D(3, depth_multiplier=2, padding="same"),
+    "separable": lambda: layers.SeparableConv1D(6, 3, dilation_rate=2),
+    "transposed": lambda: layers.Conv1DTranspose(6, 3, strides=2, padding="same"),
+    "dilated": lambda: layers.Conv1D(6, 3, dilation_rate=2, padding="causal"),
+    "batch norm": layers.BatchNormalization,
+    "group norm": lambda: layers.GroupNormalization(4),
+    "rms norm": layers.RMSNormalization,
+    "unit norm": layers.UnitNormalization,
+    "spatial dropout": lambda: layers.SpatialDropout1D(0.3),
+    "attention": lambda: to_itself(layers.Attention(use_scale=True)),
+    "causal attention": lambda: to_itself(layers.Attention(), use_causal_mask=True),
+    "additive attention": lambda: to_itself(layers.AdditiveAttention()),
+    "grouped queries": lambda: lambda x: layers.GroupQueryAttention(4, 4, 2)(x, x),
+    "causal heads": lambda: lambda x: layers.MultiHeadAttention(2, 4)(x, x, use_causal_mask=True),
+    "einsum": lambda: layers.EinsumDense("bth,hk->btk", (None, 6), bias_axes="k"),
+    "images of steps": lambda: (
+        lambda x: layers.ConvLSTM1D(3, 3, return_sequences=True)(layers.Reshape((-1, 4, 2))(x))
+    ),
+    "stack of cells": lambda: layers.RNN([layers.LSTMCell(4), layers.GRUCell(3)]),
+    "celu": lambda: layers.Activation("celu"),
+    "glu": lambda: layers.Activation("glu"),
+    "sparsemax": lambda: layers.Activation("sparsemax"),
+    "upsampling": lambda: layers.UpSampling1D(2),
+    "pooling": lambda: layers.MaxPooling1D(2, padding="same"),
+}
+
+
+@pytest.mark.parametrize("masked", others_long([True, False]), ids=["masked", "whole"])
+@pytest.mark.parametrize("name", others_long(sorted(OF_SEQUENCES)))
+def test_layers_of_sequences_have_the_numbers_of_keras(name, masked):
+    layer = OF_SEQUENCES[name]()
+    if masked:
+        counts_of(lambda x: layer(layers.Masking()(x)))
+    else:
+        counts_of(layer)

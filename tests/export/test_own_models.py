@@ -262,6 +262,56 @@ def test_a_class_in_a_file_beside_the_command_is_imported(tmp_path):
     assert answered.returncode == 0 and answered.stdout, answered.stderr
 
 
+FUNCTIONS = """
+import keras
+
+@keras.saving.register_keras_serializable("mine")
+def twice(x):
+    return 2 * x
+"""
+WITH_LAMBDA = """
+import keras, numpy as np
+from keras import layers
+from seqkeras.runs import RunError, save_run
+
+frames = keras.Input((None, 3), name="frames")
+outputs = layers.Dense(2)(layers.LSTM(4)(layers.Lambda(lambda x: 2 * x, name="twice")(frames)))
+model = keras.Model(frames, outputs)
+
+def save():
+    examples = [{"input": np.ones((length, 3), "float32")} for length in (4, 7)]
+    save_run("run", model, "Classify", examples, {"source_length": 9},
+             settings={"labels": ["a", "b"]})
+
+try:
+    save()
+except RunError as error:
+    print(error)
+import my_functions
+model.get_layer("twice").function = my_functions.twice
+save()
+"""
+
+
+@pytest.mark.long
+def test_a_lambda_becomes_a_bundle_by_what_its_refusal_says(tmp_path):
+    (tmp_path / "my_functions.py").write_text(FUNCTIONS)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(CHECKOUT), str(tmp_path)])}
+    for arguments, said in (
+        (["-c", WITH_LAMBDA], "function of the layer twice must be a function that Keras finds"),
+        (["-m", "export", "run", "bundle", "--import", "my_functions"], "bundle: made in"),
+        (["-m", "serving", "predict", "bundle", "[[1, 2, 3]]"], ""),
+    ):
+        finished = subprocess.run(
+            [sys.executable, *arguments],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+        )
+        assert finished.returncode == 0 and said in finished.stdout, finished.stderr
+
+
 @pytest.mark.long
 def test_what_is_said_to_save_run_stands_before_what_is_guessed(tmp_path, capsys):
     save(tmp_path / "run", of_two("words", "real"), check_export=False)

@@ -329,9 +329,41 @@ def with_a_local_class():
     return keras.Sequential([keras.Input((None, 3)), Twice()])
 
 
+def relu(x):  # Keras would find its own function of this name
+    return x * x
+
+
+def of_layer(layer, **options):
+    inputs = keras.Input((None, 3), **options)
+    return keras.Model(inputs, layer(inputs))
+
+
+def with_lambda():
+    return of_layer(keras.layers.Lambda(lambda x: 2 * x, name="twice"))
+
+
+def stateful():
+    layer = keras.layers.LSTM(4, stateful=True)
+    return of_layer(keras.layers.Bidirectional(layer, name="both"), batch_size=2)
+
+
 @pytest.mark.parametrize(
     "changes, reason",
     [
+        (
+            {"model": with_lambda()},
+            "function of the layer twice must be a function that Keras finds again: write it with "
+            r"def, below @keras.saving.register_keras_serializable\(\), .* by layer.function = that",
+        ),
+        (
+            {"model": of_layer(keras.layers.Dense(4, activation=relu, name="squares"))},
+            "activation of the layer squares must be a function that Keras finds again",
+        ),
+        (
+            {"model": stateful()},
+            "the layer both must have stateful=False, since a bundle answers each input by itself: "
+            r"make the model so, .* new.set_weights\(model.get_weights\(\)\)\.$",
+        ),
         ({"limits": {"source_length": 14}}, "source_length must be at most the model's positions"),
         (
             {"tokenizers": {"text": words(*"abcdefghijklmnop")}},
