@@ -262,6 +262,23 @@ def test_a_class_in_a_file_beside_the_command_is_imported(tmp_path):
     assert answered.returncode == 0 and answered.stdout, answered.stderr
 
 
+@pytest.mark.long
+def test_frames_of_zeros_between_others_are_masked_in_a_bundle(tmp_path):
+    given = keras.Input((None, 5), name="frames")
+    x = Bidirectional(LSTM(7, return_sequences=True))(layers.Masking()(given))
+    model = randomize(keras.Model(given, layers.Dense(len(LABELS))(LSTM(6)(x))))
+    frames = [np.random.default_rng(n).normal(size=(n, 5)).astype("float32") for n in (6, 9, 4, 7)]
+    frames[1][4] = frames[3][0] = 0
+    examples = [{"input": each} for each in frames]
+    settings = {"labels": LABELS}
+    save_run(tmp_path / "run", model, "Classify", examples, {"source_length": 9}, settings=settings)
+    assert main([str(tmp_path / "run"), str(tmp_path / "bundle")]) == 0
+    frames.append(np.zeros((3, 5), "float32"))
+    for each, answer in zip(frames, serving.load(tmp_path / "bundle")(frames)):
+        expected = ops.convert_to_numpy(ops.softmax(model(each[None])))[0]
+        assert [answer.scores[label] for label in LABELS] == pytest.approx(expected, abs=1e-5)
+
+
 FUNCTIONS = """
 import keras
 

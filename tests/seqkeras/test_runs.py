@@ -353,7 +353,7 @@ def stateful():
         (
             {"model": with_lambda()},
             "function of the layer twice must be a function that Keras finds again: write it "
-            r"with def, below @keras.saving.register_keras_serializable\(\), .* by layer.function = ",
+            r"with def, below @keras.saving.register_keras_serializable\(\), .* by layer.function",
         ),
         (
             {"model": of_layer(keras.layers.Dense(4, activation=relu, name="squares"))},
