@@ -100,13 +100,15 @@ class _Ignoring(keras.losses.Loss):
 class ForecastLoss(_Ignoring):
     """Errors of a forecast in the units of its targets' scales; the mean over known targets.
 
-        e = (y - p) / s
+        e = (y - p) / s, or with a growth d of the target (exp(d y) - exp(d p)) / s
         loss = mean of |e|, of e^2, or over quantiles of max(q e_q, (q - 1) e_q)
 
     Args:
         kind: "mae", "mse" or "quantiles".
         scale: s, a positive number of each target, as its deviation is.
         quantiles: the q, as of `PinballLoss`, where the kind is "quantiles".
+        growth: d, of each target: over 0 where y and p are logarithms in units of d, so that the
+            error is that of what they are logarithms of; else 0. None: 0 for all.
 
     Call arguments:
         y_true: (B, horizon, C) targets y; what is NaN is unknown, and counts nothing.
@@ -123,6 +125,7 @@ class ForecastLoss(_Ignoring):
         kind,
         scale,
         quantiles=(),
+        growth=None,
         reduction="mean_with_sample_weight",
         name="forecast_loss",
         dtype=None,
@@ -133,20 +136,31 @@ class ForecastLoss(_Ignoring):
                 f"ForecastLoss: kind must be {', '.join(self.KINDS)}; received {kind}."
             )
         self.kind, self.scale, self.quantiles = kind, [float(each) for each in scale], quantiles
+        self.growth = [float(each) for each in growth or [0.0] * len(self.scale)]
         self.pinball = PinballLoss(quantiles) if kind == "quantiles" else None
 
     def call(self, y_true, y_pred):
-        scale = ops.convert_to_tensor(self.scale, y_pred.dtype)
-        y_true = ops.where(counts(y_true, self.ignore_class), y_true, 0) / scale
+        scale, growth = (
+            ops.convert_to_tensor(each, y_pred.dtype) for each in (self.scale, self.growth)
+        )
+        y_true = ops.where(counts(y_true, self.ignore_class), y_true, 0)
         if self.kind == "quantiles":
-            return self.pinball.call(y_true, y_pred / scale[:, None])
-        error = y_true - y_pred / scale
+            y_true, scale, growth = y_true[..., None], scale[:, None], growth[:, None]
+        error = y_true - y_pred
+        if any(self.growth):  # exp(d y) - exp(d p) = exp(d p) (exp(d (y - p)) - 1)
+            error = ops.where(
+                growth > 0, ops.exp(growth * y_pred) * ops.expm1(growth * error), error
+            )
+        error = error / scale
+        if self.kind == "quantiles":
+            return self.pinball.call(ops.zeros_like(error[..., 0]), -error)
         return ops.abs(error) if self.kind == "mae" else ops.square(error)
 
     def get_config(self):
         config = super().get_config()
         del config["ignore_class"]
-        own = {"kind": self.kind, "scale": self.scale, "quantiles": [*self.quantiles]}
+        own = {"kind": self.kind, "scale": self.scale, "growth": self.growth}
+        own["quantiles"] = [*self.quantiles]
         return {**config, **own}
 
 

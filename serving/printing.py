@@ -58,7 +58,7 @@ def as_content(answer):
             if field.metadata.get("written", True) and not _is_default(value, field.default)
         }
     if hasattr(answer, "tolist"):
-        return _rounded(answer.tolist())
+        return answer.tolist() if answer.dtype == "float64" else _rounded(answer.tolist())
     if isinstance(answer, dict):
         return {name: as_content(value) for name, value in answer.items()}
     if isinstance(answer, (list, tuple)):

@@ -291,7 +291,8 @@ class Forecasting:
     """The values that follow a series.
 
     Attributes:
-        values: (horizon, targets) float32; for quantiles, those of the quantile nearest to 1/2.
+        values: (horizon, targets) float32, of a model that reads rows float64; for quantiles, those
+            of the quantile nearest to 1/2.
         quantiles: quantile -> its (horizon, targets) values; empty if the model has none.
         unknown: column -> category -> how many rows have that category, which the model does not
             know and reads as if it were missing; empty if it knows all.
@@ -305,7 +306,10 @@ class Forecasting:
 
     def line(self) -> str:
         """Return the values, step by step."""
-        return "\t".join(" ".join(f"{number:.7g}" for number in step) for step in self.values)
+        digits = 12 if self.values.dtype == "float64" else 7
+        return "\t".join(
+            " ".join(f"{number:.{digits}g}" for number in step) for step in self.values
+        )
 
 
 def _classes(answer, ranked):

@@ -2,12 +2,16 @@
 
 The features of a step stand in this order:
 
-    numbers     the value of each column of numbers; a missing one is the last that was there, and
-                before the first the column's `fill`
+    numbers     z = (g(x) - mean) / deviation of the value x of each column of numbers, with
+                g(x) = log(1 + x) of a column with `log`, else x; a missing value is the last that
+                was there, and before the first the column's `fill`
     missing     of each column that `may_be_missing`: 1 where the value is missing, else 0
     categories  of each column of categories: 1 for the one that it is, 0 for the others; a category
                 that is missing or unknown is 0 for all (`serving.categories` says what it is)
     cycles      sine and cosine of the phase of the row's time, in each cycle
+
+The model reads float32. All before that is float64, so that neither the size of a column's values
+nor a level far from 0 takes their digits. A forecast y of a column is g^-1(mean + deviation y).
 
 Training and serving read rows by this file and `serving.times` alone.
 """
@@ -39,6 +43,8 @@ class Column:
         known: whether the values of the forecast's steps are known.
         decimal: "." or "," of numbers as people write them (`serving.written_numbers`); None of
             numbers as data has them.
+        mean, deviation, log: of a column of numbers, how the model reads it; see the head of this
+            module. Numbers under 0 are as 0 to the logarithm.
     """
 
     name: str
@@ -47,6 +53,9 @@ class Column:
     may_be_missing: bool = False
     known: bool = False
     decimal: str | None = None
+    mean: float = 0.0
+    deviation: float = 1.0
+    log: bool = False
 
     @property
     def width(self):
@@ -54,7 +63,7 @@ class Column:
         return len(self.categories) or 1
 
     def values(self, given, where):
-        """Return (rows, width) numbers, NaN where a number is missing.
+        """Return (rows, width) float64, not yet scaled; NaN where a number is missing.
 
         Args:
             given: the value of each row.
@@ -64,16 +73,48 @@ class Column:
             ValueError: if a value is neither missing nor a finite number, or no category.
         """
         if self.categories:
-            hot = np.zeros((len(given), self.width), "float32")
+            hot = np.zeros((len(given), self.width))
             place = {name: index for index, name in enumerate(self.categories)}
             for row, category in enumerate(self.categories_of(given, where)):
                 if category in place:
                     hot[row, place[category]] = 1
             return hot
-        numbers = np.empty((len(given), 1), "float32")
+        numbers = np.empty((len(given), 1))
         for row, value in enumerate(given):
             numbers[row] = self._number(value, row, where)
         return numbers
+
+    def scaled(self, numbers):
+        """Return what the model reads of numbers, in float64; categories stay."""
+        read = np.log1p(np.maximum(numbers, 0)) if self.log else numbers
+        return (read - self.mean) / self.deviation
+
+    def unscaled(self, numbers):
+        """Return the values, in float64, whose `scaled` numbers these are."""
+        read = self.mean + self.deviation * np.asarray(numbers, "float64")
+        return np.expm1(read) if self.log else read
+
+    def problems(self):
+        """Yield what is wrong."""
+        if self.categories and self.may_be_missing:
+            yield f"a category that is missing is no number: {self.name!r} may not be both"
+        if wrong := [name for name in self.categories if category_of(name) != name]:
+            yield (
+                f"categories must be written as they are read: {wrong[0]!r} of {self.name!r} is "
+                f"read as {category_of(wrong[0])!r}"
+            )
+        if self.decimal not in (None, *DECIMALS):
+            yield (
+                f"decimal of {self.name!r} must be {' or '.join(DECIMALS)}, or null; received "
+                f"{self.decimal!r}"
+            )
+        for name in ("fill", "mean", "deviation"):
+            if not math.isfinite(number := getattr(self, name)):
+                yield f"{name} of {self.name!r} must be finite; received {number}"
+        if self.deviation <= 0:
+            yield f"deviation of {self.name!r} must be over 0; received {self.deviation}"
+        if self.categories and (self.mean, self.deviation, self.log) != (0, 1, False):
+            yield f"categories are not scaled: {self.name!r} may have no mean, deviation or log"
 
     def categories_of(self, given, where):
         """Return the category of each row, None where it is missing; arguments as of `values`."""
@@ -139,6 +180,11 @@ class Rows:
         return sum(column.width for column in self.known) + self._num_phases
 
     @property
+    def numbers(self):
+        """The columns of numbers."""
+        return tuple(column for column in self.columns if not column.categories)
+
+    @property
     def known(self):
         """The columns whose future is known."""
         return tuple(column for column in self.columns if column.known)
@@ -152,24 +198,11 @@ class Rows:
         if not self.columns or len(set(self.names)) < len(self.names):
             yield f"rows must have columns of different names; received {', '.join(self.names)}"
         for column in self.columns:
-            if column.categories and column.may_be_missing:
-                yield f"a category that is missing is no number: {column.name!r} may not be both"
-            if wrong := [name for name in column.categories if category_of(name) != name]:
-                yield (
-                    f"categories must be written as they are read: {wrong[0]!r} of "
-                    f"{column.name!r} is read as {category_of(wrong[0])!r}"
-                )
-            if column.decimal not in (None, *DECIMALS):
-                yield (
-                    f"decimal of {column.name!r} must be {' or '.join(DECIMALS)}, or null; "
-                    f"received {column.decimal!r}"
-                )
-            if not math.isfinite(column.fill):
-                yield f"fill of {column.name!r} must be finite; received {column.fill}"
+            yield from column.problems()
         yield from self.time.problems() if self.time else ()
 
     def window(self, rows, name):
-        """Return (length, num_features) numbers, and the time of the last row or None.
+        """Return (length, num_features) float32, and the time of the last row or None.
 
         Args:
             rows: tuple, list or array of rows; each a dictionary by name, which may hold more, or
@@ -187,10 +220,11 @@ class Rows:
             times = [self.time.read(row[:size], where(place)) for place, row in enumerate(fields)]
             self.time.require_steps(times := np.array(times), where)
         values = self._values(fields, self.columns, where)
-        return self.filled(self.table(values, times)), None if times is None else times[-1]
+        features = self.scaled(self.filled(self.table(values, times)))
+        return features, None if times is None else times[-1]
 
     def future(self, rows, last, horizon, name):
-        """Return (horizon, num_known) numbers.
+        """Return (horizon, num_known) float32.
 
         Args:
             rows: as of `window`, of the columns that are known; None where there are none.
@@ -212,9 +246,10 @@ class Rows:
                 if np.isnan(values).any():
                     row = np.isnan(values).any(axis=1).argmax()
                     raise ValueError(f"{where(row)}: {column.name!r} must be known.")
+            parts = [column.scaled(values) for column, values in zip(self.known, parts)]
         if self.time:
             parts.append(self.time.phases(self.time.after(last, horizon)))
-        return np.concatenate(parts, axis=-1)
+        return _in_float32(np.concatenate(parts, axis=-1))
 
     def unknown(self, rows, name, known_alone=False):
         """Return a list of `Unknown`, a category of a row that the model does not know.
@@ -238,8 +273,8 @@ class Rows:
         ]
 
     def table(self, values, times):
-        """Return (length, ...): a column for each of numbers, NaN where one is missing; then
-        categories and cycles, which are never missing.
+        """Return (length, ...) float64: a column for each of numbers, not yet scaled, NaN where one
+        is missing; then categories and cycles, which are never missing.
 
         Args:
             values: of each column, as `Column.values` gives them.
@@ -251,18 +286,35 @@ class Rows:
         return np.concatenate([*numbers, *hot, *phases], axis=-1)
 
     def filled(self, table):
-        """Return (..., length, num_features) features of (..., length, ...), `table`s or a part."""
-        columns = [column for column in self.columns if not column.categories]
+        """Return (..., length, num_features) features, not yet scaled, of (..., length, ...),
+        `table`s or a part."""
+        columns = self.numbers
         numbers, rest = table[..., : len(columns)], table[..., len(columns) :]
         real = ~np.isnan(numbers)
         steps = np.arange(numbers.shape[-2])[:, np.newaxis]
         last = np.maximum.accumulate(np.where(real, steps, -1), axis=-2)
         found = np.take_along_axis(numbers, np.maximum(last, 0), axis=-2)
-        fill = np.array([column.fill for column in columns], "float32")
+        fill = np.array([column.fill for column in columns])
         numbers = np.where(last < 0, fill, found)
         told = [index for index, column in enumerate(columns) if column.may_be_missing]
         missing = ~real[..., told]
-        return np.concatenate([numbers, missing, rest], axis=-1, dtype="float32")
+        return np.concatenate([numbers, missing, rest], axis=-1)
+
+    def scaled(self, features):
+        """Return what the model reads of `filled` features, or of `table`s, in float32."""
+        count = len(self.numbers)
+        columns = [
+            column.scaled(features[..., [place]]) for place, column in enumerate(self.numbers)
+        ]
+        return _in_float32(np.concatenate([*columns, features[..., count:]], axis=-1))
+
+    def unscaled(self, answers):
+        """Return the values, in float64, of a model's answers (horizon, targets, ...); the targets
+        are the first columns."""
+        values = np.array(answers, "float64")
+        for place, column in enumerate(self.columns[: values.shape[1]]):
+            values[:, place] = column.unscaled(values[:, place])
+        return values
 
     def _fields(self, rows, name, names):
         """Return the values of every row, in the order of `names`."""
@@ -322,6 +374,11 @@ def counted(unknown):
         of_column = found.setdefault(one.column.name, {})
         of_column[one.category] = of_column.get(one.category, 0) + 1
     return found
+
+
+def _in_float32(numbers):
+    with np.errstate(over="ignore"):  # what is too large is infinite, and refused where it is read
+        return numbers.astype("float32")
 
 
 def _where(name):

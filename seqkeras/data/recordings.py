@@ -31,7 +31,7 @@ class Recording:
 
     Attributes:
         where: the place in the file, for errors.
-        numbers: (frames, numbers) float32, NaN where a field is empty.
+        numbers: (frames, numbers), NaN where a field is empty; float64 unless the file has float32.
         target: the label, a text; or a list of one for each frame.
         rows: tuple of the rows of texts that the file has; None for arrays.
     """
@@ -234,12 +234,11 @@ def _of_numpy(where, load):
 
 
 def _numbers(where, frames):
-    """The frames in float32, all finite."""
+    """The frames in float32 or, where they have more digits, in float64; float32 holds all."""
     if frames.dtype.kind not in "biuf":
         raise DataError(f"{where}: frames must be numbers; received {frames.dtype}.")
     with np.errstate(over="ignore"):
-        frames = frames.astype("float32")
-    wrong = np.argwhere(~np.isfinite(frames))
+        wrong = np.argwhere(~np.isfinite(frames.astype("float32")))
     if len(wrong):
         place, number = wrong[0]
         raise DataError(
@@ -247,7 +246,8 @@ def _numbers(where, frames):
             "there, or leave the recording out. In a table with a row for each frame a field may "
             "be empty."
         )
-    return frames
+    has_few_digits = frames.dtype.kind == "f" and frames.itemsize <= 4
+    return frames.astype("float32" if has_few_digits else "float64")
 
 
 def _labels(where, labels, length):

@@ -240,12 +240,13 @@ class WindowArrays:
     Args:
         windows: a list of `Window`s of the same rows and sizes.
         part: "window", "known" or "target".
+        scaled: whether numbers are as the model reads and forecasts them, in float32; else they are
+            those of the file, in float64.
     """
 
-    dtype = np.dtype("float32")
-
-    def __init__(self, windows, part):
-        self.windows, self.part = windows, part
+    def __init__(self, windows, part, scaled=True):
+        self.windows, self.part, self.scaled = windows, part, scaled
+        self.dtype = np.dtype("float32" if scaled else "float64")
         rows, (context, horizon, targets) = windows[0].rows, windows[0].sizes
         numbers = [place for place, column in enumerate(rows.columns) if not column.categories]
         self.places = _known_places(rows, len(numbers))
@@ -260,14 +261,16 @@ class WindowArrays:
         return len(self.windows)
 
     def __getitem__(self, places):
-        """(len(places), ...) float32."""
+        """(len(places), ...)."""
         windows = [self.windows[place] for place in places]
-        if self.part == "window":
-            tables = np.stack([window.table[window.past] for window in windows])
-            return windows[0].rows.filled(tables)
+        rows, is_past = windows[0].rows, self.part == "window"
+        parts = [window.past if is_past else window.future for window in windows]
+        tables = np.stack([window.table[part] for window, part in zip(windows, parts)])
+        features = rows.filled(tables) if is_past else tables
+        features = rows.scaled(features) if self.scaled else features
         if self.part == "known":
-            return np.stack([window.table[window.future][:, self.places] for window in windows])
-        return np.stack([window.target for window in windows]).astype("float32")
+            return features[..., self.places]
+        return features[..., : self.shape[-1]]
 
 
 def _known_places(rows, num_numbers):

@@ -231,12 +231,20 @@ class Forecast(Pipeline):
         quantiles = self._settings.quantiles
         if values.ndim < 2 + bool(quantiles):
             values = values[:, np.newaxis]  # the targets
-        return forecasting_of(values, quantiles, row.unknown)
+        return forecasting_of(values, quantiles, self.rows, row.unknown)
 
 
-def forecasting_of(values, quantiles, unknown=None):
-    """Return the `Forecasting` of values (horizon, targets), or (horizon, targets, quantiles)."""
+def forecasting_of(values, quantiles, rows=None, unknown=None):
+    """Return the `Forecasting` of a model's answers.
+
+    Args:
+        values: (horizon, targets), or (horizon, targets, quantiles).
+        quantiles: of the settings.
+        rows: the `Rows` by which the model reads, or None.
+        unknown: see `Forecasting`; None for nothing.
+    """
     unknown = unknown or {}
+    values = values if rows is None else rows.unscaled(values)
     if not quantiles:
         return Forecasting(values, {}, unknown)
     middle = min(range(len(quantiles)), key=lambda place: abs(quantiles[place] - 0.5))

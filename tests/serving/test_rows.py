@@ -62,12 +62,25 @@ def test_a_batch_of_tables_is_filled_window_by_window():
     values = np.random.default_rng(0).normal(size=(3, 7, 2)).astype("float32")
     values[np.random.default_rng(1).random(values.shape) < 0.4] = math.nan
     filled = rows.filled(values)
+    assert filled.dtype == np.float64
     for window, found in zip(values, filled, strict=True):
         for place, column in enumerate(rows.columns):
             last = column.fill
             for step, number in enumerate(window[:, place]):
                 last = last if math.isnan(number) else number
-                assert found[step, place] == np.float32(last)
+                assert found[step, place] == last
+
+
+def test_numbers_are_scaled_before_they_are_float32():
+    far = Column("far", mean=1e9, deviation=7.0, fill=1e9)
+    tiny = Column("tiny", mean=2e-12, deviation=1e-12, log=True)
+    rows = Rows((far, Column("wind", ("N",)), tiny))
+    window, _ = rows.window(((1e9 + 7, "N", 4e-12), (None, None, -5.0)), "series")
+    assert window.dtype == np.float32
+    np.testing.assert_allclose(window, [[1, 2, 1], [1, -2, 0]], rtol=1e-6)
+    values = rows.unscaled(np.float32([[1, 0.5, 7], [-2, 3, 11]]))
+    expected = [[1e9 + 7, 0.5, 9e-12], [1e9 - 14, 3, 13e-12]]  # exp(x) - 1 is x of such numbers
+    np.testing.assert_allclose(values, expected, rtol=1e-10)
 
 
 def test_cycles_are_sine_and_cosine_of_the_time_s_phase():

@@ -21,12 +21,18 @@ from export.refusals import refusals_of
 from seqkeras.data.series import WindowArrays
 from seqkeras.runs import RunError
 from serving.http.application import Service
+from serving.pipelines.forecast import forecasting_of
 from tests.arrays import close
 from tests.conftest import others_long, run_python
 from tests.serving.http.served import ask, on_socket
 from training.__main__ import main
 from training.tasks.forecasting import Forecasting
-from training.tasks.forecasting_baselines import Ridge, baselines, persistence
+from training.tasks.forecasting_baselines import (
+    Ridge,
+    baselines,
+    persistence,
+    unscaled_arrays,
+)
 from training.tasks.options.forecasting import ForecastingOptions
 
 COLUMNS = {
@@ -116,10 +122,12 @@ def test_scores_are_those_of_loops_over_the_answers(trained):
     inputs, targets, _ = task.arrays(validation, None)
     everything = range(len(validation))
     given = {name: arrays[everything] for name, arrays in inputs.items()}
-    values, targets = np.asarray(model(given)), targets[everything]
+    [load, *_] = task.rows.columns
+    values = load.mean + load.deviation * np.asarray(model(given), "float64")
+    targets = load.mean + load.deviation * targets[everything].astype("float64")
     errors, covered, squares = [], [], []
     for row, step in np.argwhere(~np.isnan(targets[..., 0])):
-        low, middle, high = values[row, step, 0].astype("float64")
+        low, middle, high = values[row, step, 0]
         target = float(targets[row, step, 0])
         errors.append(abs(middle - target))
         squares.append((middle - target) ** 2)
@@ -159,7 +167,7 @@ def test_the_seasonal_forecast_is_what_the_file_has_a_period_before(period, tmp_
                 row -= period
             while loads[row] == "NA":
                 row -= 1
-            assert value == np.float32(loads[row])
+            assert value == float(loads[row])
 
 
 def test_a_period_without_a_season_in_the_file_is_told(tmp_path, capsys):
@@ -188,14 +196,12 @@ def test_looks_at_a_part_of_the_windows_are_told(tmp_path, capsys):
 def test_the_linear_forecast_is_ridge_regression(tmp_path):
     """By least squares in float64 on rows that are put in for the penalty."""
     task, train, validation = task_of(hourly(tmp_path / "load.csv"))
-    inputs, targets, _ = task.arrays(train, None)
-    ridge = Ridge((inputs["window"], inputs["known"], targets), 1)
+    ridge = Ridge(unscaled_arrays(train), 1)
 
     def features(windows):
-        arrays = task.arrays(windows, None)[0]
         rows = range(len(windows))
-        flat = [arrays[name][rows].reshape(len(windows), -1) for name in ("window", "known")]
-        return np.concatenate(flat, axis=1).astype("float64")
+        flat = [part[rows].reshape(len(windows), -1) for part in unscaled_arrays(windows)[:2]]
+        return np.concatenate(flat, axis=1)
 
     whole = [window for window in train if not np.isnan(window.target).any()]
     x, y = features(whole), np.stack([window.target[:, 0] for window in whole]).astype("float64")
@@ -208,9 +214,8 @@ def test_the_linear_forecast_is_ridge_regression(tmp_path):
     )
     weights = np.linalg.lstsq(z, padded, rcond=None)[0]
     expected = (features(validation) - x.mean(axis=0)) / deviation @ weights + y.mean(axis=0)
-    inputs, _, _ = task.arrays(validation, None)
     rows = range(len(validation))
-    found = ridge(inputs["window"][rows], inputs["known"][rows])
+    found = ridge(*(part[rows] for part in unscaled_arrays(validation)[:2]))
     np.testing.assert_allclose(found[..., 0], expected, rtol=1e-5, atol=1e-4)
 
 
@@ -255,14 +260,77 @@ def test_what_is_held_out_changes_nothing_of_the_training(tmp_path):
     (tmp_path / "other.csv").write_text("".join(changed))
     other, others, _ = task_of(str(tmp_path / "other.csv"))
     assert task.record(train) == other.record(others)
-    np.testing.assert_array_equal(task.mean, other.mean)
-    np.testing.assert_array_equal(task.deviation, other.deviation)
     for part in ("window", "known", "target"):
         rows = range(len(train))
         same = WindowArrays(train, part)[rows], WindowArrays(others, part)[rows]
         np.testing.assert_array_equal(*same)
     assert max(each.future.stop for each in train) == 190
     assert min(each.future.start for each in validation) == 190
+
+
+def resized(path, factor, level, count=180):
+    """A CSV file of a wave, in units of another size, about another level."""
+    draw, lines = random.Random(0), ["x,y"]
+    for place in range(count):
+        wave = math.sin(place * math.pi / 12) + draw.gauss(0, 0.1)
+        lines.append(f"{level + factor * wave!r},{level + factor * draw.gauss(5, 1)!r}")
+    path.write_text("\n".join(lines) + "\n")
+    return str(path)
+
+
+@pytest.mark.parametrize(("factor", "level"), [(1e-12, 0), (1e-100, 0), (1e20, 0), (10, 1e9)])
+def test_neither_size_nor_level_of_a_series_changes_what_is_learned(factor, level, tmp_path):
+    """The model's numbers, and all forecasts beside it; 1e9 leaves float64 a few digits less."""
+    found = []
+    for name, sizes in (("plain", (1, 0)), ("other", (factor, level))):
+        options = {"targets": ("x",), "numbers": ("y",), "period": 24, "context": 12}
+        options |= {"horizon": 5, "batch_size": 8}
+        file = resized(tmp_path / f"{name}.csv", *sizes)
+        task = Forecasting(ForecastingOptions(file=file, **options))
+        train, validation = task.read()
+        inputs, targets, _ = task.arrays(train, None)
+        rows = range(len(train))
+        answer = np.zeros((5, 1))
+        answers = [forecasting_of(answer, (), task.rows)] * len(validation)
+        scores = task.scores({"": (validation, answers)})["forecasts"]
+        errors = {method: scores[method]["mase"] for method in scores}
+        found.append((inputs["window"][rows], targets[rows], task.loss().scale, errors))
+    (window, target, scale, errors), (other, others, other_scale, other_errors) = found
+    np.testing.assert_allclose(other, window, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(others, target, rtol=1e-5, atol=1e-5)
+    assert other_scale == pytest.approx(scale) == [1.0]
+    assert other_errors == pytest.approx(errors, rel=1e-5)
+    assert [*errors] == ["model", "persistence", "seasonal naive", "linear"]
+
+
+def test_scores_of_a_tiny_series_are_those_of_a_plain_one(tmp_path):
+    """To the last bit, where the factor is a power of two."""
+    scores = []
+    for name, factor in (("plain", 1.0), ("tiny", 2.0**-40)):
+        file = resized(tmp_path / f"{name}.csv", factor, 0)
+        options = arguments(targets=("x",), numbers=("y",), context=12, horizon=5, units=5)
+        options += ["--max-steps", "9", "--batch-size", "8", "--out", str(tmp_path / name)]
+        assert main(["forecasting", file, *options]) == 0
+        scores.append(json.loads((tmp_path / name / "scores.json").read_text())["forecasts"])
+    for method, errors in scores[0].items():
+        assert scores[1][method]["mase"] == pytest.approx(errors["mase"], rel=1e-6)
+        assert scores[1][method]["mae"] == pytest.approx(errors["mae"] * 2.0**-40, rel=1e-6)
+
+
+def test_the_loss_of_logarithms_is_that_of_the_file_s_numbers(tmp_path):
+    file = hourly(tmp_path / "load.csv")
+    task, train, _ = task_of(file, log=("load",), quantiles=(0.2, 0.8))
+    targets = task.arrays(train, None)[1][range(7)]
+    answers = np.random.default_rng(0).normal(size=(7, 5, 1, 2)).astype("float32")
+    values = np.stack([task.rows.unscaled(answer) for answer in answers])
+    real = np.stack([window.target for window in train[:7]])
+    expected = [
+        max(q * error, (q - 1) * error) / task.spreads[0]
+        for place in np.argwhere(~np.isnan(real))
+        for q, value in zip((0.2, 0.8), values[tuple(place)])
+        for error in [real[tuple(place)] - value]
+    ]
+    assert float(task.loss()(targets, answers)) == pytest.approx(np.mean(expected), rel=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -308,7 +376,8 @@ def test_a_forecast_moves_with_the_scale_of_its_file(tmp_path):
         task, train, _ = task_of(path)
         keras.utils.set_random_seed(0)
         model, (inputs, _, _) = task.model(None), task.arrays(train, None)
-        found.append(np.asarray(model({name: each[range(11)] for name, each in inputs.items()})))
+        answers = np.asarray(model({name: each[range(11)] for name, each in inputs.items()}))
+        found.append(np.stack([task.rows.unscaled(answer) for answer in answers]))
     close(found[1], 1000 * found[0] + 7, rtol=1e-4, atol=1)
 
 
@@ -533,7 +602,8 @@ def test_the_bundle_forecasts_from_raw_rows_what_the_model_does(trained, tmp_pat
     model = keras.models.load_model(folder / "model.keras", compile=False)
     inputs, _, _ = task.arrays(validation, None)
     given = {name: arrays[range(len(validation))] for name, arrays in inputs.items()}
-    expected = np.asarray(model(given))
+    [load, *_] = task.rows.columns
+    expected = load.mean + load.deviation * np.asarray(model(given), "float64")
     answers = forecast([window.text for window in validation])
     for values, answer in zip(expected, answers, strict=True):
         for place, quantile in enumerate((0.1, 0.5, 0.9)):

@@ -28,7 +28,7 @@ class Forecast:
         """
         given = [self._arrays(text, model.output_shape[1]) for text in texts]
         [values] = in_batches(self.values(model), given, _stacked, advance=advance)
-        return [forecasting_of(row, self.quantiles) for row in np.asarray(values)]
+        return [forecasting_of(row, self.quantiles, self.rows) for row in np.asarray(values)]
 
     def fits(self, text):
         """Whether rows are taken: those of a run are."""

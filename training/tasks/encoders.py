@@ -69,7 +69,7 @@ def encoded_frames(options, scaling, num_features):
 
     Args:
         options: an `EncoderOptions`.
-        scaling: a layer.
+        scaling: a function of the frames.
         num_features: how many numbers a frame has.
 
     Returns:

@@ -20,8 +20,8 @@ from serving.times import TimeColumn, in_iso
 from training.answering.forecast import Forecast
 from training.console import console, say_merged
 from training.task import Task
-from training.tasks.forecasting_baselines import SEASONAL, Ridge, baselines
-from training.tasks.forecasting_model import forecasting_model
+from training.tasks.forecasting_baselines import SEASONAL, Ridge, baselines, unscaled_arrays
+from training.tasks.forecasting_model import forecasting_model, scale_and_growth
 from training.tasks.forecasting_scores import (
     forecast_errors,
     forecast_scores,
@@ -59,7 +59,7 @@ class Forecasting(Task):
         options = self.options
         found, time = self._series(options.file)
         parts = [len(series) - round(options.held_out * len(series)) for series in found]
-        self.rows, self.mean, self.deviation = self._learned(found, parts, time)
+        self.rows = self._learned(found, parts, time)
         train, validation = [], []
         for series, part in zip(found, parts):
             windows = self._windows(series, self.rows)
@@ -137,8 +137,7 @@ class Forecasting(Task):
         return found, time
 
     def _learned(self, found, parts, time):
-        """The `Rows`, and mean and deviation of each column of numbers as the model reads it, of
-        the training parts."""
+        """The `Rows` of the training parts."""
         options, learned = self.options, []
         for name in (*options.targets, *options.numbers):
             decimal = decimals_of(options).get(name)
@@ -161,9 +160,8 @@ class Forecasting(Task):
             categories = tuple(sorted(categories - {None}))
             columns.append(Column(name, categories, known=name in options.known))
         rows = Rows(tuple(columns), time if options.cycles else None, options.series_column)
-        self.scale = [numbers.scale for numbers in learned[: self._targets]]
-        mean, deviation = zip(*((numbers.mean, numbers.deviation) for numbers in learned))
-        return rows, np.array(mean), np.array(deviation)
+        self.spreads = [numbers.spread for numbers in learned[: self._targets]]
+        return rows
 
     def _say_unknown(self, path, found, rows):
         """Say which categories of a file the model does not know."""
@@ -291,12 +289,13 @@ class Forecasting(Task):
         return inputs, WindowArrays(examples, "target"), lengths
 
     def model(self, run):
-        return forecasting_model(self.options, self.rows, self.mean, self.deviation)
+        return forecasting_model(self.options, self.rows)
 
     def loss(self):
         options = self.options
         kind = "quantiles" if options.quantiles else options.loss
-        return ForecastLoss(kind, self.scale, options.quantiles)
+        scale, growth = scale_and_growth(self.rows, self.spreads)
+        return ForecastLoss(kind, scale, options.quantiles, growth)
 
     def sample(self, example, answer):
         past, came = (example.table[part, 0] for part in (example.past, example.future))
@@ -319,8 +318,7 @@ class Forecasting(Task):
     def scores(self, answered):
         [(examples, answers)] = answered.values()
         if self.ridge is None and self.train:
-            inputs, target, _ = self.arrays(self.train, None)
-            self.ridge = Ridge((inputs["window"], inputs.get("known"), target), self._targets)
+            self.ridge = Ridge(unscaled_arrays(self.train), self._targets)
         return forecast_scores(
             answers,
             _targets_of(examples),

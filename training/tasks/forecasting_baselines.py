@@ -6,6 +6,7 @@ from seqkeras.data.series import WindowArrays
 
 PERSISTENCE, SEASONAL = NAIVE = ("persistence", "seasonal naive")
 AT_ONCE = 256  # windows
+ROUNDING = 1e-13  # of a feature that never changes, of its size
 MOST_FEATURES = 2500  # of the linear forecast: beyond, it reads the targets' past alone
 
 
@@ -38,8 +39,8 @@ class Ridge:
     that is missing are left out.
 
     Args:
-        arrays: (window, known, target), each as `seqkeras.data.series.WindowArrays`; known may be
-            None.
+        arrays: (window, known, target), each as `seqkeras.data.series.WindowArrays`, not scaled;
+            known may be None.
         targets: C, how many of a step's features are targets.
     """
 
@@ -49,20 +50,24 @@ class Ridge:
         features = window.shape[1] * window.shape[2] + known_width
         self.width = targets if features > MOST_FEATURES else window.shape[2]
         self.horizon_and_targets = target.shape[1:]
-        count, sums, products = 0, 0.0, 0.0
+        count, sums, products, level = 0, 0.0, 0.0, None
         for start in range(0, len(window), AT_ONCE):
             places = np.arange(start, min(start + AT_ONCE, len(window)))
-            y = target[places].reshape(len(places), -1).astype("float64")
+            y = target[places].reshape(len(places), -1)
             real = ~np.isnan(y).any(axis=1)
             x = self._features(window[places], known[places] if known else None)
             both = np.concatenate([x, y], axis=1)[real]
+            if level is None and len(both):  # whose square would take the digits of what varies
+                level = both.mean(axis=0)
+            both = both - level if len(both) else both
             count, sums, products = count + len(both), sums + both.sum(0), products + both.T @ both
         size, count = x.shape[1], max(count, 1)
         mean = sums / count
         covariance = products - count * np.outer(mean, mean)
+        mean = mean + (0.0 if level is None else level)
         self.mean, self.intercept = mean[:size], mean[size:]
         self.deviation = np.sqrt(np.maximum(np.diag(covariance)[:size] / count, 0))
-        self.deviation[self.deviation < 1e-6] = 1.0
+        self.deviation[self.deviation <= ROUNDING * np.abs(self.mean)] = 1.0
         gram = covariance[:size, :size] / np.outer(self.deviation, self.deviation)
         right = covariance[:size, size:] / self.deviation[:, None]
         self.weights = np.linalg.solve(gram + np.eye(size), right)
@@ -75,7 +80,17 @@ class Ridge:
     def _features(self, window, known):
         parts = [window[..., : self.width]] + ([] if known is None else [known])
         flat = [part.reshape(len(part), -1) for part in parts]
-        return np.concatenate(flat, axis=1, dtype="float64")
+        return np.concatenate(flat, axis=1)
+
+
+def unscaled_arrays(windows):
+    """What `Ridge` learns from: `WindowArrays` of window, known or None, and target."""
+    known = WindowArrays(windows, "known", scaled=False) if windows[0].rows.num_known else None
+    return (
+        WindowArrays(windows, "window", scaled=False),
+        known,
+        WindowArrays(windows, "target", scaled=False),
+    )
 
 
 def baselines(windows, options, ridge=None):
@@ -87,8 +102,7 @@ def baselines(windows, options, ridge=None):
         options: `ForecastingOptions`.
         ridge: a `Ridge`, for the linear forecast.
     """
-    window = WindowArrays(windows, "window")
-    known = WindowArrays(windows, "known") if windows[0].rows.num_known else None
+    window, known, _ = unscaled_arrays(windows)
     found = {PERSISTENCE: []}
     if 1 < options.period <= min(window.past.stop for window in windows):
         found[SEASONAL] = [seasonal_naive(windows, options.horizon, options.period)]

@@ -12,7 +12,7 @@ from training.console import console
 from training.tasks.encoders import encoded_frames
 from training.tasks.options.decimals import decimals_of
 from training.tasks.options.frames import ARRAYS
-from training.tasks.scaling import learned_numbers, scaling
+from training.tasks.scaling import deviation_of, learned_numbers, require_float32, scaling
 from training.wording import counted
 
 KEPT = 128  # validation recordings that go with the run
@@ -81,15 +81,19 @@ class Frames:
         if not options.numbers:
             self.rows = None
             self.mean = numbers.mean(axis=0, dtype="float64")
-            deviation = numbers.std(axis=0, dtype="float64")
-            self.deviation = np.where(deviation > 0, deviation, 1.0)
+            varies = np.ptp(numbers, axis=0) > 0
+            self.deviation = np.ones_like(self.mean)
+            self.deviation[varies] = [deviation_of(column) for column in numbers.T[varies]]
+            for place in np.flatnonzero(varies):
+                way_out = ", or name columns of a table by --numbers, which may have any size"
+                name = f"{options.file}: the numbers {place} of frames"
+                require_float32(name, self.mean[place], self.deviation[place], way_out)
             return
         learned = [
             learned_numbers(options.file, name, column, decimal=decimals_of(options).get(name))
             for name, column in zip(options.numbers, numbers.T, strict=True)
         ]
         self.rows = Rows(tuple(own.column for own in learned), None, options.series_column)
-        self.mean, self.deviation = np.array([(own.mean, own.deviation) for own in learned]).T
 
     def kept(self, validation):
         """The examples that go with the run, evenly spread."""
@@ -102,8 +106,10 @@ class Frames:
         if cut:
             more = f"of more than {limit:,} frames"
             console.print(f"  {counted(cut, f'recordings {more} are', f'recording {more} is')} cut")
-        fill = (lambda numbers: numbers) if self.rows is None else self.rows.filled
-        frames = FrameSequences([fill(example.numbers)[:limit] for example in examples])
+        numbers = [example.numbers for example in examples]
+        if self.rows is not None:
+            numbers = [self.rows.scaled(self.rows.filled(own)) for own in numbers]
+        frames = FrameSequences([own[:limit] for own in numbers])
         return {"frames": frames, "lengths": frames.lengths}, frames.lengths
 
     def sample(self, example):
@@ -112,5 +118,6 @@ class Frames:
 
     def encoded(self):
         """See `training.tasks.encoders.encoded_frames`."""
-        size = len(self.mean) if self.rows is None else self.rows.num_features
-        return encoded_frames(self.options, scaling(self.mean, self.deviation, size), size)
+        if self.rows is not None:  # they scale the numbers
+            return encoded_frames(self.options, lambda frames: frames, self.rows.num_features)
+        return encoded_frames(self.options, scaling(self.mean, self.deviation), len(self.mean))

@@ -22,6 +22,7 @@ from training.tasks.features import require_features
 from training.tasks.labelled_texts import LabelledTexts
 from training.tasks.options.decimals import decimals_of
 from training.tasks.options.regression import RegressionOptions
+from training.tasks.scaling import deviation_of, require_float32
 from training.tasks.splitting import folds_apart, split
 
 
@@ -62,7 +63,10 @@ class Regression(LabelledTexts):
                 f"{options.file}: {options.number_column!r} must hold two numbers at least in the "
                 f"rows of training; all {len(numbers):,} have {numbers[0]:g}."
             )
-        self.mean, self.deviation = float(np.mean(numbers)), float(np.std(numbers))
+        self.mean, self.deviation = float(np.mean(numbers)), deviation_of(np.array(numbers))
+        require_float32(
+            f"{options.file}: the numbers of {options.number_column!r}", self.mean, self.deviation
+        )
         console.print(
             f"{self.name}: {len(train):,} training and {len(validation):,} validation examples, "
             f"numbers from {min(numbers):g} to {max(numbers):g}"

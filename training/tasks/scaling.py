@@ -1,12 +1,15 @@
 """Numbers of a user's file: what is learned of them, and how the model scales them."""
 
 import dataclasses
+import math
 
-import keras
 import numpy as np
 
 from seqkeras.runs import RunError
 from serving.rows import Column
+
+LEAST = 1e-5  # deviation beside the mean of numbers that float32 tells apart
+SMALLEST, LARGEST = 1e-30, 1e30  # deviation by which float32 divides
 
 
 @dataclasses.dataclass(frozen=True)
@@ -14,15 +17,13 @@ class Numbers:
     """What training rows tell of a column of numbers.
 
     Attributes:
-        column: the `serving.rows.Column`; the median stands for a number that is missing.
-        mean, deviation: of the numbers as the model reads them.
-        scale: their deviation in the file.
+        column: the `serving.rows.Column`, with mean and deviation of the numbers as the model reads
+            them; the median stands for a number that is missing.
+        spread: their deviation in the file.
     """
 
     column: Column
-    mean: float
-    deviation: float
-    scale: float
+    spread: float
 
 
 def learned_numbers(path, name, values, log=False, known=False, decimal=None):
@@ -31,7 +32,7 @@ def learned_numbers(path, name, values, log=False, known=False, decimal=None):
     Args:
         path: of the file, for errors.
         name: of the column.
-        values: (rows,) of the training rows, NaN where one is missing.
+        values: (rows,) float64 of the training rows, NaN where one is missing.
         log: whether the model reads log(1 + x).
         known, decimal: see `Column`.
 
@@ -39,32 +40,56 @@ def learned_numbers(path, name, values, log=False, known=False, decimal=None):
         RunError: if nothing can be learned of them.
     """
     real = values[~np.isnan(values)]
-    if not len(real) or np.ptp(real) == 0:
-        holds = f"is {real[0]:g} in all" if len(real) else "has no value in its"
-        raise RunError(
-            f"{path}: {name!r} {holds} {len(values):,} training rows: nothing can be learned of "
-            "it; leave it out."
-        )
-    if log and real.min() < 0:
+    if log and len(real) and real.min() < 0:
         raise RunError(
             f"{path}: {name!r} may not be under 0, as it is --log; the training rows have "
             f"{real.min():g}."
         )
+    read = np.log1p(real) if log else real
+    if not len(real) or np.ptp(read) == 0:
+        holds = f"is {real[0]:.15g} in all" if len(real) else "has no value in its"
+        raise RunError(
+            f"{path}: {name!r} {holds} {len(values):,} training rows: nothing can be learned of "
+            "it; leave it out."
+        )
     fill, missing = float(np.median(real)), len(real) < len(values)
-    scale = float(real.std(dtype="float64"))
-    real = np.log1p(real) if log else real
-    return Numbers(
-        Column(name, (), fill, missing and not known, known, decimal),
-        float(real.mean(dtype="float64")),
-        float(real.std(dtype="float64")),
-        scale,
-    )
+    scaled = {"mean": float(read.mean()), "deviation": deviation_of(read), "log": log}
+    column = Column(name, (), fill, missing and not known, known, decimal, **scaled)
+    return Numbers(column, deviation_of(real))
 
 
-def scaling(mean, deviation, width):
-    """The first features scaled by a mean and a deviation each; the others stay."""
-    rest = width - len(mean)
-    return keras.layers.Normalization(
-        mean=np.concatenate([mean, np.zeros(rest)]),
-        variance=np.square(np.concatenate([deviation, np.ones(rest)])),
-    )
+def deviation_of(numbers):
+    """The standard deviation of numbers, of which the squares may be under what float64 holds."""
+    numbers = numbers.astype("float64")
+    size = np.ptp(numbers)
+    return float(size * ((numbers - numbers.mean()) / size).std())
+
+
+def scaling(mean, deviation):
+    """A function: numbers (..., C) -> (number - mean) / deviation, in float32.
+
+    Args:
+        mean, deviation: (C,) numbers that `require_float32` takes.
+    """
+    mean, deviation = np.array(mean, "float32"), np.array(deviation, "float32")
+    return lambda numbers: (numbers - mean) / deviation
+
+
+def require_float32(name, mean, deviation, way_out=""):
+    """Raise a `RunError` unless a graph can scale numbers in float32.
+
+    Args:
+        name: of the numbers, for the error.
+        mean, deviation: of the numbers.
+        way_out: other than to write the numbers in another way.
+    """
+    if deviation < LEAST * abs(mean):
+        raise RunError(
+            f"{name} vary by {deviation:.3g} about {mean:.15g}: the model reads float32, which "
+            f"hardly tells them apart; subtract {mean:.3g} from them{way_out}."
+        )
+    if not SMALLEST < deviation < LARGEST:
+        raise RunError(
+            f"{name} vary by {deviation:.3g}, which float32 does not hold; write them in other "
+            f"units, as multiples of {10.0 ** math.floor(math.log10(deviation)):g}{way_out}."
+        )

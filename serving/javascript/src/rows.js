@@ -1,4 +1,5 @@
-// Rows of a table as the numbers that a model reads. This is `serving/rows.py` once more.
+// Rows of a table as the numbers that a model reads. This is `serving/rows.py` once more: all is
+// computed in float64, before the model reads float32.
 
 import { Refusal } from "./refusal.js";
 import { isRecord, quoted, shown } from "./checks.js";
@@ -21,6 +22,9 @@ export const ROWS = byDefault(optional(object({
     may_be_missing: byDefault(flag, false),
     known: byDefault(flag, false),
     decimal: byDefault(optional(string), null),
+    mean: byDefault(number, 0),
+    deviation: byDefault(number, 1),
+    log: byDefault(flag, false),
   }))),
   time: byDefault(optional(object({
     columns: required(list(string)),
@@ -85,6 +89,12 @@ export class Rows {
         yield `decimal of ${name} must be ${decimalSigns.join(" or ")}, or null; received `
           + quoted(column.decimal);
       }
+      if (column.deviation <= 0) {
+        yield `deviation of ${name} must be over 0; received ${column.deviation}`;
+      }
+      if (column.categories.length && (column.mean || column.deviation !== 1 || column.log)) {
+        yield `categories are not scaled: ${name} may have no mean, deviation or log`;
+      }
     }
     yield* this.time?.problems() ?? [];
   }
@@ -105,7 +115,7 @@ export class Rows {
     this.time?.requireSteps(times, where);
     const { values, unknown } = valuesOf(fields, this.columns, where, size);
     const told = this.columns.filter((column) => column.may_be_missing);
-    const last = new Map(this.columns.map((column) => [column, Math.fround(column.fill)]));
+    const last = new Map(this.columns.map((column) => [column, column.fill]));
     const numbers = this.columns.filter((column) => !column.categories.length);
     const others = this.columns.filter((column) => column.categories.length);
     const table = values.map((given, row) => {
@@ -114,7 +124,7 @@ export class Rows {
         if (!Number.isNaN(value)) last.set(column, value);
       }
       return Float32Array.from([
-        ...numbers.map((column) => last.get(column)),
+        ...numbers.map((column) => scaled(column, last.get(column))),
         ...told.map((column) => Number(Number.isNaN(given.get(column)[0]))),
         ...others.flatMap((column) => given.get(column)),
         ...(this.time?.phases(times[row]) ?? []),
@@ -146,11 +156,25 @@ export class Rows {
     }
     const times = last === null || this.time === null ? [] : this.time.after(last, horizon);
     const table = values.map((given, row) => Float32Array.from([
-      ...this.known.flatMap((column) => given.get(column)),
+      ...this.known.flatMap((column) => (
+        column.categories.length ? given.get(column) : [scaled(column, given.get(column)[0])])),
       ...(this.time?.phases(times[row]) ?? []),
     ]));
     return { table, unknown };
   }
+
+  /** Return the value of a target, by its place, of a model's answer. */
+  unscaled(answer, target) {
+    const column = this.columns[target]; // the targets are the first columns
+    if (!column || column.categories.length) return answer;
+    const read = column.mean + column.deviation * answer;
+    return column.log ? Math.expm1(read) : read;
+  }
+}
+
+/** Return what the model reads of a number. */
+function scaled({ mean, deviation, log }, value) {
+  return ((log ? Math.log1p(Math.max(value, 0)) : value) - mean) / deviation;
 }
 
 /** Throw a Refusal for the first of these categories, if there is one. @param {Unknown[]} unknown */
@@ -168,13 +192,13 @@ export function refuseUnknown(unknown) {
 
 /** Return column -> category -> how many rows have it. @param {Unknown[]} unknown */
 export function counted(unknown) {
-  /** @type {Record<string, Record<string, number>>} */
-  const found = {};
+  /** @type {Map<string, Map<string, number>>} */
+  const found = new Map();
   for (const { column, category } of unknown) {
-    const ofColumn = found[column.name] ??= {};
-    ofColumn[category] = (ofColumn[category] ?? 0) + 1;
+    const ofColumn = found.get(column.name) ?? new Map();
+    found.set(column.name, ofColumn.set(category, (ofColumn.get(category) ?? 0) + 1));
   }
-  return found;
+  return Object.fromEntries([...found].map(([name, counts]) => [name, Object.fromEntries(counts)]));
 }
 
 const whereOf = (name) => (row) => `${name}, row ${row + 1}`;
@@ -236,5 +260,5 @@ function numberIn(column, value, where) {
   if (found === null || !(Math.abs(found) < MOST)) {
     throw new Refusal(`${where}: ${quoted(column.name)} must be a number; received ${shown(value)}`);
   }
-  return Math.fround(found);
+  return found;
 }

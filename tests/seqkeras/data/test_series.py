@@ -255,8 +255,11 @@ def test_windows_are_what_serving_makes_of_their_rows(tmp_path):
         for day in range(1, 24)
     ]
     content = "\n".join(["time,load,kind,plan", *lines])
-    columns = Column("load", fill=11.0, may_be_missing=True), Column("kind", ("x", "y"), known=True)
-    columns += (Column("plan", known=True),)
+    columns = (
+        Column("load", fill=11.0, may_be_missing=True, mean=7.0, deviation=3.0),
+        Column("kind", ("x", "y"), known=True),
+        Column("plan", known=True, mean=2.0, deviation=0.5, log=True),
+    )
     path, names = write(tmp_path, content), ("load", "kind", "plan")
     [series], time, _ = read_series(path, names, TimeColumn(("time",), cycles=("week",)))
     rows = Rows(columns, time)
@@ -272,4 +275,7 @@ def test_windows_are_what_serving_makes_of_their_rows(tmp_path):
         np.testing.assert_array_equal(window[place], features)
         np.testing.assert_array_equal(known[place], rows.future(each.text["known"], last, 3, "k"))
         loads = [float(row[1]) if row[1] else np.nan for row in series.rows[place + 7 : place + 10]]
-        np.testing.assert_array_equal(target[place, :, 0], np.float32(loads))
+        np.testing.assert_array_equal(target[place, :, 0], np.float32((np.array(loads) - 7) / 3))
+        plans = [float(row[3]) for row in series.rows[place : place + 7]]
+        expected = (np.log1p(plans) - 2) / 0.5
+        np.testing.assert_allclose(window[place, :, 1], expected, rtol=1e-6)

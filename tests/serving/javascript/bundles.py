@@ -47,6 +47,15 @@ SPANS = {"start": "start", "end": "end", "window": 17, "stride": 5, "question_le
 LABELS = ["good", "bad", "neither"]
 TAGS = ["O", "B-X", "I-X", "B-Y", "I-Y"]
 LONG = "the cat " * 40
+SIZES = {
+    "columns": [
+        {"name": "tiny", "mean": 2e-12, "deviation": 1e-12, "log": True, "known": True},
+        {"name": "free", "categories": ["true"], "known": True},
+        {"name": "a", "known": True, "mean": 1.0, "deviation": 0.5},
+        {"name": "far", "known": True, "mean": 1e9, "deviation": 7.0, "fill": 1e9 + 1},
+    ]
+}
+TO_COME = {"tiny": 1e-12, "free": "no", "a": 2, "far": 1e9 - 5}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -635,6 +644,17 @@ BUNDLES = {
             ({"series": [{"time": "2024-01-31", "load": 1}], "known": [["S", 1]]}, {}),
             ({"series": [["2024-01-31", 1, "N", 1]]}, {}),
             ({"series": table()["series"] * 8, "known": table()["known"]}, {}),
+        ],
+    ),
+    "forecast of sizes": Bundle(
+        single_pass("Forecast", forecast_graph(4, known="yes"), {"rows": SIZES}, {}),
+        [
+            ({"series": given, "known": [[3e-12, True, 2, 1e9], TO_COME]}, {})
+            for given in (
+                [[7e-12, True, 2, 1e9 + 3], [None, "False", 2, None]],
+                [{"tiny": "9e-12", "free": "TRUE", "a": 1, "far": "1000000007.5"}],
+                [[7e-12, "__proto__", 2, 1e9], [-1, "maybe", 0, 1e9], [7e-12, 2.0, 0, 1e9]],
+            )
         ],
     ),
     "forecast with known": Bundle(

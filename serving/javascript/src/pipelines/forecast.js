@@ -148,12 +148,13 @@ export class Forecast extends Pipeline {
   /** @returns {Forecasting} */
   #forecasting(row, { data, dims }) {
     const unknown = row.unknown.length ? { unknown: counted(row.unknown) } : {};
-    const { quantiles } = this.#settings;
+    const { quantiles, rows } = this.#settings;
+    const valueOf = (answer, target) => (rows ? rows.unscaled(answer, target) : answer);
     const depth = quantiles.length || 1;
     const targets = dims.length < (quantiles.length ? 3 : 2) ? 1 : dims[1];
     const valuesOf = (place) => Array.from({ length: dims[0] }, (_, step) =>
       Array.from({ length: targets }, (__, target) =>
-        Number(data[(step * targets + target) * depth + place])));
+        valueOf(Number(data[(step * targets + target) * depth + place]), target)));
     if (!quantiles.length) return { values: valuesOf(0), ...unknown };
     const distances = quantiles.map((quantile) => Math.abs(quantile - 0.5));
     return {

@@ -60,7 +60,7 @@ export const forecast = {
     if (!takesKnown(manifest)) return { input: { series: rows }, options: {} };
     return { input: { series: rows, known: parsed(known ?? "", knownNames(manifest)) }, options: {} };
   },
-  show: ({ values, quantiles = {} }, { series }, manifest) => {
+  show: ({ values, quantiles = {}, unknown = {} }, { series }, manifest) => {
     const { rows } = manifest.settings;
     const past = parsed(series, namesOf(manifest)).slice(-SHOWN);
     const first = rows?.time?.columns.length ?? 0;
@@ -71,7 +71,9 @@ export const forecast = {
       hasHistory ? past.map((row) => number(row[first + target])) : [],
       values.map((step) => step[target]), bandsOf(quantiles, target),
     ));
-    return [...plots, element("details", {}, element("summary", {}, "Values"),
+    const notes = Object.entries(unknown).map(([column, found]) => element("p", { class: "note" },
+      `The model does not know ${Object.keys(found).join(", ")} of ${column}: it reads no category there.`));
+    return [...notes, ...plots, element("details", {}, element("summary", {}, "Values"),
       element("div", { class: "scrolls" }, table(values, quantiles)))];
   },
   say: ({ values }) => values.map((step) => step.map(short).join(" and ")).join(", "),
