@@ -127,9 +127,22 @@ def _about_numbers(manifest):
     length, *sizes = spec.shape[1:]
     what = "A series" if spec.name == WINDOW else "An array"
     of = f", each of {' × '.join(map(str, sizes))} numbers" if sizes else ""
+    rows = _about_rows(manifest)
     if isinstance(length, int):
-        return f"{what} of {length} {'steps' if sizes else 'numbers'}{of}."
-    return f"{what} of at most {manifest.limits.source_length} steps{of}."
+        return f"{what} of {length} {'steps' if sizes else 'numbers'}{of}.{rows}"
+    return f"{what} of at most {manifest.limits.source_length} steps{of}.{rows}"
+
+
+def _about_rows(manifest):
+    """What the graph reads of rows of a table, for hosts that run it by themselves."""
+    if not manifest.settings.get("rows"):
+        return ""
+    answers = " and answers z of its targets" if manifest.pipeline == "Forecast" else ""
+    return (
+        " `serving` makes it of rows, by `settings.rows` of the manifest: the graph itself reads "
+        "z = (g(x) - mean) / deviation of each column of numbers in float32, with g(x) = "
+        f"log(1 + x) where `log` is true, else x{answers}; compute z and x in float64."
+    )
 
 
 def _libraries(folder, manifest):

@@ -266,6 +266,31 @@ def test_a_forecast_s_loss_leaves_out_what_is_unknown_and_knows_scales(kind):
     assert np.isfinite(gradient).all() and not gradient[unknown].any()
 
 
+@pytest.mark.parametrize("kind", ForecastLoss.KINDS)
+def test_a_forecast_s_loss_of_logarithms_is_that_of_what_they_are_of(kind):
+    """The second target's; a tiny growth loses no digits."""
+    quantiles = [0.2, 0.9] if kind == "quantiles" else []
+    for growth, scale in ((0.7, 3.0), (1e-12, 2e-12)):
+        targets = floats(3, 5, 2)
+        predictions = floats(3, 5, 2, *([2] if quantiles else []), seed=1)
+        expected = []
+        for place in np.ndindex(targets.shape):
+            target, found = (np.float64(each[place]) for each in (targets, predictions))
+            if place[-1]:
+                difference = np.exp(growth * found) * np.expm1(growth * (target - found)) / scale
+            else:
+                difference = (target - found) / 0.5
+            if quantiles:
+                errors = zip(quantiles, difference, strict=True)
+                expected.append(np.mean([max(q * e, (q - 1) * e) for q, e in errors]))
+            else:
+                expected.append(abs(difference) if kind == "mae" else difference**2)
+        loss = ForecastLoss(kind, [0.5, scale], quantiles, growth=[0.0, growth])
+        close(loss(targets, predictions), np.mean(expected))
+        again = keras.losses.deserialize(keras.losses.serialize(loss))
+        close(again(targets, predictions), np.mean(expected))
+
+
 def test_a_forecast_s_loss_of_no_kind_is_refused():
     with pytest.raises(ValueError, match="^ForecastLoss: kind must be mae, mse, quantiles; receiv"):
         ForecastLoss("mape", [1.0])

@@ -571,6 +571,7 @@ def test_a_column_of_booleans_is_known_where_it_is_served(tmp_path):
     assert main(["forecasting", file, "--out", str(tmp_path / "run"), *options]) == 0
     finished = run_python("-m", "export", tmp_path / "run", tmp_path / "bundle")
     assert finished.returncode == 0, finished.stderr
+    assert "compute z and x in float64" in (tmp_path / "bundle" / "README.md").read_text()
     rows = [json.loads(line) for line in (tmp_path / "load.jsonl").read_text().splitlines()]
     frame = pandas.read_json(file, lines=True)
     series, known = rows[:14], [{"free": row["free"]} for row in rows[14:21]]

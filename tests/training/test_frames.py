@@ -10,6 +10,7 @@ import pytest
 
 import serving
 from export.__main__ import main as export
+from seqkeras.runs import RunError
 from serving.__main__ import main as serve
 from serving.rows import Rows
 from tests.conftest import long_fixture, others_long
@@ -17,6 +18,7 @@ from training.__main__ import main
 from training.tasks.classification import Classification
 from training.tasks.frames import Frames
 from training.tasks.options.classification import ClassificationOptions
+from training.tasks.scaling import scaling
 
 TINY = "--units 7 --embedding-dim 6 --heads 3 --hops 2 --learning-rate 0.03 --batch-size 5".split()
 OF_TAGS = [word for word in TINY if word not in ("--hops", "2")]
@@ -100,7 +102,8 @@ def features(frames, settings):
     last, found = [column["fill"] for column in columns], []
     for frame in frames:
         last = [old if np.isnan(new) else new for new, old in zip(frame, last)]
-        found.append([*last, *(float(np.isnan(frame[place])) for place in told)])
+        scaled = [(x - own["mean"]) / own["deviation"] for x, own in zip(last, columns)]
+        found.append([*scaled, *(float(np.isnan(frame[place])) for place in told)])
     return np.array(found, "float32")
 
 
@@ -158,13 +161,15 @@ def test_scaling_is_learned_of_training_rows_alone(tmp_path):
         train, validation = task.read()
         record = task.record(train)
         numbers = np.concatenate([example.numbers for example in train]).astype("float64")
-        np.testing.assert_allclose(task.frames.mean, numbers.mean(axis=0), rtol=1e-5)
-        np.testing.assert_allclose(task.frames.deviation, numbers.std(axis=0), rtol=1e-5)
+        columns = task.frames.rows.columns
+        means, deviations = zip(*((column.mean, column.deviation) for column in columns))
+        np.testing.assert_allclose(means, numbers.mean(axis=0), rtol=1e-5)
+        np.testing.assert_allclose(deviations, numbers.std(axis=0), rtol=1e-5)
         places = {example.where.partition(" ")[2] for example in validation}
         for place, (frames, _, _) in enumerate(found):
             if f"series 's{place}'" in places:
                 frames *= 1000
-        records.append((record, task.frames.mean.tolist(), task.frames.deviation.tolist()))
+        records.append(record)
     assert len(places) == 2 and records[0] == records[1]
 
 
@@ -183,7 +188,48 @@ def test_numbers_that_people_write_are_frames_in_training_run_and_bundle(tmp_pat
         np.testing.assert_allclose(found[:, 0], np.arange(1000, 1012))
         np.testing.assert_allclose(found[:, 1], np.arange(12) / 100 + 0.005, rtol=1e-5)
     window, _ = Rows(task.frames.rows.columns).window((("1,011", "11,5 %"),), "frames")
-    np.testing.assert_allclose(window, [[1011, 0.115]], rtol=1e-6)
+    columns = task.frames.rows.columns
+    read = [column.unscaled(number) for column, number in zip(columns, window[0])]
+    np.testing.assert_allclose(read, [1011, 0.115], rtol=1e-5)
+
+
+@pytest.mark.parametrize(("factor", "level"), [(1e-12, 0), (1e20, 0), (10, 1e4)])
+def test_arrays_of_any_size_are_scaled_alike(factor, level, tmp_path):
+    """What the first layer reads of them."""
+    frames = np.random.default_rng(0).normal(size=(16, 5, 2))
+    labels = np.array(["a", "b"] * 8)
+    found = []
+    for name, given in (("plain", frames), ("other", level + factor * frames)):
+        np.savez(tmp_path / f"{name}.npz", frames=given, labels=labels)
+        file = str(tmp_path / f"{name}.npz")
+        task = Classification(ClassificationOptions(file=file, batch_size=4))
+        train, _ = task.read()
+        task.record(train)
+        inputs, _ = task.frames.inputs(train, 5)
+        read = scaling(task.frames.mean, task.frames.deviation)
+        found.append(read(inputs["frames"][range(len(train))]))
+    np.testing.assert_allclose(found[1], found[0], atol=2e-4)
+    assert found[0].std() == pytest.approx(1, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("factor", "level", "message"),
+    [
+        (
+            10,
+            1e9,
+            r"the numbers 0 of frames vary by .* about .*: the model reads .*; subtract 1e\+09 from",
+        ),
+        (1e-35, 0, "the numbers 0 of frames vary by .*e-3., which float32 does not hold; write t"),
+    ],
+)
+def test_arrays_that_float32_does_not_tell_apart_are_refused(factor, level, message, tmp_path):
+    frames = level + factor * np.random.default_rng(0).normal(size=(16, 5, 2))
+    np.savez(tmp_path / "a.npz", frames=frames, labels=np.array(["a", "b"] * 8))
+    task = Classification(ClassificationOptions(file=str(tmp_path / "a.npz"), batch_size=4))
+    train, _ = task.read()
+    with pytest.raises(RunError, match=message):
+        task.record(train)
 
 
 @pytest.mark.parametrize("form", others_long(["files", "arrays", "rows"]), ids=lambda form: form)

@@ -122,6 +122,10 @@ def test_numbers_that_people_write_are_targets(option, texts, tmp_path):
             "text,number\na,2\nb,2\nc,2\n",
             "'number' must hold two numbers at least in the rows of training; all 2 have 2.",
         ),
+        (
+            "text,number\n" + "".join(f"a,{1e9 + place}\n" for place in range(9)),
+            ": the model reads float32, which hardly tells them apart; subtract 1e+09 from them.",
+        ),
         ("text,score\na,2\n", "no column 'number'; there are 'text', 'score'; --number-column cho"),
     ],
 )

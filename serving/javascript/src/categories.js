@@ -39,13 +39,13 @@ export function categoryOf(value) {
 function ofText(text) {
   if (BOOLEANS.has(text)) return BOOLEANS.get(text);
   const number = NUMBER.exec(text);
-  if (number) return numberOf(number);
+  if (number) return numberOf(...number.slice(1));
   const time = TIME.exec(text);
-  return time ? timeOf(time) : text;
+  return time ? timeOf(...time.slice(1)) : text;
 }
 
 /** Return a decimal number without exponent and without zeros at its end. */
-function numberOf([, sign, integer, decimals = "", exponent = "0"]) {
+function numberOf(sign, integer, decimals = "", exponent = "0") {
   const place = integer.length + Number(exponent);
   const point = Math.max(place, 1);
   const digits = ("0".repeat(Math.max(1 - place, 0)) + integer + decimals).padEnd(point, "0");
@@ -55,7 +55,7 @@ function numberOf([, sign, integer, decimals = "", exponent = "0"]) {
   return number === "0" ? number : sign + number;
 }
 
-function timeOf([, day, minute, second = "00", decimals = "", offset]) {
+function timeOf(day, minute, second = "00", decimals = "", offset = undefined) {
   const fraction = decimals.replace(/0+$/, "");
   const time = `${minute}:${second}${fraction && `.${fraction}`}`;
   if (offset === undefined) return time === "00:00:00" ? day : `${day}T${time}`;
