@@ -60,8 +60,8 @@ def learn_word_piece(
     tokenizers = require_tokenizers()
     special = list(SPECIAL_TOKENS)
     options = {"lowercase": lowercase, "strip_accents": strip_accents}
-    options["in_texts"] = ("[MASK]",) if masks else ()
-    untrained = word_piece(special, **options)
+    # The library learns parts of a token that it finds in texts, as it were a word: [M and ##K].
+    untrained = word_piece(special, **options, in_texts=())
     # The library numbers "##" and a character as it meets them, in an order that changes from run
     # to run, and breaks ties by number: so they are numbered before.
     inner = {
@@ -78,7 +78,8 @@ def learn_word_piece(
     library.train_from_iterator(texts, trainer)
     vocabulary = library.get_vocab()
     _require_room("learn_word_piece", len(vocabulary), vocab_size)
-    return word_piece(sorted(vocabulary, key=vocabulary.get), **options)
+    tokens = sorted(vocabulary, key=vocabulary.get)
+    return word_piece(tokens, **options, in_texts=("[MASK]",) if masks else ())
 
 
 def learn_byte_pairs(texts, vocab_size, min_count=2, form="gpt2", masks=False):

@@ -15,7 +15,7 @@ import tokenizers
 from seqkeras.tokenizers import learn_byte_pairs, learn_sentence_pieces, learn_word_piece
 from tests.conftest import CHECKOUT
 from tests.references.tokenizers import byte_pairs, bytes_to_characters
-from tests.seqkeras.tokenizers.texts import special_texts
+from tests.seqkeras.tokenizers.texts import SPECIAL_TOKENS, special_texts
 
 TEXTS = """The cat sat on the mat. The cats sat; the mats were sat on!
 A dog and another dog ran to the log, and over the logs.
@@ -87,6 +87,9 @@ def test_the_mask_alone_is_read_in_a_text_where_it_is_asked_for(learn, mask, oth
         assert tokenizer.id_of(mask) not in without.encode(text)
     for token in others:
         assert tokenizer.id_of(token) not in tokenizer.encode(f"the {token} sat{token}")
+    if tokenizer.is_word_piece:  # no part of a special token but its word is learned
+        pieces = {tokenizer.token_of(index) for index in range(len(tokenizer))} - {*SPECIAL_TOKENS}
+        assert not any({*"[]"} & {*piece.removeprefix("##")} for piece in pieces if len(piece) > 3)
     library = tokenizers.Tokenizer.from_str(tokenizer.to_json())  # another reader of the file
     texts = [f"a{token} b {token}" for token in [mask, *others]]
     assert [library.encode(text).ids for text in texts] == [
