@@ -58,9 +58,9 @@ export class Encoding {
 
   /** Whether a token begins a word of a script without spaces, behind tokens of one word. */
   #beginsWord(characters, places, place) {
-    const [start] = this.offsets[places[0]];
-    const [, end] = this.offsets[places[places.length - 1]];
-    const [begin] = this.offsets[place];
+    const offsets = /** @type {[number, number][]} */ (this.offsets); // those of words
+    const [[start], [, end]] = [offsets[places[0]], offsets[places[places.length - 1]]];
+    const [begin] = offsets[place];
     if (!characters || begin < end || !stripped(characters.slice(start, begin).join(""))) return false;
     return begin < characters.length && mayEndWord(characters, begin);
   }
