@@ -8,6 +8,7 @@ command itself was wrong. `predict` answers all inputs that it can, and reports 
 import argparse
 import json
 import os
+import shlex
 import sys
 from pathlib import Path
 
@@ -406,7 +407,8 @@ def _message(error):
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename or 'output'}: {error.strerror}"
     if isinstance(error, ImportError):
-        return f"{error}: pip install -r {Path(__file__).with_name('requirements.txt')}"
+        requirements = Path(__file__).with_name("requirements.txt")
+        return f"{error}: pip install -r {shlex.quote(str(requirements))}"
     if isinstance(error, MemoryError):
         return "there is not enough memory; ask for a smaller --token-budget, or for less at once."
     if isinstance(error, OverLimit):

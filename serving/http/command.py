@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import shlex
 from pathlib import Path
 
 from ..checks import shown
@@ -9,6 +10,7 @@ from ..option_types import add_session_options, count, seconds
 from .bounds import Bounds
 
 TOKEN = "SEQKERAS_TOKEN"
+PACKAGES = ("starlette", "uvicorn", "httptools", "prometheus_client")
 REQUIREMENTS = Path(__file__).parents[1] / "requirements-http.txt"
 BOUNDS = {
     "max_queue": (int, "N", "inputs that wait for a bundle; more are refused with 429"),
@@ -94,7 +96,13 @@ def serve(options: argparse.Namespace) -> None:
         from .served_bundle import Opening
         from .server import run
     except ModuleNotFoundError as error:
-        raise ValueError(f"serve: {error}: pip install -r {REQUIREMENTS}") from error
+        package = str(error.name).partition(".")[0]
+        if package not in PACKAGES:
+            raise
+        raise ValueError(
+            f"serve: the package {package} is missing, which answering over HTTP needs: "
+            f"pip install -r {shlex.quote(str(REQUIREMENTS))}"
+        ) from error
     from ..manifest import read_manifest
     from ..playground import page_of
 

@@ -31,6 +31,7 @@ from .metrics import FOLDER
 
 BACKLOG = 2048
 KEEP_ALIVE = 60  # seconds between two requests of a connection
+MOST_PASTED = 1000  # characters of an input in a command
 
 
 def run(
@@ -183,7 +184,7 @@ def _shared_metrics():
 
 
 def _tell(names: list[str], manifests: list[Manifest], address: tuple, token_from: str) -> None:
-    """Print where the server is, and a request that works."""
+    """Print where the server is, and a request that works: without a body it describes a bundle."""
     host = f"[{address[0]}]" if ":" in address[0] else address[0]
     url = f"http://{host}:{address[1]}"
     served = ", ".join(
@@ -194,6 +195,6 @@ def _tell(names: list[str], manifests: list[Manifest], address: tuple, token_fro
     body = ""
     if examples:
         content = json.dumps({"input": examples[0]}, ensure_ascii=False)
-        body = f" -d {shlex.quote(content)}"
+        body = f" -d {shlex.quote(content)}" if len(content) <= MOST_PASTED else ""
     line = f"serving {served} at {url}; try: curl{header} {url}/v1/bundles/{names[0]}{body}"
     print(printable(in_line(line)), flush=True)

@@ -10,11 +10,14 @@ import socket
 import subprocess
 import sys
 import threading
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from serving.__main__ import main
 from serving.http.command import TOKEN
+from serving.http.server import _tell
 from tests.conftest import CHECKOUT
 from tests.serving import toy_bundle
 from tests.serving.http.served import as_process, ask, until
@@ -214,5 +217,18 @@ def test_help_is_there_at_once_and_without_the_packages():
     command, options = [sys.executable, "-c", code], {"capture_output": True, "text": True}
     done = subprocess.run([*command, "serve", "--help"], cwd=CHECKOUT, **options)
     assert done.returncode == 0 and "--max-queue" in done.stdout and done.stderr == ""
+    command[2] = code.replace(", 'numpy', 'onnxruntime'", "")
     done = subprocess.run([*command, "serve", "x"], cwd=CHECKOUT, **options)
-    assert re.search(r"^seqkeras-serving: serve: .*pip install -r .*http\.txt$", done.stderr)
+    said = r"seqkeras-serving: serve: the package starlette is missing, .*: pip install -r (.*)\n"
+    [file] = shlex.split(re.fullmatch(said, done.stderr)[1])
+    assert "starlette" in Path(file).read_text(encoding="utf-8")
+
+
+def test_the_request_of_an_input_that_is_too_long_to_be_pasted_describes_the_bundle(capsys):
+    long = SimpleNamespace(pipeline="Forecast", examples=[[[0.5]] * 1000])
+    _tell(["load"], [long], ("127.0.0.1", 8000), "")
+    line = capsys.readouterr().out
+    assert line.endswith("try: curl http://127.0.0.1:8000/v1/bundles/load\n")
+    short = SimpleNamespace(pipeline="Forecast", examples=[[[0.5]]])
+    _tell(["load"], [short], ("127.0.0.1", 8000), "")
+    assert capsys.readouterr().out.endswith("/v1/bundles/load -d '{\"input\": [[0.5]]}'\n")

@@ -41,5 +41,11 @@ def test_the_types_are_right():
     run("npm", "run", "types")
 
 
+def test_the_page_names_the_file_that_npm_packs():
+    version = json.loads((PACKAGE / "package.json").read_text(encoding="utf-8"))["version"]
+    page = (PACKAGE / "README.md").read_text(encoding="utf-8")
+    assert f"npm install ./seqkeras-serving-{version}.tgz\n" in page
+
+
 def test_the_lock_file_names_no_host():
     assert "resolved" not in (PACKAGE / "package-lock.json").read_text(encoding="utf-8")
