@@ -17,6 +17,16 @@ from training.options import DataFile
 from training.tasks import TASKS
 
 EVALUATE = "evaluate"
+BY_PIPELINE = {  # pipeline of a model that no task trained -> the task that scores it
+    "Answer": "question-answering",
+    "Choose": "multiple-choice",
+    "Classify": "classification",
+    "FillMask": "bert-pretraining",
+    "Forecast": "forecasting",
+    "Generate": "language-model",
+    "Tag": "tagging",
+    "Translate": "translation",
+}
 BATCH = 256  # inputs that a bundle is given at once
 
 
@@ -72,6 +82,9 @@ def evaluate_command():
         \b
             python -m training evaluate runs/reviews --data test.csv
             python -m training evaluate bundles/reviews --data test.tsv --text-column sentence
+
+        The bundle of a model that `save_run` wrote is scored as the task of its pipeline; the
+        options of that task say what the columns are.
         """
         return Evaluation(folder, data, precision, out, tuple(context.args))
 
@@ -140,6 +153,11 @@ def _opened(evaluation):
     run = RunFiles.read(folder)
     if evaluation.precision is not None:
         raise RunError(f"{folder}: a run has no --precision; export it, and give the bundle.")
+    if run.record.task not in TASKS:
+        raise RunError(
+            f"{folder}: a run of your own model, {run.record.task!r}; export it, and give the "
+            "bundle."
+        )
     return _run(folder, run, evaluation.arguments)
 
 
@@ -162,6 +180,7 @@ def _run(folder, run, arguments):
 def _bundle(folder, evaluation):
     import serving
     from seqkeras.tokenizers import read_tokenizer
+    from training.console import console
     from training.served import served
 
     try:
@@ -169,7 +188,13 @@ def _bundle(folder, evaluation):
     except ValueError as error:
         raise RunError(str(error)) from error
     manifest = pipeline.manifest
-    task = _task(folder, manifest.task, EVALUATION, evaluation.arguments)
+    name = manifest.task
+    if name not in TASKS:
+        name = _by_pipeline(folder, manifest)
+        console.print(
+            one_line(f"{folder}: {manifest.pipeline} of your own model, scored as by {name}")
+        )
+    task = _task(folder, name, EVALUATION, evaluation.arguments, _context(manifest))
     if task.not_in_bundle:
         raise RunError(f"{folder}: can not be scored: {task.not_in_bundle}; give the run.")
     task.source_length = manifest.limits.source_length
@@ -196,14 +221,35 @@ def _bundle(folder, evaluation):
     return _Subject(task, manifest.settings, answer, measure)
 
 
-def _task(folder, name, file, arguments):
+def _by_pipeline(folder, manifest):
+    """The name of the task that scores a bundle which no task trained.
+
+    Raises:
+        RunError: if there is none.
+    """
+    name, settings = BY_PIPELINE.get(manifest.pipeline), manifest.settings
+    if manifest.pipeline == "Classify" and "words" in manifest.tokenizers:
+        name = "trees"
+    elif manifest.pipeline == "Classify" and not settings.get("labels"):
+        name = "regression"
+    elif manifest.pipeline == "Generate" and settings.get("turns"):
+        name = "prompt-answer"
+    if name is None or settings.get("multi_label"):
+        what = "several labels at once" if settings.get("multi_label") else manifest.pipeline
+        raise RunError(f"{folder}: no task scores {what}; ask it by serving, and measure answers.")
+    return name
+
+
+def _context(manifest):
+    """The option of the length that a model of a stream or a series reads, if no run tells it."""
+    limits = manifest.limits
+    lengths = {"Generate": limits.target_length, "Forecast": limits.source_length}
+    return {"context": lengths[manifest.pipeline]} if manifest.pipeline in lengths else {}
+
+
+def _task(folder, name, file, arguments, values=None):
     """The task of a run or a bundle, with the options of its file and those given."""
-    if name not in TASKS:
-        raise RunError(
-            f"{folder}: made for the task {name!r}; the tasks that can be scored are "
-            f"{', '.join(TASKS)}."
-        )
-    values = files.read_json(folder / file) if (folder / file).is_file() else {}
+    values = files.read_json(folder / file) if (folder / file).is_file() else values or {}
     options_class, task_class = TASKS[name]
     options = parse_options(EVALUATE, options_class, arguments, values)
     return task_class()(options)

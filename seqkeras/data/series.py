@@ -234,6 +234,19 @@ class Window:
         return {"series": past, "known": known}
 
 
+class ArrayWindow(Window):
+    """A window of a model that takes arrays of the columns' numbers instead of rows."""
+
+    @property
+    def text(self):
+        """The array, as `serving.pipelines.Forecast` takes it, and that of the known columns."""
+        past = self.table[self.past]
+        if not self.rows.known:
+            return past
+        places = [place for place, column in enumerate(self.rows.columns) if column.known]
+        return {"series": past, "known": self.table[self.future][:, places]}
+
+
 class WindowArrays:
     """The inputs of many `Window`s, made when rows of them are taken.
 

@@ -6,7 +6,7 @@ import dataclasses
 import numpy as np
 
 from seqkeras.analysis.forecast_plots import ForecastPlot, plot_forecasts
-from seqkeras.data.series import Window, WindowArrays, read_series, values_of
+from seqkeras.data.series import ArrayWindow, Window, WindowArrays, read_series, values_of
 from seqkeras.data.time_steps import named_step
 from seqkeras.losses import ForecastLoss
 from seqkeras.metrics import naive_error
@@ -86,6 +86,11 @@ class Forecasting(Task):
     def examples_of(self, paths, settings):
         found = Settings(**parse_fields(Settings, settings, "settings", []))
         rows, self.naive_errors = found.rows, found.naive_errors
+        window = Window
+        if rows is None:  # of a model that reads arrays
+            own, window = self.options, ArrayWindow
+            names = (*own.targets, *own.numbers)
+            rows = Rows(tuple(Column(name, known=name in own.known) for name in names))
         names = tuple(column.name for column in rows.columns)
         if names != self._names or bool(rows.time) != bool(self.options.cycles):
             raise RunError(
@@ -98,7 +103,7 @@ class Forecasting(Task):
             step = (rows.time.step, rows.time.unit) if rows.time else None
             found, _ = self._series(path, step)
             for series in found:
-                windows += self._windows(series, rows)
+                windows += self._windows(series, rows, window)
             self._say_unknown(path, found, rows)
         windows = _with_targets(windows)
         self._whole(paths[0], windows)
@@ -184,15 +189,15 @@ class Forecasting(Task):
         place = self._place(series, column.name)
         return values_of(series, place, column)
 
-    def _windows(self, series, rows):
-        """All windows of a series."""
+    def _windows(self, series, rows, window=Window):
+        """All windows of a series, of a class."""
         options = self.options
         values = [self._values(series, column) for column in rows.columns]
         table = rows.table(values, series.times)
         sizes = options.context, options.horizon, self._targets
         self._require_known(series, rows, values)
         count = len(series) - options.context - options.horizon + 1
-        return [Window(series, table, start, sizes, rows) for start in range(max(0, count))]
+        return [window(series, table, start, sizes, rows) for start in range(max(0, count))]
 
     def _require_known(self, series, rows, values):
         for column, numbers in zip(rows.columns, values):
@@ -310,6 +315,13 @@ class Forecasting(Task):
         errors = forecast_errors(values, _targets_of(examples), self._scales(examples))
         return {name.upper(): error for name, error in errors.items()}
 
+    def _require_shape(self, found, expected):
+        if found != expected:
+            raise RunError(
+                f"--horizon and --targets say {expected[0]:,} steps of {expected[1]:,} targets; "
+                f"the model answers {found[0]:,} steps of {found[1]:,}."
+            )
+
     def _scales(self, windows):
         """What MASE is measured by, of each window and target; NaN where it is unknown."""
         unknown = [np.nan] * self._targets
@@ -317,6 +329,7 @@ class Forecasting(Task):
 
     def scores(self, answered):
         [(examples, answers)] = answered.values()
+        self._require_shape(answers[0].values.shape, examples[0].target.shape)
         if self.ridge is None and self.train:
             self.ridge = Ridge(unscaled_arrays(self.train), self._targets)
         return forecast_scores(
