@@ -196,7 +196,7 @@ def _export(options, interrupts):
             web.write(options.bundle, manifest.plain_name)
     except OpError as error:  # of the file system, as TensorFlow has it
         raise OSError(str(error)) from error
-    _report(options.bundle, manifest, time.monotonic() - began)
+    _report(options.bundle, manifest, options.run, time.monotonic() - began)
     if web is not None:
         print(
             f"the page: python -m http.server --directory {one_line(shlex.quote(str(options.web)))}"
@@ -216,9 +216,9 @@ def _import(module):
         ) from error
 
 
-def _report(bundle, manifest, seconds):
-    from export.card import command
+def _report(bundle, manifest, run, seconds):
     from export.card.precisions import about_answers, mark_of
+    from export.next_command import next_command
 
     sizes = {}
     for path, entry in manifest.files.items():
@@ -241,7 +241,7 @@ def _report(bundle, manifest, seconds):
         f"{one_line(bundle)}: made in {seconds:.0f} s; {what} within {max(differences):.1e} of "
         f"Keras{strings}, on {parity['examples']} real inputs"
     )
-    print(f"next: {one_line(command(bundle, manifest.examples))}")
+    print(f"next: {one_line(next_command(bundle, manifest, run))}")
 
 
 if __name__ == "__main__":

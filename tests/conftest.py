@@ -5,6 +5,7 @@ import functools
 import gc
 import os
 import random
+import shlex
 import shutil
 import subprocess
 import sys
@@ -150,6 +151,22 @@ def _let_go(request):
             value.cache_clear()
     gc.collect()
     gc.freeze()  # modules imported meanwhile, and what the session shares: not looked at again
+
+
+def in_shell(line, folder):
+    """What a line of ours prints that is pasted in a shell, in a folder.
+
+    "python" is the interpreter of the tests, which finds the checkout.
+    """
+    called = f'python() {{ {shlex.quote(sys.executable)} "$@"; }}\n{line}'
+    return subprocess.run(
+        ["bash", "-o", "pipefail", "-c", called],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(CHECKOUT)},
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
 
 
 def run_python(*arguments, **options):

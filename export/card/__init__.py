@@ -31,7 +31,7 @@ COMPARED = {  # a figure of the manifest's `parity` -> in words
 CALLED = "{what}, from the model as its user calls it, on {examples} inputs, of the largest number"
 WIDEST = 120  # characters of an input or an answer
 MOST_PASTED = 1000  # of an input in a command
-FIRST = "import json; print(json.dumps(json.load(open({path!r}))['examples'][0]))"
+FIRST = "import json, sys; print(json.dumps(json.load(open(sys.argv[1], 'rb'))['examples'][0]))"
 
 
 def command(bundle, examples):
@@ -44,14 +44,18 @@ def command(bundle, examples):
     predict = f"python -m serving predict {shlex.quote(str(bundle))}"
     if not examples:
         return f"{predict} array.npy"
-    example = examples[0]
+    if (given := pasted(examples[0])) is not None:
+        return f"{predict} {given}"
+    manifest = shlex.quote(f"{bundle}/{MANIFEST}")
+    return f'python -c "{FIRST}" {manifest} | {predict} --json-input'
+
+
+def pasted(example):
+    """An input as the words of a command line; None if it is too long."""
     if isinstance(example, str) and not example.startswith("-") and example.isprintable():
-        return f"{predict} {shlex.quote(example)}"
+        return shlex.quote(example)
     text = json.dumps(_short(example), ensure_ascii=False)
-    if len(text) <= MOST_PASTED:
-        return f"{predict} --json-input {shlex.quote(text)}"
-    first = ["python", "-c", FIRST.format(path=f"{bundle}/{MANIFEST}")]
-    return f"{shlex.join(first)} | {predict} --json-input"
+    return f"--json-input {shlex.quote(text)}" if len(text) <= MOST_PASTED else None
 
 
 def write(folder, manifest):
@@ -218,7 +222,8 @@ def _scores(manifest):
 def _score(name, value):
     if isinstance(value, int):
         return f"{value:,}"
-    return f"{value:.2%}" if abs(value) <= 1 and "loss" not in name else f"{value:,.4f}"
+    is_share = abs(value) <= 1 and not any(word in name for word in ("loss", "correlation"))
+    return f"{value:.2%}" if is_share else f"{value:,.4f}"
 
 
 def _cell(value):

@@ -17,13 +17,16 @@ import pandas
 import pytest
 
 import serving
+from export.bundle import ExportOptions, export
+from export.next_command import next_command
 from export.refusals import refusals_of
 from seqkeras.data.series import WindowArrays
 from seqkeras.runs import RunError
 from serving.http.application import Service
 from serving.pipelines.forecast import forecasting_of
+from serving.printing import as_line
 from tests.arrays import close
-from tests.conftest import others_long, run_python
+from tests.conftest import in_shell, others_long, run_python
 from tests.serving.http.served import ask, on_socket
 from training.__main__ import main
 from training.tasks.forecasting import Forecasting
@@ -111,6 +114,21 @@ def test_it_learns_and_is_measured_beside_naive_forecasts(trained):
 
 def test_export_takes_the_run(trained):
     assert refusals_of(trained[0]) == []
+
+
+def test_the_line_of_the_export_answers_the_file_of_the_training(trained, tmp_path):
+    folder, file, _ = trained
+    manifest = export(folder, tmp_path / "b", options=ExportOptions(saved_models=False))
+    line = next_command(tmp_path / "b", manifest, folder)
+    assert line == f"python -m serving predict {tmp_path / 'b'} {file} --truncate"
+    with open(file, newline="") as lines:
+        rows = (*csv.DictReader(lines),)
+    pipeline = serving.load(tmp_path / "b")
+    given = {"series": rows[:-5], "known": rows[-5:]} if pipeline.num_known_rows else rows
+    expected = as_line(pipeline(given, truncate=True)).split()
+    assert [float(number) for number in in_shell(line, tmp_path).split()] == pytest.approx(
+        [*map(float, expected)], rel=1e-4
+    )
 
 
 def test_scores_are_those_of_loops_over_the_answers(trained):

@@ -1,0 +1,52 @@
+"""The command that an export names at its end: the bundle's first answer."""
+
+import shlex
+
+import serving
+from export.card import command, pasted
+from seqkeras import files
+from seqkeras.runs import ARRAYS, OPTIONS
+from serving.array_files import inputs_in
+
+
+def next_command(bundle, manifest, run):
+    """A command line that runs as it stands, in the folder where the export ran.
+
+    It names the .csv of a table that the run was trained on, where `predict` reads that; else an
+    example, or, where that is too long to be pasted, the run's validation arrays.
+
+    Args:
+        bundle: its folder.
+        manifest: its `Manifest`.
+        run: the run's folder.
+    """
+    is_short = bool(manifest.examples) and pasted(manifest.examples[0]) is not None
+    for file in (_table_of(run), None if is_short else run / ARRAYS):
+        if file is not None and _is_read(bundle, str(file)):
+            words = ["python", "-m", "serving", "predict", str(bundle), str(file), "--truncate"]
+            return shlex.join(words)
+    return command(bundle, manifest.examples)
+
+
+def _table_of(run):
+    """The .csv file that a run was trained on, or None."""
+    try:
+        file = files.read_json(run / OPTIONS).get("file")
+    except (OSError, ValueError, AttributeError):  # of a model of one's own
+        return None
+    return file if isinstance(file, str) and file.endswith(".csv") else None
+
+
+def _is_read(bundle, file):
+    """Whether `predict` takes every input of a file."""
+    pipeline = serving.load(bundle)
+    fields, horizon = getattr(pipeline, "fields", ()), getattr(pipeline, "num_known_rows", 0)
+    rows = getattr(pipeline, "rows", None)
+    if not getattr(pipeline, "reads_json", False) or (file.endswith(".csv") and rows is None):
+        return False
+    try:
+        for _, value in inputs_in(file, fields, horizon, rows and rows.series):
+            pipeline.encode(value, truncate=True)
+    except (OSError, ValueError):
+        return False
+    return True
