@@ -141,7 +141,7 @@ def _about_rows(manifest):
     """What the graph reads of rows of a table, for hosts that run it by themselves."""
     if not manifest.settings.get("rows"):
         return ""
-    answers = " and answers z of its targets" if manifest.pipeline == "Forecast" else ""
+    answers = ", and answers z of its targets" if manifest.pipeline == "Forecast" else ""
     return (
         " `serving` makes it of rows, by `settings.rows` of the manifest: the graph itself reads "
         "z = (g(x) - mean) / deviation of each column of numbers in float32, with g(x) = "

@@ -528,7 +528,7 @@ def test_a_file_too_short_for_a_finished_run_is_told_how_many_rows_it_needs(tmp_
     (tmp_path / "short.csv").write_text("".join(lines[:9]))
     task.source_length = task.options.context
     least = task.options.context + task.options.horizon
-    with pytest.raises(RunError, match=f"of its targets; a series needs {least} rows at least.$"):
+    with pytest.raises(RunError, match=f"has a target; a series needs {least} rows at least.$"):
         task.examples_of([str(tmp_path / "short.csv")], settings)
 
 

@@ -389,7 +389,7 @@ def _spread(examples, most):
 
 
 def _written(numbers):
-    return " ".join(f"{number:.5g}" for number in numbers)
+    return " ".join(f"{number:.10g}" for number in numbers)
 
 
 def _when(window):
