@@ -12,11 +12,11 @@ import pytest
 
 import serving
 from export.bundle import ExportOptions, export
-from export.refusals import refusals_of
 from seqkeras.data.texts import DataError
 from seqkeras.runs import RunError
 from serving.results import Classification as Answer
 from tests.conftest import run_python
+from tests.training.exporting import refusals_of_run
 from training.__main__ import main
 from training.tasks.classification import Classification, Example
 from training.tasks.options.classification import ClassificationOptions
@@ -90,8 +90,8 @@ def test_it_learns_sentences_and_says_what_to_do_next(reviews):
 
 @pytest.mark.long
 def test_export_takes_a_run_of_sentences_and_one_of_pairs(reviews, glue):
-    assert refusals_of(reviews[0]) == []
-    assert refusals_of(glue[0]) == []
+    assert refusals_of_run(reviews[0]) == []
+    assert refusals_of_run(glue[0]) == []
 
 
 def test_every_row_is_in_training_or_held_out(reviews):

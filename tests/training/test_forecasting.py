@@ -19,7 +19,6 @@ import pytest
 import serving
 from export.bundle import ExportOptions, export
 from export.next_command import next_command
-from export.refusals import refusals_of
 from seqkeras.data.series import WindowArrays
 from seqkeras.runs import RunError
 from serving.http.application import Service
@@ -28,6 +27,7 @@ from serving.printing import as_line
 from tests.arrays import close
 from tests.conftest import in_shell, others_long, run_python
 from tests.serving.http.served import ask, on_socket
+from tests.training.exporting import refusals_of_run
 from training.__main__ import main
 from training.tasks.forecasting import Forecasting
 from training.tasks.forecasting_baselines import (
@@ -113,7 +113,7 @@ def test_it_learns_and_is_measured_beside_naive_forecasts(trained):
 
 
 def test_export_takes_the_run(trained):
-    assert refusals_of(trained[0]) == []
+    assert refusals_of_run(trained[0]) == []
 
 
 def test_the_line_of_the_export_answers_the_file_of_the_training(trained, tmp_path):

@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 import serving
-from export.refusals import refusals_of
 from seqkeras.models import GPT, RNNLanguageModel
 from seqkeras.pretrained import save_hugging_face
 from seqkeras.tokenizers import learn_byte_pairs, read_tokenizer
 from seqkeras.tokenizers.of_stream import STREAM_TOKENIZERS
 from tests.conftest import CHECKOUT, run_python
+from tests.training.exporting import refusals_of_run
 from training.__main__ import main
 from training.carried import CarriedState
 from training.tasks.language_model import LanguageModel, LanguageModelOptions
@@ -122,8 +122,8 @@ def test_the_page_trains_one_from_python(tmp_path, monkeypatch, capsys):
 
 
 def test_export_takes_both(characters, words):
-    assert refusals_of(characters[0]) == []
-    assert refusals_of(words[0]) == []
+    assert refusals_of_run(characters[0]) == []
+    assert refusals_of_run(words[0]) == []
 
 
 def test_a_state_goes_on_until_its_row_begins_anew(tmp_path):

@@ -6,10 +6,10 @@ import pytest
 
 import serving
 from export.bundle import ExportOptions, export
-from export.refusals import refusals_of
 from serving.__main__ import main as serve
 from tests.conftest import long_fixture
 from tests.training.exams import exam
+from tests.training.exporting import refusals_of_run
 from tests.training.questions import encoder_folder
 from training.__main__ import main
 
@@ -32,7 +32,7 @@ def test_questions_of_different_numbers_of_choices_are_learned_together(trained)
     assert scores["examples"] == 41 and scores["accuracy"] > 0.9
     assert {*scores["by_choices"]} == {"2", "3", "4"}
     assert 1 / 4 < scores["chance"] < 1 / 2
-    assert refusals_of(trained / "run") == []
+    assert refusals_of_run(trained / "run") == []
     rows = (trained / "run" / "history.csv").read_text().splitlines()
     assert len(rows) > 1 and "accuracy" in rows[0]
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import serving
-from export.refusals import refusals_of
 from seqkeras.runs import RunFiles
 from serving.results import Generation
 from tests.conftest import long_fixture, run_python
+from tests.training.exporting import refusals_of_run
 from training.__main__ import main
 from training.tasks.prompt_answer import NO_TARGET, Example, PromptAnswer, PromptAnswerOptions
 
@@ -65,7 +65,7 @@ def test_the_turns_are_part_of_the_run_and_export_takes_it(tuned):
     assert record["settings"] == {"turns": turns}
     examples = json.loads((tuned[0] / "validation.json").read_text())
     assert {type(example["input"]) for example in examples} == {str, dict}
-    assert refusals_of(tuned[0]) == []
+    assert refusals_of_run(tuned[0]) == []
 
 
 def test_the_loss_is_that_of_the_answer_alone(tuned, start):

@@ -10,7 +10,6 @@ import pytest
 
 import serving
 from export.bundle import ExportOptions, export
-from export.refusals import refusals_of
 from seqkeras.data.squad import Answer, read_questions
 from seqkeras.metrics import squad_exact_match, squad_f1, squad_scores
 from seqkeras.tokenizers import CharacterTable, WordTable, read_vocabulary, word_piece
@@ -18,6 +17,7 @@ from serving.__main__ import main as serve
 from serving.pipelines.answer import Settings
 from serving.pipelines.questions import SubwordQuestions, WordQuestions
 from tests.conftest import long_fixture
+from tests.training.exporting import refusals_of_run
 from tests.training.questions import VOCABULARY, as_squad, encoder_folder, questions, write
 from training.__main__ import main
 from training.tasks.answer_windows import places_in_windows, tokens_of
@@ -50,7 +50,7 @@ def test_answers_and_their_absence_are_learned_over_several_windows(trained):
     assert scores["questions"] == 41 and scores["f1"] > 0.9
     assert scores["with_answer"]["f1"] > 0.9 and scores["without_answer"]["f1"] > 0.9
     assert scores["best_f1"] == scores["f1"]  # the threshold is tuned on the same questions
-    assert refusals_of(trained / "run") == []
+    assert refusals_of_run(trained / "run") == []
 
 
 def test_the_threshold_travels_from_the_run_to_its_bundle(trained):

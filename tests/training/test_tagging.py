@@ -7,10 +7,10 @@ import pytest
 
 import serving
 from export.bundle import ExportOptions, export
-from export.refusals import refusals_of
 from serving.results import Tagging as Answer
 from serving.results import Word
 from tests.conftest import long_fixture
+from tests.training.exporting import refusals_of_run
 from training.__main__ import main
 from training.console import console
 from training.tasks.options.tagging import TaggingOptions
@@ -59,7 +59,7 @@ def test_entities_are_learned_from_iob1_and_scored(trained):
     counts = {label: scores["by_label"][label].pop("entities") for label in ("LOC", "PER")}
     assert scores["by_label"] == {"LOC": of_label, "PER": of_label}
     assert sum(counts.values()) == scores["entities"] > 23
-    assert refusals_of(trained / "run") == []
+    assert refusals_of_run(trained / "run") == []
 
 
 def test_the_bundle_finds_the_entities_of_a_text_and_of_its_words(trained):
@@ -309,4 +309,4 @@ def test_every_encoder_learns_and_leaves(tmp_path, encoder):
     options = [*TINY, "--encoder", encoder, "--layers", "2", "--dropout", "0.1", "--heads", "3"]
     assert main(["tagging", file, *options, "--out", str(run)]) == 0
     assert json.loads((run / "scores.json").read_text())["entity_f1"] > 0.9
-    assert refusals_of(run) == []
+    assert refusals_of_run(run) == []

@@ -15,7 +15,6 @@ import keras
 import numpy as np
 import pytest
 
-from export.refusals import refusals_of
 from seqkeras.data.batches import Sequences
 from seqkeras.decoding import beam
 from seqkeras.metrics import TokenAccuracy
@@ -23,6 +22,7 @@ from seqkeras.models import RNNSeq2Seq
 from seqkeras.runs import RunError, RunFiles, RunRecord
 from seqkeras.tokenizers import BOS, EOS, CharacterTable, pad, read_tokenizer
 from tests.conftest import CHECKOUT
+from tests.training.exporting import refusals_of_run
 from training.answering import answerer
 from training.options import FitOptions, at_least, option
 from training.task import Task
@@ -138,7 +138,7 @@ def test_a_run_of_a_task_holds_what_export_takes(run):
     expected = "model.keras options.json run.json scores.json tokenizer validation.json"
     learning = "history.csv curves.png samples.txt tensorboard"
     assert names == {*expected.split(), *learning.split()}
-    assert refusals_of(run) == []
+    assert refusals_of_run(run) == []
 
 
 def test_what_a_task_says_stands_in_the_run(run):

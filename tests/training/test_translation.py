@@ -14,12 +14,12 @@ import sacrebleu
 
 import serving
 from export.bundle import ExportOptions, export
-from export.refusals import refusals_of
 from seqkeras.attention import DotScore
 from seqkeras.runs import RunFiles
 from seqkeras.schedules import LinearDecay
 from seqkeras.tokenizers import BOS, EOS, PAD, TOKENIZERS
 from tests.conftest import long_fixture, public_data, run_python
+from tests.training.exporting import refusals_of_run
 from training.__main__ import main
 from training.tasks.options.translation import RECURRENT, TranslationOptions
 from training.tasks.translation import Translation
@@ -148,7 +148,7 @@ def test_a_file_is_scored_as_in_training(translator, speller, tmp_path):
 
 
 def test_export_takes_both_runs(translator, speller, tmp_path):
-    assert refusals_of(translator[0]) == []
+    assert refusals_of_run(translator[0]) == []
     run, _ = speller
     export(run, tmp_path / "bundle", options=ExportOptions(saved_models=False))
     out = tmp_path / "scores.json"

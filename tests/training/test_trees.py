@@ -7,8 +7,8 @@ import pytest
 
 import serving
 from export.bundle import ExportOptions, export
-from export.refusals import refusals_of
 from serving.results import Classification
+from tests.training.exporting import refusals_of_run
 from training.__main__ import main
 from training.tasks.options.trees import TreesOptions
 from training.tasks.trees import Trees, binary_accuracy
@@ -51,7 +51,7 @@ def test_roots_and_nodes_are_learned_and_scored(trained):
     assert "binary_accuracy" not in scores["roots"]  # the labels are 0, 2 and 4 alone
     header = (trained / "run" / "history.csv").read_text().splitlines()[0].split(",")
     assert {"roots right", "all nodes right"} <= {*header}
-    assert refusals_of(trained / "run") == []
+    assert refusals_of_run(trained / "run") == []
 
 
 def test_the_bundle_tells_the_class_of_every_node(trained):
@@ -105,7 +105,7 @@ def test_other_cells_learn_from_roots_alone_and_nodes_of_three(tmp_path, cell):
     options = [*TINY, "--passes", "12", "--cell", cell]
     assert main(["trees", str(file), *options, "--out", str(run)]) == 0
     assert json.loads((run / "scores.json").read_text())["roots"]["accuracy"] > 0.8
-    assert refusals_of(run) == []
+    assert refusals_of_run(run) == []
 
 
 @pytest.mark.parametrize(

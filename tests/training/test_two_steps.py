@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from export.refusals import refusals_of
 from tests.training.exams import exam
+from tests.training.exporting import refusals_of_run
 from tests.training.questions import encoder_folder, questions, write
 from tests.training.test_bert_pretraining import TINY as TINY_BERT
 from tests.training.test_bert_pretraining import text_file as documents
@@ -44,6 +44,6 @@ def test_two_steps_make_a_run_that_export_takes(task, tmp_path):
     run = tmp_path / "run"
     options = "--max-steps 2 --looks 1 --tensorboard false".split()
     assert main([task, *TASKS[task](tmp_path), *options, "--out", str(run)]) == 0
-    assert refusals_of(run) == []
+    assert refusals_of_run(run) == []
     assert json.loads((run / "scores.json").read_text())
     assert len((run / "history.csv").read_text().splitlines()) == 2

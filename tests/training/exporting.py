@@ -1,0 +1,12 @@
+"""What export has against a run that a task has trained."""
+
+import keras
+
+from export.refusals import refusals_of
+
+
+def refusals_of_run(folder):
+    """Every reason that export gives against a run of a finished training."""
+    model = keras.models.load_model(folder / "model.keras", compile=False)
+    reasons, _ = refusals_of(folder, model)
+    return reasons
