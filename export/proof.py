@@ -46,7 +46,7 @@ def reference_of(run, plan, feeds, model):
     """
     if run.reference is not None or plan.own_call is None:
         return run.reference
-    return Reference.by_names(model, plan.own_call, feeds[:MOST_CALLED])
+    return Reference.by_names(model, plan.own_call, feeds[:MOST_CALLED], run.record.binding)
 
 
 def calls_of(run, plan):

@@ -90,17 +90,18 @@ class Reference:
         )
 
     @classmethod
-    def by_names(cls, model, own_call, feeds):
+    def by_names(cls, model, own_call, feeds, binding):
         """The outputs of a model that is called with each feed by the names of its own inputs.
 
-        Where these are our names, Keras itself binds the dictionary.
+        Where these are our names, and no binding says else, Keras itself binds the dictionary.
 
         Args:
             model: a Keras model.
             own_call: an `OwnCall`, for a model with other names.
             feeds: for each example the arrays by our names.
+            binding: what the user says, see `save_run`.
         """
-        own_names = _own_names(model)
+        own_names = None if binding else _own_names(model)
         with _in_full_precision():
             return cls._limited(
                 _arrays(model(feed) if own_names == set(feed) else own_call(model, feed))
