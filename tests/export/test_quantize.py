@@ -9,8 +9,8 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper
 
+from export.families import single
 from export.families.decoders import encoder_decoder_graphs, language_model_graphs
-from export.families.single import graphs as single_pass_graphs
 from export.onnx_graphs import convert
 from export.quantize import BLOCK, PRECISIONS, quantize
 from seqkeras.models import GPT, Bert, RNNLanguageModel, Transformer
@@ -28,6 +28,12 @@ MODELS = {
     "gpt": lambda: GPT(V, 32, 2, 2, 48, 37),
 }
 every_model = pytest.mark.parametrize("name", others_long(MODELS, 2))
+
+
+def single_pass_graphs(model):
+    """The graph of a model that answers in a single pass, by its role."""
+    signatures, _ = single.graphs(model)
+    return signatures
 
 
 @functools.cache
