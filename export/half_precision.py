@@ -12,7 +12,7 @@ from export.graph import Graph
 MOST = 3e4  # the sum of two is finite
 LEAST = 6e-8  # the smallest above zero: no epsilon becomes zero
 KEPT = {"LogSoftmax", "TopK", "Range", "CumSum", "Resize", "Loop", "Scan", "If"}
-MOVES = {"Transpose", "GatherND"}  # they compute nothing
+MOVES = {"Transpose", "GatherElements"}  # they compute nothing
 ANGLES = {"Sin", "Cos"}
 FLOAT, FLOAT16 = TensorProto.FLOAT, TensorProto.FLOAT16
 SUFFIXES = {FLOAT: "/float32", FLOAT16: "/float16"}
@@ -65,7 +65,7 @@ class _Half:
         floats = set(self.floats)
         for attribute in node.attribute:
             for inner in attribute.g.node:
-                if floats & set(inner.input):
+                if floats & set(inner.input) and inner.op_type != "Shape":
                     if inner.op_type not in MOVES:
                         return False
                     floats.update(inner.output)

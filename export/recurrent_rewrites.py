@@ -50,7 +50,7 @@ def stay_compact(graph, node):
     if not all(masks) or masks[0] != masks[1]:
         return
     (first, *_), (*_, second) = _branches(before)[0], _branches(node)[0]
-    spreads = _branches(before)[1][-1].op_type == "GatherND"
+    spreads = _branches(before)[1][-1].op_type == "GatherElements"
     compacts = _branches(node)[1][-1].op_type == "Transpose"
     perms = [attributes_of(transpose)["perm"] for transpose in (first, second)]
     if spreads and compacts and perms == [[1, 0, 2]] * 2:

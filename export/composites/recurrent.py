@@ -123,7 +123,8 @@ class Padding:
         """A transposed sequence, after the real steps of each row (B, T, ...) have come first."""
 
         def gathered(builder, sequence):
-            return builder.transpose(self._take(builder, sequence, self._order(builder)), perm)
+            steps = self._order(builder)
+            return builder.transpose(self._take(builder, sequence, steps, len(perm)), perm)
 
         return self._branch(sequence, perm, gathered)
 
@@ -131,7 +132,8 @@ class Padding:
         """A sequence transposed to (B, T, ...), before its steps return; masked steps are zero."""
 
         def scattered(builder, sequence):
-            return self._take(builder, builder.transpose(sequence, perm), self._places(builder))
+            steps, sequence = self._places(builder), builder.transpose(sequence, perm)
+            return self._take(builder, sequence, steps, len(perm))
 
         return self._branch(sequence, perm, scattered)
 
@@ -139,7 +141,7 @@ class Padding:
         def then(builder, sequence):
             return builder.transpose(sequence, perm)
 
-        shape = self.builder.shape(sequence)
+        shape = self.builder.shape(sequence) or [-1] * len(perm)
         shape = [shape[axis] for axis in perm]
         return self.builder.add_if(self.is_right, sequence, then, otherwise, shape)
 
@@ -167,10 +169,11 @@ class Padding:
         zero, one = (builder.constant(np.array(number, np.int64)) for number in (0, 1))
         return length, builder.add("Range", [zero, end, one])
 
-    def _take(self, builder, sequence, steps):
-        """(B, T, ...) of a sequence (B, T, ...) the steps (B, T)."""
-        steps = builder.add("Unsqueeze", [steps, builder.integers(2)])
-        return builder.add("GatherND", [sequence, steps], batch_dims=1)
+    def _take(self, builder, sequence, steps, rank):
+        """The steps (B, T) of a sequence (B, T, ...)."""
+        steps = builder.add("Unsqueeze", [steps, builder.integers(*range(2, rank))])
+        steps = builder.add("Expand", [steps, builder.add("Shape", [sequence])])
+        return builder.add("GatherElements", [sequence, steps], axis=1)
 
 
 def _give_final_state(builder, name, side, output, lengths, initial_state):
