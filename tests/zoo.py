@@ -47,20 +47,20 @@ def classify(folder):
     model = WithHeads(encoder(len(tokenizer)), {"label": ClassificationHead(3)})
     settings = {"output": "label", "labels": ["low", "middle", "high"]}
     targets = ["low", "middle", "low", "high"]
-    return _saved(folder, model, "Classify", tokenizer, TEXTS, settings=settings, targets=targets)
+    return saved(folder, model, "Classify", tokenizer, TEXTS, settings=settings, targets=targets)
 
 
 def regress(folder):
     tokenizer = learn_word_piece(TEXTS, 80)
     model = WithHeads(encoder(len(tokenizer)), {"score": RegressionHead(1)})
-    return _saved(folder, model, "Classify", tokenizer, TEXTS, settings={"output": "score"})
+    return saved(folder, model, "Classify", tokenizer, TEXTS, settings={"output": "score"})
 
 
 def tag(folder):
     tokenizer = learn_word_piece(TEXTS, 80)
     model = WithHeads(encoder(len(tokenizer)), {"tags": TaggingHead(3)})
     settings = {"output": "tags", "labels": ["O", "B-THING", "I-THING"]}
-    return _saved(folder, model, "Tag", tokenizer, TEXTS, settings=settings)
+    return saved(folder, model, "Tag", tokenizer, TEXTS, settings=settings)
 
 
 def fill_mask(folder):
@@ -69,7 +69,7 @@ def fill_mask(folder):
     texts = [text.replace("a", "[MASK]", 2) for text in TEXTS]
     texts = [text for text in texts if "[MASK]" in text]
     model = WithHeads(encoder(len(tokenizer)), heads)
-    return _saved(folder, model, "FillMask", tokenizer, texts, settings={"output": "token"})
+    return saved(folder, model, "FillMask", tokenizer, texts, settings={"output": "token"})
 
 
 def fill_mask_of_byte_pairs(folder):
@@ -77,7 +77,7 @@ def fill_mask_of_byte_pairs(folder):
     texts = ["A model <mask> <mask>.", "<mask> small", "What is  <mask>\nsaid<mask>?"]
     model = WithHeads(encoder(len(tokenizer)), {"token": MaskedLMHead(len(tokenizer))})
     settings = {"output": "token", "mask_token": "<mask>"}
-    return _saved(folder, model, "FillMask", tokenizer, texts, settings=settings)
+    return saved(folder, model, "FillMask", tokenizer, texts, settings=settings)
 
 
 def choose(folder):
@@ -88,7 +88,7 @@ def choose(folder):
         {"text": text, "choices": ["small", "words", "said"][: 2 + place % 2]}
         for place, text in enumerate(TEXTS)
     ]
-    return _saved(folder, model, "Choose", tokenizer, inputs, settings={"output": "choice"})
+    return saved(folder, model, "Choose", tokenizer, inputs, settings={"output": "choice"})
 
 
 def answer_of_words(folder):
@@ -99,7 +99,7 @@ def answer_of_words(folder):
     model.build(None)
     settings = {"start": "start_logits", "end": "end_logits", "question_length": 9}
     pairs = [("What is small?", text) for text in TEXTS]
-    return _saved(folder, model, "Answer", tables, pairs, settings=settings)
+    return saved(folder, model, "Answer", tables, pairs, settings=settings)
 
 
 TREES = ["(3 (2 A) (4 (2 small) (2 model)))", "((a) (film))", "(2 words)"]
@@ -110,38 +110,38 @@ def classify_trees(folder):
     model.build(None)
     tables = {"words": WordTable.learn(["a", "small", "model", "words"])}
     settings = {"labels": ["low", "middle", "high"]}
-    return _saved(folder, model, "Classify", tables, TREES, settings=settings)
+    return saved(folder, model, "Classify", tables, TREES, settings=settings)
 
 
 def embed(folder):
     tokenizer = learn_word_piece(TEXTS, 80)
-    return _saved(folder, SentenceEncoder(encoder(len(tokenizer))), "Embed", tokenizer, TEXTS)
+    return saved(folder, SentenceEncoder(encoder(len(tokenizer))), "Embed", tokenizer, TEXTS)
 
 
 def embed_words(folder):
     characters = CharacterTable.learn(TEXTS)
     model = BiLM(17, len(characters), 5, [1, 3], [7, 11], 13, 7, num_layers=3)
     model.build(None)
-    return _saved(folder, model, "Embed", {"characters": characters}, TEXTS)
+    return saved(folder, model, "Embed", {"characters": characters}, TEXTS)
 
 
 def forecast(folder):
     model = Forecaster(horizon=5, units=7, num_targets=2)
     model.build({"window": (None, None, 3)})
     windows = [floats(length, 3, seed=length).tolist() for length in (11, 13, 17)]
-    return _saved(folder, model, "Forecast", None, windows)
+    return saved(folder, model, "Forecast", None, windows)
 
 
 def generate(folder):
     tokenizer = learn_byte_pairs(TEXTS, 300)
     model = GPT(len(tokenizer), 16, 2, 2, 24, LIMIT)
-    return _saved(folder, model, "Generate", tokenizer, TEXTS, target_length=LIMIT)
+    return saved(folder, model, "Generate", tokenizer, TEXTS, target_length=LIMIT)
 
 
 def generate_by_characters(folder):
     tokenizer = CharacterTable.learn(TEXTS)
     model = RNNLanguageModel(len(tokenizer), 5, 7)
-    return _saved(folder, model, "Generate", tokenizer, TEXTS, target_length=LIMIT + 9, end_id=3)
+    return saved(folder, model, "Generate", tokenizer, TEXTS, target_length=LIMIT + 9, end_id=3)
 
 
 def translate(folder):
@@ -161,7 +161,7 @@ def translate(folder):
     return TEXTS
 
 
-def _saved(
+def saved(
     folder,
     model,
     pipeline,

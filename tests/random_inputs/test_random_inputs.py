@@ -1,0 +1,25 @@
+"""Random inputs: Keras, SavedModel, `serving` and its HTTP server give the same answers.
+
+`python -m tests.random_inputs --minutes 60` draws new inputs for as long, and says how many each
+pipeline and host has answered.
+"""
+
+import hypothesis
+import pytest
+from hypothesis import strategies as st
+
+from tests.conftest import others_long
+from tests.random_inputs.cases import CASES
+from tests.random_inputs.checking import check
+
+SHORT, LONG = 12, 60
+
+
+@pytest.mark.parametrize("case", others_long(CASES, short=6), ids=lambda case: case.name)
+def test_every_host_answers_as_keras_does(case):
+    @hypothesis.settings(max_examples=SHORT, deadline=None, derandomize=True, database=None)
+    @hypothesis.given(st.lists(case.inputs, min_size=1, max_size=4))
+    def hosts_agree(values):
+        check(case, values)
+
+    hosts_agree()
