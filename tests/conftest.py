@@ -1,6 +1,7 @@
 """Which tests a backend of Keras runs, and which are long; a small run, and its bundle."""
 
 import atexit
+import contextlib
 import functools
 import gc
 import os
@@ -20,6 +21,15 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # as many processes as cores: one threa
     os.environ.setdefault("NPROC", "1")  # XLA's
 
 import serving  # noqa: F401 (turns onnxruntime's telemetry off)
+
+with contextlib.suppress(ImportError):  # the environments of Beam, Ray and Spark have none
+    import hypothesis
+
+    # The same inputs each time, however slow the machine is; `tests.random_inputs` draws new ones.
+    hypothesis.settings.register_profile(
+        "repeatable", deadline=None, derandomize=True, database=None
+    )
+    hypothesis.settings.load_profile("repeatable")
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 BACKEND = os.environ.get("KERAS_BACKEND", "tensorflow")
