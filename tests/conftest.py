@@ -40,6 +40,7 @@ if BACKEND != "tensorflow":  # the library alone: the rest is TensorFlow's and O
         "export",
         "learning",
         "parity",
+        "random_inputs",
         "serving",
         "training",
         "seqkeras/analysis",
