@@ -231,6 +231,7 @@ OF_SEQUENCES = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:(?s).*destroy the mask:UserWarning")
 @pytest.mark.parametrize("masked", others_long([True, False]), ids=["masked", "whole"])
 @pytest.mark.parametrize("name", others_long(sorted(OF_SEQUENCES)))
 def test_layers_of_sequences_have_the_numbers_of_keras(name, masked):
