@@ -12,12 +12,12 @@ from tests.conftest import others_long
 from tests.random_inputs.cases import CASES
 from tests.random_inputs.checking import check
 
-SHORT, LONG = 12, 60
+EXAMPLES = 12  # lists of inputs of one case
 
 
 @pytest.mark.parametrize("case", others_long(CASES, short=6), ids=lambda case: case.name)
 def test_every_host_answers_as_keras_does(case):
-    @hypothesis.settings(max_examples=SHORT, deadline=None, derandomize=True, database=None)
+    @hypothesis.settings(max_examples=EXAMPLES)
     @hypothesis.given(st.lists(case.inputs, min_size=1, max_size=4))
     def hosts_agree(values):
         check(case, values)
