@@ -1,12 +1,12 @@
 """Files of graphs and of the weights that they share."""
 
 import numpy as np
-import onnxruntime
 import pytest
 
 from export.graph import LARGE
 from export.onnx_files import save, save_precisions, stored_bytes
 from export.quantize import quantize
+from serving.opening import Runtime
 from tests.arrays import close, floats
 from tests.export.running import run
 from tests.export.written import graph
@@ -38,8 +38,7 @@ def one(name):
 
 def opened(folder, file):
     """The first output of a graph's file."""
-    session = onnxruntime.InferenceSession(folder / file, providers=["CPUExecutionProvider"])
-    return session.run(None, {"token_ids": np.arange(61)[None]})[0]
+    return Runtime().session(folder / file).run(None, {"token_ids": np.arange(61)[None]})[0]
 
 
 def answer(graph):
