@@ -17,7 +17,7 @@ from tests.serving.http.served import ask, on_socket, until
 from tests.serving.pipelines import test_forecast as forecast
 from tests.serving.pipelines.toys import write_bundle
 
-POST = "POST /v1/bundles/letters HTTP/1.1\r\nhost: x\r\n"
+POST = "POST /v1/bundles/letters HTTP/1.1\r\nhost: localhost\r\n"
 GOOD = {"input": "up|bad"}
 
 
