@@ -52,82 +52,84 @@ def _parser():
         prog="python -m export",
         description="Make a bundle (ONNX graphs and SavedModels, verified) from a finished run.",
     )
-    parser.add_argument("run", type=Path, help="folder of the finished run")
-    parser.add_argument("bundle", type=Path, help="folder to make")
-    parser.add_argument("--overwrite", action="store_true", help="replace the bundle that is there")
+    parser.add_argument("run", type=Path, help="Folder of the finished run.")
+    parser.add_argument("bundle", type=Path, help="Bundle folder to make.")
+    parser.add_argument(
+        "--overwrite", action="store_true", help="Replace the bundle in the folder."
+    )
     parser.add_argument(
         "--precision",
         type=_names,
         default=(),
         metavar="NAME,…",
-        help="graphs in these too: int8, int8-embedding, int4, float16; float32 is always there",
+        help="Precisions beside float32: int8, int8-embedding, int4, float16.",
     )
     parser.add_argument(
         "--tolerance",
         type=float,
         default=0.005,
         metavar="X",
-        help="how much lower than float32's each score of a precision may be; 0.005",
+        help="Largest drop of a precision's score below float32's score. Default: 0.005.",
     )
     parser.add_argument(
         "--agreement",
         type=float,
         default=0.99,
         metavar="X",
-        help="where the run has no targets, or float32's score is 0: the least share of a "
-        "precision's answers that are float32's; 0.99",
+        help="Smallest share of a precision's answers that equal float32's, for a run without "
+        "targets or with a float32 score of 0. Default: 0.99.",
     )
     parser.add_argument(
         "--log-prob-tolerance",
         type=float,
         default=0.1,
         metavar="X",
-        help="there, how far its log-probabilities may be off on average; 0.1",
+        help="Largest mean error of a precision's log-probabilities, for such runs. Default: 0.1.",
     )
     parser.add_argument(
         "--generate-in-graph",
         action="store_true",
-        help="also one ONNX file from token ids to token ids, for hosts that are not Python",
+        help="Add one ONNX file from token ids to token ids, for hosts other than Python.",
     )
     parser.add_argument(
         "--attention-heads",
         action="store_true",
-        help="the bundle can also give the attention of each head of each layer",
+        help="Add graphs that output the attention of each head of each layer.",
     )
     parser.add_argument(
         "--n-best",
         type=int,
         default=0,
         metavar="N",
-        help="the SavedModels have a signature n_best too: N results to each input",
+        help="Add a signature n_best to the SavedModels, with N results for each input.",
     )
     parser.add_argument(
         "--sampling",
         action="store_true",
-        help="the SavedModels have a signature sample too: temperature, top_k, top_p, seed",
+        help="Add a signature sample to the SavedModels, with temperature, top_k, top_p and seed.",
     )
     parser.add_argument(
         "--portable",
         action="store_true",
-        help="standard ONNX operators only, for runtimes other than onnxruntime",
+        help="Restrict graphs to standard ONNX operators, for runtimes other than onnxruntime.",
     )
     parser.add_argument(
         "--no-strings",
         dest="strings",
         action="store_false",
-        help="no SavedModel that takes strings, only that of token ids",
+        help="Omit the SavedModel that reads strings; the SavedModel of token ids stays.",
     )
     parser.add_argument(
         "--web",
         type=Path,
         metavar="FOLDER",
-        help="also a page that answers in the browser, as static files in FOLDER",
+        help="Folder of static files to make: a page that answers in the browser.",
     )
     parser.add_argument(
         "--node-modules",
         type=Path,
         metavar="FOLDER",
-        help="npm's, with onnxruntime-web, for --web (serving/javascript's)",
+        help="Folder node_modules with onnxruntime-web, for --web. Default: serving/javascript's.",
     )
     parser.add_argument(
         "--import",
@@ -135,8 +137,8 @@ def _parser():
         action="append",
         default=[],
         metavar="MODULE",
-        help="a module that registers classes of your own with Keras: my_model for my_model.py in "
-        "the folder where you are",
+        help="Module that registers your classes with Keras: my_model for my_model.py in the "
+        "current folder. Repeatable.",
     )
     return parser
 

@@ -181,62 +181,73 @@ def _parse(argv):
 def _predict_parser(prog):
     parser = _Parser(prog=prog, description=predict.__doc__.partition("\n")[0])
     parser.takes_inputs = True
-    parser.add_argument("bundle", metavar="BUNDLE", help="the bundle's folder")
+    parser.add_argument("bundle", metavar="BUNDLE", help="Folder of the bundle.")
     parser.add_argument(
         "inputs",
         metavar="INPUT",
         nargs="*",
         default=(),
-        help="texts; arrays as JSON, or .npy, .npz and .csv files (lines of standard input)",
+        help="Texts; arrays as JSON, or .npy, .npz and .csv files. Default: standard input.",
     )
     _add_common_options(parser)
     form = parser.add_mutually_exclusive_group()
     form.add_argument(
-        "--json", action="store_true", help="print each answer as a JSON object in a line"
+        "--json", action="store_true", help="Print each answer as a JSON object in a line."
     )
     form.add_argument(
-        "--mark", action="store_true", help="print the text with answers or entities marked in it"
+        "--mark", action="store_true", help="Print the text, with answers or entities marked."
     )
-    form.add_argument("--stream", action="store_true", help="print text as soon as it is final")
+    form.add_argument("--stream", action="store_true", help="Print text as soon as it is final.")
     parser.set_defaults(run=predict)
     return parser
 
 
 def _bench_parser(prog):
     parser = _Parser(prog=prog, description=bench.__doc__)
-    parser.add_argument("bundle", metavar="BUNDLE", help="the bundle's folder")
+    parser.add_argument("bundle", metavar="BUNDLE", help="Folder of the bundle.")
     _add_common_options(parser)
     parser.add_argument(
-        "--batch-sizes", type=_counts, default=(1, 16, 64), metavar="N,…", help="1,16,64"
+        "--batch-sizes",
+        type=_counts,
+        default=(1, 16, 64),
+        metavar="N,…",
+        help="Batch sizes to measure. Default: 1,16,64.",
     )
     parser.add_argument(
         "--seconds",
         type=seconds(3600),
         default=2.0,
         metavar="S",
-        help="time for each batch size (2)",
+        help="Seconds for each batch size. Default: 2.",
     )
     parser.add_argument(
-        "--repeats", type=count, metavar="N", help="number of calls, instead of --seconds"
+        "--repeats",
+        type=count,
+        metavar="N",
+        help="Calls for each batch size, instead of --seconds.",
     )
-    parser.add_argument("--input", metavar="FILE", help="an input a line (the bundle's examples)")
-    parser.add_argument("--json", metavar="FILE", help="also write the figures to this file")
+    parser.add_argument(
+        "--input",
+        metavar="FILE",
+        help="File with an input in each line. Default: the bundle's examples.",
+    )
+    parser.add_argument("--json", metavar="FILE", help="File to write the figures to.")
     parser.set_defaults(run=bench, stream=False)
     return parser
 
 
 def _inspect_parser(prog):
     parser = _Parser(prog=prog, description=inspect.__doc__)
-    parser.add_argument("bundle", metavar="BUNDLE", help="the bundle's folder")
-    parser.add_argument("--json", action="store_true", help="print the manifest")
+    parser.add_argument("bundle", metavar="BUNDLE", help="Folder of the bundle.")
+    parser.add_argument("--json", action="store_true", help="Print the manifest.")
     parser.set_defaults(run=inspect)
     return parser
 
 
 def _add_common_options(parser):
-    add_session_options(parser, "the bundle's")
-    parser.add_argument("--json-input", action="store_true", help="read each input as JSON")
-    group = parser.add_argument_group("options of the bundle's pipeline (default)")
+    add_session_options(parser, "the bundle's precisions")
+    parser.add_argument("--json-input", action="store_true", help="Read each input as JSON.")
+    group = parser.add_argument_group("options of the bundle's pipeline")
     for name, (kind, text) in _PIPELINE_OPTIONS.items():
         flag = f"--{name.replace('_', '-')}"
         if kind is bool:
@@ -277,29 +288,35 @@ def _counts(text):
 
 
 _PIPELINE_OPTIONS = {
-    "num_beams": (count, "beams of the search, 1: greedy (the bundle's)"),
-    "n_best": (count, "answers to each input (1)"),
-    "length_penalty": (float, "GNMT's length penalty (the bundle's)"),
-    "attention": (bool, "also attention weights, as JSON"),
-    "max_new_tokens": (count, "(as many as the limit allows)"),
-    "min_new_tokens": (int, "(0)"),
-    "sample": (bool, "draw each token from its distribution"),
-    "temperature": (float, "of the distribution (1)"),
-    "top_k": (count, "choose from the k most probable tokens (all; 5 to fill a mask)"),
-    "top_p": (float, "choose from the most probable tokens of this total probability (1)"),
-    "seed": (int, "repeat the same draw"),
-    "repetition_penalty": (float, "above 1: repeat less (1)"),
-    "stop": (list, "end a text at this string, may be repeated"),
-    "regex": (str, "what the whole text must match (the bundle's)"),
-    "choices": (list, "an allowed answer, repeated for each"),
-    "echo": (bool, "print the prompt before its continuation"),
-    "no_answer_threshold": (float, "least margin of an answer over none (the bundle's)"),
-    "nodes": (bool, "also the classes of every node of a tree"),
-    "top": (count, "print so many labels and their scores, the most probable first"),
-    "words": (bool, "also the layers of every word, as JSON"),
-    "truncate": (bool, "cut inputs over the limit"),
-    "strict": (bool, "refuse rows with a category that the model does not know"),
-    "token_budget": (count, "most tokens of a batch"),
+    "num_beams": (count, "Beams of the search; 1 is greedy. Default: the bundle's."),
+    "n_best": (count, "Answers to each input. Default: 1."),
+    "length_penalty": (float, "Alpha of GNMT's length penalty. Default: the bundle's."),
+    "attention": (bool, "Print attention weights too, as JSON."),
+    "max_new_tokens": (count, "New tokens, at most. Default: the model's limit."),
+    "min_new_tokens": (int, "New tokens, at least. Default: 0."),
+    "sample": (bool, "Draw each token from its distribution."),
+    "temperature": (float, "Temperature of the distribution. Default: 1."),
+    "top_k": (
+        count,
+        "Number of most probable tokens to choose from. Default: all; 5 to fill a mask.",
+    ),
+    "top_p": (float, "Total probability of the tokens to choose from. Default: 1."),
+    "seed": (int, "Seed of the draws; equal seeds draw equal tokens."),
+    "repetition_penalty": (float, "Penalty of repeated tokens; above 1 repeats less. Default: 1."),
+    "stop": (list, "String that ends a text, repeatable."),
+    "regex": (str, "Regular expression of the whole text. Default: the bundle's."),
+    "choices": (list, "Answer that is allowed, repeatable."),
+    "echo": (bool, "Print the prompt before its continuation."),
+    "no_answer_threshold": (
+        float,
+        "Smallest margin of an answer over no answer. Default: the bundle's.",
+    ),
+    "nodes": (bool, "Print the classes of every node of a tree."),
+    "top": (count, "Number of most probable labels to print, with their scores."),
+    "words": (bool, "Print the layers of every word, as JSON."),
+    "truncate": (bool, "Cut inputs over the limit."),
+    "strict": (bool, "Refuse rows with a category that the model does not know."),
+    "token_budget": (count, "Tokens of a batch, at most."),
 }
 
 

@@ -35,13 +35,15 @@ def add_session_options(parser: argparse.ArgumentParser, whose: str) -> None:
         parser: that gets them.
         whose: precisions may be chosen, for the help.
     """
-    parser.add_argument("--precision", metavar="NAME", help=f"one of {whose} (float32)")
+    parser.add_argument(
+        "--precision", metavar="NAME", help=f"Precision, one of {whose}. Default: float32."
+    )
     parser.add_argument(
         "--provider",
         action="append",
         metavar="NAME",
-        help="execution provider, may be repeated (CPU)",
+        help="Execution provider, repeatable. Default: CPU.",
     )
     parser.add_argument(
-        "--threads", type=count, metavar="N", help="threads of an operation (the number of cores)"
+        "--threads", type=count, metavar="N", help="Threads of an operation. Default: one a core."
     )

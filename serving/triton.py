@@ -110,13 +110,17 @@ def _tensor(kind: str, spec: TensorSpec, batches: bool) -> str:
 def main(arguments: list[str] | None = None) -> int:
     """Run the command; returns the exit status."""
     parser = argparse.ArgumentParser("python -m serving.triton", description=__doc__.split("\n")[0])
-    parser.add_argument("bundle", metavar="BUNDLE", help="the bundle's folder")
-    parser.add_argument("repository", metavar="REPOSITORY", help="the folder of all models")
+    parser.add_argument("bundle", metavar="BUNDLE", help="Folder of the bundle.")
+    parser.add_argument("repository", metavar="REPOSITORY", help="Folder of all models.")
     parser.add_argument(
-        "--max-batch", type=count, default=MAX_BATCH, metavar="N", help="rows of a batch (64)"
+        "--max-batch",
+        type=count,
+        default=MAX_BATCH,
+        metavar="N",
+        help="Rows of a batch. Default: 64.",
     )
     parser.add_argument(
-        "--threads", type=count, default=1, metavar="N", help="threads of an operation (1)"
+        "--threads", type=count, default=1, metavar="N", help="Threads of an operation. Default: 1."
     )
     options = parser.parse_args(arguments)
     try:

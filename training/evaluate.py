@@ -63,13 +63,13 @@ def evaluate_command():
         type=DataFile(),
         multiple=True,
         required=True,
-        help="File in the form of the training's; again for a task that reads several.",
+        help="Data file in the form of the training file; repeat it for a task that reads several.",
     )
-    @click.option("--precision", help="Of a bundle, such as int8; else float32.")
+    @click.option("--precision", help="Precision of a bundle, such as int8. Default: float32.")
     @click.option(
         "--out",
         type=click.Path(dir_okay=False, path_type=Path),
-        help="JSON file for the scores, beside the table that is printed.",
+        help="JSON file to write the scores to.",
     )
     @click.pass_context
     def evaluate_folder(context, folder, data, precision, out):

@@ -145,66 +145,107 @@ class FitOptions:
     all.
     """
 
-    seed: int = option(0, click.IntRange(0, 2**32 - 1), "Of weights, samples and their order.")
-    batch_size: int = option(128, at_least(1), "Examples in each step.")
-    batch_tokens: int | None = option(
-        None, at_least(1), "Tokens in each step, padding included, instead of a batch size."
+    seed: int = option(
+        0,
+        click.IntRange(0, 2**32 - 1),
+        "Seed of the initial weights, of the order of examples, and of random draws.",
     )
-    learning_rate: float = option(3e-3, POSITIVE, "At the end of the warm-up.")
-    warmup_steps: int = option(100, at_least(0), "Steps until the full learning rate.")
+    batch_size: int = option(128, at_least(1), "Examples in a batch.")
+    batch_tokens: int | None = option(
+        None,
+        at_least(1),
+        "Tokens in a batch, padding included, instead of --batch-size. Choose it when lengths "
+        "vary much.",
+    )
+    learning_rate: float = option(3e-3, POSITIVE, "Learning rate at the end of warm-up.")
+    warmup_steps: int = option(100, at_least(0), "Steps up to the full learning rate.")
     warmup_share: float | None = option(
-        None, FRACTION, "Share of all steps until it, instead of --warmup-steps."
+        None, FRACTION, "Share of all steps that warm-up takes, instead of --warmup-steps."
     )
     schedule: str = option(
-        "cosine", click.Choice(SCHEDULES), "How the learning rate goes on after the warm-up."
+        "cosine", click.Choice(SCHEDULES), "Course of the learning rate after warm-up."
     )
     last_learning_rate: float | None = option(
-        None, NOT_NEGATIVE, "Of cosine and linear, in the end; by default zero."
+        None,
+        NOT_NEGATIVE,
+        "Learning rate of the last step (schedules cosine and linear). Default: 0.",
     )
     optimizer: str = option(
-        "adam", click.Choice(OPTIMIZERS), "Of seqkeras.optimizers; keras-adam: Keras's as it is."
+        "adam",
+        click.Choice(OPTIMIZERS),
+        "Optimizer, from seqkeras.optimizers; keras-adam is Keras's Adam unchanged.",
     )
-    beta1: float | None = option(
-        None, BETA, "Decay of the mean of gradients; by default Keras's, 0.9."
-    )
+    beta1: float | None = option(None, BETA, "Decay rate of the first moment. Default: 0.9.")
     beta2: float | None = option(
-        None, BETA, "Of adam and adamw that of their squares, 0.999; of lion 0.99."
+        None, BETA, "Decay rate of the second moment (Adam, AdamW: 0.999; Lion: 0.99)."
     )
     weight_decay: float | None = option(
-        None, NOT_NEGATIVE, "Of matrices, decoupled; by default Keras's: 0.004 of adamw, else 0."
+        None,
+        NOT_NEGATIVE,
+        "Decoupled weight decay of matrices. Default: 0.004 for AdamW, otherwise 0.",
     )
     gradient_accumulation: int = option(
-        1, at_least(1), "Batches whose gradients make one step together."
+        1,
+        at_least(1),
+        "Batches whose gradients are added up for one step. Raise it when memory is too small for "
+        "the batch size.",
     )
-    clip_norm: float = option(1.0, POSITIVE, "Largest norm of all gradients together.")
-    passes: int = option(3, at_least(1), "How often the model sees each training example.")
-    max_steps: int | None = option(None, at_least(1), "Steps of the training, instead of passes.")
+    clip_norm: float = option(
+        1.0,
+        POSITIVE,
+        "Largest global norm of the gradients; larger gradients are scaled down to it.",
+    )
+    passes: int = option(3, at_least(1), "Passes over the training examples (epochs).")
+    max_steps: int | None = option(None, at_least(1), "Training steps, instead of --passes.")
     ema: float | None = option(
-        None, Number(0, 1, min_open=True, max_open=True), "Decay of a moving average of weights."
+        None,
+        Number(0, 1, min_open=True, max_open=True),
+        "Decay rate of a moving average of the weights, such as 0.999; the average is evaluated "
+        "and kept. Default: no average.",
     )
     average_checkpoints: int = option(
-        1, at_least(1), "Last checkpoints whose mean is looked at and kept."
+        1, at_least(1), "Last checkpoints whose mean is evaluated and kept."
     )
     mixed_precision: str | None = option(
-        None, click.Choice(["float16", "bfloat16"]), "Compute in it; weights stay in float32."
+        None,
+        click.Choice(["float16", "bfloat16"]),
+        "Precision of the computation; weights stay in float32. Default: float32.",
     )
-    xla: bool = option(False, bool, "Compile the steps of TensorFlow by XLA.")
-    freeze: tuple = option((), Patterns(), "Weights that do not learn: patterns of paths.")
-    start_from: str | None = option(None, RunFolder(), "Run whose weights to begin with.")
+    xla: bool = option(False, bool, "Compile TensorFlow's training steps with XLA.")
+    freeze: tuple = option(
+        (),
+        Patterns(),
+        "Patterns of weight paths, separated by commas; weights that match do not learn.",
+    )
+    start_from: str | None = option(None, RunFolder(), "Run whose weights training begins with.")
     steps_per_save: int = option(100, at_least(1), "Steps between two checkpoints.")
     looks: int = option(
-        5, at_least(1), "Looks at the validation examples, at checkpoints, evenly spread."
+        5,
+        at_least(1),
+        "Evaluations on the validation examples, spread evenly over the checkpoints.",
     )
     steps_per_look: int | None = option(
-        None, at_least(1), "Steps between two looks, instead of --looks."
+        None, at_least(1), "Steps between two evaluations, instead of --looks."
     )
     best_by: str | None = option(
-        None, str, "Validation score that tells the best model; the task's first by default."
+        None, str, "Validation score that selects the best model. Default: the task's first score."
     )
-    keep: str = option("best", click.Choice(["best", "last"]), "Which model the run ends with.")
-    patience: int | None = option(None, at_least(1), "Looks without a better model until the end.")
+    keep: str = option(
+        "best",
+        click.Choice(["best", "last"]),
+        "Model that the run keeps: the best by --best-by, or the last.",
+    )
+    patience: int | None = option(
+        None,
+        at_least(1),
+        "Evaluations without a better model after which training stops. Default: training never "
+        "stops early.",
+    )
     strategy: str = option(
-        "auto", click.Choice(STRATEGIES), "On which devices, see docs/distributed.md.", False
+        "auto",
+        click.Choice(STRATEGIES),
+        "Devices to train on; docs/distributed.md describes each strategy.",
+        False,
     )
     tensorboard: bool = option(True, bool, "Write events for TensorBoard.", decides=False)
 

@@ -292,12 +292,20 @@ def main(arguments=None):
         prog="python -m seqkeras.analysis.gradient_flow",
         description="How far a gradient flows back through time: tables, and a PNG.",
     )
-    parser.add_argument("--out", type=Path, required=True, metavar="FILE.png")
-    parser.add_argument("--units", type=whole_number(2), default=32, help="size of each state (32)")
-    parser.add_argument("--steps", type=whole_number(2), default=100, help="how far back (100)")
-    parser.add_argument("--seed", type=whole_number(0), default=0, help="of weights and inputs (0)")
     parser.add_argument(
-        "--radii", type=numbers, default=RADII, help="spectral radii of W (0.9,1,1.1)"
+        "--out", type=Path, required=True, metavar="FILE.png", help="Figure to draw."
+    )
+    parser.add_argument(
+        "--units", type=whole_number(2), default=32, help="Size of each state. Default: 32."
+    )
+    parser.add_argument(
+        "--steps", type=whole_number(2), default=100, help="Steps back in time. Default: 100."
+    )
+    parser.add_argument(
+        "--seed", type=whole_number(0), default=0, help="Seed of weights and inputs. Default: 0."
+    )
+    parser.add_argument(
+        "--radii", type=numbers, default=RADII, help="Spectral radii of W. Default: 0.9,1,1.1."
     )
     options = parser.parse_args(arguments)
     try:

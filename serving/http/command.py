@@ -13,15 +13,23 @@ TOKEN = "SEQKERAS_TOKEN"
 PACKAGES = ("starlette", "uvicorn", "httptools", "prometheus_client")
 REQUIREMENTS = Path(__file__).parents[1] / "requirements-http.txt"
 BOUNDS = {
-    "max_queue": (int, "N", "inputs that wait for a bundle; more are refused with 429"),
-    "max_batch": (int, "N", "inputs that are answered together"),
-    "max_body": (int, "BYTES", "of a request; a larger one is refused with 413"),
-    "max_tokens": (int, "N", "of an input, with all its parts; more are refused with 413"),
-    "max_new_tokens": (int, "N", "that follow a prompt"),
-    "max_answers": (int, "N", "beams of a search, and answers to an input"),
-    "max_work": (int, "N", "tokens of a batch: inputs x beams x new tokens; an input over it: 400"),
-    "timeout": (float, "S", "seconds from a request to its answer; then 504"),
-    "idle": (float, "S", "seconds in which a connection must send the head of a request"),
+    "max_queue": (int, "N", "Inputs that wait for a bundle; further inputs are refused with 429."),
+    "max_batch": (int, "N", "Inputs that are answered together."),
+    "max_body": (int, "BYTES", "Size of a request; a larger request is refused with 413."),
+    "max_tokens": (
+        int,
+        "N",
+        "Tokens of an input, all parts together; a longer input is refused with 413.",
+    ),
+    "max_new_tokens": (int, "N", "New tokens after a prompt."),
+    "max_answers": (int, "N", "Beams of a search, and answers to an input."),
+    "max_work": (
+        int,
+        "N",
+        "Tokens of a batch: inputs x beams x new tokens; a larger input is refused with 400.",
+    ),
+    "timeout": (float, "S", "Seconds from a request to its answer; a later answer is 504."),
+    "idle": (float, "S", "Seconds in which a connection must send the head of a request."),
 }
 
 
@@ -31,45 +39,54 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "bundles",
         metavar="BUNDLE",
         nargs="+",
-        help="a bundle's folder, or NAME=FOLDER to give it another name in addresses",
+        help="Folder of a bundle; NAME=FOLDER gives the bundle another name in addresses.",
     )
-    parser.add_argument("--host", default="127.0.0.1", help="(127.0.0.1: this machine alone)")
-    parser.add_argument("--port", type=_port, default=8000, help="0: any that is free (8000)")
     parser.add_argument(
-        "--processes", type=count, default=1, metavar="N", help="that share the port (1)"
+        "--host",
+        default="127.0.0.1",
+        help="Address to listen on. Default: 127.0.0.1, this machine alone.",
     )
-    add_session_options(parser, "the bundles'")
+    parser.add_argument(
+        "--port", type=_port, default=8000, help="Port; 0: any free port. Default: 8000."
+    )
+    parser.add_argument(
+        "--processes",
+        type=count,
+        default=1,
+        metavar="N",
+        help="Processes that share the port. Default: 1.",
+    )
+    add_session_options(parser, "the bundles' precisions")
     parser.add_argument(
         "--token-file",
         metavar="FILE",
-        help=f"clients must send the token in it as Authorization: Bearer (none, or ${TOKEN})",
+        help=f"File of the token that clients send as Authorization: Bearer. Default: ${TOKEN}.",
     )
     parser.add_argument(
         "--cors",
         action="append",
         default=[],
         metavar="ORIGIN",
-        help="web pages of this origin may ask, may be repeated (none)",
+        help="Origin of web pages that may ask, repeatable. Default: none.",
     )
     parser.add_argument(
         "--allow-host",
         action="append",
         default=[],
         metavar="NAME",
-        help="name in addresses by which clients may ask, *.NAME for those below, may be repeated "
-        "(names of this machine on a loopback --host, else any name)",
+        help="Host name by which clients may ask, repeatable; *.NAME allows all names below NAME. "
+        "Default: names of this machine on a loopback --host, otherwise any name.",
     )
-    parser.add_argument("--no-log", action="store_true", help="log no requests")
-    parser.add_argument(
-        "--no-page", action="store_true", help="no page at /, and no address that gives files"
-    )
+    parser.add_argument("--no-log", action="store_true", help="Log no requests.")
+    parser.add_argument("--no-page", action="store_true", help="Serve no page at /, and no files.")
     parser.add_argument(
         "--node-modules",
         type=Path,
         metavar="FOLDER",
-        help="npm's, with onnxruntime-web, for answers in the browser (serving/javascript's)",
+        help="Folder node_modules with onnxruntime-web, for answers in the browser. Default: "
+        "serving/javascript's.",
     )
-    group = parser.add_argument_group("bounds (default)")
+    group = parser.add_argument_group("bounds")
     for name, (kind, metavar, text) in BOUNDS.items():
         default = getattr(Bounds, name)
         told = "the bundle's" if default is None else f"{default:g}" if kind is float else default
@@ -78,7 +95,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
             type=count if kind is int else seconds(86400),
             default=default,
             metavar=metavar,
-            help=f"{text} ({told})",
+            help=f"{text} Default: {told}.",
         )
 
 

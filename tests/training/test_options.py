@@ -18,9 +18,9 @@ from training.tasks.options.bert_pretraining import Texts
 class ToyOptions(FitOptions):
     """Takes options and a file."""
 
-    file: str = argument(DataFile(), "Of training.")
-    units: int = option(11, at_least(1), "Of a layer.")
-    name: str | None = option(None, str, "Of something.")
+    file: str = argument(DataFile(), "Training file.")
+    units: int = option(11, at_least(1), "Size of a layer.")
+    name: str | None = option(None, str, "Name of something.")
 
 
 def options_of(arguments, folder):

@@ -267,7 +267,9 @@ def test_a_reader_that_takes_nothing_is_let_go(coding, folders, page, tmp_path):
     with on_socket(service) as port, socket.create_connection(("127.0.0.1", port)) as connection:
         headers = {"accept-encoding": coding}
         until(lambda: get(port, "/page/large.js", "HEAD", headers)[0].status == 200)
-        line = f"GET /page/large.js HTTP/1.1\r\nhost: localhost\r\naccept-encoding: {coding}\r\n\r\n"
+        line = (
+            f"GET /page/large.js HTTP/1.1\r\nhost: localhost\r\naccept-encoding: {coding}\r\n\r\n"
+        )
         connection.sendall(line.encode())
         time.sleep(1)
         connection.settimeout(20)

@@ -74,52 +74,69 @@ class BertPretrainingOptions(FitOptions):
     """
 
     files: tuple = argument(
-        Texts(), "Of training: plain text, or .gz; or a folder of records.", several=True
+        Texts(), "Training files: plain text or .gz; or one folder of records.", several=True
     )
     form: str = option(
         None,
         click.Choice([*FORMS]),
-        "How the lines are sentences: by default lines, and with records as theirs are.",
+        "Layout of the text: a sentence or paragraph in each line (lines), or paragraphs over "
+        "several lines (prose). Default: lines, or the layout of the records.",
     )
-    validation: str | None = option(
-        None, DataFile(), "File of validation; without it, some documents are held out."
-    )
-    held_out: float = option(0.05, PART, "Share of documents that are held out, two at least.")
+    validation: str | None = option(None, DataFile(), "Validation file. Default: documents.")
+    held_out: float = option(0.05, PART, "Share of documents that is held out, two at least.")
     records: str | None = option(
-        None, click.Path(file_okay=False), "Folder of records; by default beside the run.", False
+        None,
+        click.Path(file_okay=False),
+        "Folder for the records. Default: a folder beside the run.",
+        False,
     )
     processes: int = option(1, at_least(1), "Processes that prepare records.", False)
-    shard_megabytes: int = option(32, at_least(1), "Text of a shard of records.")
+    shard_megabytes: int = option(32, at_least(1), "Megabytes of text in a shard of records.")
     pretrained: str | None = option(
         None,
         PretrainedFolder(),
-        "Folder of a BERT or RoBERTa to go on with: its vocabulary, sizes and weights.",
+        "Folder of a BERT or RoBERTa to train further, with its vocabulary, sizes and weights.",
     )
     vocabulary: str | None = option(
-        None, DataFile(), "BERT's vocab.txt, or a tokenizer.json, instead of learning WordPieces."
+        None,
+        DataFile(),
+        "BERT's vocab.txt, or a tokenizer.json. Default: WordPieces are learned from the text.",
     )
     vocab_size: int = option(8000, at_least(1), "WordPieces to learn, at most.")
-    lowercase: bool = option(True, bool, "Read capitals as small letters, without accents.")
-    pairs: bool = option(True, bool, "Learn from pairs of sentences, too; false is RoBERTa's way.")
-    short: float = option(0.1, FRACTION, "Share of pairs of a random, shorter length.")
-    masks: str = option("tokens", click.Choice(KINDS), "What is masked together.")
-    mask_share: float = option(0.15, PART, "Share of tokens that are asked for.")
-    max_length: int = option(128, at_least(5), "Tokens of a row, with special ones.")
-    positions: int = option(
-        512, at_least(5), "Positions that the model has, for longer rows in a later run."
+    lowercase: bool = option(True, bool, "Lower-case the text and strip its accents.")
+    pairs: bool = option(
+        True,
+        bool,
+        "Learn from pairs of sentences too, as BERT; false learns from masked words alone, as "
+        "RoBERTa.",
     )
-    num_layers: int = option(4, at_least(1), "Blocks of the encoder.")
-    hidden_dim: int = option(256, at_least(1), "Size of its vectors.")
-    num_heads: int = option(4, at_least(1), "Attention heads.")
-    feed_forward_dim: int | None = option(None, at_least(1), "Without it four times --hidden-dim.")
-    dropout: float = option(0.1, MOST_OF_FRACTION, "Of embeddings and of what each sublayer gives.")
-    attention_dropout: float = option(0.1, MOST_OF_FRACTION, "Of attention weights.")
-    batch_size: int = option(32, at_least(1), "Rows in each step.")
-    passes: int = option(10, at_least(1), "How often the model sees each sentence.")
-    learning_rate: float = option(5e-4, POSITIVE, "At the end of the warm-up.")
-    schedule: str = option("linear", click.Choice(SCHEDULES), "Of the rate after the warm-up.")
-    optimizer: str = option("adamw", click.Choice(OPTIMIZERS), "As the paper has it.")
-    weight_decay: float | None = option(0.01, NOT_NEGATIVE, "Of matrices, decoupled.")
+    short: float = option(0.1, FRACTION, "Share of pairs that are cut to a random, shorter length.")
+    masks: str = option("tokens", click.Choice(KINDS), "Unit that is masked as a whole.")
+    mask_share: float = option(0.15, PART, "Share of tokens that the model must predict.")
+    max_length: int = option(128, at_least(5), "Tokens of a row, special tokens included.")
+    positions: int = option(
+        512,
+        at_least(5),
+        "Positions of the model; choose more than --max-length to train on longer rows later.",
+    )
+    num_layers: int = option(4, at_least(1), "Transformer blocks of the encoder.")
+    hidden_dim: int = option(256, at_least(1), "Size of the encoder's vectors.")
+    num_heads: int = option(4, at_least(1), "Attention heads of a block.")
+    feed_forward_dim: int | None = option(
+        None,
+        at_least(1),
+        "Inner size of the feed-forward layers. Default: four times --hidden-dim.",
+    )
+    dropout: float = option(
+        0.1, MOST_OF_FRACTION, "Dropout rate of embeddings and sublayer outputs."
+    )
+    attention_dropout: float = option(0.1, MOST_OF_FRACTION, "Dropout rate of attention weights.")
+    batch_size: int = option(32, at_least(1), "Rows in a batch.")
+    passes: int = option(10, at_least(1), "Passes over the sentences (epochs).")
+    learning_rate: float = option(5e-4, POSITIVE, "Learning rate at the end of warm-up.")
+    schedule: str = option("linear", click.Choice(SCHEDULES), "Learning rate after warm-up.")
+    optimizer: str = option("adamw", click.Choice(OPTIMIZERS), "Optimizer; the paper's is adamw.")
+    weight_decay: float | None = option(0.01, NOT_NEGATIVE, "Decoupled weight decay of matrices.")
 
     def __post_init__(self):
         if self.form is None:

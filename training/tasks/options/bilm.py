@@ -30,26 +30,36 @@ class BiLMOptions(FitOptions):
     text is held out for validation. classification and tagging read the features: --features RUN.
     """
 
-    files: tuple = argument(DataFile(), "Of training: plain text, or .gz.", several=True)
-    validation: str | None = option(
-        None, DataFile(), "File of validation; without it, the end of the text is held out."
+    files: tuple = argument(DataFile(), "Training files: plain text or .gz.", several=True)
+    validation: str | None = option(None, DataFile(), "Validation file. Default: the text's end.")
+    held_out: float = option(0.1, FRACTION, "Share of the text, from its end, that is held out.")
+    vocab_size: int = option(
+        10_000, at_least(5), "Words that the model predicts, at most; other words are <unk>."
     )
-    held_out: float = option(0.1, FRACTION, "Last share of the text that is held out.")
-    vocab_size: int = option(10_000, at_least(5), "Words to tell, at most; others are <unk>.")
-    max_length: int = option(64, at_least(2), "Words of a row; longer lines are cut into several.")
-    word_length: int = option(30, at_least(1), "Characters of a word that are read.")
-    character_dim: int = option(16, at_least(1), "Size of a character's embedding.")
-    character_widths: int = option(6, at_least(1), "Filters see from 1 to so many characters.")
+    max_length: int = option(64, at_least(2), "Words of a row; longer lines become several rows.")
+    word_length: int = option(30, at_least(1), "Characters that are read of a word, at most.")
+    character_dim: int = option(16, at_least(1), "Size of the character embeddings.")
+    character_widths: int = option(
+        6,
+        at_least(1),
+        "Width of the widest character filters; there are filters of each width from 1.",
+    )
     character_filters: int = option(
-        25, at_least(1), "Filters of width 1; of width w there are w times as many."
+        25, at_least(1), "Filters of width 1; there are w times as many of width w."
     )
-    num_highways: int = option(2, at_least(0), "Highway layers over the filters.")
-    units: int = option(256, at_least(1), "Memory of each LSTM.")
+    num_highways: int = option(2, at_least(0), "Highway layers over the character filters.")
+    units: int = option(256, at_least(1), "Size of each LSTM's memory.")
     projection_dim: int = option(
-        128, at_least(1), "Output of each LSTM; features have twice that, one of each direction."
+        128,
+        at_least(1),
+        "Size of each LSTM's output; a word's feature joins the outputs of both directions.",
     )
-    num_layers: int = option(2, at_least(1), "LSTMs in each direction.")
-    dropout: float = option(0.1, Number(0, 1, max_open=True), "Of each LSTM, before the logits.")
-    batch_size: int = option(32, at_least(1), "Sentences in each step.")
-    passes: int = option(10, at_least(1), "How often the model sees each sentence.")
-    learning_rate: float = option(1e-3, POSITIVE, "At the end of the warm-up.")
+    num_layers: int = option(2, at_least(1), "LSTM layers in each direction.")
+    dropout: float = option(
+        0.1,
+        Number(0, 1, max_open=True),
+        "Dropout rate of each LSTM's inputs and before the logits.",
+    )
+    batch_size: int = option(32, at_least(1), "Sentences in a batch.")
+    passes: int = option(10, at_least(1), "Passes over the sentences (epochs).")
+    learning_rate: float = option(1e-3, POSITIVE, "Learning rate at the end of warm-up.")

@@ -36,19 +36,23 @@ class ClassificationOptions(LabelledTextOptions, FrameOptions):
         b,0.0,9.8,0.0,sit
     """
 
-    file: str = argument(DataFile(), "Of training: .csv, .tsv, .jsonl, or .npz.")
-    label_column: str = option("label", str, "Name of that of labels.")
+    file: str = argument(DataFile(), "Training file: .csv, .tsv, .jsonl or .npz.")
+    label_column: str = option("label", str, "Column of labels.")
     max_length: int | None = option(
         None,
         at_least(4),
-        "Tokens of a text or a pair, 128 by default, or frames, by default those of the longest; "
-        "more are cut off.",
+        "Tokens of a text or pair (default: 128), or frames of a recording (default: the longest "
+        "recording's); the rest is cut off.",
     )
     positive_label: str | None = option(
-        None, str, "Of two labels that whose F1 is measured; by default the last in their order."
+        None,
+        str,
+        "Label whose F1 is reported when there are two. Default: the last in alphabetical order.",
     )
     label_smoothing: float = option(
-        0.0, Number(0, 1, max_open=True), "Share of probability that all labels get."
+        0.0,
+        Number(0, 1, max_open=True),
+        "Share of the target probability that is spread evenly over all labels.",
     )
 
     def check(self):

@@ -36,13 +36,12 @@ class Weights(click.ParamType):
 class CorporaOptions(FitOptions):
     """Further corpora of training, and how much of each."""
 
-    also: tuple = option(
-        (), DataFiles(), "Further corpora of training, files with commas between them."
-    )
+    also: tuple = option((), DataFiles(), "Further training corpora: files, separated by commas.")
     weights: tuple = option(
         (),
         Weights(),
-        "How often a batch is of FILE, and of each corpus of --also: 3,1; by default alike.",
+        "Relative frequency of FILE and of each corpus of --also among batches, such as 3,1. "
+        "Default: equal.",
     )
 
     def mixture(self):

@@ -28,26 +28,40 @@ class DatesOptions(FitOptions):
     """Dates people write, in 28 locales, to ISO dates of 1950 to 2049; others are none."""
 
     # As the published figures were taken.
-    optimizer: str = option("keras-adam", click.Choice(OPTIMIZERS), "See docs/training.md.")
-    keep: str = option("last", click.Choice(["best", "last"]), "Which model the run ends with.")
+    optimizer: str = option(
+        "keras-adam",
+        click.Choice(OPTIMIZERS),
+        "Optimizer; the published figures were taken with keras-adam.",
+    )
+    keep: str = option(
+        "last",
+        click.Choice(["best", "last"]),
+        "Model that the run keeps: the best by --best-by, or the last.",
+    )
     examples: int = option(200_000, at_least(1), "Training examples to make.")
     locales: tuple = option(
-        dates.LOCALES, _Locales(), "Which, with commas between them; all 28 by default."
+        dates.LOCALES, _Locales(), "Locales of the dates, separated by commas. Default: all 28."
     )
     in_text: float = option(
-        0.45, FRACTION, "Share of them that stand in text, or are text without a date."
+        0.45, FRACTION, "Share of examples whose date stands in a sentence, or that hold no date."
     )
-    noisy: float = option(0.5, FRACTION, "Share of the others that carry human noise.")
-    test_examples: int = option(100, at_least(1), "Test texts per locale, of each kind.")
+    noisy: float = option(
+        0.5,
+        FRACTION,
+        "Share of human noise, such as typing errors, among examples that are a date alone.",
+    )
+    test_examples: int = option(100, at_least(1), "Test texts of each kind in each locale.")
     cell: str = option("lstm", click.Choice(["gru", "lstm"]), "Recurrent cell of both sides.")
     embedding_dim: int = option(48, at_least(1), "Size of the character embeddings.")
-    units: int = option(64, at_least(1), "Encoder state in each direction.")
-    decoder_units: int = option(64, at_least(1), "Decoder state.")
+    units: int = option(64, at_least(1), "Size of the encoder's state in each direction.")
+    decoder_units: int = option(64, at_least(1), "Size of the decoder's state.")
     dropout: float = option(
-        0.0, Number(0, 1, max_open=True), "Of embeddings and before the logits."
+        0.0, Number(0, 1, max_open=True), "Dropout rate of embeddings and before the logits."
     )
     label_smoothing: float = option(
-        0.0, Number(0, 1, max_open=True), "Share of probability that all characters get."
+        0.0,
+        Number(0, 1, max_open=True),
+        "Share of the target probability that is spread evenly over all characters.",
     )
 
     def check(self):

@@ -8,13 +8,20 @@ from training.options import Names, option
 def decimal_point():
     """The option `decimal_point`."""
     return option(
-        (), Names(), "Columns of numbers as people write them: 1,250.5, 12 % for 0.12, 204.93亿."
+        (),
+        Names(),
+        "Columns of numbers written for people with a decimal point, such as 1,250.5, 12 % (read "
+        "as 0.12) or 204.93亿.",
     )
 
 
 def decimal_comma():
     """The option `decimal_comma`."""
-    return option((), Names(), "The same with a decimal comma: 1.250,5, 12,5 %.")
+    return option(
+        (),
+        Names(),
+        "Columns of numbers written for people with a decimal comma, such as 1.250,5 or 12,5 %.",
+    )
 
 
 def decimals_of(options):

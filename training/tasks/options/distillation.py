@@ -19,37 +19,41 @@ class DistillationOptions(PretrainedOptions, EncoderOptions):
     encoder: str = option(
         EncoderOptions.encoder,
         click.Choice((*ENCODERS, BERT)),
-        "What reads the input: a recurrent cell in both directions, convolutions, a Transformer; "
-        "bert: with --teacher, a small BERT of the teacher's tokens.",
+        "Layers that read the input: a recurrent cell in both directions, convolutions, a "
+        "Transformer; bert is a small BERT over the tokens of --teacher.",
     )
     teacher: str | None = option(
-        None, RunFolder(), "Run of the same task whose answers the model learns, beside the labels."
+        None, RunFolder(), "Run of the same task whose answers the model learns beside the labels."
     )
     distil_weight: float = option(
         0.9,
         Number(0, 1),
-        "Of --teacher: its answers' share of the loss; the rest is the labels'.",
+        "Weight of the teacher's answers in the loss; the labels have the rest.",
     )
     distil_temperature: float = option(
         2.0,
         POSITIVE,
-        "Of --teacher: what logits are divided by; a high one shows small shares.",
+        "Temperature that divides the logits of teacher and student; raise it to show the "
+        "teacher's small probabilities.",
     )
     distil_loss: str = option(
         "kl",
         click.Choice(("kl", "mse")),
-        "Of --teacher: distance of probabilities, or of logits squared.",
+        "Distance from the teacher's answers: KL divergence of probabilities, or squared error of "
+        "logits.",
     )
     distil_hidden: float = option(
-        0.0, NOT_NEGATIVE, "Of --teacher: weight of the distance of hidden states, of two BERTs."
+        0.0,
+        NOT_NEGATIVE,
+        "Weight of the distance from the teacher's hidden states, between two BERTs.",
     )
     distil_attention: float = option(
-        0.0, NOT_NEGATIVE, "Of --teacher: weight of the distance of attention, of two BERTs."
+        0.0, NOT_NEGATIVE, "Weight of the distance from the teacher's attention, between two BERTs."
     )
     keep_layers: int | None = option(
         None,
         at_least(1),
-        "Of --teacher and --pretrained: begin with so many of its layers, evenly spread.",
+        "Layers of --pretrained that a student begins with, evenly spread. Default: all layers.",
     )
 
     LEARNS_CLASSES = True  # whether the teacher's answers are probabilities

@@ -28,17 +28,23 @@ class EncoderOptions(FitOptions):
     encoder: str = option(
         "lstm",
         click.Choice(ENCODERS),
-        "What reads the input: a recurrent cell in both directions, convolutions, a Transformer.",
+        "Layers that read the input: a recurrent cell in both directions, convolutions, a "
+        "Transformer.",
     )
     embedding_dim: int = option(128, at_least(1), "Size of the vector of a token or frame.")
     units: int = option(
-        128, at_least(1), "State in each direction, or filters; a Transformer has the embedding's."
+        128,
+        at_least(1),
+        "Size of the state in each direction, or number of convolution filters; a Transformer has "
+        "--embedding-dim.",
     )
     layers: int = option(1, at_least(1), "Layers of the encoder.")
     width: int = option(3, at_least(1), "Tokens or frames that a convolution sees.")
     heads: int = option(4, at_least(1), "Attention heads of a Transformer.")
     dropout: float = option(
-        0.3, Number(0, 1, max_open=True), "Of embeddings, between layers, before the logits."
+        0.3,
+        Number(0, 1, max_open=True),
+        "Dropout rate of embeddings, between layers, and before the logits.",
     )
     character_filters: int = option(
         0,
@@ -46,10 +52,10 @@ class EncoderOptions(FitOptions):
         "Convolution filters over the characters of each word, beside the embeddings; 0: none.",
     )
     features: str | None = option(
-        None, RunFolder(), "Run of bilm whose features of words stand beside the embeddings."
+        None, RunFolder(), "Run of bilm whose word features stand beside the embeddings."
     )
     train_features: bool = option(
-        False, bool, "Train the model of --features too, not its mix alone."
+        False, bool, "Train the model of --features too, and not only the mix of its layers."
     )
 
     def check(self):

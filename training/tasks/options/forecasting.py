@@ -72,48 +72,79 @@ class ForecastingOptions(FitOptions):
     (persistence), the value one --period before (seasonal naive), and ridge regression.
     """
 
-    file: str = argument(DataFile(), "Of training: .csv, .tsv or .jsonl.")
-    targets: tuple = option((), Names(), "Columns to forecast, with commas between them.")
-    numbers: tuple = option((), Names(), "Columns of other numbers.")
-    categories: tuple = option((), Names(), "Columns of categories.")
-    known: tuple = option((), Names(), "Those of both whose values to come are known, as plans.")
+    file: str = argument(DataFile(), "Training file: .csv, .tsv or .jsonl.")
+    targets: tuple = option((), Names(), "Columns to forecast, separated by commas.")
+    numbers: tuple = option((), Names(), "Columns of further numbers that the model reads.")
+    categories: tuple = option((), Names(), "Columns of categories that the model reads.")
+    known: tuple = option(
+        (), Names(), "Columns whose future values are known at forecast time, such as a schedule."
+    )
     log: tuple = option(
-        (), Names(), "Targets and numbers, none under 0, that the model reads as log(1 + x)."
+        (),
+        Names(),
+        "Columns of targets and numbers that the model reads as log(1 + x); no value may be below "
+        "0.",
     )
     decimal_point: tuple = decimal_point()
     decimal_comma: tuple = decimal_comma()
-    time: tuple = option((), Names(), "Column of the time; or those of year, month, day, hour, ….")
+    time: tuple = option((), Names(), "Column of the time; or columns of year, month, day, ….")
     time_format: str | None = option(
         None,
         str,
-        "As of strptime, %d.%m.%Y; or s, ms, us or ns since 1970; by default ISO 8601, or these.",
+        "Form of the times: a pattern of strptime, such as %d.%m.%Y; or s, ms, us or ns since "
+        "1970. Default: ISO 8601, or a number since 1970.",
     )
     step: str | None = option(
-        None, Step(), "Between two rows: month, business-day, 15 minutes, …; told by the times."
+        None,
+        Step(),
+        "Time between two rows, such as month, business-day or 15 minutes. Default: inferred from "
+        "the times.",
     )
-    cycles: tuple = option((), Names(CYCLES), f"Of the time, for the model: {', '.join(CYCLES)}.")
-    gaps: str = option("refuse", click.Choice(GAPS), "What steps are in which rows are missing.")
+    cycles: tuple = option(
+        (), Names(CYCLES), f"Cycles of the time that the model reads: {', '.join(CYCLES)}."
+    )
+    gaps: str = option(
+        "refuse",
+        click.Choice(GAPS),
+        "Handling of missing rows: refuse the file, fill the gap with empty rows, or keep rows as "
+        "they come.",
+    )
     series_column: str | None = option(None, str, "Column that tells several series apart.")
-    context: int = option(96, at_least(2), "Steps of the past that are read.")
-    horizon: int = option(24, at_least(1), "Steps that are forecast.")
-    held_out: float = option(0.1, Number(0, 1, min_open=True, max_open=True), "Share, the last.")
-    period: int = option(1, at_least(1), "Steps of a season, as 24 hours; 1 for none.")
+    context: int = option(96, at_least(2), "Past steps that the model reads.")
+    horizon: int = option(24, at_least(1), "Future steps that the model forecasts.")
+    held_out: float = option(
+        0.1,
+        Number(0, 1, min_open=True, max_open=True),
+        "Share of the steps, from the end, that is held out for validation.",
+    )
+    period: int = option(
+        1,
+        at_least(1),
+        "Steps in a season, such as 24 hours; the seasonal naive forecast repeats the last "
+        "season. 1: no season.",
+    )
     model: str = option(
-        "gru", click.Choice(["gru", "lstm", "qrnn", "transformer"]), "What reads the past."
+        "gru", click.Choice(["gru", "lstm", "qrnn", "transformer"]), "Layers that read the past."
     )
     decoder: str = option(
-        "direct", click.Choice(["direct", "recurrent"]), "All steps at once, or one by one."
+        "direct",
+        click.Choice(["direct", "recurrent"]),
+        "Decoder: all future steps at once (direct), or one by one (recurrent).",
     )
-    quantiles: tuple = option((), Quantiles(), "To forecast, 0.1,0.5,0.9; else one value.")
-    loss: str = option("mae", click.Choice(["mae", "mse"]), "Of one value.")
+    quantiles: tuple = option(
+        (),
+        Quantiles(),
+        "Quantiles to forecast, such as 0.1,0.5,0.9. Default: one value for each step.",
+    )
+    loss: str = option("mae", click.Choice(["mae", "mse"]), "Loss without --quantiles.")
     from_last: bool = option(True, bool, "Forecast the difference from the last value.")
     units: int = option(64, at_least(1), "Size of each layer.")
-    num_layers: int = option(1, at_least(1), "Layers.")
-    num_heads: int = option(4, at_least(1), "Heads of the Transformer's attention.")
-    dropout: float = option(0.1, Number(0, 1, max_open=True), "Of each layer's inputs.")
-    batch_size: int = option(32, at_least(1), "Windows in each step.")
-    learning_rate: float = option(2e-3, POSITIVE, "At the end of the warm-up.")
-    passes: int = option(10, at_least(1), "How often the model sees each window.")
+    num_layers: int = option(1, at_least(1), "Layers of the model.")
+    num_heads: int = option(4, at_least(1), "Attention heads of a Transformer.")
+    dropout: float = option(0.1, Number(0, 1, max_open=True), "Dropout rate of layer inputs.")
+    batch_size: int = option(32, at_least(1), "Windows in a batch.")
+    learning_rate: float = option(2e-3, POSITIVE, "Learning rate at the end of warm-up.")
+    passes: int = option(10, at_least(1), "Passes over the training windows (epochs).")
 
     def check(self):
         if not self.targets:

@@ -16,16 +16,14 @@ ARRAYS = ".npz"
 class FrameOptions(EncoderOptions):
     """How files of frames are read; a subclass has `file`, `validation` and a column of labels."""
 
-    numbers: tuple = option(
-        (), Names(), "Of a file with a row for each frame: the columns of numbers."
-    )
+    numbers: tuple = option((), Names(), "Columns of numbers, in a file with a row for each frame.")
     decimal_point: tuple = decimal_point()
     decimal_comma: tuple = decimal_comma()
     series_column: str | None = option(
-        None, str, "Of such a file: the column that tells recordings apart."
+        None, str, "Column that tells recordings apart, in a file with a row for each frame."
     )
     frames_column: str | None = option(
-        None, str, "Of a file with a row for each recording: the column of names of .npy files."
+        None, str, "Column that names .npy files, in a file with a row for each recording."
     )
 
     def check(self):

@@ -17,52 +17,49 @@ class LabelledTextOptions(PooledOptions, DistillationOptions):
     """How files with a text, or a pair, in each row are read and divided; a subclass names the
     column of labels."""
 
-    file: str = argument(DataFile(), "Of training: .csv, .tsv, .jsonl.")
-    validation: str | None = option(
-        None, DataFile(), "File of validation; without it, some rows of FILE are held out."
-    )
-    held_out: float = option(0.1, FRACTION, "Share of FILE's rows that are held out.")
+    file: str = argument(DataFile(), "Training file: .csv, .tsv or .jsonl.")
+    validation: str | None = option(None, DataFile(), "Validation file. Default: rows of FILE.")
+    held_out: float = option(0.1, FRACTION, "Share of FILE's rows that is held out.")
     folds: int | None = option(
-        None, at_least(2), "Hold out one of so many parts of FILE instead, for cross-validation."
+        None, at_least(2), "Number of parts of FILE for cross-validation; one of them is held out."
     )
-    fold: int = option(1, at_least(1), "Which of --folds is held out, from 1.")
+    fold: int = option(1, at_least(1), "Number of the part that is held out of --folds, from 1.")
     group_column: str | None = option(
-        None, str, "Rows with the same text in this column stay in one of --folds."
+        None, str, "Column whose equal values keep their rows together in one part of --folds."
     )
     format: str | None = option(
-        None, click.Choice(FORMS), "Form of the files; without it their names tell it."
+        None, click.Choice(FORMS), "Format of the files. Default: told by the file suffix."
     )
     header: bool = option(
-        True, bool, "Whether the first line names the columns; if not, they are numbers from 1."
+        True, bool, "Read column names from the first line; false numbers the columns from 1."
     )
     skip_empty: bool = option(
         False,
         bool,
-        "Leave rows out whose text or label is empty, or whose text has no token, and say how many "
-        "there are.",
+        "Leave out rows whose text or label is empty or whose text has no token, and report their "
+        "number.",
     )
-    text_column: str = option("text", str, "Name of the column of texts.")
-    pair_column: str | None = option(None, str, "Name of that of second texts, of pairs.")
-    batch_size: int = option(32, at_least(1), "Examples in each step.")
-    passes: int = option(5, at_least(1), "How often the model sees each training example.")
+    text_column: str = option("text", str, "Column of texts.")
+    pair_column: str | None = option(None, str, "Column of second texts, for pairs.")
+    batch_size: int = option(32, at_least(1), "Examples in a batch.")
+    passes: int = option(5, at_least(1), "Passes over the training examples (epochs).")
     vocab_size: int = option(8000, at_least(1), "WordPieces to learn, at most.")
-    lowercase: bool = option(True, bool, "Read capitals as small letters, without accents.")
-    unlabelled: str | None = option(
-        None, DataFile(), "Of --teacher: file of more texts, of which it alone gives the answers."
-    )
+    lowercase: bool = option(True, bool, "Lower-case the text and strip its accents.")
+    unlabelled: str | None = option(None, DataFile(), "File of more texts that --teacher labels.")
     augment: int = option(
         0,
         click.IntRange(min=0),
-        "Of --teacher: altered copies of each text, of which it alone gives the answers.",
+        "Altered copies of a text, labelled by --teacher.",
     )
     max_length: int | None = option(
-        None, at_least(4), "Tokens of a text or a pair, 128 by default; more are cut off."
+        None, at_least(4), "Tokens of a text or pair; the rest is cut off. Default: 128."
     )
     stride: int | None = option(
         None,
         at_least(1),
-        "Read longer texts in windows of --max-length that begin so many tokens apart: each learns "
-        "the text's target, and the mean of their logits answers. Without it they are cut off.",
+        "Tokens between the starts of two windows of --max-length in a long text; each window "
+        "learns the text's target, and the mean of their logits answers. Default: long texts are "
+        "cut off.",
     )
     hops: int = option(4, at_least(1), "Queries of the attention that sums up the text.")
 

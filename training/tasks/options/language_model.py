@@ -44,66 +44,70 @@ class LanguageModelOptions(CorporaOptions):
     network that reads each row on from batch to batch; --tokens says what it reads.
     """
 
-    files: tuple = argument(DataFile(), "Of training: plain text, or .gz.", several=True)
-    validation: str | None = option(
-        None, DataFile(), "File of validation; without it, the end of the text is held out."
-    )
-    held_out: float = option(0.1, FRACTION, "Last share of the text that is held out.")
+    files: tuple = argument(DataFile(), "Training files: plain text or .gz.", several=True)
+    validation: str | None = option(None, DataFile(), "Validation file. Default: the text's end.")
+    held_out: float = option(0.1, FRACTION, "Share of the text, from its end, that is held out.")
     tokens: str = option(
         "characters",
         click.Choice(TOKENS),
-        "Words are what stands between spaces; unigram and bpe are SentencePiece's.",
+        "Kind of tokens: words stand between spaces; unigram and bpe are SentencePiece's.",
     )
     vocab_size: int = option(8000, at_least(1), "Words or subwords to learn, at most.")
     tokenizer: str | None = option(
         None,
         click.Path(),
-        "Instead of learning one: tokenizer.json, or GPT-2's folder of vocabulary and merges.",
+        "File tokenizer.json, or GPT-2's folder of vocabulary and merges. Default: tokens are "
+        "learned from the text.",
     )
     start_from: str | None = option(
         None,
         LanguageModelFolder(),
-        "Run of this task, or GPT-2 folder of Hugging Face: its tokenizer, sizes and weights.",
+        "Run of this task, or a GPT-2 folder of Hugging Face, whose tokenizer, sizes and weights "
+        "training begins with.",
     )
     new_tokens: bool = option(
         False,
         bool,
-        "Of --start-from: learn tokens anew, by --tokens and --vocab-size; rows of weights of "
-        "tokens that both know are taken.",
+        "Learn tokens anew, by --tokens and --vocab-size; tokens that the model of --start-from "
+        "knows keep their weights.",
     )
     unknown_targets: float = option(
         0.01,
         FRACTION,
-        "Largest share of unknown tokens in targets, which no answer holds; with more, nothing is "
-        "trained.",
+        "Largest share of unknown tokens that the targets may hold; above it nothing is trained, "
+        "because no answer can hold an unknown token.",
     )
-    model: str = option("gpt", click.Choice(MODELS), "GPT, or the cell of a recurrent model.")
-    num_layers: int = option(4, at_least(1), "Layers.")
+    model: str = option(
+        "gpt", click.Choice(MODELS), "Architecture: GPT, or the cell of a recurrent model."
+    )
+    num_layers: int = option(4, at_least(1), "Layers of the model.")
     hidden_dim: int = option(128, at_least(1), "Size of a GPT's vectors, or of a cell's state.")
     num_heads: int = option(4, at_least(1), "Attention heads of a GPT.")
     embedding_dim: int | None = option(
-        None, at_least(1), "Of recurrent models; without it --hidden-dim."
+        None, at_least(1), "Size of a recurrent model's embeddings. Default: --hidden-dim."
     )
     tie_weights: bool = option(
-        False, bool, "Embeddings are the output's matrix too, as a GPT's always are."
+        False, bool, "Share the weights of embeddings and output layer, as a GPT always does."
     )
     dropout: float | None = option(
         None,
         Number(0, 1, max_open=True),
-        "Share that training sets to zero; by default 0, or that of --start-from.",
+        "Dropout rate. Default: 0, or the rate of --start-from.",
     )
     context: int = option(64, at_least(1), "Tokens of a window.")
     stride: int | None = option(
-        None, at_least(1), "Of a GPT's windows of validation; without it --context."
+        None,
+        at_least(1),
+        "Tokens between the starts of two validation windows of a GPT. Default: --context.",
     )
     windows: str | None = option(
         None,
         click.Choice(["random", "consecutive"]),
-        "Where windows stand; without it random of a GPT, consecutive of a recurrent model.",
+        "Order of the windows. Default: random for a GPT, consecutive for a recurrent model.",
     )
-    batch_size: int = option(32, at_least(1), "Windows in each step.")
-    steps: int | None = option(None, at_least(1), "Steps to train, instead of --passes.")
-    learning_rate: float = option(1e-3, POSITIVE, "At the end of the warm-up.")
+    batch_size: int = option(32, at_least(1), "Windows in a batch.")
+    steps: int | None = option(None, at_least(1), "Training steps, instead of --passes.")
+    learning_rate: float = option(1e-3, POSITIVE, "Learning rate at the end of warm-up.")
 
     def check(self):
         super().check()

@@ -26,21 +26,21 @@ class MultipleChoiceOptions(PooledOptions):
     Each choice is read behind the text as a pair by the encoder of --pretrained.
     """
 
-    file: str = argument(DataFile(), "Of training: .csv, .tsv or .jsonl.")
-    validation: str | None = option(
-        None, DataFile(), "File of validation; without it, some rows of FILE are held out."
-    )
-    held_out: float = option(0.1, FRACTION, "Share of FILE's rows that are held out.")
-    text_column: str = option("text", str, "Name of the column, or key, of texts.")
-    choice_columns: tuple = option((), Names(), "Names of those of choices, in their order.")
+    file: str = argument(DataFile(), "Training file: .csv, .tsv or .jsonl.")
+    validation: str | None = option(None, DataFile(), "Validation file. Default: rows of FILE.")
+    held_out: float = option(0.1, FRACTION, "Share of FILE's rows that is held out.")
+    text_column: str = option("text", str, "Column, or key, of texts.")
+    choice_columns: tuple = option((), Names(), "Columns of choices, in their order.")
     answer_column: str = option(
-        "answer", str, "Name of that of the right choice: its column's name, or its place from 0."
+        "answer",
+        str,
+        "Column of the right choice: the name of the choice's column, or its index from 0.",
     )
-    skip_bad: bool = option(False, bool, "Leave out rows that can not be used, and say how many.")
+    skip_bad: bool = option(False, bool, "Leave out unusable rows and report their number.")
     max_length: int | None = option(
-        None, at_least(5), "Tokens of a text with a choice, 128 by default; more are cut off."
+        None, at_least(5), "Tokens of a text with a choice; the rest is cut off. Default: 128."
     )
-    dropout: float = option(0.1, Number(0, 1, max_open=True), "Before the logits.")
+    dropout: float = option(0.1, Number(0, 1, max_open=True), "Dropout rate before the logits.")
 
     def check(self):
         super().check()

@@ -64,21 +64,20 @@ class PretrainedOptions(FitOptions):
     pretrained: str | None = option(
         None,
         PretrainedFolder(),
-        "Folder of an encoder to fine-tune: of Hugging Face, of Google's BERT, of KerasNLP, or a "
+        "Folder of an encoder to fine-tune: from Hugging Face, Google's BERT or KerasNLP; or a "
         "run of bert-pretraining or of an earlier fine-tuning.",
     )
-    frozen: bool = option(
-        False, bool, "Of --pretrained: the head alone learns, and the encoder stays as it is."
-    )
+    frozen: bool = option(False, bool, "Train the head alone, not the encoder of --pretrained.")
     layer_decay: float = option(
         1.0,
         Number(0, 1, min_open=True),
-        "Of --pretrained: each layer learns at this share of the rate of the layer above it.",
+        "Learning rate of a layer of --pretrained, as a share of the rate of the layer above.",
     )
     unfreeze_every: int = option(
         0,
         click.IntRange(min=0),
-        "Of --pretrained: the head learns first; every so many steps one layer more, from the top.",
+        "Steps after which one more layer of --pretrained learns, from the top; the head learns "
+        "first. 0: all layers learn from the beginning.",
     )
 
     # Options that belong to --pretrained alone.
@@ -131,8 +130,8 @@ class PooledOptions(PretrainedOptions):
     pooling: str = option(
         "pooler",
         click.Choice(POOLINGS),
-        "Of --pretrained: what the head reads, the pooler of the first token, or the mean of all, "
-        "for which encoders of sentences were trained.",
+        "Vector of --pretrained that the head reads: the pooler of the first token, or the mean "
+        "of all tokens, as sentence encoders are trained.",
     )
 
     OF_PRETRAINED = (*PretrainedOptions.OF_PRETRAINED, "pooling")

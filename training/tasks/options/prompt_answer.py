@@ -32,39 +32,37 @@ class PromptAnswerOptions(FitOptions):
     run of language-model or of this task, or a GPT-2 folder of Hugging Face.
     """
 
-    file: str = argument(DataFile(), "Of training: .jsonl, .csv or .tsv.")
+    file: str = argument(DataFile(), "Training file: .jsonl, .csv or .tsv.")
     start_from: str | None = option(
-        None, LanguageModelFolder(), "Run, or GPT-2 folder of Hugging Face."
+        None, LanguageModelFolder(), "Run, or a GPT-2 folder of Hugging Face, whose model is tuned."
     )
-    validation: str | None = option(
-        None, DataFile(), "File of validation; without it, some lines of FILE are held out."
-    )
-    held_out: float = option(0.1, FRACTION, "Share of FILE's lines that are held out.")
-    prompt_column: str = option("prompt", str, "Name of the column, or key, of prompts.")
-    answer_column: str = option("answer", str, "Name of that of answers.")
+    validation: str | None = option(None, DataFile(), "Validation file. Default: lines of FILE.")
+    held_out: float = option(0.1, FRACTION, "Share of FILE's lines that is held out.")
+    prompt_column: str = option("prompt", str, "Column, or key, of prompts.")
+    answer_column: str = option("answer", str, "Column, or key, of answers.")
     unknown_targets: float = option(
         0.01,
         FRACTION,
-        "Largest share of unknown tokens in targets, which no answer holds; with more, nothing is "
-        "trained.",
+        "Largest share of unknown tokens that the targets may hold; above it nothing is trained, "
+        "because no answer can hold an unknown token.",
     )
     user: str | None = option(
         None,
         str,
-        'What stands before a turn of the user; by default "User:" and a new line, or '
-        "what the run of --start-from has; so are the next three.",
+        'Text before a turn of the user. Default: "User:" and a new line, or the text of the run '
+        "of --start-from.",
     )
-    assistant: str | None = option(None, str, "What stands before one of the assistant.")
-    system: str | None = option(None, str, "What stands before one of the system.")
-    turn_end: str | None = option(None, str, "What stands behind a turn that is not the last.")
+    assistant: str | None = option(None, str, "Text before a turn of the assistant; see --user.")
+    system: str | None = option(None, str, "Text before a turn of the system; see --user.")
+    turn_end: str | None = option(None, str, "Text between two turns; see --user.")
     max_length: int | None = option(
-        None, at_least(2), "Tokens of a prompt and its answer; without it as many as the model has."
+        None, at_least(2), "Tokens of a prompt and its answer. Default: the model's limit."
     )
     dropout: float | None = option(
-        None, Number(0, 1, max_open=True), "Of the model; without it, it stays as it is."
+        None, Number(0, 1, max_open=True), "Dropout rate of the model. Default: unchanged."
     )
-    batch_size: int = option(8, at_least(1), "Examples in each step.")
-    learning_rate: float = option(1e-4, POSITIVE, "At the end of the warm-up.")
+    batch_size: int = option(8, at_least(1), "Examples in a batch.")
+    learning_rate: float = option(1e-4, POSITIVE, "Learning rate at the end of warm-up.")
 
     def check(self):
         if self.start_from is None:

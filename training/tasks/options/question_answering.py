@@ -40,42 +40,47 @@ class QuestionAnsweringOptions(PretrainedOptions):
     the file alone, by words and their characters, and always answers.
     """
 
-    file: str = argument(DataFile(), "Of training: .json as SQuAD's, or .jsonl.")
-    validation: str | None = option(
-        None, DataFile(), "File of validation; without it, some contexts of FILE are held out."
-    )
-    held_out: float = option(0.1, FRACTION, "Share of FILE's contexts that are held out.")
+    file: str = argument(DataFile(), "Training file: .json in SQuAD's form, or .jsonl.")
+    validation: str | None = option(None, DataFile(), "Validation file. Default: contexts of FILE.")
+    held_out: float = option(0.1, FRACTION, "Share of FILE's contexts that is held out.")
     offsets: str = option(
-        "characters", click.Choice(OFFSETS), "What answer_start counts: bytes are those of UTF-8."
+        "characters",
+        click.Choice(OFFSETS),
+        "Unit that answer_start counts; bytes are bytes of UTF-8.",
     )
-    skip_bad: bool = option(
-        False, bool, "Leave out questions that can not be used, and say how many."
-    )
+    skip_bad: bool = option(False, bool, "Leave out unusable questions and report their number.")
     model: str = option(
-        "encoder", click.Choice(MODELS), "That of --pretrained; or BiDAF, from scratch."
+        "encoder",
+        click.Choice(MODELS),
+        "Model: the encoder of --pretrained, or BiDAF, which is trained from scratch.",
     )
     max_length: int | None = option(
         None,
         at_least(8),
-        "Tokens of a window, with the question, 384 by default; words of a context for bidaf, 400.",
+        "Tokens of a window, question included (default: 384); for BiDAF words of a context "
+        "(default: 400).",
     )
     stride: int = option(128, at_least(1), "Tokens between the starts of two windows.")
     question_length: int = option(64, at_least(1), "Tokens, or words, of a question, at most.")
     answer_length: int = option(30, at_least(1), "Tokens, or words, of an answer, at most.")
     dropout: float = option(
-        0.2, Number(0, 1, max_open=True), "Of bidaf's layers; of --pretrained before the logits."
+        0.2,
+        Number(0, 1, max_open=True),
+        "Dropout rate of BiDAF's layers, or before the logits of --pretrained.",
     )
-    batch_size: int = option(32, at_least(1), "Windows, or contexts, in each step.")
-    learning_rate: float = option(1e-3, Number(0, min_open=True), "At the end of the warm-up.")
-    passes: int = option(10, at_least(1), "How often the model sees each training question.")
-    vocab_size: int = option(30_000, at_least(3), "Words that bidaf knows, the most frequent.")
-    min_count: int = option(1, at_least(1), "How often a word must come for bidaf to know it.")
-    lowercase: bool = option(True, bool, "Of bidaf: read capitals of words as small letters.")
-    embedding_dim: int = option(100, at_least(1), "Of bidaf: size of the word embeddings.")
-    units: int = option(100, at_least(1), "Of bidaf: state of an LSTM in each direction.")
-    character_dim: int = option(16, at_least(1), "Of bidaf: size of the characters' embeddings.")
-    character_filters: int = option(100, at_least(1), "Of bidaf: convolutions over characters.")
-    word_length: int = option(16, at_least(1), "Of bidaf: characters of a word that are read.")
+    batch_size: int = option(32, at_least(1), "Windows, or contexts, in a batch.")
+    learning_rate: float = option(
+        1e-3, Number(0, min_open=True), "Learning rate at the end of warm-up."
+    )
+    passes: int = option(10, at_least(1), "Passes over the training questions (epochs).")
+    vocab_size: int = option(30_000, at_least(3), "Words that BiDAF knows: the most frequent ones.")
+    min_count: int = option(1, at_least(1), "Occurrences from which on BiDAF knows a word.")
+    lowercase: bool = option(True, bool, "Lower-case the words that BiDAF reads.")
+    embedding_dim: int = option(100, at_least(1), "Size of BiDAF's word embeddings.")
+    units: int = option(100, at_least(1), "Size of the state of BiDAF's LSTMs in each direction.")
+    character_dim: int = option(16, at_least(1), "Size of BiDAF's character embeddings.")
+    character_filters: int = option(100, at_least(1), "Character convolution filters of BiDAF.")
+    word_length: int = option(16, at_least(1), "Characters that BiDAF reads of a word, at most.")
 
     OF_SCRATCH = OF_BIDAF
 

@@ -26,7 +26,7 @@ class RegressionOptions(LabelledTextOptions):
 
     LEARNS_CLASSES = False
 
-    number_column: str = option("number", str, "Name of the column of numbers.")
+    number_column: str = option("number", str, "Column of numbers.")
     decimal_point: tuple = decimal_point()
     decimal_comma: tuple = decimal_comma()
 

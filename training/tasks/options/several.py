@@ -55,16 +55,19 @@ class SeveralOptions(PooledOptions):
     takes: RUN/tasks/sentiment, RUN/tasks/names.
     """
 
-    file: str = argument(DataFile(), "Of the tasks: .toml, or .json.")
+    file: str = argument(DataFile(), "File that names the tasks: .toml or .json.")
     alpha: float = option(
         0.7,
         Number(0, 1),
-        "A task's share of the batches is its number of examples to this power; 0: equal shares.",
+        "Exponent of the number of a task's examples that gives its share of the batches; 0: "
+        "equal shares.",
     )
     batches: str = option(
-        "one", click.Choice(("one", "mixed")), "Rows of a batch: of one task, or of all."
+        "one",
+        click.Choice(("one", "mixed")),
+        "Composition of a batch: rows of one task, or rows of all tasks (mixed).",
     )
-    dropout: float = option(0.1, Number(0, 1, max_open=True), "Before the logits.")
+    dropout: float = option(0.1, Number(0, 1, max_open=True), "Dropout rate before the logits.")
 
     def check(self):
         super().check()

@@ -45,40 +45,43 @@ class TaggingOptions(DistillationOptions, FrameOptions):
         a,0.2,9.9,,sit
     """
 
-    file: str = argument(DataFile(), "Of training: CoNLL columns, .jsonl; of frames .csv, .npz.")
+    file: str = argument(DataFile(), "Training file: CoNLL columns, .jsonl; .csv, .npz of frames.")
     validation: str | None = option(
-        None, DataFile(), "File of validation; without it, some sentences of FILE are held out."
+        None, DataFile(), "Validation file. Default: sentences of FILE."
     )
-    held_out: float = option(0.1, FRACTION, "Share of FILE's sentences that are held out.")
+    held_out: float = option(0.1, FRACTION, "Share of FILE's sentences that is held out.")
     word_column: str | None = option(
-        None, str, "Which column the words are: a number from 1, or a name in .jsonl."
+        None,
+        str,
+        "Column of words: a number from 1, or a key in .jsonl. Default: the first, or tokens.",
     )
     tag_column: str | None = option(
         None,
         str,
-        "Which the tags are; a number below 0 counts from the last column; of frames a name.",
+        "Column of tags: a number, where -1 is the last column; or a name with .jsonl and frames. "
+        "Default: the last, or tags.",
     )
     skip_bad: bool = option(
         False,
         bool,
-        "Leave out sentences that can not be used, or that begin an entity with I-, and say how "
-        "many.",
+        "Leave out unusable sentences, and sentences where I- begins an entity, and report their "
+        "number.",
     )
-    batch_size: int = option(16, at_least(1), "Sentences in each step.")
-    passes: int = option(10, at_least(1), "How often the model sees each training sentence.")
+    batch_size: int = option(16, at_least(1), "Sentences in a batch.")
+    passes: int = option(10, at_least(1), "Passes over the training sentences (epochs).")
     vocab_size: int = option(8000, at_least(1), "WordPieces to learn, at most.")
-    lowercase: bool = option(False, bool, "Read capitals as small letters, without accents.")
+    lowercase: bool = option(False, bool, "Lower-case the text and strip its accents.")
     max_length: int | None = option(
         None,
         at_least(4),
-        "Tokens of a sentence, 256 by default; words behind are cut off. Frames of a recording, by "
-        "default those of the longest; a longer one is cut into pieces.",
+        "Tokens of a sentence (default: 256), whose last words are cut off; or frames of a "
+        "recording (default: the longest recording's), which is cut into pieces.",
     )
     crf: bool = option(
         False,
         bool,
-        "Learn which tag follows which by a conditional random field: the tags of a sentence are "
-        "the most probable ones together.",
+        "Learn which tag follows which with a conditional random field; the most probable "
+        "sequence of tags answers.",
     )
 
     OF_SCRATCH = (*OF_ENCODER, "vocab_size", "lowercase")

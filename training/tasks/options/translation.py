@@ -61,93 +61,130 @@ class TranslationOptions(CorporaOptions):
     Transformer, or a recurrent one: --model bahdanau.
     """
 
-    file: str = argument(DataFile(), "Of training: sources, or sources with their targets.")
-    targets: str | None = option(None, DataFile(), "File of the targets, line by line.")
-    also_targets: tuple = option((), DataFiles(), "Files of the targets of --also.")
-    validation: str | None = option(
-        None, DataFile(), "File of validation; without it, some sources of FILE are held out."
+    file: str = argument(DataFile(), "Training file: sources, or sources with targets.")
+    targets: str | None = option(None, DataFile(), "File of targets, a line for each line of FILE.")
+    also_targets: tuple = option((), DataFiles(), "Files of targets, one for each file of --also.")
+    validation: str | None = option(None, DataFile(), "Validation file. Default: sources of FILE.")
+    validation_targets: str | None = option(
+        None, DataFile(), "File of targets, a line for each line of --validation."
     )
-    validation_targets: str | None = option(None, DataFile(), "File of its targets, line by line.")
-    held_out: float = option(0.05, FRACTION, "Share of the sources that are held out.")
+    held_out: float = option(0.05, FRACTION, "Share of the sources that is held out.")
     format: str = option(
-        "auto", click.Choice(["auto", "cmudict"]), "Form of the files; auto goes by their names."
+        "auto",
+        click.Choice(["auto", "cmudict"]),
+        "Format of the files; auto tells it by the file suffix.",
     )
-    source_column: str | None = option(None, str, "Name of the column; .csv, .jsonl: source.")
-    target_column: str | None = option(None, str, "Name of the column; .csv, .jsonl: target.")
-    stress: bool = option(True, bool, "Read the digits of stress behind CMUdict's vowels.")
+    source_column: str | None = option(None, str, "Column of sources (.csv, .jsonl: source).")
+    target_column: str | None = option(None, str, "Column of targets (.csv, .jsonl: target).")
+    stress: bool = option(True, bool, "Read the stress digits behind CMUdict's vowels.")
     unknown_targets: float = option(
         0.01,
         FRACTION,
-        "Largest share of unknown tokens in targets, which no answer holds; with more, nothing is "
-        "trained.",
+        "Largest share of unknown tokens that the targets may hold; above it nothing is trained, "
+        "because no answer can hold an unknown token.",
     )
     several_targets: bool = option(
-        False, bool, "Lines of validation with one source are one example with several targets."
+        False,
+        bool,
+        "Score validation lines with the same source as one example with several targets.",
     )
-    batch_size: int = option(64, at_least(1), "Pairs in each step.")
-    learning_rate: float = option(1e-3, POSITIVE, "At the end of the warm-up.")
-    warmup_steps: int = option(400, at_least(0), "Steps until the full learning rate.")
+    batch_size: int = option(64, at_least(1), "Pairs in a batch.")
+    learning_rate: float = option(1e-3, POSITIVE, "Learning rate at the end of warm-up.")
+    warmup_steps: int = option(400, at_least(0), "Steps up to the full learning rate.")
     passes: int | None = option(
         None,
         at_least(1),
-        "How often the model sees each training pair; by default 20 times, and 1,000 steps at "
-        "least.",
+        "Passes over the training pairs (epochs). Default: 20, and 1,000 steps at least.",
     )
-    lowercase: bool = option(False, bool, "Read capitals as small letters, and write no capitals.")
-    tokens: str = option("unigram", click.Choice([*TOKENIZERS]), "What the sources are cut into.")
+    lowercase: bool = option(False, bool, "Lower-case sources and targets, and so answers.")
+    tokens: str = option("unigram", click.Choice([*TOKENIZERS]), "Kind of tokens of the sources.")
     target_tokens: str | None = option(
-        None, click.Choice([*TOKENIZERS]), "What the targets are cut into; as the sources."
+        None, click.Choice([*TOKENIZERS]), "Kind of tokens of the targets. Default: --tokens."
     )
     vocab_size: int = option(8000, at_least(5), "Tokens to learn, at most.")
-    target_vocab_size: int | None = option(None, at_least(5), "Those of the targets; as sources.")
+    target_vocab_size: int | None = option(
+        None, at_least(5), "Tokens of the targets to learn, at most. Default: --vocab-size."
+    )
     joint: bool = option(
-        False, bool, "Learn one vocabulary of both sides; a Transformer shares its embeddings."
+        False,
+        bool,
+        "Learn one vocabulary for both sides; a Transformer then shares its embeddings.",
     )
     max_length: int = option(
-        128, at_least(2), "Tokens of a source and of a target; longer pairs are not trained on."
+        128,
+        at_least(2),
+        "Tokens of a source and of a target; longer pairs are left out of training.",
     )
     model: str = option(
-        "transformer", click.Choice(["transformer", *RECURRENT]), "Or a recurrent model by name."
+        "transformer",
+        click.Choice(["transformer", *RECURRENT]),
+        "Architecture: a Transformer, or a recurrent model by its paper.",
     )
-    hidden_dim: int = option(256, at_least(1), "Of a Transformer; or state in each direction.")
+    hidden_dim: int = option(
+        256,
+        at_least(1),
+        "Size of a Transformer's vectors, or of a recurrent encoder's state in each direction.",
+    )
     num_layers: int | None = option(
-        None, at_least(1), "Of each side; 3 of a Transformer, of others as in the paper."
+        None,
+        at_least(1),
+        "Layers on each side. Default: 3 for a Transformer, the paper's number otherwise.",
     )
-    num_heads: int = option(4, at_least(1), "Heads of a Transformer.")
+    num_heads: int = option(4, at_least(1), "Attention heads of a Transformer.")
     feed_forward_dim: int | None = option(
-        None, at_least(1), "Of a Transformer; four times --hidden-dim."
+        None,
+        at_least(1),
+        "Inner size of a Transformer's feed-forward layers. Default: four times --hidden-dim.",
     )
-    pre_norm: bool = option(False, bool, "Of a Transformer: normalise what enters a sublayer.")
-    cell: str | None = option(None, click.Choice(CELLS), "Recurrent cell; as in the paper.")
+    pre_norm: bool = option(False, bool, "Normalise inputs of Transformer sublayers, not outputs.")
+    cell: str | None = option(None, click.Choice(CELLS), "Recurrent cell. Default: the paper's.")
     attention: str | None = option(
-        None, click.Choice(ATTENTIONS), "Of bahdanau and luong; as in the paper."
+        None,
+        click.Choice(ATTENTIONS),
+        "Attention score of bahdanau and luong. Default: the paper's.",
     )
-    embedding_dim: int | None = option(None, at_least(1), "Of a recurrent model; as --hidden-dim.")
+    embedding_dim: int | None = option(
+        None, at_least(1), "Size of a recurrent model's embeddings. Default: --hidden-dim."
+    )
     decoder_units: int | None = option(
-        None, at_least(1), "State of a recurrent decoder; as wide as the encoder's."
+        None, at_least(1), "Size of a recurrent decoder's state. Default: the encoder's."
     )
     tie_weights: bool | None = option(
-        None, bool, "Of a recurrent model: the target's embeddings are the output's matrix too."
+        None, bool, "Share the weights of target embeddings and output layer of a recurrent model."
     )
-    dropout: float = option(0.1, SHARE, "Of embeddings and of what each layer gives.")
-    attention_dropout: float = option(0.0, SHARE, "Of a Transformer's attention weights.")
-    activation_dropout: float = option(0.0, SHARE, "Within a Transformer's feed-forward layers.")
+    dropout: float = option(0.1, SHARE, "Dropout rate of embeddings and of each layer's output.")
+    attention_dropout: float = option(0.0, SHARE, "Dropout rate of Transformer attention weights.")
+    activation_dropout: float = option(
+        0.0, SHARE, "Dropout rate in Transformer feed-forward layers."
+    )
     teacher_forcing: float = option(
-        1.0, FRACTION, "Share of target tokens that a recurrent decoder is given in the end."
+        1.0,
+        FRACTION,
+        "Share of target tokens, instead of its predictions, that a recurrent decoder reads in "
+        "the end.",
     )
     teacher_forcing_steps: int = option(
-        0, at_least(0), "Steps in which that share falls from 1; 0: it is so from the beginning."
+        0,
+        at_least(0),
+        "Steps over which the share falls from 1 to --teacher-forcing; 0: the share is constant.",
     )
-    label_smoothing: float = option(0.1, SHARE, "Share of probability that all tokens get.")
-    num_beams: int = option(4, at_least(1), "Hypotheses that the search follows.")
-    length_penalty: float = option(0.6, Number(-10, 10), "Alpha of GNMT's length penalty.")
+    label_smoothing: float = option(
+        0.1, SHARE, "Share of the target probability that is spread evenly over all tokens."
+    )
+    num_beams: int = option(4, at_least(1), "Beams of the search; 1 is greedy.")
+    length_penalty: float = option(
+        0.6, Number(-10, 10), "Alpha of GNMT's length penalty; 0: no penalty."
+    )
     metrics: str | None = option(
         None,
         click.Choice(["translation", "phonemes"]),
-        "BLEU and chrF; or error rates of words and of their phonemes, those of --format cmudict.",
+        "Scores: BLEU and chrF (translation), or error rates of words and phonemes. Default: "
+        "phonemes with --format cmudict, otherwise translation.",
     )
     bleu_tokenizer: str = option(
-        "13a", click.Choice(BLEU_TOKENIZERS), "sacrebleu's; none for tokens with spaces between."
+        "13a",
+        click.Choice(BLEU_TOKENIZERS),
+        "Tokenizer of sacrebleu for BLEU; choose none for text that is tokenized already.",
     )
 
     @property

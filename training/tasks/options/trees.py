@@ -22,24 +22,24 @@ class TreesOptions(FitOptions):
     class, from the words up to the root.
     """
 
-    file: str = argument(DataFile(), "Of training: a tree a line.")
-    validation: str | None = option(
-        None, DataFile(), "File of validation; without it, some trees of FILE are held out."
+    file: str = argument(DataFile(), "Training file: a tree in each line.")
+    validation: str | None = option(None, DataFile(), "Validation file. Default: trees of FILE.")
+    held_out: float = option(0.1, FRACTION, "Share of FILE's trees that is held out.")
+    batch_size: int = option(25, at_least(1), "Trees in a batch.")
+    passes: int = option(10, at_least(1), "Passes over the training trees (epochs).")
+    vocab_size: int = option(
+        30_000, at_least(3), "Words that the model knows: the most frequent ones."
     )
-    held_out: float = option(0.1, FRACTION, "Share of FILE's trees that are held out.")
-    batch_size: int = option(25, at_least(1), "Trees in each step.")
-    passes: int = option(10, at_least(1), "How often the model sees each training tree.")
-    vocab_size: int = option(30_000, at_least(3), "Words to know, at most, the most frequent ones.")
-    min_count: int = option(1, at_least(1), "How often a word must come to be known.")
-    lowercase: bool = option(True, bool, "Read capitals as small letters.")
+    min_count: int = option(1, at_least(1), "Occurrences from which on the model knows a word.")
+    lowercase: bool = option(True, bool, "Lower-case the words.")
     cell: str = option(
         "binary",
         click.Choice(["binary", "child_sum", "tree_rnn"]),
-        "The binary or the child-sum tree LSTM, or a simple recursive network.",
+        "Network: the binary or the child-sum tree LSTM, or a simple recursive network.",
     )
     embedding_dim: int = option(128, at_least(1), "Size of the word embeddings.")
-    units: int = option(128, at_least(1), "State of a node.")
+    units: int = option(128, at_least(1), "Size of a node's state.")
     max_nodes: int = option(512, at_least(1), "Nodes of a tree, at most.")
     dropout: float = option(
-        0.5, Number(0, 1, max_open=True), "Of embeddings and before the logits."
+        0.5, Number(0, 1, max_open=True), "Dropout rate of embeddings and before the logits."
     )

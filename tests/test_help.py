@@ -1,0 +1,101 @@
+"""The help of every option of every command is a phrase of the thing itself, and a sentence."""
+
+import argparse
+import re
+
+import pytest
+
+from export.__main__ import main as export
+from seqkeras.analysis.gradient_flow import main as gradient_flow
+from serving.__main__ import main as serving
+from serving.triton import main as triton
+from training.commands import command
+from training.evaluate import EVALUATE, evaluate_command
+from training.tasks import TASKS
+
+PREPOSITIONS = """about above after among as at before behind beside between beyond by during for
+from in inside instead into like of on onto over per than through to under until up with within
+without""".split()
+BACK_REFERENCES = """also and how it its itself or so such that their them there these they this
+those what when where whether which who whom whose""".split()
+PARSED = {
+    "export": (export, []),
+    **{f"serving {name}": (serving, [name]) for name in ("predict", "bench", "inspect", "serve")},
+    "serving.triton": (triton, []),
+    "gradient_flow": (gradient_flow, []),
+}
+
+
+def problem_of(text):
+    """Return what is wrong with the help of an option, or None."""
+    if not text:
+        return "empty"
+    words = re.findall(r"[a-z]+", text.lower())
+    if words[0] in PREPOSITIONS:
+        return f"begins with the preposition {words[0]}"
+    first = "the same" if words[:2] == ["the", "same"] else words[0]
+    if first in (*BACK_REFERENCES, "the same"):
+        return f"points back with {first}"
+    if back := re.search(r"\b(that|those) (of|whose)\b", text):
+        return f"points back with {back[0]}"
+    if not re.fullmatch(r"[A-Z].*\.", text, re.DOTALL):
+        return "is no sentence: a capital at the beginning, a full stop at the end"
+    return None
+
+
+def task_helps(name):
+    """Return a dictionary: option -> help, of a command of `python -m training`."""
+    made = evaluate_command() if name == EVALUATE else command(name, TASKS[name][0])
+    return {
+        parameter.name: parameter.help
+        for parameter in made.params
+        if not (name == EVALUATE and parameter.name == "folder")  # its usage line says it
+    }
+
+
+def parsed_helps(name, monkeypatch):
+    """Return a dictionary: option -> help, of a command that argparse reads."""
+    parsers = []
+    monkeypatch.setattr(
+        argparse.ArgumentParser, "print_help", lambda parser: parsers.append(parser)
+    )
+    main, arguments = PARSED[name]
+    with pytest.raises(SystemExit, match="0"):
+        main([*arguments, "--help"])
+    (parser,) = parsers
+    return {action.dest: action.help for action in parser._actions if action.dest != "help"}
+
+
+def problems(helps):
+    found = {name: (problem_of(text), text) for name, text in helps.items()}
+    return {name: told for name, told in found.items() if told[0]}
+
+
+@pytest.mark.parametrize("name", [*TASKS, EVALUATE])
+def test_the_help_of_training_names_the_thing(name):
+    assert not problems(task_helps(name))
+
+
+@pytest.mark.parametrize("name", PARSED)
+def test_the_help_of_export_and_serving_names_the_thing(name, monkeypatch):
+    helps = parsed_helps(name, monkeypatch)
+    assert helps and not problems(helps)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("Of two labels that whose F1 is measured.", "begins with the preposition of"),
+        ("Those of both whose values are known.", "points back with those"),
+        ("The same with a decimal comma.", "points back with the same"),
+        ("Name of that of labels.", "points back with that of"),
+        (
+            "size of each state",
+            "is no sentence: a capital at the beginning, a full stop at the end",
+        ),
+        ("", "empty"),
+        ("Learning rate at the end of warm-up.", None),
+    ],
+)
+def test_a_fragment_is_refused(text, problem):
+    assert problem_of(text) == problem
