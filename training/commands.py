@@ -21,12 +21,34 @@ from serving.manifest.fields import parse_fields
 from training.options import DataFile, FitOptions, RunFolder, shown
 
 SECTIONS = ("Run", "Options of the task", "Options of every training")
-OF_RUN = ("out", "overwrite", "config", "help")
+OF_RUN = ("--out", "--overwrite", "--config", "--help", "--help-all")
+USUAL = (  # options that --help shows of a task, behind the USUAL of its options, ten together
+    "validation",
+    "pretrained",
+    "encoder",
+    "model",
+    "passes",
+    "batch_size",
+    "learning_rate",
+    "max_length",
+    "seed",
+)
+MOST_SHOWN = 10
+SHOWS_ALL = "seqkeras.help_all"  # whether a context shows every option
 INSTEAD_OF = {"warmup_share": "warmup_steps"}  # two options for one thing
 
 
 class TaskCommand(click.Command):
-    """A command whose help has the options of every training behind those of its task."""
+    """A command whose help shows the usual options of a task; --help-all shows every option.
+
+    Args:
+        usual: names of the usual options.
+        arguments: what `click.Command` takes.
+    """
+
+    def __init__(self, *arguments, usual, **named):
+        super().__init__(*arguments, **named)
+        self.usual = usual
 
     def parse_args(self, context, arguments):
         try:
@@ -50,18 +72,37 @@ class TaskCommand(click.Command):
     def format_options(self, context, formatter):
         common = {field.name for field in dataclasses.fields(FitOptions)}
         sections = {title: [] for title in SECTIONS}
+        shows_all = context.meta.get(SHOWS_ALL, False)
         for parameter in self.get_params(context):
             if isinstance(parameter, click.Argument):  # which has a section of its own
                 continue
-            place = 0 if parameter.name in OF_RUN else 2 if parameter.name in common else 1
-            sections[SECTIONS[place]].append(parameter.get_help_record(context))
+            of_run = parameter.opts[0] in OF_RUN
+            if shows_all or of_run or parameter.name in self.usual:
+                section = 0 if of_run else 2 if parameter.name in common else 1
+                sections[SECTIONS[section]].append(parameter.get_help_record(context))
         for title, records in sections.items():
-            with formatter.section(title):
-                formatter.write_dl(records)
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
+
+
+def _show_all(context, parameter, value):
+    if value:
+        context.meta[SHOWS_ALL] = True
+        click.echo(context.get_help())
+        context.exit()
+
+
+def usual_options(options_class):
+    """Return the names of the options that --help shows: the class's USUAL, then ours."""
+    names = {field.name for field in dataclasses.fields(options_class)}
+    ordered = dict.fromkeys((*options_class.USUAL, *USUAL))
+    return [name for name in ordered if name in names][:MOST_SHOWN]
 
 
 def command(name, options_class):
-    """The click command of a task, which returns its name, options, folder and overwrite."""
+    """Return the click command of a task, which returns its name, options, folder and overwrite."""
+    fields = dataclasses.fields(options_class)
     parameters = [
         click.Option(
             ["--out"],
@@ -78,7 +119,15 @@ def command(name, options_class):
             expose_value=False,
             help="File of options: TOML, or JSON such as the options.json of a run.",
         ),
-        *(parameter(field, options_class) for field in dataclasses.fields(options_class)),
+        click.Option(
+            ["--help-all"],
+            is_flag=True,
+            callback=_show_all,
+            is_eager=True,
+            expose_value=False,
+            help=f"Show all {len(fields)} options and exit.",
+        ),
+        *(parameter(field, options_class) for field in fields),
     ]
 
     def callback(out, overwrite, **values):
@@ -95,6 +144,7 @@ def command(name, options_class):
         callback=callback,
         help=text,
         short_help=text.partition("\n")[0],
+        usual=usual_options(options_class),
     )
 
 

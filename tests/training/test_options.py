@@ -8,8 +8,8 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from training.commands import command
-from training.options import DataFile, FitOptions, argument, at_least, option
+from training.commands import OF_RUN, command
+from training.options import DataFile, FitOptions, argument, at_least, option, shown
 from training.tasks import TASKS
 from training.tasks.options.bert_pretraining import Texts
 
@@ -102,8 +102,8 @@ def test_events_need_the_package_that_writes_them(rows, monkeypatch):
     assert options_of(["rows.csv", "--tensorboard", "false"], rows).tensorboard is False
 
 
-def test_the_help_names_every_option(rows):
-    shown = CliRunner().invoke(command("toy", ToyOptions), ["--help"]).output
+def test_the_whole_help_names_every_option():
+    shown = CliRunner().invoke(command("toy", ToyOptions), ["--help-all"]).output
     for field in dataclasses.fields(ToyOptions):
         assert field.name == "file" or "--" + field.name.replace("_", "-") in shown
 
@@ -123,9 +123,22 @@ def test_a_folder_in_place_of_a_file_is_said_to_be_one(kind, message, tmp_path, 
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_the_help_lists_everything_once(task):
-    options_class, _ = TASKS[task]
-    shown = CliRunner().invoke(command(task, options_class), ["--help"]).output
-    _, *sections = re.split(r"^[A-Z][\w ]+:\n", shown, flags=re.MULTILINE)
-    listed = re.findall(r"^  (--[\w-]+|[A-Z.]+)", "".join(sections), re.MULTILINE)
-    assert len(listed) == len({*listed}) > len(dataclasses.fields(options_class))
+def test_the_whole_help_lists_everything_once(task):
+    listed = listed_in_help(task, "--help-all")
+    assert len(listed) == len({*listed}) > len(dataclasses.fields(TASKS[task][0]))
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_the_help_lists_ten_options_at_most_and_the_way_to_all(task):
+    listed = listed_in_help(task, "--help")
+    assert {*OF_RUN} < {*listed}
+    options = [name for name in listed if name.startswith("--") and name not in OF_RUN]
+    assert 5 <= len(options) <= 10 and {"--passes", "--batch-size"} <= {*options}
+    assert {shown(name) for name in TASKS[task][0].USUAL} <= {*options}
+
+
+def listed_in_help(task, flag):
+    """Return the options and arguments that a task's help lists."""
+    text = CliRunner().invoke(command(task, TASKS[task][0]), [flag]).output
+    _, *sections = re.split(r"^[A-Z][\w ]+:\n", text, flags=re.MULTILINE)
+    return re.findall(r"^  (--[\w-]+|[A-Z.]+)", "".join(sections), re.MULTILINE)

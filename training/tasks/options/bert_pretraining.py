@@ -138,6 +138,8 @@ class BertPretrainingOptions(FitOptions):
     optimizer: str = option("adamw", click.Choice(OPTIMIZERS), "Optimizer; the paper's is adamw.")
     weight_decay: float | None = option(0.01, NOT_NEGATIVE, "Decoupled weight decay of matrices.")
 
+    USUAL = ("vocab_size", "num_layers", "hidden_dim")
+
     def __post_init__(self):
         if self.form is None:
             records = self.given_records()

@@ -63,3 +63,5 @@ class BiLMOptions(FitOptions):
     batch_size: int = option(32, at_least(1), "Sentences in a batch.")
     passes: int = option(10, at_least(1), "Passes over the sentences (epochs).")
     learning_rate: float = option(1e-3, POSITIVE, "Learning rate at the end of warm-up.")
+
+    USUAL = ("vocab_size", "units", "num_layers")

@@ -55,6 +55,8 @@ class ClassificationOptions(LabelledTextOptions, FrameOptions):
         "Share of the target probability that is spread evenly over all labels.",
     )
 
+    USUAL = ("validation", "text_column", "label_column")
+
     def check(self):
         super().check()
         frames = self.reads_frames(self.file)

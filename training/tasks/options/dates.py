@@ -64,6 +64,8 @@ class DatesOptions(FitOptions):
         "Share of the target probability that is spread evenly over all characters.",
     )
 
+    USUAL = ("examples", "locales", "cell", "units", "dropout")
+
     def check(self):
         if self.examples < self.batch_size:
             raise click.UsageError(

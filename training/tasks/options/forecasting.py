@@ -146,6 +146,8 @@ class ForecastingOptions(FitOptions):
     learning_rate: float = option(2e-3, POSITIVE, "Learning rate at the end of warm-up.")
     passes: int = option(10, at_least(1), "Passes over the training windows (epochs).")
 
+    USUAL = ("targets", "numbers", "categories", "time", "context", "horizon", "quantiles")
+
     def check(self):
         if not self.targets:
             raise click.UsageError("--targets is missing: the columns to forecast.")

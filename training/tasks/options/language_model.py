@@ -109,6 +109,8 @@ class LanguageModelOptions(CorporaOptions):
     steps: int | None = option(None, at_least(1), "Training steps, instead of --passes.")
     learning_rate: float = option(1e-3, POSITIVE, "Learning rate at the end of warm-up.")
 
+    USUAL = ("start_from", "tokens", "num_layers", "hidden_dim", "context")
+
     def check(self):
         super().check()
         for problem in self._problems_of_start():

@@ -42,6 +42,8 @@ class MultipleChoiceOptions(PooledOptions):
     )
     dropout: float = option(0.1, Number(0, 1, max_open=True), "Dropout rate before the logits.")
 
+    USUAL = ("validation", "text_column", "choice_columns", "answer_column")
+
     def check(self):
         super().check()
         if self.pretrained is None:

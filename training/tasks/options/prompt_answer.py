@@ -64,6 +64,8 @@ class PromptAnswerOptions(FitOptions):
     batch_size: int = option(8, at_least(1), "Examples in a batch.")
     learning_rate: float = option(1e-4, POSITIVE, "Learning rate at the end of warm-up.")
 
+    USUAL = ("start_from", "prompt_column", "answer_column")
+
     def check(self):
         if self.start_from is None:
             raise click.UsageError(

@@ -24,6 +24,8 @@ class RegressionOptions(LabelledTextOptions):
     --pretrained FOLDER it is a BERT that is fine-tuned, which reads its own tokens.
     """
 
+    USUAL = ("validation", "text_column", "number_column")
+
     LEARNS_CLASSES = False
 
     number_column: str = option("number", str, "Column of numbers.")

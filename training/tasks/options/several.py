@@ -69,6 +69,8 @@ class SeveralOptions(PooledOptions):
     )
     dropout: float = option(0.1, Number(0, 1, max_open=True), "Dropout rate before the logits.")
 
+    USUAL = ("alpha", "batches")
+
     def check(self):
         super().check()
         if self.pretrained is None:

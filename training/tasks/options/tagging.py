@@ -84,6 +84,8 @@ class TaggingOptions(DistillationOptions, FrameOptions):
         "sequence of tags answers.",
     )
 
+    USUAL = ("validation", "word_column", "tag_column")
+
     OF_SCRATCH = (*OF_ENCODER, "vocab_size", "lowercase")
 
     def check(self):

@@ -187,6 +187,8 @@ class TranslationOptions(CorporaOptions):
         "Tokenizer of sacrebleu for BLEU; choose none for text that is tokenized already.",
     )
 
+    USUAL = ("targets", "validation", "validation_targets", "tokens", "vocab_size", "hidden_dim")
+
     @property
     def scores_phonemes(self):
         """Whether error rates are the scores, and not BLEU."""

@@ -43,3 +43,5 @@ class TreesOptions(FitOptions):
     dropout: float = option(
         0.5, Number(0, 1, max_open=True), "Dropout rate of embeddings and before the logits."
     )
+
+    USUAL = ("cell", "embedding_dim", "units", "dropout")
