@@ -8,6 +8,8 @@ h(t) = Qᵀ Λᵗ Q h(0); after how many steps a growing one overflows; what cli
 
 For trained cells, call `jacobian_norms` with the cell of a layer.
 
+Notation: W is the book's recurrent matrix, the U of `SimpleRNN`.
+
 Reference: Bengio et al. 1994, https://doi.org/10.1109/72.279181; Pascanu et al. 2013,
 https://arxiv.org/abs/1211.5063; Goodfellow et al. 2016, section 10.7,
 https://www.deeplearningbook.org/contents/rnn.html

@@ -65,7 +65,7 @@ def step_jacobians(cell, inputs, initial_state=None):
 
 
 def simple_rnn_step(x, h, kernel, recurrent_kernel, bias):
-    """dh(t)/dh(t-1) = diag(1 - h(t)²) W"""
+    """dh(t)/dh(t-1) = diag(1 - h(t)²) U"""
     h = np.tanh(bias + x @ kernel + h @ recurrent_kernel)
     return [h], _rows(1 - h**2, recurrent_kernel.T)
 

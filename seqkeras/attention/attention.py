@@ -5,7 +5,7 @@ from keras import ops
 
 from seqkeras.attention.checks import require_attention
 from seqkeras.attention.masks import attended, masked_softmax, with_padding
-from seqkeras.attention.scores import Score
+from seqkeras.attention.scores import DotScore, Score
 from seqkeras.values import without_padding
 
 
@@ -115,7 +115,7 @@ class Attention(ScoreAttention):
         weights = softmax(score(query, key))        context = sum over s of weights(s) value(s)
 
     Args:
-        score: a layer of `seqkeras.attention.scores`.
+        score: a layer of `seqkeras.attention.scores`; `DotScore()` by default, as in Keras.
 
     Call arguments:
         query: (B, T, Q), T queries at once.
@@ -136,6 +136,9 @@ class Attention(ScoreAttention):
 
     Reference: Bahdanau et al. 2015, section 3.1, https://arxiv.org/abs/1409.0473
     """
+
+    def __init__(self, score=None, **kwargs):
+        super().__init__(DotScore() if score is None else score, **kwargs)
 
     def attend(self, query, prepared_key, value, attention_mask=None):
         """Attention to a key that `score.prepare` has seen already."""

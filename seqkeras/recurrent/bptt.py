@@ -6,7 +6,8 @@
 
 To read with the book, not for training: `SimpleRNN` and `Dense` do the same by autodiff. Pure
 functions of tensors. Steps are counted as in the book: `h[t]` is h(t), `h[0]` the initial state,
-`x[t]` the input of step t, from 1 to T. Rows of a batch are row vectors, so W h is h Wᵀ.
+`x[t]` the input of step t, from 1 to T. Rows of a batch are row vectors, so W h is h Wᵀ. The book's
+U and W are the W and U of `SimpleRNN`.
 
 Left out: lengths that are unknown until a graph runs.
 

@@ -39,9 +39,9 @@ class SimpleRNNCell(Cell):
 class SimpleRNN(Recurrent):
     """Simple recurrent network.
 
-        h(t) = tanh(b + U x(t) + W h(t-1))
+        h(t) = tanh(W x(t) + U h(t-1) + b)
 
-    Notation: the U and W of the formula are the kernel and the recurrent kernel, transposed.
+    Notation: W and U are the kernel and the recurrent kernel, transposed.
 
     Args, call arguments, returns and errors: those of `seqkeras.recurrent.rnn.Recurrent`.
 

@@ -111,7 +111,7 @@ def of_keras(kind, scale, mask):
 @pytest.mark.parametrize("kind", ["dot", "additive"])
 def test_attention_is_that_of_keras(kind):
     mask, scale = right_padded([5, 3], 5), floats(7, seed=3)
-    ours = Attention(DotScore() if kind == "dot" else AdditiveScore(7))
+    ours = Attention() if kind == "dot" else Attention(AdditiveScore(7))
     inputs = [floats(2, 3, 7), floats(2, 5, 7, seed=1), floats(2, 5, 7, seed=2)]
     ours(*inputs)
     if kind == "additive":  # Keras has no kernels
