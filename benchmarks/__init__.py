@@ -1,3 +1,3 @@
 """Benchmarks: ours and a rival in turn, in one run; `python -m benchmarks.NAME --help`."""
 
-import serving  # noqa: F401 (turns onnxruntime's telemetry off)
+from seqkeras import serving  # noqa: F401 (turns onnxruntime's telemetry off)

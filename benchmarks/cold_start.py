@@ -1,4 +1,4 @@
-"""From the start of `python -m serving predict` to its answer, beside what Python needs anyway.
+"""From the start of `seqkeras predict` to its answer, beside what Python needs anyway.
 
     python -m benchmarks.cold_start BUNDLE [--json FILE] [--quick]
 
@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 import onnxruntime
 
-import serving
 from benchmarks import first_answer, harness
-from serving.manifest import read_manifest
+from seqkeras import serving
+from seqkeras.serving.manifest import read_manifest
 
 GOAL = 1.0  # seconds
 LIMIT = "import numpy, onnxruntime"

@@ -15,9 +15,9 @@ import statistics
 import sys
 from importlib.metadata import version
 
-import serving
 from benchmarks import harness
-from serving.bulk import BulkAnswers
+from seqkeras import serving
+from seqkeras.serving.bulk import BulkAnswers
 
 BATCH = 256  # texts
 WORKERS = {"beam": 1, "ray": 2, "spark": 2}
@@ -33,7 +33,7 @@ def _beam(bundle):
     from apache_beam.ml.inference.base import RunInference
     from apache_beam.testing.util import assert_that, equal_to
 
-    from serving.beam import BundleHandler
+    from seqkeras.serving.beam import BundleHandler
 
     def answer(texts):
         with beam.Pipeline() as run:

@@ -26,8 +26,8 @@ from pathlib import Path
 import numpy as np
 import onnxruntime
 
-import serving
 from benchmarks import harness
+from seqkeras import serving
 from seqkeras.data.dates import LAST_DAY, LOCALES, sample
 
 BATCH_SIZE = 64

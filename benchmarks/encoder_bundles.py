@@ -31,15 +31,15 @@ def make_model(name, quick):
 
 
 def export_model(model, folder, precisions):
-    """Write the model's bundle as `python -m export` does, but for the SavedModels.
+    """Write the model's bundle as `seqkeras export` does, but for the SavedModels.
 
     Args:
         model: as `make_model` returns it.
         folder: the bundle.
-        precisions: names beside float32, see `export.quantize`.
+        precisions: names beside float32, see `seqkeras.export.quantize`.
     """
-    from export.bundle import ExportOptions, export
-    from export.tolerances import UNLIMITED
+    from seqkeras.export.bundle import ExportOptions, export
+    from seqkeras.export.tolerances import UNLIMITED
     from seqkeras.runs import save_run
     from seqkeras.tokenizers import word_piece
 

@@ -44,7 +44,7 @@ def measure(options):
 
 def _measure_encoder(name, folder, options):
     from seqkeras.pretrained import save_hugging_face
-    from serving.opening import Runtime
+    from seqkeras.serving.opening import Runtime
 
     model = encoder_bundles.make_model(name, options.quick)
     vocab_size = model.encoder.config["vocab_size"]
@@ -73,8 +73,8 @@ def _measure_encoder(name, folder, options):
 
 def open_graph(bundle, runtime):
     """The session of a bundle's graph, as `serving` opens it with a `Runtime`."""
-    from serving.manifest import read_manifest
-    from serving.opening import open_session
+    from seqkeras.serving.manifest import read_manifest
+    from seqkeras.serving.opening import open_session
 
     manifest = read_manifest(bundle)
     names = {"token_ids", "lengths", "segment_ids"}
@@ -165,8 +165,8 @@ def _sentence_vectors(hidden, mask):
 
 def _ragged(name, bundle, session, vocab_size, rounds):
     """Texts of different lengths, split by `Embed`, and all padded to the longest."""
-    import serving
-    from serving.text import pad
+    from seqkeras import serving
+    from seqkeras.serving.text import pad
 
     embed = serving.load(bundle, threads=THREADS)
     texts = _texts(vocab_size)

@@ -37,7 +37,7 @@ QUICK = {"passes": 1, "batch_size": 4}
 
 def measure(options):
     """Time the steps, and compare the scores of seeds; returns the rows."""
-    keep_freed_memory()  # as `python -m training` does; for all of this process
+    keep_freed_memory()  # as `seqkeras train` does; for all of this process
     training_steps.quiet_tensorflow()
     recipe = tomllib.loads(options.recipe.read_text(encoding="utf-8"))
     changes = dict(QUICK) if options.quick else {}
@@ -53,7 +53,7 @@ def measure(options):
 
 def _prepared(recipe, options, seed):
     """The task of the command, its run, its batches, its validation examples, and what answers."""
-    from training.tasks import TASKS
+    from seqkeras.training.tasks import TASKS
 
     given = {name: value for name, value in recipe.items() if name != "task"}
     given |= {"file": str(options.file), "pretrained": str(options.pretrained), "seed": seed}
@@ -80,8 +80,8 @@ def _compare_steps(task, run, batches, validation, answer, rounds):
     import keras
 
     from benchmarks.finetuning_rivals import TorchModel, keras_nlp_model
-    from training.fit import computing_in
-    from training.optimizing import make_optimizer
+    from seqkeras.training.fit import computing_in
+    from seqkeras.training.optimizing import make_optimizer
 
     loss, num_steps = task.loss(), _num_steps(task, batches)
 

@@ -18,7 +18,7 @@ def keras_nlp_model(task, run):
     """keras_nlp's `BertBackbone` of the same size, with random weights, under a head as ours.
 
     Args:
-        task: a `training.task.Task` that is read, with a pre-trained encoder.
+        task: a `seqkeras.training.task.Task` that is read, with a pre-trained encoder.
         run: its `seqkeras.runs.RunFiles`.
     """
     import keras
@@ -79,7 +79,7 @@ class TorchModel:
     weights of one axis, the mean of the cross-entropy over targets.
 
     Args:
-        task: a `training.task.Task` that is read, with a pre-trained encoder.
+        task: a `seqkeras.training.task.Task` that is read, with a pre-trained encoder.
         run: its `seqkeras.runs.RunFiles`.
         num_steps: of the whole training, for the schedule.
 
@@ -88,7 +88,7 @@ class TorchModel:
     """
 
     def __init__(self, task, run, num_steps):
-        from training.optimizing import learning_rate
+        from seqkeras.training.optimizing import learning_rate
 
         self.torch = torch = harness.import_rival("torch")
         transformers = harness.import_rival("transformers")

@@ -19,13 +19,13 @@ def step(name):
     steps.append({"name": name, "seconds": seconds, "resident": resident})
     last = time.perf_counter()
 bundle, precision, text, page = *sys.argv[1:4], int(sys.argv[4])
-import serving
+from seqkeras import serving
 step("import serving")
 import numpy
 step("import NumPy")
 import onnxruntime
 step("import onnxruntime")
-import serving.pipelines
+import seqkeras.serving.pipelines
 step("import the pipelines")
 pipeline = serving.load(bundle, precision=precision)
 step("open the bundle")

@@ -178,8 +178,8 @@ def make_texts(table):
 
 def export_model(model, table, texts, precisions, folder, saved_models=False):
     """Write the model's bundle, `folder`/bundle, in float32 and other precisions."""
-    from export.bundle import ExportOptions, export
-    from export.tolerances import UNLIMITED
+    from seqkeras.export.bundle import ExportOptions, export
+    from seqkeras.export.tolerances import UNLIMITED
     from seqkeras.runs import save_run
 
     save_run(
@@ -197,7 +197,7 @@ def export_model(model, table, texts, precisions, folder, saved_models=False):
 
 
 def _compare_all(family, folder, precision, rivals, table, texts, options):
-    import serving
+    from seqkeras import serving
 
     ours = serving.load(folder / "bundle", precision=precision, threads=THREADS)
     rows = []

@@ -2,7 +2,7 @@
 
     python -m benchmarks.kept_memory [--rounds N] [--json FILE] [--quick] -- TASK ARGUMENT ...
 
-TASK and its ARGUMENTs are those of `python -m training`, without --out: a training of some hundred
+TASK and its ARGUMENTs are those of `seqkeras train`, without --out: a training of some hundred
 steps, which is run from the start in each round. The figures are the rates of the last steps in
 history.csv. The rival has glibc's default number of arenas in MALLOC_ARENA_MAX, with which
 `seqkeras.memory.keep_freed_memory` changes nothing.

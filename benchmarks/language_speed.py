@@ -2,7 +2,7 @@
 
     python -m benchmarks.language_speed TEXT [--rounds N] [--json FILE] [--quick]
 
-A text as `python -m training language-model` takes it. A step is forward, loss, backward, clipping
+A text as `seqkeras train language-model` takes it. A step is forward, loss, backward, clipping
 and the optimizer, on batches of the recipe. The GPT's rival is the same model of PyTorch's
 `nn.TransformerEncoderLayer`, where benchmarks/requirements.txt is installed, in this process with
 as many threads; the QRNN's is the LSTM of equal size, ours too.
@@ -59,10 +59,10 @@ def _recipe(model, quick):
 
 def _step(model, options, rounds):
     """A step of a recipe, (inputs, targets) -> loss, its batches, and how many tokens there are."""
-    from training.optimizing import make_optimizer
-    from training.run_of_task import run_files
-    from training.tasks.language_model import LanguageModel
-    from training.tasks.options.language_model import LanguageModelOptions
+    from seqkeras.training.optimizing import make_optimizer
+    from seqkeras.training.run_of_task import run_files
+    from seqkeras.training.tasks.language_model import LanguageModel
+    from seqkeras.training.tasks.options.language_model import LanguageModelOptions
 
     task = LanguageModel(
         LanguageModelOptions(files=(str(options.text),), **_recipe(model, options.quick))

@@ -40,7 +40,7 @@ class Case:
         name: in the table.
         precision: of the bundle.
         passes: lists of `roofline.Work`.
-        open: takes a `serving.opening.Runtime`; returns the function that is timed.
+        open: takes a `seqkeras.serving.opening.Runtime`; returns the function that is timed.
     """
 
     name: str
@@ -138,8 +138,8 @@ def _generation_cases(folder, quick):
 
 
 def _generation_run(bundle, runtime, texts, num_beams):
-    from serving.manifest import read_manifest
-    from serving.pipelines import Translate
+    from seqkeras.serving.manifest import read_manifest
+    from seqkeras.serving.pipelines import Translate
 
     translate = Translate(bundle, read_manifest(bundle), runtime)
     return lambda _: translate(texts, num_beams=num_beams)
@@ -147,7 +147,7 @@ def _generation_run(bundle, runtime, texts, num_beams):
 
 def _row(case, multipliers, rounds):
     """The case beside its limit, by the rates of the same rounds."""
-    from serving.opening import Runtime
+    from seqkeras.serving.opening import Runtime
 
     working_set = roofline.working_set(case.passes)
     reader = roofline.Reader(working_set)
@@ -177,7 +177,7 @@ def _row(case, multipliers, rounds):
 
 def _print_profile(case, folder):
     """Print which nodes take the time of a case, of a run after one that warms up."""
-    from serving.opening import Runtime
+    from seqkeras.serving.opening import Runtime
 
     class Profiled(Runtime):
         def session_options(self):

@@ -146,10 +146,10 @@ def _open(model):
 def _our_graph(case, features, units, weights):
     from keras import ops
 
-    from export import onnx_graphs
     from seqkeras import recurrent
     from seqkeras.attention.masks import padding_mask
-    from serving.manifest import TensorSpec
+    from seqkeras.export import onnx_graphs
+    from seqkeras.serving.manifest import TensorSpec
 
     layer = getattr(recurrent, case.layer)(units, return_sequences=True)
     layer = recurrent.Bidirectional(layer) if case.bidirectional else layer

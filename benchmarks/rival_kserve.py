@@ -16,7 +16,7 @@ class Model(kserve.Model):
 
     def load(self):
         """Open the bundle."""
-        import serving
+        from seqkeras import serving
 
         self.pipeline = serving.load(sys.argv[1])
         self.ready = True

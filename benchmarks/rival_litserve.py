@@ -17,7 +17,7 @@ class Api(litserve.LitAPI):
 
     def setup(self, device):
         """Open the bundle."""
-        import serving
+        from seqkeras import serving
 
         self.pipeline = serving.load(sys.argv[1])
 

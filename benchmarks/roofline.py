@@ -155,7 +155,7 @@ def _session(dtype, inner, columns, draw, as_served):
     import onnxruntime
     from onnx import TensorProto, helper, numpy_helper
 
-    from serving.opening import CPU, Runtime
+    from seqkeras.serving.opening import CPU, Runtime
 
     weights = draw.integers(-127, 128, (inner, columns))
     constants = {"w": weights.astype(dtype)}

@@ -28,8 +28,8 @@ from pathlib import Path
 
 import onnxruntime
 
-import serving
 from benchmarks import harness
+from seqkeras import serving
 
 GOAL, RIVALS_GOAL = 0.6, 2.0
 OVER = 1.0  # ms that a request may take over the pipeline's own time

@@ -2,7 +2,7 @@
 
     python -m benchmarks.startup [--rounds N] [--json FILE] [--quick]
 
-22 million random weights, exported as `python -m export` does, in float32 alone and with its int8
+22 million random weights, exported as `seqkeras export` does, in float32 alone and with its int8
 precisions. Every figure is the median of processes of their own, files in the disk cache; the rival
 is what it may cost at most. Time until the first answer begins with Python itself and ends with the
 process. Memory is what is resident then, less the bytes of the graph and its weights, of which a
@@ -65,8 +65,8 @@ def _row(name, ours, most, unit):
 
 def _stored_bytes(bundle, precision):
     """The size of a precision's graph and its weights."""
-    from serving.manifest import read_manifest
-    from serving.opening import Runtime
+    from seqkeras.serving.manifest import read_manifest
+    from seqkeras.serving.opening import Runtime
 
     graphs = Runtime(precision).graphs_of(read_manifest(bundle))
     files = {file for graph in graphs.values() for file in graph.files}
@@ -76,7 +76,7 @@ def _stored_bytes(bundle, precision):
 def _machine():
     import onnxruntime
 
-    import serving
+    from seqkeras import serving
 
     return harness.machine(serving=serving.__version__, onnxruntime=onnxruntime.__version__)
 

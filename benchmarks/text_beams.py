@@ -56,7 +56,7 @@ def measure(options):
 
 def _export(folder, quick):
     """Write a translator's bundle; returns the texts."""
-    from export.bundle import export
+    from seqkeras.export.bundle import export
     from seqkeras.models import Transformer
     from seqkeras.runs import save_run
     from seqkeras.tokenizers import CharacterTable
@@ -107,7 +107,7 @@ def _contenders(bundle, texts):
     """name -> function of the round's number, which answers the texts."""
     import tensorflow as tf
 
-    import serving
+    from seqkeras import serving
 
     loaded = tf.saved_model.load(str(bundle / "saved_model_text" / "1"))
     function = loaded.signatures["serving_default"]

@@ -106,7 +106,7 @@ def _export(tokenizer, texts, run, bundle):
     """Write the bundle of a classifier with random weights, the same every time."""
     import keras
 
-    from export.bundle import export
+    from seqkeras.export.bundle import export
     from seqkeras.runs import save_run
 
     keras.utils.set_random_seed(1)
@@ -152,7 +152,7 @@ def _answers_to_ids(path):
 
 
 def _padded(tokenizer, texts):
-    from serving.text import pad
+    from seqkeras.serving.text import pad
 
     token_ids, _ = pad([tokenizer.analyze(text).token_ids for text in texts])
     return token_ids

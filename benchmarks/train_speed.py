@@ -2,7 +2,7 @@
 
     python -m benchmarks.train_speed SOURCES TARGETS [--rounds N] [--json FILE] [--quick]
 
-Files as `python -m training translation` takes them. Four questions:
+Files as `seqkeras train translation` takes them. Four questions:
 
     step     tokens/s of a training step: forward, loss, backward, clipping, Adam. Rivals are the
              same Transformer of keras_nlp's blocks, and PyTorch's `nn.Transformer` where
@@ -44,7 +44,7 @@ READ_AHEAD = 50  # batches of the input pipeline that are taken at once: more th
 
 def measure(options):
     """Time the four; returns the rows."""
-    keep_freed_memory()  # as `python -m training` does; for all of this process
+    keep_freed_memory()  # as `seqkeras train` does; for all of this process
     training_steps.quiet_tensorflow()
     recipe = tomllib.loads(RECIPE.read_text(encoding="utf-8"))
     recipe |= SMALL if options.quick else {}
@@ -62,9 +62,9 @@ def measure(options):
 
 def _task(recipe, options):
     """The task of the command, its run and its batches."""
-    from training.run_of_task import run_files
-    from training.tasks.options.translation import TranslationOptions
-    from training.tasks.translation import Translation
+    from seqkeras.training.run_of_task import run_files
+    from seqkeras.training.tasks.options.translation import TranslationOptions
+    from seqkeras.training.tasks.translation import Translation
 
     files = {"file": str(options.sources), "targets": str(options.targets)}
     task = Translation(TranslationOptions(**files, **recipe))
@@ -76,7 +76,7 @@ def _task(recipe, options):
 def _compare_steps(options, run, batches, dropout, rounds):
     """The rows of a training step, beside every rival that is installed."""
     from benchmarks.train_speed_rivals import keras_nlp_step, torch_step
-    from training.tasks.translation_models import model_of
+    from seqkeras.training.tasks.translation_models import model_of
 
     options = dataclasses.replace(options, dropout=dropout)
     sizes = [len(run.tokenizers[role]) for role in ("source", "target")]
@@ -113,7 +113,7 @@ def recipe_step(model, options):
     """
     from seqkeras.losses import SmoothedCrossEntropy
     from seqkeras.tokenizers import PAD
-    from training.optimizing import make_optimizer
+    from seqkeras.training.optimizing import make_optimizer
 
     loss = SmoothedCrossEntropy(options.label_smoothing, ignore_class=PAD)
     return whole_steps.keras_step(model, make_optimizer(options, options.warmup_steps), loss)

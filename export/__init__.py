@@ -4,14 +4,22 @@ tf2onnx's own conversion of an operation stays if it is fast in onnxruntime. Oth
 of these five ways that fits; each file names the operations it lowers:
 
 1. One fused operator computes it, from tensors and weights: a composite of `seqkeras.composites`,
-   traced as one node, with its lowering in `export.composites` (a recurrent network: a `Layout`).
-2. A Keras layer computes the same as a composite: `export.keras_layers` makes it call that one.
+   traced as one node, with its lowering in `seqkeras.export.composites` (a recurrent network: a
+   `Layout`).
+2. A Keras layer computes the same as a composite: `seqkeras.export.keras_layers` makes it call that
+one.
 3. tf2onnx does not know a TensorFlow operator, or converts it to something slow or wrong:
-   a handler of that operator, `export.composites.op_handlers`.
+   a handler of that operator, `seqkeras.export.composites.op_handlers`.
 4. Several TensorFlow operators form a pattern that conversion would hide: a rewriter of
-   tf2onnx's graph, before it converts (`export.onnx_graphs`, `export.dilations`).
+   tf2onnx's graph, before it converts (`seqkeras.export.onnx_graphs`, `seqkeras.export.dilations`).
 5. Converted nodes have a better form, which sizes and constants reveal:
-   `export.rewrites` and `export.recurrent_rewrites`, on the ONNX graph.
+   `seqkeras.export.rewrites` and `seqkeras.export.recurrent_rewrites`, on the ONNX graph.
 """
 
-import serving  # noqa: F401 (turns onnxruntime's telemetry off)
+import importlib
+import sys
+
+from seqkeras import serving  # noqa: F401 (turns onnxruntime's telemetry off)
+
+if __name__ == "export":  # python -m export, in a checkout
+    sys.modules[__name__] = importlib.import_module("seqkeras.export")

@@ -1,4 +1,4 @@
-"""python -m export runs/NAME bundles/NAME [--overwrite] [--precision int8] ..."""
+"""seqkeras export runs/NAME bundles/NAME [--overwrite] [--precision int8] ..."""
 
 import argparse
 import importlib
@@ -49,7 +49,7 @@ def main(arguments=None):
 
 def _parser():
     parser = _Parser(
-        prog="python -m export",
+        prog="seqkeras export",
         description="Make a bundle (ONNX graphs and SavedModels, verified) from a finished run.",
     )
     parser.add_argument("run", type=Path, help="Folder of the finished run.")
@@ -158,9 +158,9 @@ def _export(options, interrupts):
     interrupts.check()
     from tensorflow.errors import OpError
 
-    from export.bundle import ExportOptions, export
-    from export.tolerances import Tolerances
-    from export.web import WebFolder
+    from seqkeras.export.bundle import ExportOptions, export
+    from seqkeras.export.tolerances import Tolerances
+    from seqkeras.export.web import WebFolder
 
     began = time.monotonic()
 
@@ -219,8 +219,8 @@ def _import(module):
 
 
 def _report(bundle, manifest, run, seconds):
-    from export.card.precisions import about_answers, mark_of
-    from export.next_command import next_command
+    from seqkeras.export.card.precisions import about_answers, mark_of
+    from seqkeras.export.next_command import next_command
 
     sizes = {}
     for path, entry in manifest.files.items():

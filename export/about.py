@@ -6,10 +6,10 @@ import importlib.metadata
 import numpy as np
 
 import seqkeras
-from export.families.decoders import reads_prefix
+from seqkeras.export.families.decoders import reads_prefix
+from seqkeras.serving.manifest import SCHEMA_VERSION
+from seqkeras.serving.printing import as_content
 from seqkeras.spreading import spread
-from serving.manifest import SCHEMA_VERSION
-from serving.printing import as_content
 
 LIBRARIES = ("tensorflow", "keras", "tf2onnx", "onnx", "onnxruntime", "numpy")
 MOST_SHOWN, MOST_NUMBERS = 64, 20_000  # inputs in a manifest, and the numbers that these hold

@@ -4,13 +4,13 @@ inputs that the model rejects."""
 import keras
 import numpy as np
 
-from export.families.calling import reason_of
-from export.families.single import INPUTS
-from export.padding import changed_by_padding, same_rows
-from export.pipelines import record_of
-from export.pipelines.feeds import FRAMES, NUMBERS
-from export.signatures import to_trace
-from serving.pipelines.model import MASKED
+from seqkeras.export.families.calling import reason_of
+from seqkeras.export.families.single import INPUTS
+from seqkeras.export.padding import changed_by_padding, same_rows
+from seqkeras.export.pipelines import record_of
+from seqkeras.export.pipelines.feeds import FRAMES, NUMBERS
+from seqkeras.export.signatures import to_trace
+from seqkeras.serving.pipelines.model import MASKED
 
 MOST_TOKENS = 2048  # in the longest row of the trial
 MOST_PADDED = 64  # in the row that is tried with padding and without
@@ -69,7 +69,7 @@ def _probabilities(run, activations, outputs):
 
 
 def problems_of_padding(run, plan, pipeline, answered, name):
-    """Yield which outputs change with the padding of an input; see `export.padding`."""
+    """Yield which outputs change with the padding of an input; see `seqkeras.export.padding`."""
     feeds = record_of(run.record.pipeline).feeds_of(run.tokenizers)
     if "token_ids" in feeds and "text" in run.tokenizers:
         return  # `problems_of_texts` reports these models

@@ -6,29 +6,29 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from export import card, measuring, onnx_files, onnx_graphs, saved_model
-from export.about import about
-from export.checking import ExportError, require_fit
-from export.families.calling import reason_of
-from export.families.decoders import reads_prefix
-from export.families.saved_models import source_limits
-from export.generation import one_graph
-from export.generation.searches import Searches
-from export.keras_layers import steps_as_rows
-from export.pipelines.record import ENCODER_DECODER, SINGLE_PASS
-from export.place import require_free
-from export.quantize import quantize, require_precision
-from export.run import read_run
-from export.scores import scores_of
-from export.tensorflow_serving import write_serving_files
-from export.text_graphs.signatures import text_signatures
-from export.tolerances import Tolerances
-from export.verifying import verify
-from export.verifying.parity import EXAMPLES
 from seqkeras import files
+from seqkeras.export import card, measuring, onnx_files, onnx_graphs, saved_model
+from seqkeras.export.about import about
+from seqkeras.export.checking import ExportError, require_fit
+from seqkeras.export.families.calling import reason_of
+from seqkeras.export.families.decoders import reads_prefix
+from seqkeras.export.families.saved_models import source_limits
+from seqkeras.export.generation import one_graph
+from seqkeras.export.generation.searches import Searches
+from seqkeras.export.keras_layers import steps_as_rows
+from seqkeras.export.pipelines.record import ENCODER_DECODER, SINGLE_PASS
+from seqkeras.export.place import require_free
+from seqkeras.export.quantize import quantize, require_precision
+from seqkeras.export.run import read_run
+from seqkeras.export.scores import scores_of
+from seqkeras.export.tensorflow_serving import write_serving_files
+from seqkeras.export.text_graphs.signatures import text_signatures
+from seqkeras.export.tolerances import Tolerances
+from seqkeras.export.verifying import verify
+from seqkeras.export.verifying.parity import EXAMPLES
 from seqkeras.folders import written_aside
 from seqkeras.runs import EVALUATION
-from serving.manifest import (
+from seqkeras.serving.manifest import (
     GraphFile,
     Manifest,
     Precision,
@@ -36,7 +36,7 @@ from serving.manifest import (
     describe_files,
     write_manifest,
 )
-from serving.pipelines.attention import ROLE as ATTENTION
+from seqkeras.serving.pipelines.attention import ROLE as ATTENTION
 
 GENERATE = "generate"  # graphs of this role and of ATTENTION exist in float32 only
 
@@ -46,7 +46,7 @@ class ExportOptions:
     """What a bundle holds.
 
     Args:
-        precisions: names beside float32, see `export.quantize`.
+        precisions: names beside float32, see `seqkeras.export.quantize`.
         tolerances: how much worse these may answer.
         portable: graphs of standard ONNX operators only, for runtimes other than onnxruntime.
         generate_in_graph: also one graph from token ids to token ids.

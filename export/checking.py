@@ -7,14 +7,14 @@ own checks run here too.
 
 import dataclasses
 
-from export.about import about
-from export.behaviour import problems_of_padding, problems_of_texts
-from export.families.calling import axes_of
-from export.keras_pipeline import keras_pipeline
-from export.pipelines import record_of
-from export.pipelines.feeds import NUMBERS
-from export.pipelines.record import LANGUAGE_MODEL, SINGLE_PASS
-from export.scores import wrong_target
+from seqkeras.export.about import about
+from seqkeras.export.behaviour import problems_of_padding, problems_of_texts
+from seqkeras.export.families.calling import axes_of
+from seqkeras.export.keras_pipeline import keras_pipeline
+from seqkeras.export.pipelines import record_of
+from seqkeras.export.pipelines.feeds import NUMBERS
+from seqkeras.export.pipelines.record import LANGUAGE_MODEL, SINGLE_PASS
+from seqkeras.export.scores import wrong_target
 from seqkeras.runs import RECORD, VALIDATION
 from seqkeras.runs.checks import (
     MOST_EXAMPLES,
@@ -23,11 +23,11 @@ from seqkeras.runs.checks import (
     vocabulary_problems,
     weight_problems,
 )
+from seqkeras.serving.manifest import MANIFEST, PIPELINE_TEXTS, BundleError, Refusal
+from seqkeras.serving.opening import UnexpectedGraph
+from seqkeras.serving.text import CharacterTable
+from seqkeras.serving.text.vocabularies import EOS
 from seqkeras.tokenizers.special import end_problem
-from serving.manifest import MANIFEST, PIPELINE_TEXTS, BundleError, Refusal
-from serving.opening import UnexpectedGraph
-from serving.text import CharacterTable
-from serving.text.vocabularies import EOS
 
 
 class ExportError(ValueError):

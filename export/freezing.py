@@ -11,9 +11,9 @@ import tensorflow as tf
 from tensorflow.python.eager.wrap_function import function_from_graph_def
 from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 
-from export.keras_layers import as_composites
-from export.signatures import to_trace
 from seqkeras import composites
+from seqkeras.export.keras_layers import as_composites
+from seqkeras.export.signatures import to_trace
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,7 +38,7 @@ def freeze(function, inputs, lowered):
 
     Args:
         function: takes tensors by keyword, returns a dictionary of tensors.
-        inputs: list of `serving.manifest.TensorSpec`.
+        inputs: list of `seqkeras.serving.manifest.TensorSpec`.
         lowered: names of the composites to trace as one node each.
 
     Returns:

@@ -6,8 +6,8 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from export.symbolic_shapes import infer_shapes, without_contradicted
-from serving.opening import Runtime
+from seqkeras.export.symbolic_shapes import infer_shapes, without_contradicted
+from seqkeras.serving.opening import Runtime
 
 LARGE = 1024  # bytes; a larger constant is a weight, not a shape or an axis
 

@@ -7,7 +7,7 @@ log-probabilities and their order, logits of tokens that may not be chosen, and 
 import numpy as np
 from onnx import AttributeProto, TensorProto, helper, numpy_helper
 
-from export.graph import Graph
+from seqkeras.export.graph import Graph
 
 MOST = 3e4  # the sum of two is finite
 LEAST = 6e-8  # the smallest above zero: no epsilon becomes zero
@@ -19,7 +19,7 @@ SUFFIXES = {FLOAT: "/float32", FLOAT16: "/float16"}
 
 
 def to_float16(graph):
-    """A copy of an `export.graph.Graph` in float16."""
+    """A copy of an `seqkeras.export.graph.Graph` in float16."""
     return _Half(graph).converted()
 
 
@@ -27,7 +27,7 @@ class _Half:
     """Converts the nodes in order, and casts each tensor at most once.
 
     Args:
-        graph: an `export.graph.Graph` in float32.
+        graph: an `seqkeras.export.graph.Graph` in float32.
     """
 
     def __init__(self, graph):

@@ -5,9 +5,9 @@ from types import SimpleNamespace
 
 import keras
 
-from serving.manifest import FileEntry, GraphFile, Manifest
-from serving.opening import Runtime
-from serving.pipelines import PIPELINES
+from seqkeras.serving.manifest import FileEntry, GraphFile, Manifest
+from seqkeras.serving.opening import Runtime
+from seqkeras.serving.pipelines import PIPELINES
 
 
 def keras_pipeline(folder, plan, fields, observe):

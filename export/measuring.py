@@ -13,17 +13,22 @@ import time
 
 import numpy as np
 
-from export.onnx_files import FLOAT32
-from export.pipelines import record_of
-from export.pipelines.record import ENCODER_DECODER, LANGUAGE_MODEL, SINGLE_PASS
-from export.tolerances import shortfalls
-from export.verifying.teacher_forcing import along_targets, along_texts, log_softmax, sources_of
+from seqkeras.export.onnx_files import FLOAT32
+from seqkeras.export.pipelines import record_of
+from seqkeras.export.pipelines.record import ENCODER_DECODER, LANGUAGE_MODEL, SINGLE_PASS
+from seqkeras.export.tolerances import shortfalls
+from seqkeras.export.verifying.teacher_forcing import (
+    along_targets,
+    along_texts,
+    log_softmax,
+    sources_of,
+)
+from seqkeras.serving.opening import Runtime
+from seqkeras.serving.pipelines import PIPELINES
+from seqkeras.serving.pipelines.model import ROLE
+from seqkeras.serving.session import EncoderDecoder, LanguageModel
 from seqkeras.tokenizers import pad
 from seqkeras.values import BANNED_LOGIT
-from serving.opening import Runtime
-from serving.pipelines import PIPELINES
-from serving.pipelines.model import ROLE
-from serving.session import EncoderDecoder, LanguageModel
 
 BATCH = 16
 ROUNDS = 5
@@ -43,8 +48,9 @@ def measure(folder, manifest, inputs, examples, precision, tolerances, scores=No
         examples: for models that generate, {name: array} for each input: `target_ids` (T,) with the
             end token for an encoder-decoder, `token_ids` (T,) for a language model.
         precision: its name.
-        tolerances: `export.tolerances.Tolerances`.
-        scores: `export.scores.Scores` of answers against the run's targets; None without targets.
+        tolerances: `seqkeras.export.tolerances.Tolerances`.
+        scores: `seqkeras.export.scores.Scores` of answers against the run's targets; None without
+            targets.
 
     Returns:
         The figures for the manifest. A speed is relative to float32: the median over alternating

@@ -2,11 +2,10 @@
 
 import shlex
 
-import serving
-from export.card import command, pasted
-from seqkeras import files
+from seqkeras import files, serving
+from seqkeras.export.card import command, pasted
 from seqkeras.runs import ARRAYS, OPTIONS
-from serving.array_files import inputs_in
+from seqkeras.serving.array_files import inputs_in
 
 
 def next_command(bundle, manifest, run):

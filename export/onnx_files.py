@@ -28,7 +28,7 @@ def save(graphs, folder):
     """Write graphs as `ROLE.onnx` into a folder.
 
     Args:
-        graphs: role -> `export.graph.Graph`.
+        graphs: role -> `seqkeras.export.graph.Graph`.
         folder: where to write; it is made if it is missing.
 
     Returns:
@@ -44,7 +44,7 @@ def save_precisions(precisions, folder, most_in_a_graph=MOST_IN_A_GRAPH):
     what it needs.
 
     Args:
-        precisions: name -> role -> `export.graph.Graph`; "float32" is one of the names.
+        precisions: name -> role -> `seqkeras.export.graph.Graph`; "float32" is one of the names.
         folder: where to write; it is made if it is missing.
         most_in_a_graph: the most bytes of weights in the file of a graph that shares none.
 
@@ -95,7 +95,7 @@ class _Store:
     """The contents of the files of weights, and their offsets.
 
     Args:
-        graphs: (precision, role) -> `export.graph.Graph`.
+        graphs: (precision, role) -> `seqkeras.export.graph.Graph`.
     """
 
     def __init__(self, graphs):

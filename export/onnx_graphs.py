@@ -1,7 +1,7 @@
 """A traced function as an ONNX graph, composites as fused nodes.
 
-The steps: trace and freeze, convert with tf2onnx and the lowerings of `export.composites`, name the
-dimensions, fold constants, rewrite, and check that the graph runs.
+The steps: trace and freeze, convert with tf2onnx and the lowerings of `seqkeras.export.composites`,
+name the dimensions, fold constants, rewrite, and check that the graph runs.
 """
 
 import contextlib
@@ -14,12 +14,12 @@ import onnx
 from keras.src.export.tf2onnx_lib import patch_tf2onnx
 from onnxruntime.tools import symbolic_shape_infer
 
-from export.composites import LOWERINGS, PORTABLE_LOWERINGS, op_handlers
-from export.dilations import dilations_of
-from export.folding import fold_constants
-from export.freezing import freeze
-from export.graph import Graph
-from export.rewrites import simplify
+from seqkeras.export.composites import LOWERINGS, PORTABLE_LOWERINGS, op_handlers
+from seqkeras.export.dilations import dilations_of
+from seqkeras.export.folding import fold_constants
+from seqkeras.export.freezing import freeze
+from seqkeras.export.graph import Graph
+from seqkeras.export.rewrites import simplify
 
 OPSET = 17
 IR_VERSION = 8  # both are read by every onnxruntime from 1.12 on
@@ -30,12 +30,13 @@ def convert(function, inputs, outputs, name, portable=False):
 
     Args:
         function: takes tensors by keyword, returns a dictionary of tensors.
-        inputs, outputs: lists of `serving.manifest.TensorSpec`, with symbolic dimension names.
+        inputs, outputs: lists of `seqkeras.serving.manifest.TensorSpec`, with symbolic dimension
+        names.
         name: of the graph.
         portable: use standard ONNX operators only, for runtimes other than onnxruntime.
 
     Returns:
-        An `export.graph.Graph`, checked by `onnx.checker`, shape inference and a session.
+        An `seqkeras.export.graph.Graph`, checked by `onnx.checker`, shape inference and a session.
 
     Raises:
         ValueError: if a part of the function has no ONNX operator; it names the part.

@@ -1,7 +1,7 @@
 """Whether padding a row of a batch changes the model's outputs for the row.
 
-`export.behaviour` tries models on texts with made-up tokens; this file tries all others with the
-run's own inputs.
+`seqkeras.export.behaviour` tries models on texts with made-up tokens; this file tries all others
+with the run's own inputs.
 """
 
 import itertools
@@ -9,10 +9,10 @@ import itertools
 import keras
 import numpy as np
 
-from export.families.single import INPUTS
-from export.pipelines import record_of
-from export.pipelines.feeds import NUMBERS
-from serving.pipelines.arrays import PADDING
+from seqkeras.export.families.single import INPUTS
+from seqkeras.export.pipelines import record_of
+from seqkeras.export.pipelines.feeds import NUMBERS
+from seqkeras.serving.pipelines.arrays import PADDING
 
 TOLERANCE = 1e-4
 COLUMNS = 3  # of padding, which replace an input's last steps

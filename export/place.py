@@ -1,8 +1,8 @@
 """Where a bundle may be written, so that only another bundle can be overwritten."""
 
-from export.checking import ExportError
+from seqkeras.export.checking import ExportError
 from seqkeras.runs import RECORD
-from serving.manifest import MANIFEST, BundleError, read_manifest
+from seqkeras.serving.manifest import MANIFEST, BundleError, read_manifest
 
 
 def require_free(bundle, overwrite, run):
@@ -22,7 +22,7 @@ def require_free(bundle, overwrite, run):
     if not bundle.exists():
         return
     if (bundle / RECORD).is_file():
-        raise ExportError(f"{bundle}: is a run; the order is: python -m export RUN BUNDLE.")
+        raise ExportError(f"{bundle}: is a run; the order is: seqkeras export RUN BUNDLE.")
     if not (bundle / MANIFEST).is_file():
         raise ExportError(
             f"{bundle}: exists, and is no bundle ({MANIFEST} is missing), so it is never replaced; "

@@ -9,9 +9,9 @@ import dataclasses
 import numpy as np
 from keras import ops
 
-from export.about import about
-from export.keras_pipeline import keras_pipeline
-from export.pipelines import record_of
+from seqkeras.export.about import about
+from seqkeras.export.keras_pipeline import keras_pipeline
+from seqkeras.export.pipelines import record_of
 from seqkeras.models.never_generated import without
 from seqkeras.runs import Reference
 from seqkeras.values import BANNED_LOGIT
@@ -164,7 +164,7 @@ def plan_by_numbers(run, bindings, plan):
 
     Args:
         run: a `Run` with a reference.
-        bindings: the possible ones, see `export.families.binding.AmbiguousInputs`.
+        bindings: the possible ones, see `seqkeras.export.families.binding.AmbiguousInputs`.
         plan: takes one of them, and returns the `ExportPlan`.
 
     Raises:

@@ -6,7 +6,7 @@
                     matrix that makes logits, which int8 leaves in float32
     int4            int8-embedding, but for the kernels of decoder steps: whole numbers of 4 bits,
                     with a scale for each `BLOCK` numbers of a column
-    float16         `export.half_precision`
+    float16         `seqkeras.export.half_precision`
 
 x has one scale for all its rows: a row of large numbers costs the others their digits, and a text
 is answered otherwise beside another one. Before a product that widens or narrows, as those of
@@ -15,7 +15,8 @@ result multiplied by it. In MiniLM-L6 tuned on SQuAD the root mean square error 
 then 0.05 in place of 0.16. A decoder step has few rows, and stays as it is.
 
 In a branch and in a loop kernels have 7 bits. On x86 processors without VNNI two products of 8 bits
-overflow onnxruntime's sums of 16, and its way out, `serving.opening.EXACT_INT8`, leaves these out.
+overflow onnxruntime's sums of 16, and its way out, `seqkeras.serving.opening.EXACT_INT8`, leaves
+these out.
 
 4 bits are faster for few rows, when fetching weights takes most of the time; from about 16 rows on,
 8 bits are faster. A GRU and a convolution stay in float32: onnxruntime has no faster integer
@@ -27,9 +28,9 @@ import collections
 import numpy as np
 from onnx import AttributeProto, TensorProto, helper
 
-from export.composites import MICROSOFT
-from export.graph import attributes_of, become
-from export.half_precision import to_float16
+from seqkeras.export.composites import MICROSOFT
+from seqkeras.export.graph import attributes_of, become
+from seqkeras.export.half_precision import to_float16
 
 STEP = "decoder_step"
 BLOCK = 32
@@ -41,11 +42,12 @@ def quantize(graphs, precision):
     """The graphs of a bundle in another precision.
 
     Args:
-        graphs: role -> `export.graph.Graph`, in float32; not modified.
+        graphs: role -> `seqkeras.export.graph.Graph`, in float32; not modified.
         precision: one of `PRECISIONS`.
 
     Returns:
-        role -> `export.graph.Graph`. A weight that stays in float32 keeps its name and its value.
+        role -> `seqkeras.export.graph.Graph`. A weight that stays in float32 keeps its name and its
+        value.
 
     Raises:
         ValueError: if there is no such precision, or it would change nothing in these graphs.
@@ -99,7 +101,7 @@ class _Rewriter:
 
     Args:
         role: of the graph.
-        graph: an `export.graph.Graph`.
+        graph: an `seqkeras.export.graph.Graph`.
         product: the function that makes the products with a kernel: `_int8_product` is one.
         embeddings: whether the tables of embeddings, and the matrix that makes logits, become whole
             too: it has a scale for each column, so that it stays the transpose of its table.

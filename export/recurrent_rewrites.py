@@ -6,7 +6,7 @@ a mask of lengths  If(no gaps in range < lengths, Transpose, ...)   ->  the Tran
 layers on layers   steps go back, and real ones come first again    ->  they stay where they are
 """
 
-from export.graph import attributes_of, become
+from seqkeras.export.graph import attributes_of, become
 
 OPERATORS = ("GRU", "LSTM")
 STATES = 5  # the first input of a recurrent node that is an initial state
@@ -92,7 +92,7 @@ def _plain(graph, name):
 
 
 def _mask_of(graph, node):
-    """The mask whose gaps an If of `export.composites.recurrent` asks for, else None."""
+    """The mask whose gaps an If of `seqkeras.export.composites.recurrent` asks for, else None."""
     if node.op_type != "If" or [each.op_type for each in _branches(node)[0]] != ["Transpose"]:
         return None
     name = node.input[0]

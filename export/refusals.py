@@ -14,12 +14,12 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import tensorflow as tf
 
-from export.checking import ARGUMENTS, reasons_against, wrong_kind
-from export.families.calling import reason_of
-from export.keras_layers import steps_as_rows
-from export.pipelines.record import SINGLE_PASS
-from export.proof import calls_of, difference, reference_of
-from export.run import read_run
+from seqkeras.export.checking import ARGUMENTS, reasons_against, wrong_kind
+from seqkeras.export.families.calling import reason_of
+from seqkeras.export.keras_layers import steps_as_rows
+from seqkeras.export.pipelines.record import SINGLE_PASS
+from seqkeras.export.proof import calls_of, difference, reference_of
+from seqkeras.export.run import read_run
 from seqkeras.runs import RunError
 
 WAYS_OUT = (

@@ -18,21 +18,21 @@
 
 A rule matches exactly the nodes that it replaces; other nodes do not change. Sizes are compared as
 symbols ("batch", "length"): equal symbols are equal sizes. Rules for recurrent nodes are in
-`export.recurrent_rewrites`.
+`seqkeras.export.recurrent_rewrites`.
 """
 
 import numpy as np
 from onnx import TensorProto, helper
 
-from export.composites import MICROSOFT
-from export.graph import attributes_of, become
-from export.recurrent_rewrites import (
+from seqkeras.attention.masks import MASKED_SCORE
+from seqkeras.export.composites import MICROSOFT
+from seqkeras.export.graph import attributes_of, become
+from seqkeras.export.recurrent_rewrites import (
     assume_right_padded,
     begin_at_zeros,
     end_at_zeros,
     stay_compact,
 )
-from seqkeras.attention.masks import MASKED_SCORE
 from seqkeras.values import BANNED_LOGIT
 
 WHOLE = 10**9  # tf2onnx's end of a slice that has no end

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import keras
 
-from export.families import plan_export
-from export.families.binding import AmbiguousInputs
-from export.families.calling import build, reason_of
-from export.families.inputs import candidates, first_that_works
-from export.generation.searches import DEFAULT_ONLY
-from export.pipelines import record_of
-from export.policies import in_float32, set_float32
-from export.proof import plan_by_numbers
 from seqkeras import files
 from seqkeras.decoding import Constraint
+from seqkeras.export.families import plan_export
+from seqkeras.export.families.binding import AmbiguousInputs
+from seqkeras.export.families.calling import build, reason_of
+from seqkeras.export.families.inputs import candidates, first_that_works
+from seqkeras.export.generation.searches import DEFAULT_ONLY
+from seqkeras.export.pipelines import record_of
+from seqkeras.export.policies import in_float32, set_float32
+from seqkeras.export.proof import plan_by_numbers
 from seqkeras.folders import identity
 from seqkeras.runs import (
     ARRAYS,
@@ -33,7 +33,7 @@ from seqkeras.runs import (
     are_examples,
     with_arrays,
 )
-from serving.manifest import PIPELINE_TEXTS, DecodingDefaults, Limits, TextPrefix
+from seqkeras.serving.manifest import PIPELINE_TEXTS, DecodingDefaults, Limits, TextPrefix
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Run:
         model: the Keras model, in float32.
         trained_in: the policies in which the model was trained, in words; "" for float32.
         tokenizers: role -> tokenizer.
-        limits, decoding, prefix: `serving.manifest`'s classes.
+        limits, decoding, prefix: `seqkeras.serving.manifest`'s classes.
         takes: list of `TensorSpec`, the model's inputs; None if the run does not name them.
         examples: real inputs, {"input": ...} or {"text": ..., "target": ...}.
         reference: the `Reference` of the user's call of the model for these, or None.
@@ -98,7 +98,7 @@ class Run:
         return found
 
     def plan(self, attention_heads=False, searches=DEFAULT_ONLY):
-        """What is exported of the model: an `export.families.ExportPlan`.
+        """What is exported of the model: an `seqkeras.export.families.ExportPlan`.
 
         Args:
             attention_heads, searches: see `plan_export`, as for what is raised. Inputs that no name

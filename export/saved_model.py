@@ -7,8 +7,8 @@ takes strings, and may have operators of tensorflow-text too. Both load without 
 import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
-from export.signatures import to_trace
 from seqkeras import composites
+from seqkeras.export.signatures import to_trace
 
 CALLS = ("PartitionedCall", "StatefulPartitionedCall")  # core, but not in `tf.raw_ops`
 

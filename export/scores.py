@@ -1,19 +1,19 @@
 """Scores of a pipeline's answers on a run's examples, if these have targets.
 
-`export.pipelines` names the score of each pipeline. Answers are those that a user gets: with beams
-if the run's decoding has beams.
+`seqkeras.export.pipelines` names the score of each pipeline. Answers are those that a user gets:
+with beams if the run's decoding has beams.
 """
 
 import dataclasses
 import functools
 from collections.abc import Callable
 
-from export.pipelines import record_of
-from export.verifying.parity import EXAMPLES
+from seqkeras.export.pipelines import record_of
+from seqkeras.export.verifying.parity import EXAMPLES
+from seqkeras.serving.checks import shown
+from seqkeras.serving.opening import Runtime
+from seqkeras.serving.pipelines import PIPELINES
 from seqkeras.spreading import spread
-from serving.checks import shown
-from serving.opening import Runtime
-from serving.pipelines import PIPELINES
 
 
 @dataclasses.dataclass(frozen=True)

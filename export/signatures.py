@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
-from serving.manifest import TensorSpec
+from seqkeras.serving.manifest import TensorSpec
 
 
 @dataclasses.dataclass(frozen=True)

@@ -41,7 +41,7 @@ UNLIMITED = Tolerances(score=1e9, agreement=0, log_prob=1e9)  # accepts any prec
 
 
 def telling_scores(figures):
-    """The names of the scores above 0 in float32; figures: see `export.measuring`."""
+    """The names of the scores above 0 in float32; figures: see `seqkeras.export.measuring`."""
     return [name for name, value in figures.get("float32_scores", {}).items() if value > 0]
 
 
@@ -49,7 +49,7 @@ def shortfalls(figures, tolerances):
     """How a precision exceeds its tolerances.
 
     Args:
-        figures: of the precision, from `export.measuring`.
+        figures: of the precision, from `seqkeras.export.measuring`.
         tolerances: `Tolerances`.
 
     Returns:

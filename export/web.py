@@ -1,8 +1,8 @@
-"""--web: the page of `python -m serving serve`, with the bundle, as static files."""
+"""--web: the page of `seqkeras serve`, with the bundle, as static files."""
 
-from export.checking import ExportError
+from seqkeras.export.checking import ExportError
 from seqkeras.folders import written_aside
-from serving.playground import foreign_file, page_of, write_static
+from seqkeras.serving.playground import foreign_file, page_of, write_static
 
 
 class WebFolder:

@@ -1,26 +1,31 @@
-"""seqkeras train|export|serve …: in the checkout also python -m training|export|serving …"""
+"""The command `seqkeras`: train, export, and serving's predict, bench, inspect and serve."""
 
 import sys
 
 from seqkeras import __version__
 
+SERVING = ("predict", "bench", "inspect", "serve")
 USAGE = """usage: seqkeras train TASK --out RUN [options]
        seqkeras export RUN BUNDLE [options]
-       seqkeras serve predict|bench|inspect BUNDLE [options]
+       seqkeras predict|bench|inspect BUNDLE [options]
+       seqkeras serve BUNDLE [options]
        seqkeras --version
 
 Each has --help."""
 
 
 def main(arguments=None):
-    """Run a command; returns the exit status."""
-    command, *others = (sys.argv[1:] if arguments is None else arguments) or [""]
+    """Run a command and return the exit status."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    command, *others = given or [""]
     if command == "train":
-        from training.__main__ import main as run
+        from seqkeras.training.__main__ import main as run
     elif command == "export":
-        from export.__main__ import main as run
-    elif command == "serve":
-        from serving.__main__ import main as run
+        from seqkeras.export.__main__ import main as run
+    elif command in SERVING:
+        from seqkeras.serving.__main__ import main as run
+
+        others = given
     elif command in ("-h", "--help"):
         print(USAGE)
         return 0
@@ -29,8 +34,8 @@ def main(arguments=None):
         return 0
     else:
         print(
-            f"seqkeras: the command must be train, export or serve; received {command!r}; "
-            "see seqkeras --help",
+            f"seqkeras: the command must be one of train, export, {', '.join(SERVING)}; received "
+            f"{command!r}; see seqkeras --help",
             file=sys.stderr,
         )
         return 2

@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
-from serving.parsing import parse_json
-from serving.replacing import aside, written_aside
+from seqkeras.serving.parsing import parse_json
+from seqkeras.serving.replacing import aside, written_aside
 
 __all__ = ["aside", "read_json", "write_json", "written_aside"]
 

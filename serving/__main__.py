@@ -34,7 +34,10 @@ from .printing import as_content, as_line, in_line, in_lines, marked, printable,
 from .replacing import replacement
 
 PROGRAM = "seqkeras-serving"
-CALL = PROGRAM if __package__ == "seqkeras_serving" else "python -m serving"  # what a user types
+# What a user types, by the package that this is.
+CALL = {"seqkeras": "seqkeras", "seqkeras_serving": PROGRAM}.get(
+    __package__.partition(".")[0], "python -m serving"
+)
 AT_ONCE = 256  # lines that are answered together, sorted by length
 FORMER_FLAG = "--beam-size"
 INTERRUPTED, PIPE_CLOSED = 130, 141  # what a shell reports for SIGINT and SIGPIPE

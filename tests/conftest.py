@@ -20,7 +20,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # as many processes as cores: one threa
         os.environ.setdefault(f"{pool}_THREADS", "1")
     os.environ.setdefault("NPROC", "1")  # XLA's
 
-import serving  # noqa: F401 (turns onnxruntime's telemetry off)
+from seqkeras import serving  # noqa: F401 (turns onnxruntime's telemetry off)
 
 with contextlib.suppress(ImportError):  # the environments of Beam, Ray and Spark have none
     import hypothesis
@@ -196,7 +196,7 @@ def run_python(*arguments, **options):
 @pytest.fixture(scope="session")
 def dates_run(tmp_path_factory):
     """A finished run of the dates task: two locales, a small model, twenty steps."""
-    from training.__main__ import main
+    from seqkeras.training.__main__ import main
 
     folder = tmp_path_factory.mktemp("runs") / "dates"
     assert main(["dates", "--out", str(folder), *SMALL]) == 0
@@ -206,7 +206,7 @@ def dates_run(tmp_path_factory):
 @pytest.fixture(scope="session")
 def dates_bundle(dates_run, tmp_path_factory):
     """The bundle of `dates_run`."""
-    from export.__main__ import main
+    from seqkeras.export.__main__ import main
 
     folder = tmp_path_factory.mktemp("bundles") / "dates"
     assert main([str(dates_run), str(folder)]) == 0

@@ -1,4 +1,7 @@
-"""Who may import what: the table of the layout, read from the syntax tree."""
+"""Who may import what: the table of the layout, read from the syntax tree.
+
+Here `seqkeras.training`, `seqkeras.export` and `seqkeras.serving` have the names of their folders.
+"""
 
 import ast
 import functools
@@ -8,7 +11,8 @@ from pathlib import Path
 import pytest
 
 CHECKOUT = Path(__file__).resolve().parents[1]
-OURS = {"seqkeras", "training", "export", "serving", "tests", "benchmarks"}
+LINKED = ("training", "export", "serving")  # folders of the checkout that are packages of seqkeras
+OURS = {"seqkeras", *LINKED, "tests", "benchmarks"}
 NUMERIC = {"keras", "tensorflow", "numpy"}
 
 # Where (the first that fits): which modules of ours, and which packages from outside.
@@ -211,8 +215,15 @@ def nodes(source):
 
 
 def imports(source):
-    """Every module that a file imports, anywhere in it, by its full name; `from a import b` is a.b
-    where that is a module of ours, else a."""
+    """Every module that a file imports, anywhere in it; `from a import b` is a.b where that is a
+    module of ours, else a."""
+    for name in full_names(source):
+        first, _, others = name.partition(".")
+        yield others if first == "seqkeras" and others.split(".")[0] in LINKED else name
+
+
+def full_names(source):
+    """Every module that a file imports, by the name that stands there, or by its folder."""
     package = source.removesuffix(".py").split("/")[:-1]
     for node in nodes(source):
         if isinstance(node, ast.Import):
@@ -261,6 +272,17 @@ def test_serving_runs_under_any_name():
             else:
                 names = [] if node.level else [node.module]
             assert not {name.split(".")[0] for name in names} & OURS, source
+
+
+def test_every_import_has_one_name():
+    folders = (CHECKOUT / "tests", CHECKOUT / "benchmarks")
+    others = [path for folder in folders for path in folder.rglob("*.py")]
+    for source in [*SOURCES, *(path.relative_to(CHECKOUT).as_posix() for path in others)]:
+        for node in nodes(source):
+            names = [alias.name for alias in node.names]
+            if isinstance(node, ast.ImportFrom):
+                names = [] if node.level else [node.module]
+            assert not {name.split(".")[0] for name in names} & {*LINKED}, source
 
 
 def test_no_module_is_named_after_a_package_it_imports():

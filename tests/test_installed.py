@@ -1,7 +1,5 @@
 """`pip install .`: one package in site-packages, and its three commands in any folder."""
 
-import ast
-import importlib.util
 import json
 import os
 import re
@@ -17,12 +15,11 @@ import pytest
 from packaging.requirements import Requirement
 
 from seqkeras.__main__ import main
-from serving.playground import page_of
-from serving.playground.page import FROM_NPM
+from seqkeras.serving.playground import page_of
+from seqkeras.serving.playground.page import FROM_NPM
 from tests.conftest import CHECKOUT
 
 PACKAGES = ("seqkeras", "training", "export", "serving")
-COMMAND = r"python -m (training|export|serving)\b"
 LEFT_OUT = {"README.md", "LICENSE", "pyproject.toml"}  # of serving's own wheel
 JAVASCRIPT = "serving/javascript/"  # a package of its own, of npm
 SOURCES = f"{JAVASCRIPT}src/"  # which the page reads
@@ -45,6 +42,23 @@ from seqkeras import serving
 keras.models.load_model("runs/dates/model.keras")
 print(serving.load("bundles/dates")(sys.argv[1]).text)
 """
+ONCE = """
+import contextlib
+import io
+import runpy
+import sys
+
+package = sys.argv.pop(1)
+sys.argv.append("--help")
+with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
+    runpy.run_module(package, run_name="__main__", alter_sys=True)
+files = {}
+for name, module in [*sys.modules.items()]:
+    if name.split(".")[0] in ("seqkeras", "training", "export", "serving"):
+        files.setdefault(module.__file__, {})[id(module)] = name
+assert len(files) > 9
+print([names for names in files.values() if len(names) > 1])
+"""
 PAGE = """
 import importlib
 import json
@@ -57,15 +71,6 @@ print(json.dumps({path: file.read_text("utf-8") for path, file in page.files.ite
 """
 
 
-@pytest.fixture(scope="module")
-def build():
-    """The module setup.py."""
-    spec = importlib.util.spec_from_file_location("build_of_seqkeras", CHECKOUT / "setup.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def sources():
     return [
         path
@@ -75,38 +80,14 @@ def sources():
     ]
 
 
-def test_no_module_of_the_wheel_imports_a_name_of_the_checkout(build):
-    for path in sources():
-        if path.suffix == ".py":
-            source = path.read_text(encoding="utf-8")
-            written = build.installed(source)
-            assert written.count("\n") == source.count("\n")  # tracebacks name the same lines
-            assert build.installed(written) == written
-            for node in ast.walk(ast.parse(written)):
-                found = [node.module] if isinstance(node, ast.ImportFrom) and not node.level else []
-                if isinstance(node, ast.Import):
-                    found = [each.name for each in node.names]
-                assert not {each.partition(".")[0] for each in found} & {*build.MOVED}, path
-                if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                    assert not re.search(COMMAND, node.value), (path, node.lineno)
-            assert not re.search(COMMAND, written), path
+def test_the_command_runs_in_any_folder(tmp_path):
+    command = Path(sys.executable).with_name("seqkeras")
+    assert run(command, "train", "--help", folder=tmp_path).startswith("Usage: seqkeras train ")
 
 
-def test_imports_and_commands_get_their_names_in_the_wheel(build):
-    source = (
-        '"""python -m training TASK\n\nfrom export to serving"""\nimport serving  # as it is\n'
-        "from serving.text import x\n\n\ndef f():\n    from export.a import (\n        b,\n    )\n"
-        "    from .training import c\n"
-    )
-    assert build.installed(source) == (
-        '"""seqkeras train TASK\n\nfrom export to serving"""\n'
-        "from seqkeras import serving  # as it is\nfrom seqkeras.serving.text import x\n\n\n"
-        "def f():\n    from seqkeras.export.a import (\n        b,\n    )\n"
-        "    from .training import c\n"
-    )
-    for line in ("import os, serving\n", "import serving.text\n", "x = 1; import export\n"):
-        with pytest.raises(ValueError, match="an import must begin its line, alone"):
-            build.installed(line)
+@pytest.mark.parametrize("package", ["training", "export"])
+def test_a_command_of_the_checkout_loads_each_module_once(package):
+    assert run(sys.executable, "-c", ONCE, package, folder=CHECKOUT) == "[]\n"
 
 
 def test_what_is_pinned_is_what_the_wheel_takes():
@@ -126,12 +107,12 @@ def test_what_is_pinned_is_what_the_wheel_takes():
     [
         (["--version"], 0, "seqkeras ", ""),
         (["--help"], 0, "usage: seqkeras train TASK", ""),
-        (["serve", "nothing"], 2, "", "seqkeras-serving: "),
-        ([], 2, "", "seqkeras: the command must be train, export or serve; received ''; see"),
-        (["predict"], 2, "", "seqkeras: the command must be train, export or serve; received 'pr"),
+        (["predict"], 2, "", "seqkeras-serving: the following arguments are required: BUNDLE"),
+        ([], 2, "", "seqkeras: the command must be one of train, export, predict, bench, "),
+        (["answer"], 2, "", "seqkeras: the command must be one of train, export, predict, "),
     ],
 )
-def test_one_command_has_the_three(arguments, status, output, error, capsys):
+def test_one_command_has_them_all(arguments, status, output, error, capsys):
     try:
         assert main(arguments) == status
     except SystemExit as exited:
@@ -155,11 +136,11 @@ def environment(tmp_path_factory):
     folder = tmp_path_factory.mktemp("installed")
     checkout = folder / "checkout"
     checkout.mkdir()
-    for name in (*PACKAGES, "setup.py", "pyproject.toml", "README.md", "LICENSE"):
+    for name in (*PACKAGES, "pyproject.toml", "README.md", "LICENSE"):
         path = CHECKOUT / name
         if path.is_dir():
             ignored = shutil.ignore_patterns("build", "__pycache__", "node_modules", "*.egg-info")
-            shutil.copytree(path, checkout / name, ignore=ignored)
+            shutil.copytree(path, checkout / name, symlinks=True, ignore=ignored)
         else:
             shutil.copy(path, checkout)
     run(sys.executable, "-m", "venv", folder / "environment", folder=folder)
@@ -201,9 +182,9 @@ def test_the_commands_run_in_an_empty_folder(environment, tmp_path):
     )
     assert trained.splitlines()[-1] == "next: seqkeras export runs/dates bundles/dates"
     exported = run(binaries / "seqkeras", "export", "runs/dates", "bundles/dates", folder=tmp_path)
-    assert exported.splitlines()[-1].startswith("next: seqkeras serve predict bundles/dates ")
+    assert exported.splitlines()[-1].startswith("next: seqkeras predict bundles/dates ")
     ask = ("predict", "bundles/dates", text, "--json")
-    answer = run(binaries / "seqkeras", "serve", *ask, folder=tmp_path)
+    answer = run(binaries / "seqkeras", *ask, folder=tmp_path)
     assert json.loads(answer)["input"] == text
     assert run(binaries / "seqkeras-serving", *ask, folder=tmp_path) == answer
     assert run(binaries / "python", "-m", "seqkeras.serving", *ask, folder=tmp_path) == answer
@@ -212,7 +193,7 @@ def test_the_commands_run_in_an_empty_folder(environment, tmp_path):
         == (json.loads(answer)["text"])
     )
     card = (tmp_path / "bundles" / "dates" / "README.md").read_text(encoding="utf-8")
-    assert "seqkeras serve predict dates " in card
+    assert "seqkeras predict dates " in card
 
 
 @pytest.mark.long

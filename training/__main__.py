@@ -1,4 +1,4 @@
-"""python -m training TASK [--config FILE] [--option value ...] --out runs/NAME"""
+"""seqkeras train TASK [--config FILE] [--option value ...] --out runs/NAME"""
 
 import os
 import sys
@@ -12,11 +12,11 @@ from seqkeras.locking import InUseError
 from seqkeras.memory import keep_freed_memory
 from seqkeras.quiet import import_keras
 from seqkeras.runs import CHECKPOINT, RECORD
+from seqkeras.serving.manifest import Refusal
 from seqkeras.terminal import allow_any_text, one_line
-from serving.manifest import Refusal
-from training.commands import command
-from training.evaluate import EVALUATE, Evaluation, evaluate, evaluate_command
-from training.tasks import TASKS, task_of
+from seqkeras.training.commands import command
+from seqkeras.training.evaluate import EVALUATE, Evaluation, evaluate, evaluate_command
+from seqkeras.training.tasks import TASKS, task_of
 
 OUT_OF_MEMORY = {"ResourceExhaustedError", "OutOfMemoryError"}  # of TensorFlow, of PyTorch
 
@@ -32,7 +32,7 @@ def main(arguments=None):
         print(help_text.format_message())
         return 2
     except click.ClickException as error:
-        path = error.ctx.command_path if getattr(error, "ctx", None) else "python -m training"
+        path = error.ctx.command_path if getattr(error, "ctx", None) else "seqkeras train"
         print(f"training: {one_line(error.format_message())} See {path} --help.", file=sys.stderr)
         return error.exit_code
     except BrokenPipeError:  # whoever read our output has gone
@@ -83,13 +83,13 @@ def _train(arguments, interrupts, left):
     commands = {name: command(name, options) for name, (options, _) in TASKS.items()}
     commands[EVALUATE] = evaluate_command()
     group = click.Group("training", commands=commands, help="Train a model: options in, a run out.")
-    asked = group.main(arguments, prog_name="python -m training", standalone_mode=False)
+    asked = group.main(arguments, prog_name="seqkeras train", standalone_mode=False)
     if asked == 0:  # for help, which is printed
         return
     keep_freed_memory()
     import_keras()
     interrupts.check()
-    from training.train import train
+    from seqkeras.training.train import train
 
     try:
         if isinstance(asked, Evaluation):

@@ -14,7 +14,7 @@ class Averages:
         mean      of the weights of the last `options.average_checkpoints` checkpoints
 
     Args:
-        options: a `training.options.FitOptions`.
+        options: a `seqkeras.training.options.FitOptions`.
         kept: lists of weights, those of earlier checkpoints.
 
     Reference: Polyak and Juditsky 1992, https://doi.org/10.1137/0330046; Vaswani et al. 2017,

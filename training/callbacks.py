@@ -7,7 +7,7 @@ import time
 import keras
 from keras import ops
 
-from training.console import progress_bar
+from seqkeras.training.console import progress_bar
 
 
 class DivergedError(ArithmeticError):

@@ -48,7 +48,7 @@ class Checkpoint(keras.callbacks.Callback):
     Args:
         path: of the file.
         state: a `State`.
-        averages: a `training.averages.Averages`.
+        averages: a `seqkeras.training.averages.Averages`.
     """
 
     def __init__(self, path, state, averages):

@@ -17,8 +17,8 @@ import click
 from click.core import ParameterSource
 
 from seqkeras import files
-from serving.manifest.fields import parse_fields
-from training.options import DataFile, FitOptions, RunFolder, shown
+from seqkeras.serving.manifest.fields import parse_fields
+from seqkeras.training.options import DataFile, FitOptions, RunFolder, shown
 
 SECTIONS = ("Run", "Options of the task", "Options of every training")
 OF_RUN = ("--out", "--overwrite", "--config", "--help", "--help-all")
@@ -175,7 +175,7 @@ def parse_options(name, options_class, arguments, values):
     fields = _without_paths(options_class)
     known = {field.name: values[field.name] for field in fields if field.name in values}
     reader = click.Command(name, params=[parameter(field, options_class) for field in fields])
-    context = reader.make_context(f"python -m training {name}", [*arguments], default_map=known)
+    context = reader.make_context(f"seqkeras train {name}", [*arguments], default_map=known)
     return options_class(**context.params)
 
 

@@ -11,9 +11,9 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from seqkeras.serving.categories import category_text
 from seqkeras.terminal import one_line
-from serving.categories import category_text
-from training.wording import counted, listed
+from seqkeras.training.wording import counted, listed
 
 MOST_ROWS = 20  # of a table
 

@@ -10,11 +10,11 @@ import click
 
 from seqkeras import files
 from seqkeras.runs import EVALUATION, MODEL, OPTIONS, RunError, RunFiles
+from seqkeras.serving.manifest import MANIFEST
 from seqkeras.terminal import one_line
-from serving.manifest import MANIFEST
-from training.commands import parse_options
-from training.options import DataFile
-from training.tasks import TASKS
+from seqkeras.training.commands import parse_options
+from seqkeras.training.options import DataFile
+from seqkeras.training.tasks import TASKS
 
 EVALUATE = "evaluate"
 BY_PIPELINE = {  # pipeline of a model that no task trained -> the task that scores it
@@ -32,7 +32,7 @@ BATCH = 256  # inputs that a bundle is given at once
 
 @dataclasses.dataclass(frozen=True)
 class Evaluation:
-    """What `python -m training evaluate` is asked.
+    """What `seqkeras train evaluate` is asked.
 
     Args:
         folder: of the run or the bundle.
@@ -80,8 +80,8 @@ def evaluate_command():
         say what differs:
 
         \b
-            python -m training evaluate runs/reviews --data test.csv
-            python -m training evaluate bundles/reviews --data test.tsv --text-column sentence
+            seqkeras train evaluate runs/reviews --data test.csv
+            seqkeras train evaluate bundles/reviews --data test.tsv --text-column sentence
 
         The bundle of a model that `save_run` wrote is scored as the task of its pipeline; the
         options of that task say what the columns are.
@@ -99,9 +99,9 @@ def evaluate(evaluation):
             input, or the file for the scores can not be written.
         DataError: if a file can not be read.
     """
-    from training.console import console
-    from training.train import answered
-    from training.unknown_tokens import tell_unknown_tokens
+    from seqkeras.training.console import console
+    from seqkeras.training.train import answered
+    from seqkeras.training.unknown_tokens import tell_unknown_tokens
 
     if evaluation.out is not None:
         _require_writable(evaluation.out)
@@ -162,8 +162,8 @@ def _opened(evaluation):
 
 
 def _run(folder, run, arguments):
-    from training.answering import answerer
-    from training.checkpoint import load_model
+    from seqkeras.training.answering import answerer
+    from seqkeras.training.checkpoint import load_model
 
     task = _task(folder, run.record.task, OPTIONS, arguments)
     task.source_length = run.record.limits["source_length"]
@@ -178,10 +178,10 @@ def _run(folder, run, arguments):
 
 
 def _bundle(folder, evaluation):
-    import serving
+    from seqkeras import serving
     from seqkeras.tokenizers import read_tokenizer
-    from training.console import console
-    from training.served import served
+    from seqkeras.training.console import console
+    from seqkeras.training.served import served
 
     try:
         pipeline = serving.load(folder, precision=evaluation.precision)

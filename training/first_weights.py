@@ -11,8 +11,8 @@ from seqkeras.models import WithHeads
 from seqkeras.models.teacher_forcing import COUNTER
 from seqkeras.runs import MODEL, OPTIONS, RunError, RunRecord
 from seqkeras.tokenizers import read_tokenizer
-from training.console import console
-from training.tasks import TASKS
+from seqkeras.training.console import console
+from seqkeras.training.tasks import TASKS
 
 EXTRA = (7, 11, 13, 17, 19)  # entries by which vocabularies grow to find their axes
 SHOWN = 12  # paths of variables in a message

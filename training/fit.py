@@ -8,18 +8,18 @@ import keras
 
 from seqkeras.runs import CHECKPOINT, RunError
 from seqkeras.terminal import one_line
-from training.averages import Averages
-from training.callbacks import DivergedError, Progress, Reseed, StopAtNaN
-from training.checkpoint import Checkpoint, State, load_model, restore, saved_step
-from training.console import console
-from training.first_weights import freeze
-from training.history import History
-from training.layer_rates import rates_of_layers
-from training.looks import Looks
-from training.optimizing import make_optimizer
-from training.run import BEST
-from training.strategies import ONE_DEVICE, choose_operations
-from training.wording import counted
+from seqkeras.training.averages import Averages
+from seqkeras.training.callbacks import DivergedError, Progress, Reseed, StopAtNaN
+from seqkeras.training.checkpoint import Checkpoint, State, load_model, restore, saved_step
+from seqkeras.training.console import console
+from seqkeras.training.first_weights import freeze
+from seqkeras.training.history import History
+from seqkeras.training.layer_rates import rates_of_layers
+from seqkeras.training.looks import Looks
+from seqkeras.training.optimizing import make_optimizer
+from seqkeras.training.run import BEST
+from seqkeras.training.strategies import ONE_DEVICE, choose_operations
+from seqkeras.training.wording import counted
 
 
 def fit(
@@ -53,11 +53,11 @@ def fit(
         folder: where the checkpoint lies.
         metrics: list of Keras metrics, measured on the training batches; or such lists by the name
             of an output.
-        validation: a `training.validation.Validation`, or None.
+        validation: a `seqkeras.training.validation.Validation`, or None.
         tokens_from: step -> iterator over the tokens of every batch from that step on, or None.
         prepare: called with the model before it is compiled, or None.
         begin: called when nothing more can be refused, before the folder is read or written.
-        devices: a `training.strategies.OneDevice`, or one of its subclasses.
+        devices: a `seqkeras.training.strategies.OneDevice`, or one of its subclasses.
         loss_weights: as of `compile`: a dictionary by the names of outputs, or None.
 
     Returns:

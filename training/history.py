@@ -3,13 +3,13 @@
 import csv
 
 from seqkeras import files
-from training.curves import draw_curves
-from training.events import EventFile
-from training.run import CURVES, HISTORY, SAMPLES, TENSORBOARD
+from seqkeras.training.curves import draw_curves
+from seqkeras.training.events import EventFile
+from seqkeras.training.run import CURVES, HISTORY, SAMPLES, TENSORBOARD
 
 
 class History:
-    """Writes what a `training.checkpoint.State` holds.
+    """Writes what a `seqkeras.training.checkpoint.State` holds.
 
     The tables are written whole from the state, which is that of the checkpoint when a training
     goes on: so no line is lost, and none stands twice.

@@ -6,8 +6,8 @@ import keras
 from keras import ops
 
 from seqkeras import files
-from training.console import console
-from training.run import BEST
+from seqkeras.training.console import console
+from seqkeras.training.run import BEST
 
 
 class Looks(keras.callbacks.Callback):
@@ -18,13 +18,13 @@ class Looks(keras.callbacks.Callback):
 
     Args:
         folder: the run's, a `Path`.
-        state: a `training.checkpoint.State`.
-        history: a `training.history.History`.
-        progress: a `training.callbacks.Progress`; it counts the steps and the tokens.
-        options: a `training.options.FitOptions`.
+        state: a `seqkeras.training.checkpoint.State`.
+        history: a `seqkeras.training.history.History`.
+        progress: a `seqkeras.training.callbacks.Progress`; it counts the steps and the tokens.
+        options: a `seqkeras.training.options.FitOptions`.
         num_steps: of the whole training.
-        averages: a `training.averages.Averages`, the weights that are looked at.
-        validation: a `training.validation.Validation`, or None.
+        averages: a `seqkeras.training.averages.Averages`, the weights that are looked at.
+        validation: a `seqkeras.training.validation.Validation`, or None.
     """
 
     def __init__(

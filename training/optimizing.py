@@ -19,7 +19,7 @@ def make_optimizer(options, num_steps, rates=None):
     """The optimizer of a training of so many steps.
 
     Args:
-        options: a `training.options.FitOptions`.
+        options: a `seqkeras.training.options.FitOptions`.
         rates: learning rates of single variables, as `seqkeras.optimizers` takes them.
     """
     given = {"global_clipnorm": options.clip_norm}

@@ -1,6 +1,6 @@
 """Options are the fields of dataclasses: `--batch-size 64` sets `batch_size`.
 
-`training.commands` makes the command line of them.
+`seqkeras.training.commands` makes the command line of them.
 """
 
 import dataclasses

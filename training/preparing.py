@@ -8,7 +8,7 @@ from concurrent.futures.process import BrokenProcessPool
 
 from seqkeras.data.token_records import write_shard
 from seqkeras.runs import RunError
-from training.console import console, progress_bar
+from seqkeras.training.console import console, progress_bar
 
 SECONDS_PER_LINE = 30  # where there is no bar, at least
 

@@ -9,7 +9,7 @@ def run_files(task, folder, examples, validation, tokenizers):
     """The `seqkeras.runs.RunFiles` of a task, without a model.
 
     Args:
-        task: a `training.task.Task`.
+        task: a `seqkeras.training.task.Task`.
         folder: a `Path`, the run's; nothing is written.
         examples: of training.
         validation: the examples that stay with the run.

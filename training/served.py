@@ -5,9 +5,9 @@ import dataclasses
 import numpy as np
 
 from seqkeras.runs import RunFiles, RunRecord
+from seqkeras.serving.opening import Runtime
+from seqkeras.serving.session import CACHE_LENGTH, LanguageModel
 from seqkeras.tokenizers import read_tokenizer
-from serving.opening import Runtime
-from serving.session import CACHE_LENGTH, LanguageModel
 
 
 class ServedModel:

@@ -20,8 +20,8 @@ from keras import ops
 from seqkeras.runs import RunError
 from seqkeras.targets import counts
 from seqkeras.terminal import one_line
-from training.cluster import VARIABLE, Cluster
-from training.console import console
+from seqkeras.training.cluster import VARIABLE, Cluster
+from seqkeras.training.console import console
 
 SECONDS_TO_CONNECT = 120  # for TensorFlow, after the workers have met
 
@@ -147,7 +147,7 @@ class Workers(Replicas):
     """Processes on several machines; the strategy is there when they have met.
 
     Args:
-        cluster: a `training.cluster.Cluster`.
+        cluster: a `seqkeras.training.cluster.Cluster`.
         devices: that each of them has.
     """
 
@@ -290,7 +290,7 @@ def strategy(name):
     """The strategy of a name; TensorFlow or JAX are asked for what devices there are.
 
     Args:
-        name: one of `training.options.STRATEGIES`.
+        name: one of `seqkeras.training.options.STRATEGIES`.
 
     Raises:
         RunError: if it can not be had here.

@@ -1,4 +1,4 @@
-"""What a task tells the training; `training.train` does the rest."""
+"""What a task tells the training; `seqkeras.training.train` does the rest."""
 
 import abc
 from pathlib import Path
@@ -6,10 +6,10 @@ from pathlib import Path
 from seqkeras.data.batches import Batches
 from seqkeras.data.batching import BucketedBatches, TokenBatches
 from seqkeras.runs import ATTENTION_MAP, RunError
-from training.answering import answerer
-from training.commands import evaluation_options
-from training.run_of_task import run_files, with_examples_that_fit
-from training.wording import counted
+from seqkeras.training.answering import answerer
+from seqkeras.training.commands import evaluation_options
+from seqkeras.training.run_of_task import run_files, with_examples_that_fit
+from seqkeras.training.wording import counted
 
 
 class Task(abc.ABC):
@@ -26,9 +26,9 @@ class Task(abc.ABC):
 
     Attributes:
         name: of the command, and of the task in options.json and run.json.
-        options_class: a dataclass of `training.options`, a `FitOptions`, in a module that does
-            not import Keras.
-        picture: the file that `draw` makes, one of `training.run.FILES`.
+        options_class: a dataclass of `seqkeras.training.options`, a `FitOptions`, in a module that
+            does not import Keras.
+        picture: the file that `draw` makes, one of `seqkeras.training.run.FILES`.
         validation_loss: whether `arrays` takes validation examples too, for their loss.
         best_by: name of the number by which the best model is told where the options name none;
             None: the first of `validation_scores`, or, where there is none, of `measure`.
@@ -69,7 +69,7 @@ class Task(abc.ABC):
         """
 
     def examples_of(self, paths, settings):
-        """The examples of files in the form of the training's, for `python -m training evaluate`.
+        """The examples of files in the form of the training's, for `seqkeras train evaluate`.
 
         Args:
             paths: of the files, one at least.
@@ -123,7 +123,7 @@ class Task(abc.ABC):
 
     def prepared(self, folder, examples, kept, tokenizers):
         """The `seqkeras.runs.RunFiles` that is trained, and what answers while it is, of
-        `training.answering`.
+        `seqkeras.training.answering`.
 
         Args:
             folder: a `Path`, the run's; nothing is written.
@@ -242,7 +242,7 @@ class Task(abc.ABC):
         By the first one, or `best_by`, the best model is told, unless the user asks for another.
 
         Args:
-            answers: as the pipeline gives them, of `serving.results`.
+            answers: as the pipeline gives them, of `seqkeras.serving.results`.
         """
 
     def sample(self, example, answer):

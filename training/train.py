@@ -7,11 +7,11 @@ import shlex
 from seqkeras.locking import locked
 from seqkeras.runs import CHECKPOINT, MODEL, SCORES
 from seqkeras.terminal import one_line
-from training.console import console, progress_bar
-from training.first_weights import take_weights
-from training.fit import fit, ignored_by
-from training.options import RunFolder
-from training.run import (
+from seqkeras.training.console import console, progress_bar
+from seqkeras.training.first_weights import take_weights
+from seqkeras.training.fit import fit, ignored_by
+from seqkeras.training.options import RunFolder
+from seqkeras.training.run import (
     BEST,
     CURVES,
     HISTORY,
@@ -22,9 +22,9 @@ from training.run import (
     open_run,
     require_begun,
 )
-from training.strategies import strategy
-from training.unknown_tokens import require_known_targets, tell_unknown_tokens
-from training.validation import Validation
+from seqkeras.training.strategies import strategy
+from seqkeras.training.unknown_tokens import require_known_targets, tell_unknown_tokens
+from seqkeras.training.validation import Validation
 
 
 def train(task, folder, overwrite=False):
@@ -33,7 +33,7 @@ def train(task, folder, overwrite=False):
     What can not be trained is refused before anything is written.
 
     Args:
-        task: a `training.task.Task`.
+        task: a `seqkeras.training.task.Task`.
         folder: a `Path`, the run's.
         overwrite: remove what an earlier run left.
 
@@ -169,4 +169,4 @@ def _report(task, folder, scores):
     )
     for run in task.runs(folder):
         command = shlex.join([str(run), f"bundles/{run.name}"])
-        console.print(f"next: python -m export {one_line(command)}")
+        console.print(f"next: seqkeras export {one_line(command)}")

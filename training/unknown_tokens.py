@@ -5,7 +5,7 @@ import itertools
 from seqkeras.runs import RunError
 from seqkeras.terminal import one_line
 from seqkeras.tokenizers.unknown import unknown_tokens
-from training.console import console
+from seqkeras.training.console import console
 
 TARGETS = "targets"
 MOST_TEXTS = 100_000  # of a use, in which unknown tokens are counted
@@ -16,7 +16,7 @@ def tell_unknown_tokens(task, examples, tokenizers, source):
     """Print a line if the vocabularies do not know all tokens of examples.
 
     Args:
-        task: a `training.task.Task`.
+        task: a `seqkeras.training.task.Task`.
         examples: as the task reads them.
         tokenizers: role -> tokenizer.
         source: the name of the examples, such as "training".
@@ -48,7 +48,7 @@ def require_known_targets(task, found, most):
     none of them.
 
     Args:
-        task: a `training.task.Task`.
+        task: a `seqkeras.training.task.Task`.
         found: as `tell_unknown_tokens` returns it.
         most: the share, from 0 to 1.
     """

@@ -12,8 +12,8 @@ from seqkeras.data.batching import InOrder
 from seqkeras.runs import RunError
 from seqkeras.spreading import spread
 from seqkeras.targets import counts
-from training.console import console
-from training.fit import ignored_by
+from seqkeras.training.console import console
+from seqkeras.training.fit import ignored_by
 
 LOSS = "validation_loss"
 SHOWN = 5  # examples in samples.txt
@@ -37,10 +37,10 @@ class Validation:
     """Model -> `Look`, and which of two looks is the better.
 
     Args:
-        task: a `training.task.Task`.
+        task: a `seqkeras.training.task.Task`.
         examples: of validation.
         run: a `seqkeras.runs.RunFiles`.
-        answer: of `training.answering`.
+        answer: of `seqkeras.training.answering`.
     """
 
     def __init__(self, task, examples, run, answer):

@@ -5,16 +5,16 @@ import shlex
 
 import onnx
 
-import serving
-from export.card.generation import about_generation
-from export.card.precisions import about_precisions
-from export.card.template import CARD, SCORES
-from export.pipelines import record_of
+from seqkeras import serving
+from seqkeras.export.card.generation import about_generation
+from seqkeras.export.card.precisions import about_precisions
+from seqkeras.export.card.template import CARD, SCORES
+from seqkeras.export.pipelines import record_of
+from seqkeras.serving.manifest import MANIFEST
+from seqkeras.serving.pipelines.arrays import FRAMES
+from seqkeras.serving.pipelines.forecast import WINDOW
+from seqkeras.serving.printing import as_line
 from seqkeras.tokenizers import CharacterTable, WordTable, read_tokenizer
-from serving.manifest import MANIFEST
-from serving.pipelines.arrays import FRAMES
-from serving.pipelines.forecast import WINDOW
-from serving.printing import as_line
 
 IDS = "SavedModel on arrays"
 COMPARED = {  # a figure of the manifest's `parity` -> in words
@@ -41,7 +41,7 @@ def command(bundle, examples):
         bundle: its folder.
         examples: the manifest's; where there are none, as arrays are too large, a file is named.
     """
-    predict = f"python -m serving predict {shlex.quote(str(bundle))}"
+    predict = f"seqkeras predict {shlex.quote(str(bundle))}"
     if not examples:
         return f"{predict} array.npy"
     if (given := pasted(examples[0])) is not None:

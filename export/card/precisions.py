@@ -1,7 +1,7 @@
 """What the model card says of the precisions beside float32."""
 
-from export.card.template import PRECISIONS
-from export.tolerances import Tolerances, agreement, shortfalls, telling_scores
+from seqkeras.export.card.template import PRECISIONS
+from seqkeras.export.tolerances import Tolerances, agreement, shortfalls, telling_scores
 
 AGREEMENT, LOG_PROBS = "agreement with float32", "log-probabilities off: mean, largest"
 

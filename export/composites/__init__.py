@@ -11,8 +11,8 @@ import json
 import numpy as np
 from tf2onnx import utils
 
-from export.composites import attention, recurrent, scan
-from export.composites.builder import MICROSOFT, Builder
+from seqkeras.export.composites import attention, recurrent, scan
+from seqkeras.export.composites.builder import MICROSOFT, Builder
 
 __all__ = ["LOWERINGS", "MICROSOFT", "PORTABLE_LOWERINGS", "op_handlers"]
 

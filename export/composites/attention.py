@@ -9,8 +9,8 @@ import numpy as np
 from onnx import TensorProto
 from tf2onnx import utils
 
-from export.composites.builder import MICROSOFT
 from seqkeras.attention.masks import MASKED_SCORE
+from seqkeras.export.composites.builder import MICROSOFT
 
 
 def _lower_attention(builder, inputs, outputs, causal, scale):

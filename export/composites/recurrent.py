@@ -9,7 +9,7 @@ import numpy as np
 from onnx import TensorProto
 from tf2onnx import utils
 
-from export.composites.layouts import LAYOUTS
+from seqkeras.export.composites.layouts import LAYOUTS
 
 END = np.iinfo(np.int64).max  # of a slice without an end
 WEIGHTS = ["kernel", "recurrent_kernel", "bias"]

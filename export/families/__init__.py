@@ -7,14 +7,14 @@ in a single pass.
 
 import dataclasses
 
-from export.families import decoders, saved_models, single
-from export.families.attending import attention_graph
-from export.generation.searches import DEFAULT_ONLY
-from export.pipelines.record import ENCODER_DECODER, LANGUAGE_MODEL, SINGLE_PASS
-from export.signatures import Signature
+from seqkeras.export.families import decoders, saved_models, single
+from seqkeras.export.families.attending import attention_graph
+from seqkeras.export.generation.searches import DEFAULT_ONLY
+from seqkeras.export.pipelines.record import ENCODER_DECODER, LANGUAGE_MODEL, SINGLE_PASS
+from seqkeras.export.signatures import Signature
 from seqkeras.runs.reference import OwnCall
-from serving.manifest import StateEntry
-from serving.pipelines.attention import ROLE as ATTENTION
+from seqkeras.serving.manifest import StateEntry
+from seqkeras.serving.pipelines.attention import ROLE as ATTENTION
 
 HAS_ENCODER_DECODER = ("encode", "step", "state_entries", "target_vocab_size")
 HAS_LANGUAGE_MODEL = ("read_beams", "state_entries", "vocab_size")
@@ -67,7 +67,7 @@ def plan_export(
         tokenizers: role -> tokenizer; a model without tokenizers may read frames. None: texts.
         searches: `Searches`, which signatures of generation the SavedModel has beside the default.
         binding: names of inputs -> what the model's own call has in their place, where that has
-            another name or none: see `export.families.binding.bound`.
+            another name or none: see `seqkeras.export.families.binding.bound`.
         by_numbers: whether the caller can tell by numbers which feed of the pipeline an input of
             another name is; then the error has the possible bindings.
 

@@ -9,13 +9,13 @@ import dataclasses
 import keras
 from keras import layers, ops
 
-from export.families.calling import by_keyword, called, reason_of
-from export.families.shapes import infer_outputs
-from export.signatures import Signature
 from seqkeras.attention import StructuredSelfAttention
 from seqkeras.attention.attention import ScoreAttention
+from seqkeras.export.families.calling import by_keyword, called, reason_of
+from seqkeras.export.families.shapes import infer_outputs
+from seqkeras.export.signatures import Signature
 from seqkeras.models.token_model import TokenModel
-from serving.pipelines.attention import HEADS
+from seqkeras.serving.pipelines.attention import HEADS
 
 GIVE_WEIGHTS = (ScoreAttention, StructuredSelfAttention)
 GIVE_THEM_ON_REQUEST = (layers.MultiHeadAttention, layers.Attention, layers.AdditiveAttention)
@@ -33,7 +33,7 @@ def attention_graph(model, inputs, method=None, binding=None):
             with layers that attend: ours that give weights, models of ours, or Keras's.
         inputs: list of `TensorSpec`, what the method, or the functional model, takes.
         method: called instead of `attention_weights`.
-        binding: of a functional model, see `export.families.binding.bound`.
+        binding: of a functional model, see `seqkeras.export.families.binding.bound`.
 
     Raises:
         ValueError: if the model has no attention over its inputs.

@@ -6,8 +6,8 @@ import re
 import keras
 import numpy as np
 
-from export.families.binding import bound, keywords_of, structure_of
-from export.families.shapes import at_some_size, infer_outputs
+from seqkeras.export.families.binding import bound, keywords_of, structure_of
+from seqkeras.export.families.shapes import at_some_size, infer_outputs
 from seqkeras.runs.reference import OwnCall, named_outputs
 
 
@@ -21,7 +21,7 @@ def called(model, inputs, binding=None):
     Args:
         model: a Keras model that seqkeras does not define.
         inputs: list of `TensorSpec`.
-        binding: see `export.families.binding.bound`.
+        binding: see `seqkeras.export.families.binding.bound`.
 
     Returns:
         The function, the list of `TensorSpec` of its results, and the model's `OwnCall`.
@@ -44,7 +44,7 @@ def build(model, inputs, binding=None):
     Args:
         model: a subclass of `keras.Model`.
         inputs: list of `TensorSpec`.
-        binding: see `export.families.binding.bound`.
+        binding: see `seqkeras.export.families.binding.bound`.
 
     Raises:
         ValueError: if the model can not be called so.

@@ -8,10 +8,10 @@ length of the cache, not a state.
 import tensorflow as tf
 from keras import ops
 
-from export.signatures import Signature
+from seqkeras.export.signatures import Signature
 from seqkeras.models.never_generated import without
-from serving.manifest import StateEntry, TensorSpec
-from serving.session import FRAMES
+from seqkeras.serving.manifest import StateEntry, TensorSpec
+from seqkeras.serving.session import FRAMES
 
 SOURCE = (
     TensorSpec("token_ids", "int64", ("batch", "source_length")),

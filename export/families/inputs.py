@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import tensorflow as tf
 
-from export.families.binding import (
+from seqkeras.export.families.binding import (
     AmbiguousInputs,
     bound_by_user,
     fed_by_form,
@@ -16,8 +16,8 @@ from export.families.binding import (
     question,
     structure_of,
 )
-from export.pipelines.feeds import NUMBERS
-from serving.manifest import TensorSpec
+from seqkeras.export.pipelines.feeds import NUMBERS
+from seqkeras.serving.manifest import TensorSpec
 
 NAME_THEM = (
     "name them, as inputs={'token_ids': ('int64', ('batch', 'length'))} of save_run or "
@@ -47,7 +47,7 @@ def candidates(model, feeds, binding=None, by_numbers=False):
     Args:
         model: any Keras model.
         feeds: name -> (dtype, shape) of the pipeline's feeds.
-        binding: see `export.families.binding.bound`.
+        binding: see `seqkeras.export.families.binding.bound`.
         by_numbers: whether the numbers of a call can tell which feed an input of another name is.
 
     Raises:

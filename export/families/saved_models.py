@@ -5,11 +5,12 @@ import dataclasses
 import tensorflow as tf
 from keras import ops
 
-from export.families.decoders import left_to_right, log_probs_along, source_of, text_of
-from export.generation import shrinking_batch
-from export.generation.default_search import all_of, best_of, result_specs, search_of
-from export.generation.prompts import room_of, search_behind, with_first
-from export.generation.searches import (
+from seqkeras.decoding.loop import Loop, begun
+from seqkeras.export.families.decoders import left_to_right, log_probs_along, source_of, text_of
+from seqkeras.export.generation import shrinking_batch
+from seqkeras.export.generation.default_search import all_of, best_of, result_specs, search_of
+from seqkeras.export.generation.prompts import room_of, search_behind, with_first
+from seqkeras.export.generation.searches import (
     DEFAULT_ONLY,
     DRAWN,
     DRAWN_SPECS,
@@ -18,12 +19,11 @@ from export.generation.searches import (
     Sampled,
     demands_of,
 )
-from export.signatures import Signature
-from seqkeras.decoding.loop import Loop, begun
+from seqkeras.export.signatures import Signature
 from seqkeras.runs.checks import most_tokens
-from serving.manifest import DecodingDefaults, TensorSpec
-from serving.pipelines.forecast import WINDOW
-from serving.session import FRAMES
+from seqkeras.serving.manifest import DecodingDefaults, TensorSpec
+from seqkeras.serving.pipelines.forecast import WINDOW
+from seqkeras.serving.session import FRAMES
 
 _SEQUENCES = {"token_ids": -1, FRAMES: 1, WINDOW: 1}  # the axis of the length
 

@@ -4,7 +4,7 @@ import itertools
 
 import tensorflow as tf
 
-from serving.manifest import TensorSpec
+from seqkeras.serving.manifest import TensorSpec
 
 # The sizes of symbols in two traces. The batch size falls, so no size derived from a length
 # equals it; lengths rise, by primes, so no length equals a size derived from another one.

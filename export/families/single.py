@@ -1,15 +1,15 @@
 """Models that answer in a single pass: from all inputs to all outputs, without a state."""
 
-from export.families.calling import by_keyword, called
-from export.families.inputs import candidates, first_that_works, require_specs
-from export.families.shapes import infer_outputs
-from export.pipelines import record_of
-from export.pipelines.feeds import SEGMENTS, TOKENS
-from export.signatures import Signature
 from seqkeras import models
+from seqkeras.export.families.calling import by_keyword, called
+from seqkeras.export.families.inputs import candidates, first_that_works, require_specs
+from seqkeras.export.families.shapes import infer_outputs
+from seqkeras.export.pipelines import record_of
+from seqkeras.export.pipelines.feeds import SEGMENTS, TOKENS
+from seqkeras.export.signatures import Signature
 from seqkeras.models.encoder_model import EncoderModel
 from seqkeras.runs.reference import OwnCall
-from serving.manifest import TensorSpec
+from seqkeras.serving.manifest import TensorSpec
 
 MASKS = {"masked_positions": ("int64", ("batch", "masks"))}
 
@@ -91,9 +91,9 @@ def graphs(model, inputs=None, pipeline=None, tokenizers=None, binding=None, by_
         model: one of `INPUTS`, or any Keras model.
         inputs: list of `TensorSpec` of the model; None to infer them.
         pipeline, tokenizers: those that will serve it; they determine the inputs of a model that
-            seqkeras does not define, see `export.pipelines`.
-        binding: see `export.families.binding.bound`.
-        by_numbers: see `export.families.inputs.candidates`.
+            seqkeras does not define, see `seqkeras.export.pipelines`.
+        binding: see `seqkeras.export.families.binding.bound`.
+        by_numbers: see `seqkeras.export.families.inputs.candidates`.
 
     Returns:
         The graphs, and the `OwnCall` that has the outputs of "model", or None if none has.

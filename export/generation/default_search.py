@@ -4,7 +4,7 @@ from keras import ops
 
 from seqkeras.decoding.beam import beam_search
 from seqkeras.decoding.loop import OneSequence
-from serving.manifest import TensorSpec
+from seqkeras.serving.manifest import TensorSpec
 
 NAMES = ("generated_ids", "generated_lengths", "scores")  # of a search's results
 

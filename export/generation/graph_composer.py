@@ -6,8 +6,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
-from export.graph import Graph
-from export.onnx_graphs import IR_VERSION, OPSET, check_that_it_runs
+from seqkeras.export.graph import Graph
+from seqkeras.export.onnx_graphs import IR_VERSION, OPSET, check_that_it_runs
 
 
 class GraphComposer:
@@ -26,7 +26,7 @@ class GraphComposer:
         """Add a graph's nodes; returns output name in that graph -> name in this graph.
 
         Args:
-            graph: an `export.graph.Graph`.
+            graph: an `seqkeras.export.graph.Graph`.
             prefix: of the names of the nodes and tensors that are added.
             inputs: name in that graph -> name in this graph.
             nodes: the list of a Loop's body to add to; None for the graph's own list.
@@ -88,7 +88,7 @@ class GraphComposer:
         """Add a Loop over decoder steps until the search is done.
 
         Args:
-            step, advance: `export.graph.Graph`s.
+            step, advance: `seqkeras.export.graph.Graph`s.
             carried: what a step passes to the next, with its initial value: name there -> name
                 here.
             fixed: what every step reads: name there -> name here. State that a step returns is
@@ -145,7 +145,7 @@ class GraphComposer:
         """The composed graph, checked by opening a session.
 
         Args:
-            results: the `export.graph.Graph` of the last part.
+            results: the `seqkeras.export.graph.Graph` of the last part.
             carried, given: what the last part may read: name there -> name here.
             inputs: `TensorSpec`s of the composed graph.
         """

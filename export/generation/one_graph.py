@@ -6,9 +6,9 @@ the end. The step itself is the graph that `serving` runs too.
 
 import numpy as np
 
-from export.generation.checks import checked_inputs
-from export.generation.graph_composer import GraphComposer
-from export.generation.search_parts import PromptedSearchParts, SearchParts
+from seqkeras.export.generation.checks import checked_inputs
+from seqkeras.export.generation.graph_composer import GraphComposer
+from seqkeras.export.generation.search_parts import PromptedSearchParts, SearchParts
 
 
 def encoder_decoder(
@@ -27,7 +27,7 @@ def encoder_decoder(
     whose message states the condition.
 
     Args:
-        graphs: "encoder" and "decoder_step", `export.graph.Graph`s.
+        graphs: "encoder" and "decoder_step", `seqkeras.export.graph.Graph`s.
         signatures: the `Signature`s from which the graphs were made.
         decoding: the manifest's `DecodingDefaults`: one beam is greedy search.
         max_length: the most tokens of a result, `<eos>` among them.
@@ -37,7 +37,7 @@ def encoder_decoder(
         source_length: the most tokens of a source; None for any number.
 
     Returns:
-        An `export.graph.Graph`.
+        An `seqkeras.export.graph.Graph`.
     """
     search = SearchParts(decoding, max_length, signatures["decoder_step"], constraint)
     parts = search.convert(portable)
@@ -59,12 +59,12 @@ def language_model(graphs, signatures, decoding, max_length, portable=False, con
     are an error of the runtime, whose message states the condition.
 
     Args:
-        graphs: "decoder_step", an `export.graph.Graph`.
+        graphs: "decoder_step", an `seqkeras.export.graph.Graph`.
         signatures, decoding, portable, constraint: see `encoder_decoder`.
         max_length: the most tokens of a prompt and its continuation, `<eos>` among them.
 
     Returns:
-        An `export.graph.Graph`.
+        An `seqkeras.export.graph.Graph`.
     """
     signature = signatures["decoder_step"]
     search = PromptedSearchParts(decoding, max_length, signature, constraint)

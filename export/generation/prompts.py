@@ -7,8 +7,8 @@ import inspect
 
 from keras import ops
 
-from export.generation import shrinking_batch
 from seqkeras.decoding.loop import Loop
+from seqkeras.export.generation import shrinking_batch
 
 # Entries of a state: how many steps a row waits, and the logits after its prompt.
 WAITS, BEHIND = "waits", "logits_behind_prompt"

@@ -4,11 +4,11 @@ import dataclasses
 
 from keras import ops
 
-from export.generation.default_search import best_of, result_specs, search_of
-from export.generation.prompts import begun, behind_first, with_first
-from export.onnx_graphs import convert
 from seqkeras.decoding.loop import Loop
-from serving.manifest import TensorSpec
+from seqkeras.export.generation.default_search import best_of, result_specs, search_of
+from seqkeras.export.generation.prompts import begun, behind_first, with_first
+from seqkeras.export.onnx_graphs import convert
+from seqkeras.serving.manifest import TensorSpec
 
 
 class SearchParts:
@@ -43,7 +43,7 @@ class SearchParts:
         ]
 
     def convert(self, portable):
-        """The parts as `export.graph.Graph`s, by name."""
+        """The parts as `seqkeras.export.graph.Graph`s, by name."""
         lengths = TensorSpec("lengths", "int64", ("batch",))
         logits = TensorSpec("logits", "float32", ("batch", self.beams, self.vocab_size))
         after = [dataclasses.replace(spec, name=f"next_{spec.name}") for spec in self.carried]

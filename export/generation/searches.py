@@ -6,11 +6,11 @@ import numpy as np
 import tensorflow as tf
 from keras import ops
 
-from export.generation.default_search import search_of
 from seqkeras.decoding.loop import OneSequence
 from seqkeras.decoding.processors import nucleus
 from seqkeras.decoding.sampling import inverse_cdf
-from serving.manifest import TensorSpec
+from seqkeras.export.generation.default_search import search_of
+from seqkeras.serving.manifest import TensorSpec
 
 N_BEST, SAMPLE = "n_best", "sample"
 DRAWN = {  # how a row is sampled: name -> dtype and default

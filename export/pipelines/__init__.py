@@ -13,8 +13,8 @@ import functools
 import importlib
 import re
 
-from export.pipelines.record import PipelineRecord
-from serving.manifest.pipelines import PIPELINE_TEXTS
+from seqkeras.export.pipelines.record import PipelineRecord
+from seqkeras.serving.manifest.pipelines import PIPELINE_TEXTS
 
 __all__ = ["PipelineRecord", "record_of"]
 
@@ -24,7 +24,7 @@ def record_of(pipeline):
     """The `PipelineRecord` of a pipeline.
 
     Args:
-        pipeline: its name, one of `serving.manifest.pipelines.PIPELINE_TEXTS`.
+        pipeline: its name, one of `seqkeras.serving.manifest.pipelines.PIPELINE_TEXTS`.
 
     Raises:
         ValueError: if there is no such pipeline.

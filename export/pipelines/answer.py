@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from export.pipelines.expected import MARGIN, ExpectedAnswer
-from export.pipelines.feeds import TEXTS
-from export.pipelines.record import PipelineRecord
-from export.pipelines.targets import Targets, are_texts, is_text, of_answers, text_of
-from export.text_graphs.pipelines.answer import answer
+from seqkeras.export.pipelines.expected import MARGIN, ExpectedAnswer
+from seqkeras.export.pipelines.feeds import TEXTS
+from seqkeras.export.pipelines.record import PipelineRecord
+from seqkeras.export.pipelines.targets import Targets, are_texts, is_text, of_answers, text_of
+from seqkeras.export.text_graphs.pipelines.answer import answer
 from seqkeras.metrics import squad_exact_match, squad_f1
-from serving.pipelines.answer import Settings
+from seqkeras.serving.pipelines.answer import Settings
 
 TARGETS = Targets(
     {"exact match": of_answers(squad_exact_match, text_of), "F1": of_answers(squad_f1, text_of)},

@@ -1,10 +1,10 @@
 """Choose: a text and choices to the best continuation."""
 
-from export.pipelines.expected import MARGIN, ExpectedAnswer
-from export.pipelines.feeds import TEXTS
-from export.pipelines.record import PipelineRecord
-from export.pipelines.targets import Targets, of_answers
-from export.text_graphs.pipelines.choose import choose
+from seqkeras.export.pipelines.expected import MARGIN, ExpectedAnswer
+from seqkeras.export.pipelines.feeds import TEXTS
+from seqkeras.export.pipelines.record import PipelineRecord
+from seqkeras.export.pipelines.targets import Targets, of_answers
+from seqkeras.export.text_graphs.pipelines.choose import choose
 from seqkeras.metrics import exact_match
 
 TARGETS = Targets(

@@ -1,10 +1,10 @@
 """Embed: a text, or frames, to a vector."""
 
-from export.pipelines.expected import ExpectedAnswer
-from export.pipelines.feeds import TEXTS
-from export.pipelines.record import PipelineRecord
-from export.text_graphs.pipelines.embed import embed
-from serving.pipelines.embed import WordSettings
+from seqkeras.export.pipelines.expected import ExpectedAnswer
+from seqkeras.export.pipelines.feeds import TEXTS
+from seqkeras.export.pipelines.record import PipelineRecord
+from seqkeras.export.text_graphs.pipelines.embed import embed
+from seqkeras.serving.pipelines.embed import WordSettings
 
 
 def _expected(outputs, answer, pipeline, given):

@@ -4,11 +4,11 @@ import itertools
 
 import numpy as np
 
-from export.pipelines.expected import MARGIN, ExpectedAnswer
-from export.pipelines.feeds import TEXTS
-from export.pipelines.record import PipelineRecord
-from export.pipelines.targets import Targets, are_texts
-from export.text_graphs.pipelines.fill_mask import fill_mask
+from seqkeras.export.pipelines.expected import MARGIN, ExpectedAnswer
+from seqkeras.export.pipelines.feeds import TEXTS
+from seqkeras.export.pipelines.record import PipelineRecord
+from seqkeras.export.pipelines.targets import Targets, are_texts
+from seqkeras.export.text_graphs.pipelines.fill_mask import fill_mask
 from seqkeras.metrics import exact_match
 
 

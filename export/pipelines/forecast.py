@@ -1,8 +1,8 @@
 """Forecast: a series to the values that follow it."""
 
-from export.pipelines.feeds import NUMBERS, PADDING
-from export.pipelines.record import PipelineRecord
-from export.pipelines.targets import Targets, are_numbers, nearness
+from seqkeras.export.pipelines.feeds import NUMBERS, PADDING
+from seqkeras.export.pipelines.record import PipelineRecord
+from seqkeras.export.pipelines.targets import Targets, are_numbers, nearness
 
 TARGETS = Targets(
     {"1 - relative error": nearness(lambda answer: answer.values)},

@@ -1,8 +1,8 @@
 """Generate: a prompt to the text that follows it."""
 
-from export.pipelines.record import LANGUAGE_MODEL, PipelineRecord
-from export.pipelines.targets import TEXTS
-from export.text_graphs.pipelines.generate import generate
+from seqkeras.export.pipelines.record import LANGUAGE_MODEL, PipelineRecord
+from seqkeras.export.pipelines.targets import TEXTS
+from seqkeras.export.text_graphs.pipelines.generate import generate
 
 
 def _differences(manifest):

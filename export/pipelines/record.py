@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Callable, Mapping
 
-from export.pipelines.feeds import FRAMES
+from seqkeras.export.pipelines.feeds import FRAMES
 
 ENCODER_DECODER, LANGUAGE_MODEL, SINGLE_PASS = "encoder-decoder", "language model", "single pass"
 
@@ -38,7 +38,7 @@ class PipelineRecord:
     """What export must know about a pipeline of `serving`.
 
     Attributes:
-        model_kind: the kind of models that the pipeline serves (`export.families`).
+        model_kind: the kind of models that the pipeline serves (`seqkeras.export.families`).
         feeds: the inputs that it can feed: name -> (dtype, symbolic shape). A model takes a subset.
         feeds_frames: whether a pipeline that has no tokenizer feeds frames instead.
         needs_targets: whether each example must have a target, on which models are compared.

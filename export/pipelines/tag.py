@@ -1,10 +1,10 @@
 """Tag: a text, or frames, to a tag for each word or frame."""
 
-from export.pipelines.expected import MARGIN, ExpectedAnswer
-from export.pipelines.feeds import TEXTS
-from export.pipelines.record import PipelineRecord, without_windows
-from export.pipelines.targets import Targets, of_answers
-from export.text_graphs.pipelines.tag import tag
+from seqkeras.export.pipelines.expected import MARGIN, ExpectedAnswer
+from seqkeras.export.pipelines.feeds import TEXTS
+from seqkeras.export.pipelines.record import PipelineRecord, without_windows
+from seqkeras.export.pipelines.targets import Targets, of_answers
+from seqkeras.export.text_graphs.pipelines.tag import tag
 from seqkeras.metrics import entity_f1, tag_accuracy
 
 

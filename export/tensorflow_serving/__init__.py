@@ -7,15 +7,15 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from export.tensorflow_serving.batching import (
+from seqkeras.export.tensorflow_serving.batching import (
     BATCHING,
     OF_ONE_MODEL,
     have_lengths,
     may_be_batched,
 )
-from export.tensorflow_serving.inputs import Inputs
-from export.tensorflow_serving.notes import notes
-from export.tensorflow_serving.warm_up import WARM_UP, prediction_log, write_requests
+from seqkeras.export.tensorflow_serving.inputs import Inputs
+from seqkeras.export.tensorflow_serving.notes import notes
+from seqkeras.export.tensorflow_serving.warm_up import WARM_UP, prediction_log, write_requests
 
 __all__ = ["WARM_UP", "prediction_log", "write_serving_files"]
 

@@ -10,8 +10,8 @@ servables/tensorflow/bundle_factory_util.cc: batching_params.pbtxt)
 import numpy as np
 import tensorflow as tf
 
-from serving.pipelines.forecast import WINDOW
-from serving.session import FRAMES
+from seqkeras.serving.pipelines.forecast import WINDOW
+from seqkeras.serving.session import FRAMES
 
 OF_ONE_MODEL = "batching_params.pbtxt"
 BATCH_SIZES = (1, 2, 4, 8, 16, 32, 64)

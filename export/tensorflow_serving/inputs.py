@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from export.generation.searches import DRAWN
-from export.pipelines import record_of
-from serving.session import FRAMES
+from seqkeras.export.generation.searches import DRAWN
+from seqkeras.export.pipelines import record_of
+from seqkeras.serving.session import FRAMES
 
 LENGTH = 2  # of a symbolic axis in a made-up input
 WORD_LENGTH = "word_length"  # the axis of a word's characters, which no input `lengths` describes

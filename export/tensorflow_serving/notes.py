@@ -7,15 +7,15 @@ import textwrap
 
 import numpy as np
 
-from export.pipelines import record_of
-from export.saved_model import foreign_operators
-from export.tensorflow_serving.batching import BATCH_SIZES, OF_ONE_MODEL
-from export.tensorflow_serving.inputs import WORD_LENGTH
-from export.text_graphs.merging import MOST_STEPS
-from export.text_graphs.pipelines.model import TRUNCATE
-from export.text_graphs.reading import in_graph
+from seqkeras.export.pipelines import record_of
+from seqkeras.export.saved_model import foreign_operators
+from seqkeras.export.tensorflow_serving.batching import BATCH_SIZES, OF_ONE_MODEL
+from seqkeras.export.tensorflow_serving.inputs import WORD_LENGTH
+from seqkeras.export.text_graphs.merging import MOST_STEPS
+from seqkeras.export.text_graphs.pipelines.model import TRUNCATE
+from seqkeras.export.text_graphs.reading import in_graph
+from seqkeras.serving.printing import as_content
 from seqkeras.tokenizers import SentencePieces, Subwords, read_tokenizer
-from serving.printing import as_content
 
 ON_STRINGS = "saved_model_text"
 MOST_SHOWN = 2000  # characters of a request

@@ -12,7 +12,7 @@ import time
 import numpy as np
 import tensorflow as tf
 
-from export.tensorflow_serving.batching import BATCH_SIZES
+from seqkeras.export.tensorflow_serving.batching import BATCH_SIZES
 
 WARM_UP = "assets.extra/tf_serving_warmup_requests"
 SECONDS = 1.0  # of warming up a model, not counting the first request of each signature

@@ -5,13 +5,13 @@ import functools
 import numpy as np
 import tensorflow as tf
 
-from export.text_graphs.characters import added_place, characters, copies, shifted
-from export.text_graphs.lookup import CODE_POINTS, CodePointTable, PairTable
-from export.text_graphs.merging import MOST_STEPS, Parts, merged
-from export.text_graphs.requirements import pairs_of, require_byte_pairs, trimming
-from export.text_graphs.row_errors import first_of
-from export.text_graphs.tokens import TextGraph, Tokens
-from serving.text.subwords import require_library, special_tokens
+from seqkeras.export.text_graphs.characters import added_place, characters, copies, shifted
+from seqkeras.export.text_graphs.lookup import CODE_POINTS, CodePointTable, PairTable
+from seqkeras.export.text_graphs.merging import MOST_STEPS, Parts, merged
+from seqkeras.export.text_graphs.requirements import pairs_of, require_byte_pairs, trimming
+from seqkeras.export.text_graphs.row_errors import first_of
+from seqkeras.export.text_graphs.tokens import TextGraph, Tokens
+from seqkeras.serving.text.subwords import require_library, special_tokens
 
 LETTER, NUMBER, OTHER, SPACE, ADDED = range(5)
 TOO_LONG = f"text: a word takes more than {MOST_STEPS} merges, one after the other: shorten it."

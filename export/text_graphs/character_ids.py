@@ -3,10 +3,10 @@
 import tensorflow as tf
 import tensorflow_text as tf_text
 
-from export.text_graphs.lookup import find
-from export.text_graphs.row_errors import none_of
-from export.text_graphs.tokens import TextGraph, Tokens
-from serving.text.vocabularies import SPECIAL_TOKENS, UNK
+from seqkeras.export.text_graphs.lookup import find
+from seqkeras.export.text_graphs.row_errors import none_of
+from seqkeras.export.text_graphs.tokens import TextGraph, Tokens
+from seqkeras.serving.text.vocabularies import SPECIAL_TOKENS, UNK
 
 
 class CharacterIds(TextGraph):

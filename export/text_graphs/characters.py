@@ -5,8 +5,8 @@ import re
 
 import tensorflow as tf
 
-from export.text_graphs.lookup import find
-from export.text_graphs.row_errors import errors_of
+from seqkeras.export.text_graphs.lookup import find
+from seqkeras.export.text_graphs.row_errors import errors_of
 
 BLANK = r"\s\v\x1c-\x1f\x{85}\pZ"  # what Python's str.strip() takes away
 VISIBLE = rf"[^{BLANK}]"

@@ -4,7 +4,7 @@ import dataclasses
 
 import tensorflow as tf
 
-from export.text_graphs.characters import shifted
+from seqkeras.export.text_graphs.characters import shifted
 
 UNRANKED = 2**30  # greater than all ranks
 MOST_STEPS = 1000  # a word of random letters takes a merge for every two or three letters

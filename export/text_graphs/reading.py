@@ -5,16 +5,22 @@ import json
 
 import tensorflow as tf
 
-from export.text_graphs.byte_pairs import BytePairs
-from export.text_graphs.character_ids import CharacterIds
-from export.text_graphs.characters import require
-from export.text_graphs.requirements import require_decoder
-from export.text_graphs.row_errors import errors_of, first_of
-from export.text_graphs.sentence_pieces import Pieces
-from export.text_graphs.tokens import Tokens
-from export.text_graphs.vectorized_words import WordIds
-from export.text_graphs.word_piece import WordPiece
-from serving.text import CharacterTable, SentencePieces, Subwords, VectorizedWords, WordTable
+from seqkeras.export.text_graphs.byte_pairs import BytePairs
+from seqkeras.export.text_graphs.character_ids import CharacterIds
+from seqkeras.export.text_graphs.characters import require
+from seqkeras.export.text_graphs.requirements import require_decoder
+from seqkeras.export.text_graphs.row_errors import errors_of, first_of
+from seqkeras.export.text_graphs.sentence_pieces import Pieces
+from seqkeras.export.text_graphs.tokens import Tokens
+from seqkeras.export.text_graphs.vectorized_words import WordIds
+from seqkeras.export.text_graphs.word_piece import WordPiece
+from seqkeras.serving.text import (
+    CharacterTable,
+    SentencePieces,
+    Subwords,
+    VectorizedWords,
+    WordTable,
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -123,7 +129,7 @@ class _Template:
 
 
 class Reader:
-    """A tokenizer of `serving.text` in a graph.
+    """A tokenizer of `seqkeras.serving.text` in a graph.
 
     Args:
         tokenizer: `Subwords`, `SentencePieces`, `CharacterTable` or `VectorizedWords`.
@@ -147,7 +153,8 @@ class Reader:
 
         Args:
             texts: as `checked` returns them.
-            truncate: a scalar boolean: whether texts over the limit are cut, as `serving.text` does
+            truncate: a scalar boolean: whether texts over the limit are cut, as
+                `seqkeras.serving.text` does
                 it: of two the longer one.
             most_of_first: of two texts, the most tokens of the first, which alone is cut; None for
                 no such limit.
@@ -229,7 +236,7 @@ class Reader:
 
 
 def _fitting(sizes, room):
-    """How many tokens to keep of one or two texts; see `serving.text.encoding.fit`."""
+    """How many tokens to keep of one or two texts; see `seqkeras.serving.text.encoding.fit`."""
     if len(sizes) == 1:
         return [tf.minimum(sizes[0], room)]
     first = tf.minimum(sizes[0], tf.maximum(tf.cast(room - room // 2, tf.int64), room - sizes[1]))

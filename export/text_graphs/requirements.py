@@ -3,7 +3,7 @@
 Other tokenizers are refused, with every reason.
 """
 
-from export.text_graphs.characters import MOST_ADDED_TOKENS
+from seqkeras.export.text_graphs.characters import MOST_ADDED_TOKENS
 from seqkeras.tokenizers.keras_nlp_tokenizers import SPLITS
 
 BYTE_LEVEL = ("ByteLevel", "RobertaProcessing")  # post-processors that may trim offsets

@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from serving.manifest import TensorSpec
+from seqkeras.serving.manifest import TensorSpec
 
 ERROR = "error"
 

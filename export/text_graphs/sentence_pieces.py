@@ -7,11 +7,11 @@ import tensorflow as tf
 import tensorflow_text as tf_text
 from sentencepiece import sentencepiece_model_pb2
 
-from export.text_graphs.characters import in_code_points
-from export.text_graphs.lookup import StringTable
-from export.text_graphs.row_errors import none_of
-from export.text_graphs.tokens import TextGraph, Tokens
-from serving.text.sentence_pieces import LANGUAGE_CODE, SPECIAL_TOKENS
+from seqkeras.export.text_graphs.characters import in_code_points
+from seqkeras.export.text_graphs.lookup import StringTable
+from seqkeras.export.text_graphs.row_errors import none_of
+from seqkeras.export.text_graphs.tokens import TextGraph, Tokens
+from seqkeras.serving.text.sentence_pieces import LANGUAGE_CODE, SPECIAL_TOKENS
 
 UNKNOWN, CONTROL = 2, 3  # sentencepiece_model.proto, ModelProto.SentencePiece.Type
 UNIGRAM = 1  # TrainerSpec.ModelType

@@ -5,7 +5,7 @@ text has its reason in the output `error`, and the others of its batch are answe
 long ones.
 """
 
-from export.pipelines import record_of
+from seqkeras.export.pipelines import record_of
 
 
 def text_signatures(
@@ -14,10 +14,10 @@ def text_signatures(
     """The signatures on strings of a SavedModel, with the answers of the pipeline of that name.
 
     Args:
-        pipeline: its name; `export.pipelines` says which have signatures.
+        pipeline: its name; `seqkeras.export.pipelines` says which have signatures.
         signatures: name -> `Signature` on token ids.
-        tokenizers: role -> a tokenizer of `serving.text`; "source" and "target", or "text".
-        limits, decoding, settings, text_prefix: as in the manifest.
+        tokenizers: role -> a tokenizer of `seqkeras.serving.text`; "source" and "target", or
+        "text". limits, decoding, settings, text_prefix: as in the manifest.
 
     Returns:
         name -> `Signature`; empty for a pipeline without such signatures, or one that reads frames.

@@ -5,12 +5,12 @@ import re
 import tensorflow as tf
 import tensorflow_text as tf_text
 
-from export.text_graphs.characters import in_code_points
-from export.text_graphs.lookup import StringTable
-from export.text_graphs.row_errors import none_of
-from export.text_graphs.tokens import TextGraph, Tokens
-from serving.text.vectorized_words import PUNCTUATION, SPACES
-from serving.text.vocabularies import PAD, UNK
+from seqkeras.export.text_graphs.characters import in_code_points
+from seqkeras.export.text_graphs.lookup import StringTable
+from seqkeras.export.text_graphs.row_errors import none_of
+from seqkeras.export.text_graphs.tokens import TextGraph, Tokens
+from seqkeras.serving.text.vectorized_words import PUNCTUATION, SPACES
+from seqkeras.serving.text.vocabularies import PAD, UNK
 
 BETWEEN = f"[{re.escape(SPACES)}]+"
 NUL = r"\x00"

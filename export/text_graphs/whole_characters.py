@@ -1,12 +1,12 @@
 """Widen spans of texts to whole characters, in core operators of TensorFlow.
 
-`serving.text.whole_characters` does the same in Python.
+`seqkeras.serving.text.whole_characters` does the same in Python.
 """
 
 import tensorflow as tf
 
-from export.text_graphs.characters import BLANK
-from serving.text.characters import (
+from seqkeras.export.text_graphs.characters import BLANK
+from seqkeras.serving.text.characters import (
     EXTENDERS,
     FLAG_LETTERS,
     JOINER,

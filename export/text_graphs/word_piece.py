@@ -1,4 +1,4 @@
-"""WordPiece in a graph, with the tokens of `serving.text.word_piece`.
+"""WordPiece in a graph, with the tokens of `seqkeras.serving.text.word_piece`.
 
 BERT normalizes each character by itself, except for the order of several marks on one letter, which
 does not matter if marks are removed. So a table, computed with the tokenizer, holds the result for
@@ -11,7 +11,7 @@ import json
 import numpy as np
 import tensorflow as tf
 
-from export.text_graphs.characters import (
+from seqkeras.export.text_graphs.characters import (
     MARK,
     added_place,
     characters,
@@ -19,10 +19,10 @@ from export.text_graphs.characters import (
     in_code_points,
     shifted,
 )
-from export.text_graphs.lookup import CODE_POINTS, CodePointTable, word_pieces
-from export.text_graphs.requirements import require_word_piece
-from export.text_graphs.tokens import TextGraph, Tokens
-from serving.text.subwords import CONTRACTIONS, require_library, special_tokens
+from seqkeras.export.text_graphs.lookup import CODE_POINTS, CodePointTable, word_pieces
+from seqkeras.export.text_graphs.requirements import require_word_piece
+from seqkeras.export.text_graphs.tokens import TextGraph, Tokens
+from seqkeras.serving.text.subwords import CONTRACTIONS, require_library, special_tokens
 
 LETTER, ALONE, SPACE, NOTHING = range(4)  # the kind of a character; greater numbers are expansions
 UNKNOWN = MARK * 2  # a token that no word equals
@@ -94,7 +94,7 @@ class WordPiece(TextGraph):
         text = tf.strings.regex_replace(joined, "^ ", "")
         text = tf.strings.regex_replace(text, f"^{MARK}", self._prefix)
         text = tf.strings.regex_replace(text, MARK, "")
-        for mark in ".?!,":  # as `serving.text.tidy`
+        for mark in ".?!,":  # as `seqkeras.serving.text.tidy`
             text = tf.strings.regex_replace(text, f" \\{mark}", mark)
         text = tf.strings.regex_replace(text, " ' ", "'")
         for ending in CONTRACTIONS:

@@ -5,11 +5,11 @@ run's beams. ONNX graphs run through `serving` itself. The graph that generates 
 on strings are compared in the same way, on their own inputs.
 """
 
-from export.verifying.encoder_decoder import verify_encoder_decoder
-from export.verifying.language_model import verify_language_model
-from export.verifying.parity import ParityError
-from export.verifying.single_pass import verify_single_pass
-from serving.manifest import BundleError
+from seqkeras.export.verifying.encoder_decoder import verify_encoder_decoder
+from seqkeras.export.verifying.language_model import verify_language_model
+from seqkeras.export.verifying.parity import ParityError
+from seqkeras.export.verifying.single_pass import verify_single_pass
+from seqkeras.serving.manifest import BundleError
 
 __all__ = ["ParityError", "verify"]
 

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from export.verifying.searches import in_keras
-from serving.opening import Runtime
-from serving.pipelines import PIPELINES
-from serving.pipelines.attention import HEADS, ROLE
+from seqkeras.export.verifying.searches import in_keras
+from seqkeras.serving.opening import Runtime
+from seqkeras.serving.pipelines import PIPELINES
+from seqkeras.serving.pipelines.attention import HEADS, ROLE
 
 EXAMPLES = 8  # a text of 512 tokens has 38 million weights in BERT-base
 

@@ -8,20 +8,20 @@ import numpy as np
 import tensorflow as tf
 from keras import ops
 
-from export.families.decoders import log_probs_along
-from export.pipelines.expected import MARGIN
-from export.proof import log_probs_difference
-from export.verifying import parity
-from export.verifying.parity import Comparison, tensors
-from export.verifying.searches import KerasResults, compare_searches, generated, in_keras
-from export.verifying.teacher_forcing import along_targets, sources_of
+from seqkeras.export.families.decoders import log_probs_along
+from seqkeras.export.pipelines.expected import MARGIN
+from seqkeras.export.proof import log_probs_difference
+from seqkeras.export.verifying import parity
+from seqkeras.export.verifying.parity import Comparison, tensors
+from seqkeras.export.verifying.searches import KerasResults, compare_searches, generated, in_keras
+from seqkeras.export.verifying.teacher_forcing import along_targets, sources_of
+from seqkeras.serving.pipelines import PIPELINES
+from seqkeras.serving.session import EncoderDecoder
 from seqkeras.tokenizers import pad
-from serving.pipelines import PIPELINES
-from serving.session import EncoderDecoder
 
 
 def verify_encoder_decoder(run, plan, folder, manifest):
-    """See `export.verifying.verify`."""
+    """See `seqkeras.export.verifying.verify`."""
     inputs = run.inputs[: parity.EXAMPLES]
     pipeline = PIPELINES[manifest.pipeline](folder, manifest)
     rows = [pipeline.encode(value) for value in inputs]

@@ -4,23 +4,23 @@ import numpy as np
 import tensorflow as tf
 from keras import ops
 
-from export.families.decoders import left_to_right, reads_prefix
-from export.pipelines.expected import MARGIN
-from export.proof import log_probs_difference
-from export.verifying.attention import compare_attention
-from export.verifying.parity import EXAMPLES, Comparison, tensors
-from export.verifying.searches import KerasResults, compare_searches, generated, in_keras
-from export.verifying.teacher_forcing import along_texts
+from seqkeras.export.families.decoders import left_to_right, reads_prefix
+from seqkeras.export.pipelines.expected import MARGIN
+from seqkeras.export.proof import log_probs_difference
+from seqkeras.export.verifying.attention import compare_attention
+from seqkeras.export.verifying.parity import EXAMPLES, Comparison, tensors
+from seqkeras.export.verifying.searches import KerasResults, compare_searches, generated, in_keras
+from seqkeras.export.verifying.teacher_forcing import along_texts
+from seqkeras.serving.pipelines import PIPELINES
+from seqkeras.serving.pipelines.pieces import Detokenizer
+from seqkeras.serving.session import LanguageModel
 from seqkeras.tokenizers import pad
-from serving.pipelines import PIPELINES
-from serving.pipelines.pieces import Detokenizer
-from serving.session import LanguageModel
 
 NEW_TOKENS = 16  # generated after each text, at most
 
 
 def verify_language_model(run, plan, folder, manifest):
-    """See `export.verifying.verify`.
+    """See `seqkeras.export.verifying.verify`.
 
     A text as long as the limit is shortened, to leave room for a continuation.
     """

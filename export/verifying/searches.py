@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import tensorflow as tf
 
-from export.families.saved_models import by_default
-from export.pipelines.expected import MARGIN, expected_text
-from export.verifying.parity import tensors
-from export.verifying.strings import answers_on_strings, compare_on_strings
-from serving.opening import Runtime
+from seqkeras.export.families.saved_models import by_default
+from seqkeras.export.pipelines.expected import MARGIN, expected_text
+from seqkeras.export.verifying.parity import tensors
+from seqkeras.export.verifying.strings import answers_on_strings, compare_on_strings
+from seqkeras.serving.opening import Runtime
 
 BATCH = 64  # rows generated in one call
 BY_BEAMS = 64  # inputs at most, since beams take several times as long

@@ -3,18 +3,18 @@
 import numpy as np
 import tensorflow as tf
 
-from export.pipelines import record_of
-from export.proof import MOST_CALLED, difference, first_calls, reference_of
-from export.verifying.attention import compare_attention
-from export.verifying.parity import EXAMPLES, Comparison, tensors
-from export.verifying.searches import in_keras
-from export.verifying.strings import answers_on_strings, compare_on_strings
-from serving.opening import Runtime
-from serving.pipelines import PIPELINES
+from seqkeras.export.pipelines import record_of
+from seqkeras.export.proof import MOST_CALLED, difference, first_calls, reference_of
+from seqkeras.export.verifying.attention import compare_attention
+from seqkeras.export.verifying.parity import EXAMPLES, Comparison, tensors
+from seqkeras.export.verifying.searches import in_keras
+from seqkeras.export.verifying.strings import answers_on_strings, compare_on_strings
+from seqkeras.serving.opening import Runtime
+from seqkeras.serving.pipelines import PIPELINES
 
 
 def verify_single_pass(run, plan, folder, manifest):
-    """See `export.verifying.verify`."""
+    """See `seqkeras.export.verifying.verify`."""
     runs = []
     runtime = Runtime(observe=lambda role, inputs, outputs: runs.append((inputs, outputs)))
     pipeline = PIPELINES[manifest.pipeline](folder, manifest, runtime)

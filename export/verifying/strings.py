@@ -10,10 +10,10 @@ from collections.abc import Mapping
 import numpy as np
 import tensorflow as tf
 
-from export.text_graphs.pipelines.model import DEFAULT, PAIR
-from export.text_graphs.reading import in_graph
-from export.text_graphs.row_errors import ERROR
-from serving.text import SentencePieces, read_tokenizer
+from seqkeras.export.text_graphs.pipelines.model import DEFAULT, PAIR
+from seqkeras.export.text_graphs.reading import in_graph
+from seqkeras.export.text_graphs.row_errors import ERROR
+from seqkeras.serving.text import SentencePieces, read_tokenizer
 
 NAME = "saved_model_text"
 BATCH = 64

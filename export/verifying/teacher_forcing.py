@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from serving.pipelines.arrays import padded
-from serving.session import FRAMES
-from serving.text import pad
+from seqkeras.serving.pipelines.arrays import padded
+from seqkeras.serving.session import FRAMES
+from seqkeras.serving.text import pad
 
 
 def sources_of(rows):
@@ -24,7 +24,7 @@ def along_targets(graphs, source, lengths, target_ids):
     """(N, T, V) log-probabilities after each token of the targets.
 
     Args:
-        graphs: `serving.session.EncoderDecoder`.
+        graphs: `seqkeras.serving.session.EncoderDecoder`.
         source, lengths: the encoder's inputs, N rows.
         target_ids: (N, T), beginning with the start token.
     """
@@ -43,7 +43,7 @@ def along_texts(graphs, token_ids, first=1):
     """(N, T, V) log-probabilities after each of the (N, T) tokens of texts.
 
     Args:
-        graphs: `serving.session.LanguageModel`.
+        graphs: `seqkeras.serving.session.LanguageModel`.
         token_ids: the texts.
         first: how many tokens are read before the first step; all of these get the
             log-probabilities after the last of them.

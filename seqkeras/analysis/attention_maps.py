@@ -18,7 +18,7 @@ from seqkeras.analysis.attention_cells import Cells
 from seqkeras.analysis.attention_lines import Lines
 from seqkeras.analysis.attention_page import page_figure
 from seqkeras.analysis.figure_style import require_png
-from serving.text.encoding import Encoding, of_words
+from seqkeras.serving.text.encoding import Encoding, of_words
 
 
 @dataclass(frozen=True, eq=False)

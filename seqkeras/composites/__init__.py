@@ -2,8 +2,8 @@
 
 Called in Python they are ordinary Keras, on any backend. In a context `as_nodes` that names it
 (TensorFlow only), each call becomes one function node of the traced graph with the computation's
-name and options; `export.composites` lowers such a node to the fused ONNX operator. A composite
-without a lowering still exports, op by op. The recurrent ones are `Network`s, in
+name and options; `seqkeras.export.composites` lowers such a node to the fused ONNX operator. A
+composite without a lowering still exports, op by op. The recurrent ones are `Network`s, in
 `seqkeras.recurrent`.
 """
 

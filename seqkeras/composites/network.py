@@ -16,8 +16,8 @@ class Network:
     """The equations of a recurrent network with G gates: one step, and its derivatives.
 
     Called, it is the network over a sequence, a composite of its name; `bidirectional` is the one
-    of both directions. Each becomes one node of an exported graph if `export.composites.layouts`
-    has a layout of that name, and leaves op by op if not.
+    of both directions. Each becomes one node of an exported graph if
+    `seqkeras.export.composites.layouts` has a layout of that name, and leaves op by op if not.
 
     Args:
         name: of the composite.

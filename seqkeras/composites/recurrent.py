@@ -2,7 +2,8 @@
 
 The networks are in `seqkeras.recurrent`, a file each; a `Network` holds its equations. They take a
 padding mask. Any mask is right: a masked step keeps the state and its output is zero. The fused
-operators know lengths only; `export.composites.recurrent` says how a node reads a mask with gaps.
+operators know lengths only; `seqkeras.export.composites.recurrent` says how a node reads a mask
+with gaps.
 
 Weights follow Keras: gates in the order i, f, c, o (LSTM) and z, r, h (GRU, `reset_after`).
 """

@@ -23,7 +23,7 @@ from seqkeras.data.columns import column_names, read_columns
 from seqkeras.data.json_lines import json_objects
 from seqkeras.data.left_out import usable
 from seqkeras.data.texts import DataError, holds_half_a_character, is_blank, read_text, suffix_of
-from serving.categories import category_text
+from seqkeras.serving.categories import category_text
 
 LETTERS = "ABCDEFGH"
 SWAG = ("sent1", "label", "sent2")  # text, answer, and what begins each choice

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from seqkeras.data.json_lines import json_objects
 from seqkeras.data.texts import DataError, holds_half_a_character, read_text, suffix_of
-from serving.parsing import MOST_OF_LINE
+from seqkeras.serving.parsing import MOST_OF_LINE
 
 SEPARATORS = ",;|\t"  # that a header of one column holds if its file is divided by another one
 

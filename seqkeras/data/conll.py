@@ -27,7 +27,7 @@ from typing import NamedTuple
 from seqkeras.data.json_lines import json_objects
 from seqkeras.data.left_out import usable
 from seqkeras.data.texts import DataError, holds_half_a_character, lines_of, read_text, suffix_of
-from serving.entities import LETTERS, entities, is_tag
+from seqkeras.serving.entities import LETTERS, entities, is_tag
 
 BETWEEN_DOCUMENTS = re.compile(r"\s*-DOCSTART-(\s|$)|#(begin|end) document")
 NUMBER_ONE = re.compile(r"1(-\d+)?")  # of the first word of CoNLL-U, or of a range from it

@@ -16,7 +16,7 @@ from pathlib import Path
 from seqkeras.data.columns import read_columns
 from seqkeras.data.json_lines import json_objects
 from seqkeras.data.texts import DataError, read_text, suffix_of
-from serving.text import checked_messages
+from seqkeras.serving.text import checked_messages
 
 MESSAGES = "messages"
 NAME, WEIGHT = "name", "weight"  # of a message, beside role and content

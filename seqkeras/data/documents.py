@@ -21,7 +21,7 @@ import zlib
 from pathlib import Path
 
 from seqkeras.data.texts import COMPRESSED, DataError, too_long
-from serving.parsing import bounded_lines
+from seqkeras.serving.parsing import bounded_lines
 
 FORMS = {"lines": 1, "prose": 3}  # name -> the empty lines that end a document
 MOST_HELD_OUT = 1000  # documents

@@ -3,7 +3,7 @@
 import json
 
 from seqkeras.data.texts import DataError, lines_of
-from serving.parsing import parse_json
+from seqkeras.serving.parsing import parse_json
 
 
 def json_objects(path, text):

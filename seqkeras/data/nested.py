@@ -3,7 +3,7 @@
 import numpy as np
 
 from seqkeras.data.batching import rounded_up
-from serving.text.packing import pad_nested
+from seqkeras.serving.text.packing import pad_nested
 
 
 class NestedSequences:

@@ -20,7 +20,7 @@ import numpy as np
 from seqkeras.data.columns import read_columns
 from seqkeras.data.series import numbers_of, read_series
 from seqkeras.data.texts import DataError
-from serving.categories import category_text
+from seqkeras.serving.categories import category_text
 
 BEGINNINGS = b"PK", np.lib.format.MAGIC_PREFIX  # of .npz, which is a zip archive, and of .npy
 

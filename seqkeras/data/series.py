@@ -1,6 +1,6 @@
 """Series of a file: rows that follow each other in time.
 
-Their values are read by `serving.rows`, in training as where they are served.
+Their values are read by `seqkeras.serving.rows`, in training as where they are served.
 """
 
 import collections
@@ -11,10 +11,10 @@ import numpy as np
 from seqkeras.data.columns import read_columns
 from seqkeras.data.texts import DataError
 from seqkeras.data.time_steps import with_step
-from serving.categories import category_text, is_missing
-from serving.rows import Column, Rows
-from serving.times import CHANGE_OF_CLOCKS, in_iso
-from serving.written_numbers import number_of
+from seqkeras.serving.categories import category_text, is_missing
+from seqkeras.serving.rows import Column, Rows
+from seqkeras.serving.times import CHANGE_OF_CLOCKS, in_iso
+from seqkeras.serving.written_numbers import number_of
 
 GAPS = ("refuse", "fill", "keep")
 DECIMAL_OPTIONS = {".": "--decimal-point", ",": "--decimal-comma"}
@@ -47,8 +47,8 @@ def read_series(path, columns, time=None, series_column=None, gaps="refuse", ste
     Args:
         path: of the file.
         columns: names of the columns of values; their fields may be empty.
-        time: a `serving.times.TimeColumn`, whose step is found; None where rows follow each other
-            by the order of the lines alone.
+        time: a `seqkeras.serving.times.TimeColumn`, whose step is found; None where rows follow
+            each other by the order of the lines alone.
         series_column: name of the column that says which series a row is of; None for one series.
         gaps: what a step in which rows are missing is: "refuse" it; "fill" it with rows without
             values; "keep" the rows as if none were missing.
@@ -193,10 +193,10 @@ class Window:
 
     Attributes:
         series: the `Series`.
-        table: (rows of the series, ...) as `serving.rows.Rows.table` gives it.
+        table: (rows of the series, ...) as `seqkeras.serving.rows.Rows.table` gives it.
         start: the first row of the past.
         sizes: how many rows are of the past, how many follow, and how many numbers are targets.
-        rows: the `serving.rows.Rows`.
+        rows: the `seqkeras.serving.rows.Rows`.
     """
 
     series: Series
@@ -223,7 +223,7 @@ class Window:
 
     @property
     def text(self):
-        """The rows, as `serving.pipelines.Forecast` takes them."""
+        """The rows, as `seqkeras.serving.pipelines.Forecast` takes them."""
         skipped = 0 if self.rows.time else len(self.series.rows[0]) - len(self.rows.columns)
         past = tuple(row[skipped:] for row in self.series.rows[self.past])
         if not self.rows.known:
@@ -288,7 +288,7 @@ class WindowArrays:
 
 def _known_places(rows, num_numbers):
     """Where in a table the numbers lie that are known of the future, in the order of
-    `serving.rows.Rows.future`."""
+    `seqkeras.serving.rows.Rows.future`."""
     number, hot, places = 0, num_numbers, []
     for column in rows.columns:
         if column.categories:

@@ -20,7 +20,7 @@ from typing import NamedTuple
 from seqkeras.data.json_lines import json_objects
 from seqkeras.data.left_out import usable
 from seqkeras.data.texts import DataError, holds_half_a_character, is_blank, read_text
-from serving.parsing import MOST_OF_LINE, parse_json
+from seqkeras.serving.parsing import MOST_OF_LINE, parse_json
 
 ENCODINGS = {"bytes": ("utf-8", 1), "utf-16": ("utf-16-le", 2)}  # what is counted; bytes of a unit
 OFFSETS = ("characters", *ENCODINGS)

@@ -5,7 +5,7 @@ import unicodedata
 import zlib
 from pathlib import Path
 
-from serving.parsing import MOST_OF_LINE, TOO_LONG
+from seqkeras.serving.parsing import MOST_OF_LINE, TOO_LONG
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 COMPRESSED = ".gz"
@@ -24,7 +24,7 @@ def read_text(path, in_lines=True):
 
     Raises:
         DataError: if there is none, it can not be read or unpacked, is not UTF-8, or holds nothing;
-            or if a line has more than `serving.parsing.MOST_OF_LINE` bytes.
+            or if a line has more than `seqkeras.serving.parsing.MOST_OF_LINE` bytes.
     """
     path = Path(path)
     if not path.is_file():

@@ -11,7 +11,7 @@ import re
 
 import numpy as np
 
-from serving.times import DAY, FIXED, NAMED
+from seqkeras.serving.times import DAY, FIXED, NAMED
 
 SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 7 * 86_400}
 STEPS = {
@@ -38,7 +38,7 @@ def named_step(text):
 
 
 def with_step(time, times, step=None):
-    """A `serving.times.TimeColumn` with the step of its rows.
+    """A `seqkeras.serving.times.TimeColumn` with the step of its rows.
 
     Args:
         time: the `TimeColumn`.

@@ -27,7 +27,7 @@ from seqkeras import files
 from seqkeras.data.documents import Corpus, Shard
 from seqkeras.data.texts import DataError
 from seqkeras.folders import written_aside
-from serving.text import read_tokenizer
+from seqkeras.serving.text import read_tokenizer
 
 RECORDS = "records.json"
 TOKENIZER = "tokenizer.json"

@@ -10,7 +10,7 @@ import re
 
 import numpy as np
 
-from serving.text import SentencePieces, WordTable
+from seqkeras.serving.text import SentencePieces, WordTable
 
 CHUNK = 2**20  # characters that are encoded at once: libraries take much memory for a token
 BEFORE_WORD = re.compile(r"(?<=\S)(?= \S)")  # where no tokenizer here has a token across

@@ -1,14 +1,14 @@
 """Labelled trees of the Stanford Sentiment Treebank, `(3 (2 The) (4 (2 best) (2 one)))`, as arrays.
 
-What `serving.text` reads, with a number as the label of every node.
+What `seqkeras.serving.text` reads, with a number as the label of every node.
 """
 
 import numpy as np
 
 from seqkeras.data.texts import lines_of, read_text
-from serving.text.packing import pad
-from serving.text.trees import NO_NODE, Nodes, Tree, node_arrays
-from serving.text.trees import parse_tree as parse_any_tree
+from seqkeras.serving.text.packing import pad
+from seqkeras.serving.text.trees import NO_NODE, Nodes, Tree, node_arrays
+from seqkeras.serving.text.trees import parse_tree as parse_any_tree
 
 __all__ = ["Tree", "parse_tree", "read_trees", "tree_arrays"]
 
@@ -55,7 +55,8 @@ def tree_arrays(trees, ids, unknown_id=1):
         unknown_id: of words that are not in `ids`.
 
     Returns:
-        A dictionary of int32 arrays: those of `serving.text.trees.node_arrays`, and labels (B, N),
+        A dictionary of int32 arrays: those of `seqkeras.serving.text.trees.node_arrays`, and labels
+        (B, N),
         -1 for none.
 
     Raises:

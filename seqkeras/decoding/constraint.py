@@ -3,7 +3,7 @@
 import numpy as np
 from keras import ops
 
-from serving.text import UNREACHABLE, Pattern, TokenAutomaton, text_trees
+from seqkeras.serving.text import UNREACHABLE, Pattern, TokenAutomaton, text_trees
 
 MOST = 50_000_000  # entries: states times tokens
 
@@ -18,7 +18,7 @@ class Constraint:
     beam search finds the best that is allowed. A result ends before there is no room for its end.
 
     Args:
-        automaton: a `serving.text.TokenAutomaton`.
+        automaton: a `seqkeras.serving.text.TokenAutomaton`.
 
     Raises:
         ValueError: if it is too large for a tensor.
@@ -47,7 +47,7 @@ class Constraint:
         """Results whose whole text a regular expression matches.
 
         Args:
-            regex: the expression; see `serving.text.patterns` for its syntax.
+            regex: the expression; see `seqkeras.serving.text.patterns` for its syntax.
             tokenizer: of `seqkeras.tokenizers`.
             end_id: the id of `<eos>`.
             vocab_size: of the model; None for the tokenizer's.

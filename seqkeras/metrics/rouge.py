@@ -3,8 +3,8 @@
 import unicodedata
 
 from seqkeras.metrics.pairs import pairs_of
-from serving.text import word_places
-from serving.text.characters import WITHOUT_SPACES
+from seqkeras.serving.text import word_places
+from seqkeras.serving.text.characters import WITHOUT_SPACES
 
 MEASURES = ("rouge1", "rouge2", "rougeL")
 

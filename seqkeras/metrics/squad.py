@@ -14,7 +14,7 @@ from collections import Counter
 import numpy as np
 
 from seqkeras.metrics.pairs import pairs_of
-from serving.text.characters import WITHOUT_SPACES
+from seqkeras.serving.text.characters import WITHOUT_SPACES
 
 ARTICLES = re.compile(r"\b(a|an|the)\b")
 NO_PUNCTUATION = str.maketrans("", "", string.punctuation)

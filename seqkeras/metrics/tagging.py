@@ -1,7 +1,7 @@
 """Scores of tags of words, and of the entities that they mark."""
 
 from seqkeras.metrics.pairs import exact_match, pairs_of
-from serving.entities import entities
+from seqkeras.serving.entities import entities
 
 
 def entity_f1(tags, targets):

@@ -16,7 +16,7 @@ class LinearChain(keras.layers.Layer):
     Notation: j is the tag of a token, i that of the tagged token before; the last row of A, i = K,
     is for the first one. The probability of tags y(1) … y(n) is the softmax of the sum of
     potential(t, y(t-1), y(t)) over all sequences of tags. `seqkeras.losses.ChainLoss` learns it;
-    `serving.Tag` finds the most probable sequence.
+    `seqkeras.serving.Tag` finds the most probable sequence.
 
     Call arguments:
         logits: (B, T, K).

@@ -7,7 +7,7 @@ has no other choice, so that a tokenizer that reads the mask alone reads all of 
 
 import json
 
-from serving.text import SentencePieces, Subwords
+from seqkeras.serving.text import SentencePieces, Subwords
 
 SUBWORDS = "tokenizer.json"  # as `tokenizers` writes it
 CONFIG = "tokenizer_config.json"

@@ -13,9 +13,9 @@ import numpy as np
 from seqkeras.data.texts import holds_half_a_character
 from seqkeras.embeddings import LearnedPositions
 from seqkeras.preprocessors import unlike_preprocessor
+from seqkeras.serving.manifest import PIPELINE_TEXTS
+from seqkeras.serving.text import SentencePieces, Subwords, WordTable
 from seqkeras.tokenizers.special import end_problem
-from serving.manifest import PIPELINE_TEXTS
-from serving.text import SentencePieces, Subwords, WordTable
 
 TEXT_TOKENIZERS = Subwords | SentencePieces | WordTable
 FUNCTIONS = ("function", "activation", "recurrent_activation")  # attributes of layers
@@ -43,7 +43,7 @@ def export_problems(folder, model):
         folder: the run's.
         model: the one that was saved there, as its user has it.
     """
-    from export.refusals import refusals_of  # only `save_run` needs export
+    from seqkeras.export.refusals import refusals_of  # only `save_run` needs export
 
     return refusals_of(folder, model)
 
@@ -116,7 +116,7 @@ def unsaved_classes(model):
             yield (
                 f"the class {kind.__name__} must be registered, or the model can not be loaded: "
                 "@keras.saving.register_keras_serializable() above it, in a module that "
-                "`python -m export --import` names"
+                "`seqkeras export --import` names"
             )
 
 
@@ -129,7 +129,7 @@ def unsaved_functions(model):
                 yield (
                     f"{name} of the layer {layer.name} must be a function that Keras finds again: "
                     "write it with def, below @keras.saving.register_keras_serializable(), in a "
-                    "module that `python -m export --import` names; the layer of a trained model "
+                    "module that `seqkeras export --import` names; the layer of a trained model "
                     f"gets it by layer.{name} = that function"
                 )
 
@@ -160,7 +160,7 @@ def layer_problems(model):
         if getattr(layer, "quantization_mode", None) == "int4":
             yield (
                 f"the layer {layer.name} must not be quantized to int4: save the model as it was "
-                "before model.quantize, and give `python -m export` a --precision"
+                "before model.quantize, and give `seqkeras export` a --precision"
             )
 
 

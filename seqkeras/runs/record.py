@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from seqkeras import files
-from serving.manifest import (
+from seqkeras.serving.manifest import (
     PIPELINE_TEXTS,
     DecodingDefaults,
     Limits,
@@ -14,10 +14,10 @@ from serving.manifest import (
     TensorSpec,
     TextPrefix,
 )
-from serving.manifest.fields import parse_fields
-from serving.text import Pattern
+from seqkeras.serving.manifest.fields import parse_fields
+from seqkeras.serving.text import Pattern
 
-OPTIONS = "options.json"  # of `python -m training`, the first file of a run
+OPTIONS = "options.json"  # of `seqkeras train`, the first file of a run
 RECORD = "run.json"
 EVALUATION = "evaluation.json"  # of a bundle: the record's `evaluation`
 RUNS = "runs"  # the setting that names the folders of several tasks' runs
@@ -34,14 +34,15 @@ class RunRecord:
     """The content of `run.json`.
 
     Args:
-        task: what was trained, as in `python -m training TASK`.
-        pipeline: the class of `serving.pipelines` that will serve it.
+        task: what was trained, as in `seqkeras train TASK`.
+        pipeline: the class of `seqkeras.serving.pipelines` that will serve it.
         limits, decoding, text_prefix, tokenizers, settings: as in the manifest
-            (`serving.manifest`; what a pipeline's settings are, `serving.pipelines` says).
+            (`seqkeras.serving.manifest`; what a pipeline's settings are,
+            `seqkeras.serving.pipelines` says).
         inputs: name -> [dtype, shape] of the model's inputs; None if export can infer them.
         binding: name of an input -> what the model's own call has in its place, where that has
             another name or none: a key, the name of a `keras.Input`, an index, or a path of these.
-        evaluation: options of the task by which `python -m training evaluate` reads a file and
+        evaluation: options of the task by which `seqkeras train evaluate` reads a file and
             scores the answers, name -> value.
     """
 
@@ -64,7 +65,7 @@ class RunRecord:
 
         Args:
             where: the owner of the record, for errors.
-            former_names: as of `serving.manifest.fields.parse_fields`.
+            former_names: as of `seqkeras.serving.manifest.fields.parse_fields`.
 
         Raises:
             RunError: with every reason, if they are invalid.
@@ -100,7 +101,7 @@ class RunRecord:
         Raises:
             RunError: if one of them is damaged.
         """
-        from serving.text import read_tokenizer  # with the tokenizers' libraries
+        from seqkeras.serving.text import read_tokenizer  # with the tokenizers' libraries
 
         found = {}
         for role, path in self.tokenizers.items():
@@ -123,7 +124,7 @@ class RunRecord:
         if not folder.is_dir():
             raise RunError(f"{folder}: no such run folder; {_way_to_make(folder)}.")
         if (folder / "manifest.json").is_file():
-            raise RunError(f"{folder}: is a bundle; the order is: python -m export RUN BUNDLE.")
+            raise RunError(f"{folder}: is a bundle; the order is: seqkeras export RUN BUNDLE.")
         if not (folder / RECORD).is_file() and not (folder / OPTIONS).is_file():
             raise RunError(f"{folder}: no run folder, {RECORD} is missing; {_way_to_make('RUN')}.")
         if not (folder / RECORD).is_file():
@@ -195,7 +196,7 @@ def _binding_problems(binding):
 def _way_to_make(folder):
     return (
         "make one of your model with `seqkeras.runs.save_run`, or train one with "
-        f"`python -m training TASK --out {folder}`"
+        f"`seqkeras train TASK --out {folder}`"
     )
 
 

@@ -9,8 +9,8 @@ from seqkeras import files
 from seqkeras.runs.examples import ARRAYS, EXAMPLES, VALIDATION, are_examples, without_arrays
 from seqkeras.runs.record import RunError, RunRecord
 from seqkeras.runs.reference import Reference
+from seqkeras.serving.manifest import PIPELINE_TEXTS
 from seqkeras.tokenizers.special import special_ids
-from serving.manifest import PIPELINE_TEXTS
 
 MODEL = "model.keras"
 SCORES = "scores.json"

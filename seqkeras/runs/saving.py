@@ -6,7 +6,7 @@ from seqkeras.folders import written_aside
 from seqkeras.runs.record import RunError
 from seqkeras.runs.reference import Reference
 from seqkeras.runs.run_files import RunFiles, plain
-from serving.manifest import PIPELINE_TEXTS
+from seqkeras.serving.manifest import PIPELINE_TEXTS
 
 DICTIONARIES = {
     "tokenizers": "{'text': tokenizer}",
@@ -32,7 +32,7 @@ def save_run(
     call=None,
     check_export=True,
 ):
-    """Write a run folder, from which `python -m export` makes a bundle.
+    """Write a run folder, from which `seqkeras export` makes a bundle.
 
     What the model answers to your own call is stored, and compared with what export makes of it.
     With TensorFlow as the backend, the model is loaded once more and passes all checks of export
@@ -42,7 +42,7 @@ def save_run(
     Args:
         folder: the folder to create; it must not exist, or be empty.
         model: a Keras model that is built.
-        pipeline: the class of `serving.pipelines` that will serve it, such as "Classify".
+        pipeline: the class of `seqkeras.serving.pipelines` that will serve it, such as "Classify".
         validation: list of real inputs, on which export proves itself: dictionaries of "input", as
             the pipeline takes it, and if there is one "target"; of a translation of texts "text"
             and "target". By targets precisions have a score (what they are: docs/export.md).
@@ -54,7 +54,7 @@ def save_run(
         decoding: where texts are generated, dictionary of the manifest's `DecodingDefaults`.
             Without `start_id` or `end_id` they are those of the tokenizer
             (`seqkeras.tokenizers.special_ids`).
-        settings: dictionary, see `serving.pipelines`.
+        settings: dictionary, see `seqkeras.serving.pipelines`.
         scores: of the model: name -> number.
         text_prefix: dictionary of the manifest's `TextPrefix`.
         inputs: the model's inputs, if export can not infer them: name -> (dtype, shape), such as

@@ -1,14 +1,6 @@
 """The tokenizers of `serving.text` under the library's name, and learning of vocabularies."""
 
-from seqkeras.tokenizers.encode_all import encode_all
-from seqkeras.tokenizers.keras_nlp_tokenizers import from_keras_nlp
-from seqkeras.tokenizers.learn import learn_byte_pairs, learn_word_piece, learn_words
-from seqkeras.tokenizers.learn_pieces import learn_sentence_pieces
-from seqkeras.tokenizers.of_kind import TOKENIZERS, learn_tokenizer
-from seqkeras.tokenizers.special import SpecialIds, special_ids
-from seqkeras.tokenizers.spelled import spelled_pieces
-from seqkeras.tokenizers.text_vectorization import from_text_vectorization
-from serving.text import (
+from seqkeras.serving.text import (
     BOS,
     EOS,
     PAD,
@@ -27,6 +19,14 @@ from serving.text import (
     word_piece,
     word_places,
 )
+from seqkeras.tokenizers.encode_all import encode_all
+from seqkeras.tokenizers.keras_nlp_tokenizers import from_keras_nlp
+from seqkeras.tokenizers.learn import learn_byte_pairs, learn_word_piece, learn_words
+from seqkeras.tokenizers.learn_pieces import learn_sentence_pieces
+from seqkeras.tokenizers.of_kind import TOKENIZERS, learn_tokenizer
+from seqkeras.tokenizers.special import SpecialIds, special_ids
+from seqkeras.tokenizers.spelled import spelled_pieces
+from seqkeras.tokenizers.text_vectorization import from_text_vectorization
 
 __all__ = [
     "BOS",

@@ -1,6 +1,6 @@
 """The ids of many texts: by the library's own loop, where the tokenizer has one."""
 
-from serving.text import SentencePieces, Subwords
+from seqkeras.serving.text import SentencePieces, Subwords
 
 
 def encode_all(tokenizer, texts, special_tokens=False):

@@ -9,8 +9,8 @@ import functools
 import importlib.util
 import unicodedata
 
-from serving.text.sentence_pieces import SentencePieces
-from serving.text.subwords import Subwords, require_library
+from seqkeras.serving.text.sentence_pieces import SentencePieces
+from seqkeras.serving.text.subwords import Subwords, require_library
 
 BASES = ("WordPieceTokenizer", "BytePairTokenizer", "SentencePieceTokenizer")
 PACKAGES = ("keras_hub", "keras_nlp")
@@ -49,7 +49,7 @@ IGNORED = (
 
 
 def from_keras_nlp(source, in_tf_data=None):
-    """The tokenizer of `serving.text` that reads texts like one of KerasNLP.
+    """The tokenizer of `seqkeras.serving.text` that reads texts like one of KerasNLP.
 
     | theirs | ours |
     |---|---|

@@ -5,11 +5,11 @@ The same texts make the same vocabulary every time. It leaves out sampling: ever
 
 import json
 
-from serving.text.byte_pairs import byte_pairs
-from serving.text.subwords import require_library as require_tokenizers
-from serving.text.vocabularies import SPECIAL_TOKENS as SPECIAL_WORDS
-from serving.text.word_piece import SPECIAL_TOKENS, word_piece
-from serving.text.words import WordTable
+from seqkeras.serving.text.byte_pairs import byte_pairs
+from seqkeras.serving.text.subwords import require_library as require_tokenizers
+from seqkeras.serving.text.vocabularies import SPECIAL_TOKENS as SPECIAL_WORDS
+from seqkeras.serving.text.word_piece import SPECIAL_TOKENS, word_piece
+from seqkeras.serving.text.words import WordTable
 
 SPECIAL_BYTE_PAIRS = {  # the first ids of a learned vocabulary; those that are set after it
     "gpt2": ((), ("<|endoftext|>",)),
@@ -36,7 +36,7 @@ class NoRoomError(ValueError):
 def learn_word_piece(
     texts, vocab_size, lowercase=True, min_count=2, strip_accents=None, masks=False
 ):
-    """Learn the vocabulary of `serving.text.word_piece`.
+    """Learn the vocabulary of `seqkeras.serving.text.word_piece`.
 
     A special token that is written in a text is text: "[SEP]" is [, SEP and ].
 
@@ -83,7 +83,7 @@ def learn_word_piece(
 
 
 def learn_byte_pairs(texts, vocab_size, min_count=2, form="gpt2", masks=False):
-    """Learn the vocabulary and the merges of `serving.text.byte_pairs`.
+    """Learn the vocabulary and the merges of `seqkeras.serving.text.byte_pairs`.
 
     A special token that is written in a text is text: "</s>" is its bytes.
 
@@ -129,7 +129,7 @@ def learn_byte_pairs(texts, vocab_size, min_count=2, form="gpt2", masks=False):
 
 
 def learn_words(texts, vocab_size, lowercase=False, min_count=1):
-    """Learn a `serving.text.WordTable` of the most frequent words.
+    """Learn a `seqkeras.serving.text.WordTable` of the most frequent words.
 
         id("<pad>"), id("<unk>"), id("<bos>"), id("<eos>") = 0, 1, 2, 3
 

@@ -11,9 +11,9 @@ import tempfile
 import warnings
 from pathlib import Path
 
-from serving.text.sentence_pieces import SentencePieces
-from serving.text.sentence_pieces import require_library as require_sentencepiece
-from serving.text.vocabularies import BOS, EOS, PAD, UNK
+from seqkeras.serving.text.sentence_pieces import SentencePieces
+from seqkeras.serving.text.sentence_pieces import require_library as require_sentencepiece
+from seqkeras.serving.text.vocabularies import BOS, EOS, PAD, UNK
 
 MODELS = ("unigram", "bpe")
 PIECES = {"pad_id": PAD, "unk_id": UNK, "bos_id": BOS, "eos_id": EOS}  # the library's names
@@ -27,7 +27,7 @@ FEWER_PIECES = "No valid symbol found"  # the library's warning where nothing is
 
 
 def learn_sentence_pieces(texts, vocab_size, model="unigram", suffix=(), rules=None, **options):
-    """Learn a `serving.text.SentencePieces` with ids of its own.
+    """Learn a `seqkeras.serving.text.SentencePieces` with ids of its own.
 
         id("<pad>"), id("<unk>"), id("<s>"), id("</s>") = 0, 1, 2, 3
 

@@ -8,9 +8,9 @@ mark for it.
 import functools
 import sys
 
+from seqkeras.serving.text import CharacterTable
 from seqkeras.tokenizers.learn import learn_byte_pairs, learn_word_piece, learn_words
 from seqkeras.tokenizers.learn_pieces import SPACES, learn_sentence_pieces
-from serving.text import CharacterTable
 
 
 def _sentence_pieces(model):

@@ -8,10 +8,10 @@ import itertools
 import re
 from collections import Counter
 
+from seqkeras.serving.text import SPECIAL_TOKENS, CharacterTable, VectorizedWords
+from seqkeras.serving.text.vectorized_words import SPACES
 from seqkeras.tokenizers.learn import learn_byte_pairs
 from seqkeras.tokenizers.learn_pieces import learn_sentence_pieces
-from serving.text import SPECIAL_TOKENS, CharacterTable, VectorizedWords
-from serving.text.vectorized_words import SPACES
 
 BETWEEN = re.compile(f"[{SPACES}]+")
 

@@ -1,7 +1,7 @@
 """The tokens of a WordPiece vocabulary in the characters of another model."""
 
-from serving.text.vocabularies import UNK
-from serving.text.word_piece import SPECIAL_TOKENS
+from seqkeras.serving.text.vocabularies import UNK
+from seqkeras.serving.text.word_piece import SPECIAL_TOKENS
 
 UNKNOWN = "[UNK]"
 INNER = "##"  # begins a piece that goes on with a word

@@ -1,6 +1,6 @@
 """Keras's layer `TextVectorization` as a table of words."""
 
-from serving.text.vectorized_words import VectorizedWords
+from seqkeras.serving.text.vectorized_words import VectorizedWords
 
 
 def from_text_vectorization(layer):

@@ -5,9 +5,9 @@ import unicodedata
 from collections import Counter
 from typing import NamedTuple
 
+from seqkeras.serving.text import UNK, CharacterTable, Subwords, WordTable
 from seqkeras.tokenizers.encode_all import encode_all
 from seqkeras.tokenizers.special import special_ids
-from serving.text import UNK, CharacterTable, Subwords, WordTable
 
 AT_ONCE = 4096  # texts that are encoded together
 MOST_ANALYZED = 1000  # texts with unknown tokens in which these are looked for

@@ -173,13 +173,13 @@ def _states(folder, manifest):
 def _missing(folder, error):
     if not os.path.exists(folder):  # Path.exists raises for some paths
         return (
-            f"{_shown(folder)}: there is no such folder; expected a bundle, as python -m export "
+            f"{_shown(folder)}: there is no such folder; expected a bundle, as seqkeras export "
             "makes it."
         )
     if not folder.is_dir():
-        return f"{folder} is a file; expected a bundle's folder, as python -m export makes it."
+        return f"{folder} is a file; expected a bundle's folder, as seqkeras export makes it."
     if isinstance(error, FileNotFoundError):
-        return f"{folder} has no {MANIFEST}; expected a bundle, as python -m export makes it."
+        return f"{folder} has no {MANIFEST}; expected a bundle, as seqkeras export makes it."
     return f"{folder / MANIFEST} can not be read: {error.strerror}."
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from seqkeras.data.documents import Corpus
 from seqkeras.data.token_records import begin_records, missing_shards, write_shard
-from serving.text import word_piece
+from seqkeras.serving.text import word_piece
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 VOCABULARY = [

@@ -23,7 +23,7 @@ from benchmarks import (
     trees,
     workers,
 )
-from serving.manifest import Limits, TextPrefix
+from seqkeras.serving.manifest import Limits, TextPrefix
 from tests.serving import toy_bundle
 from tests.training.pretrained_folders import hugging_face_folder
 from tests.training.questions import questions, write

@@ -16,10 +16,10 @@ from benchmarks import (
     roofline,
     startup,
 )
-from export.families.shapes import infer_outputs
-from export.onnx_graphs import convert
+from seqkeras.export.families.shapes import infer_outputs
+from seqkeras.export.onnx_graphs import convert
 from seqkeras.pretrained import load_hugging_face, save_hugging_face
-from serving.manifest import TensorSpec
+from seqkeras.serving.manifest import TensorSpec
 from tests.benchmarks.test_benchmarks import smoke_rows
 
 SIZES = {"hidden_dim": 5, "num_layers": 3, "feed_forward_dim": 7}

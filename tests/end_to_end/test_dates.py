@@ -6,12 +6,12 @@ import re
 import keras
 import numpy as np
 
-import serving
+from seqkeras import serving
 from seqkeras.data import dates
 from seqkeras.decoding import Constraint, greedy, in_batches
 from seqkeras.tokenizers import BOS, EOS, CharacterTable, pad
+from seqkeras.training.tasks.dates import KINDS
 from tests.conftest import run_python
-from training.tasks.dates import KINDS
 
 
 def test_the_bundle_answers_unseen_dates_as_well_as_training_measured(dates_run, dates_bundle):

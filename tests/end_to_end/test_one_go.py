@@ -4,15 +4,14 @@ import keras
 import numpy as np
 import pytest
 
-import serving
-from export.families import plan_export
-from seqkeras import models
+from seqkeras import models, serving
 from seqkeras.data.trees import Tree, tree_arrays
 from seqkeras.decoding import best_spans
+from seqkeras.export.families import plan_export
 from seqkeras.models import best_answers
-from serving.manifest import Limits
-from serving.text import CharacterTable, WordTable, word_piece, word_places
-from serving.text.trees import parse_tree
+from seqkeras.serving.manifest import Limits
+from seqkeras.serving.text import CharacterTable, WordTable, word_piece, word_places
+from seqkeras.serving.text.trees import parse_tree
 from tests.arrays import numbers, randomize
 from tests.serving.exported import export_graphs
 from tests.serving.pipelines.test_tag import context_in, windows_of

@@ -6,14 +6,14 @@ import onnxruntime
 import pytest
 import tensorflow as tf
 
-from export.families import plan_export
-from export.graph import Graph
-from export.onnx_graphs import convert
 from seqkeras import composites
 from seqkeras.attention import MultiHeadAttention
+from seqkeras.export.families import plan_export
+from seqkeras.export.graph import Graph
+from seqkeras.export.onnx_graphs import convert
 from seqkeras.models import Bert
+from seqkeras.serving.manifest import TensorSpec
 from seqkeras.transformer import DecoderBlock, EncoderBlock
-from serving.manifest import TensorSpec
 from tests.arrays import close, floats, randomize, right_padded
 from tests.conftest import others_long
 from tests.export.running import run

@@ -8,9 +8,9 @@ import onnx
 import pytest
 from keras import layers
 
-import serving
-from export.bundle import ExportOptions, export
+from seqkeras import serving
 from seqkeras.attention import AdditiveScore, Attention, StructuredSelfAttention
+from seqkeras.export.bundle import ExportOptions, export
 from seqkeras.runs import save_run
 from seqkeras.tokenizers.learn import learn_word_piece
 from tests.arrays import close, numbers, randomize

@@ -9,9 +9,9 @@ from types import SimpleNamespace
 
 import pytest
 
-import export.run
-from export import bundle
-from export.__main__ import main
+import seqkeras.export.run
+from seqkeras.export import bundle
+from seqkeras.export.__main__ import main
 from seqkeras.folders import written_aside
 from seqkeras.runs import RunError
 from tests.conftest import run_python
@@ -69,7 +69,7 @@ def test_a_wrong_command_is_one_line_and_status_2(arguments, message, capsys):
     with pytest.raises(SystemExit) as caught:
         main(arguments)
     assert caught.value.code == 2
-    assert capsys.readouterr().err == f"export: {message}; see python -m export --help\n"
+    assert capsys.readouterr().err == f"export: {message}; see seqkeras export --help\n"
 
 
 @pytest.mark.long
@@ -132,7 +132,7 @@ def test_json_that_is_a_thousand_deep_is_refused(name, run, tmp_path, capsys):
 
 def test_a_run_that_is_replaced_while_it_is_read_is_refused(run, tmp_path, monkeypatch):
     shutil.copytree(run, tmp_path / "run")
-    load = export.run._load_model
+    load = seqkeras.export.run._load_model
 
     def load_slowly(*arguments):
         record = tmp_path / "run" / "run.json"
@@ -140,9 +140,9 @@ def test_a_run_that_is_replaced_while_it_is_read_is_refused(run, tmp_path, monke
         (tmp_path / "new.json").replace(record)
         return load(*arguments)
 
-    monkeypatch.setattr(export.run, "_load_model", load_slowly)
+    monkeypatch.setattr(seqkeras.export.run, "_load_model", load_slowly)
     with pytest.raises(RunError, match="run: was replaced while it was read. Export it when tra"):
-        export.run.read_run(tmp_path / "run")
+        seqkeras.export.run.read_run(tmp_path / "run")
 
 
 def test_an_interrupt_at_the_last_moment_says_that_the_bundle_is_made(

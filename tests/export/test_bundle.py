@@ -12,13 +12,13 @@ import time
 import onnx
 import pytest
 
-from export import __main__ as command_line
-from export.__main__ import main
-from export.bundle import ExportError, export
-from export.graph import Graph
-from export.verifying import ParityError, parity
+from seqkeras.export import __main__ as command_line
+from seqkeras.export.__main__ import main
+from seqkeras.export.bundle import ExportError, export
+from seqkeras.export.graph import Graph
+from seqkeras.export.verifying import ParityError, parity
 from seqkeras.runs import RunError
-from serving.manifest import read_manifest, verify_files
+from seqkeras.serving.manifest import read_manifest, verify_files
 from tests.conftest import CHECKOUT, run_python
 
 
@@ -68,7 +68,7 @@ def test_recurrent_layers_are_native_nodes_and_no_graph_loops(dates_bundle, role
 
 def test_the_model_card_shows_how_to_run_it_and_what_it_answers(dates_bundle):
     card = (dates_bundle / "README.md").read_text(encoding="utf-8")
-    assert f"python -m serving predict {dates_bundle.name} " in card
+    assert f"seqkeras predict {dates_bundle.name} " in card
     assert "| clean |" in card
     assert "onnx/encoder.onnx" in card
 
@@ -148,7 +148,7 @@ def test_overwrite_replaces_a_bundle_and_leaves_nothing_beside_it(
     assert read_manifest(old).created > created
     lines = capsys.readouterr().out.splitlines()
     assert "the same strings, on 512 real inputs" in lines[-2]
-    assert lines[-1].startswith("next: python -m serving predict")
+    assert lines[-1].startswith("next: seqkeras predict")
 
 
 @pytest.mark.parametrize(
@@ -249,9 +249,9 @@ def test_a_kill_by_sigterm_says_so_and_leaves_nothing(dates_run, tmp_path):
 
 def test_swapped_arguments_are_named(dates_run, dates_bundle, tmp_path, capsys):
     assert main([str(dates_bundle), str(tmp_path / "new")]) == 1
-    assert "is a bundle; the order is: python -m export RUN BUNDLE" in capsys.readouterr().err
+    assert "is a bundle; the order is: seqkeras export RUN BUNDLE" in capsys.readouterr().err
     assert main([str(dates_bundle), str(dates_run), "--overwrite"]) == 1
-    assert "is a run; the order is: python -m export RUN BUNDLE" in capsys.readouterr().err
+    assert "is a run; the order is: seqkeras export RUN BUNDLE" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

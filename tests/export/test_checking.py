@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from export.__main__ import main
+from seqkeras.export.__main__ import main
 from seqkeras.models import (
     GPT,
     Bert,

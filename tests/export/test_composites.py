@@ -9,13 +9,13 @@ from hypothesis import example, given, settings
 from hypothesis.extra import numpy as extra_numpy
 from onnx import TensorProto
 
-from export.onnx_graphs import convert
-from export.quantize import quantize
+from seqkeras.export.onnx_graphs import convert
+from seqkeras.export.quantize import quantize
 from seqkeras.recurrent import GRU, LSTM, Bidirectional
 from seqkeras.recurrent.gru import gru
 from seqkeras.recurrent.lstm import lstm
 from seqkeras.recurrent.simple_rnn import simple_rnn
-from serving.manifest import TensorSpec
+from seqkeras.serving.manifest import TensorSpec
 from tests.arrays import close, floats, randomize, right_padded
 from tests.export.running import run
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from keras import ops
 
-from export.families import plan_export
-from export.families.decoders import encoder_decoder_graphs, language_model_graphs
-from export.onnx_graphs import convert
+from seqkeras.export.families import plan_export
+from seqkeras.export.families.decoders import encoder_decoder_graphs, language_model_graphs
+from seqkeras.export.onnx_graphs import convert
 from seqkeras.models import GPT, RNNLanguageModel, Transformer
 from tests.arrays import close, numbers, randomize
 from tests.conftest import others_long

@@ -4,8 +4,8 @@ import pytest
 import tensorflow as tf
 from keras import layers
 
-from export.onnx_graphs import convert
-from serving.manifest import TensorSpec
+from seqkeras.export.onnx_graphs import convert
+from seqkeras.serving.manifest import TensorSpec
 from tests.arrays import close, floats, randomize
 from tests.export.running import run
 

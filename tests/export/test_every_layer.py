@@ -8,11 +8,11 @@ import onnx
 import pytest
 from keras import tree
 
-from export.composites import MICROSOFT
-from export.families.shapes import infer_outputs
-from export.onnx_graphs import convert
+from seqkeras.export.composites import MICROSOFT
+from seqkeras.export.families.shapes import infer_outputs
+from seqkeras.export.onnx_graphs import convert
 from seqkeras.runs.reference import named_outputs
-from serving.manifest import TensorSpec
+from seqkeras.serving.manifest import TensorSpec
 from tests.arrays import close, numbers
 from tests.catalogue import CASES, call
 from tests.catalogue.case import T

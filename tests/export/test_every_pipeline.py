@@ -7,13 +7,13 @@ import re
 import numpy as np
 import pytest
 
-import serving
-from export import bundle
-from export.bundle import ExportError, ExportOptions, export
-from export.measuring import PrecisionError
-from export.tolerances import UNLIMITED
-from serving.manifest import read_manifest, verify_files
-from serving.printing import as_line
+from seqkeras import serving
+from seqkeras.export import bundle
+from seqkeras.export.bundle import ExportError, ExportOptions, export
+from seqkeras.export.measuring import PrecisionError
+from seqkeras.export.tolerances import UNLIMITED
+from seqkeras.serving.manifest import read_manifest, verify_files
+from seqkeras.serving.printing import as_line
 from tests.conftest import in_shell, others_long
 from tests.zoo import MAKERS, TEXTS, classify, generate, regress, translate
 

@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 from keras import layers, ops
 
-import serving
-from export.__main__ import main
-from export.bundle import ExportError, export
+from seqkeras import serving
+from seqkeras.export.__main__ import main
+from seqkeras.export.bundle import ExportError, export
 from seqkeras.runs import RunError, save_run
-from serving.manifest import read_manifest
+from seqkeras.serving.manifest import read_manifest
 from tests.arrays import floats, randomize
 from tests.conftest import others_long
 

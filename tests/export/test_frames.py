@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 from keras import layers, ops
 
-import serving
-from export.bundle import ExportError, ExportOptions, export
-from export.tensorflow_serving.batching import have_lengths
+from seqkeras import serving
+from seqkeras.export.bundle import ExportError, ExportOptions, export
+from seqkeras.export.tensorflow_serving.batching import have_lengths
 from seqkeras.models import RNNSeq2Seq
 from seqkeras.recurrent import LSTM, Bidirectional
 from seqkeras.runs import save_run
+from seqkeras.serving.__main__ import main as command_line
+from seqkeras.serving.manifest import SignatureSpec, TensorSpec
 from seqkeras.tokenizers import CharacterTable
-from serving.__main__ import main as command_line
-from serving.manifest import SignatureSpec, TensorSpec
 from tests.arrays import floats, numbers
 
 LABELS, TAGS, FEATURES = ["low", "middle", "high"], ["O", "B-X", "I-X"], 5

@@ -8,14 +8,14 @@ import onnx
 import onnxruntime
 import pytest
 
-import serving
-from export import bundle
-from export.bundle import ExportOptions, export
-from export.generation import one_graph
-from export.tolerances import Tolerances
-from export.verifying import ParityError
+from seqkeras import serving
+from seqkeras.export import bundle
+from seqkeras.export.bundle import ExportOptions, export
+from seqkeras.export.generation import one_graph
+from seqkeras.export.tolerances import Tolerances
+from seqkeras.export.verifying import ParityError
+from seqkeras.serving.pipelines.pieces import Detokenizer
 from seqkeras.tokenizers import pad, read_tokenizer
-from serving.pipelines.pieces import Detokenizer
 from tests.zoo import generate, translate
 
 

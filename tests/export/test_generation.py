@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from onnxruntime.capi.onnxruntime_pybind11_state import InvalidArgument
 
-from export.families import plan_export
-from export.generation import one_graph
-from export.onnx_graphs import convert
 from seqkeras.decoding import beam, greedy
+from seqkeras.export.families import plan_export
+from seqkeras.export.generation import one_graph
+from seqkeras.export.onnx_graphs import convert
 from seqkeras.models import GPT, RNNLanguageModel, RNNSeq2Seq, Transformer
-from serving.manifest import DecodingDefaults
+from seqkeras.serving.manifest import DecodingDefaults
 from tests.arrays import close, numbers, randomize
 from tests.conftest import others_long
 from tests.export.running import run

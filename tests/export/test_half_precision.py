@@ -7,10 +7,10 @@ import pytest
 from onnx import TensorProto
 from onnx.reference import ReferenceEvaluator
 
-from export.families.decoders import encoder_decoder_graphs
-from export.graph import attributes_of
-from export.half_precision import to_float16
-from export.onnx_graphs import convert
+from seqkeras.export.families.decoders import encoder_decoder_graphs
+from seqkeras.export.graph import attributes_of
+from seqkeras.export.half_precision import to_float16
+from seqkeras.export.onnx_graphs import convert
 from seqkeras.models import Transformer
 from seqkeras.values import BANNED_LOGIT
 from tests.arrays import floats, randomize

@@ -8,8 +8,8 @@ import tensorflow as tf
 from keras import layers
 from keras.src import backend, ops
 
-from export.keras_layers import as_composites, steps_as_rows
-from serving.opening import EXACT_INT8
+from seqkeras.export.keras_layers import as_composites, steps_as_rows
+from seqkeras.serving.opening import EXACT_INT8
 from tests.arrays import close, floats
 from tests.conftest import others_long
 from tests.export.test_single_pass import agree, exported

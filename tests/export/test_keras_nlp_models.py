@@ -6,8 +6,8 @@ import pytest
 from keras import layers, ops
 from keras_nlp.models import BertBackbone
 
-import serving
-from export.bundle import export
+from seqkeras import serving
+from seqkeras.export.bundle import export
 from tests.arrays import close
 from tests.export.test_own_models import LABELS, TOKENIZER, save
 from tests.zoo import TEXTS

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-import serving
-from export.bundle import ExportOptions, export
+from seqkeras import serving
+from seqkeras.export.bundle import ExportOptions, export
 from seqkeras.models import GPT
 from seqkeras.runs import save_run
+from seqkeras.serving.manifest import DecodingDefaults, Limits
 from seqkeras.tokenizers.learn import learn_byte_pairs
-from serving.manifest import DecodingDefaults, Limits
 from tests.arrays import numbers, randomize
 from tests.conftest import others_long
 from tests.serving.exported import write_bundle

@@ -5,16 +5,16 @@ import functools
 import numpy as np
 import pytest
 
-from export import measuring
-from export.families import plan_export
-from export.measuring import PrecisionError, measure
-from export.onnx_files import FLOAT32, graph_file, save_precisions
-from export.quantize import quantize
-from export.scores import Scores
-from export.tolerances import UNLIMITED, Tolerances
+from seqkeras.export import measuring
+from seqkeras.export.families import plan_export
+from seqkeras.export.measuring import PrecisionError, measure
+from seqkeras.export.onnx_files import FLOAT32, graph_file, save_precisions
+from seqkeras.export.quantize import quantize
+from seqkeras.export.scores import Scores
+from seqkeras.export.tolerances import UNLIMITED, Tolerances
+from seqkeras.serving.manifest import DecodingDefaults, GraphFile, Limits, Precision, read_manifest
+from seqkeras.serving.text import word_piece
 from seqkeras.values import BANNED_LOGIT
-from serving.manifest import DecodingDefaults, GraphFile, Limits, Precision, read_manifest
-from serving.text import word_piece
 from tests.arrays import floats
 from tests.export.running import run
 from tests.export.test_decoders import advance, empty_caches, exported

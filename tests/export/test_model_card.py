@@ -6,10 +6,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from export.card import about_operators, command
-from export.onnx_files import save
-from serving.lines import from_json
-from serving.manifest import MANIFEST, GraphFile, Precision
+from seqkeras.export.card import about_operators, command
+from seqkeras.export.onnx_files import save
+from seqkeras.serving.lines import from_json
+from seqkeras.serving.manifest import MANIFEST, GraphFile, Precision
 from tests.conftest import in_shell
 from tests.export.written import graph
 
@@ -37,7 +37,7 @@ def test_a_long_input_is_read_from_the_manifest(tmp_path):
     line = command(tmp_path, [example])
     assert len(line) < 400 and """'"'""" not in line
     first, bar, predict = line.partition(" | ")
-    assert predict == f"python -m serving predict {tmp_path} --json-input"
+    assert predict == f"seqkeras predict {tmp_path} --json-input"
     found = in_shell(first, tmp_path)
     assert from_json(json.loads(found)) == tuple(example)
 

@@ -2,12 +2,12 @@ import shlex
 
 import numpy as np
 
-import serving
-from export.bundle import ExportOptions, export
-from export.next_command import next_command
+from seqkeras import serving
+from seqkeras.export.bundle import ExportOptions, export
+from seqkeras.export.next_command import next_command
 from seqkeras.models import Forecaster
 from seqkeras.runs import save_run
-from serving.printing import as_line
+from seqkeras.serving.printing import as_line
 from tests.arrays import floats
 from tests.conftest import in_shell
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from export.graph import LARGE
-from export.onnx_files import save, save_precisions, stored_bytes
-from export.quantize import quantize
-from serving.opening import Runtime
+from seqkeras.export.graph import LARGE
+from seqkeras.export.onnx_files import save, save_precisions, stored_bytes
+from seqkeras.export.quantize import quantize
+from seqkeras.serving.opening import Runtime
 from tests.arrays import close, floats
 from tests.export.running import run
 from tests.export.written import graph

@@ -9,12 +9,12 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
-from export import onnx_graphs
-from export.families.decoders import encoder_decoder_graphs
-from export.graph import Graph
-from export.onnx_graphs import convert
 from seqkeras import recurrent
-from serving.manifest import TensorSpec
+from seqkeras.export import onnx_graphs
+from seqkeras.export.families.decoders import encoder_decoder_graphs
+from seqkeras.export.graph import Graph
+from seqkeras.export.onnx_graphs import convert
+from seqkeras.serving.manifest import TensorSpec
 from tests.arrays import close, floats, numbers
 from tests.catalogue import seq2seq
 from tests.conftest import others_long

@@ -6,18 +6,18 @@ import pytest
 from keras import layers, ops
 from starlette.testclient import TestClient
 
-import serving
-from export.bundle import export
-from export.families import calling, plan_export
-from export.families.binding import AmbiguousInputs
-from export.run import read_run
-from export.verifying import ParityError
+from seqkeras import serving
+from seqkeras.export.bundle import export
+from seqkeras.export.families import calling, plan_export
+from seqkeras.export.families.binding import AmbiguousInputs
+from seqkeras.export.run import read_run
+from seqkeras.export.verifying import ParityError
 from seqkeras.models import GPT, RNNSeq2Seq
 from seqkeras.runs import REFERENCE, Reference, RunError, save_run
+from seqkeras.serving.http.application import Application, Service
+from seqkeras.serving.manifest import TensorSpec
+from seqkeras.serving.text.vocabularies import BOS, EOS
 from seqkeras.tokenizers import CharacterTable, pad
-from serving.http.application import Application, Service
-from serving.manifest import TensorSpec
-from serving.text.vocabularies import BOS, EOS
 from tests.arrays import close, floats, numbers, randomize
 from tests.conftest import others_long
 

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from keras import ops
 
-from export import onnx_graphs
-from export.composites import layouts
-from export.composites.recurrent import lowerings_of
-from export.onnx_graphs import convert
 from seqkeras import recurrent
+from seqkeras.export import onnx_graphs
+from seqkeras.export.composites import layouts
+from seqkeras.export.composites.recurrent import lowerings_of
+from seqkeras.export.onnx_graphs import convert
 from seqkeras.recurrent import LSTM, RNN, Bidirectional
-from serving.manifest import TensorSpec
+from seqkeras.serving.manifest import TensorSpec
 from tests.arrays import close, floats, numbers, randomize, right_padded
 from tests.autodiff import gradients_of
 from tests.catalogue.case import B, D, S, U

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from keras import layers, ops
 
-import serving
-from export.__main__ import main
-from export.families import plan_export
+from seqkeras import serving
+from seqkeras.export.__main__ import main
+from seqkeras.export.families import plan_export
 from seqkeras.recurrent import LSTM, Bidirectional
 from seqkeras.runs import save_run
+from seqkeras.serving.manifest import TensorSpec, read_manifest
 from seqkeras.tokenizers.learn import learn_word_piece
-from serving.manifest import TensorSpec, read_manifest
 from tests.arrays import randomize
 from tests.conftest import CHECKOUT, others_long
 from tests.zoo import TEXTS

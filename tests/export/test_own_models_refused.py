@@ -8,10 +8,10 @@ import pytest
 import tensorflow as tf
 from keras import layers, ops
 
-import serving
-from export.__main__ import main
-from export.bundle import ExportOptions, export
-from export.tolerances import UNLIMITED
+from seqkeras import serving
+from seqkeras.export.__main__ import main
+from seqkeras.export.bundle import ExportOptions, export
+from seqkeras.export.tolerances import UNLIMITED
 from seqkeras.runs import save_run
 from tests.export.test_own_models import (
     IDS,

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from export.verifying.parity import Comparison, ParityError
+from seqkeras.export.verifying.parity import Comparison, ParityError
 from seqkeras.values import BANNED_LOGIT
 
 

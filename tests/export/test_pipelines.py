@@ -5,11 +5,11 @@ from types import SimpleNamespace
 
 import pytest
 
-import export.pipelines
-from export.pipelines import PipelineRecord, record_of
-from export.pipelines.record import ENCODER_DECODER, LANGUAGE_MODEL, SINGLE_PASS
-from serving.manifest import PIPELINE_TEXTS, Limits
-from serving.pipelines import PIPELINES
+import seqkeras.export.pipelines
+from seqkeras.export.pipelines import PipelineRecord, record_of
+from seqkeras.export.pipelines.record import ENCODER_DECODER, LANGUAGE_MODEL, SINGLE_PASS
+from seqkeras.serving.manifest import PIPELINE_TEXTS, Limits
+from seqkeras.serving.pipelines import PIPELINES
 
 every_name = pytest.mark.parametrize("name", PIPELINE_TEXTS)
 SHARED = {"__init__", "record", "feeds", "targets", "expected"}  # files that hold no record
@@ -29,7 +29,7 @@ def test_every_name_has_a_class_in_serving_and_no_class_lacks_a_name():
 
 def test_every_file_of_records_has_a_name():
     records = {id(record_of(name)) for name in PIPELINE_TEXTS}
-    files = {path.stem for path in Path(export.pipelines.__file__).parent.glob("*.py")}
+    files = {path.stem for path in Path(seqkeras.export.pipelines.__file__).parent.glob("*.py")}
     assert len(records) == len(PIPELINE_TEXTS) == len(files - SHARED)
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from onnx.reference import ReferenceEvaluator
 
-from export.families import plan_export
-from export.onnx_graphs import convert
+from seqkeras.export.families import plan_export
+from seqkeras.export.onnx_graphs import convert
 from seqkeras.models import GPT, Bert, ClassificationHead, RNNSeq2Seq, Transformer, WithHeads
 from tests.arrays import close, numbers, randomize
 from tests.conftest import others_long

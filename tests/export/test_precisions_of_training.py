@@ -6,10 +6,10 @@ import onnx
 import pytest
 from keras import layers
 
-from export.__main__ import main
-from export.bundle import ExportOptions, export
-from export.policies import in_float32
-from export.run import read_run
+from seqkeras.export.__main__ import main
+from seqkeras.export.bundle import ExportOptions, export
+from seqkeras.export.policies import in_float32
+from seqkeras.export.run import read_run
 from seqkeras.models import RNNSeq2Seq
 from seqkeras.runs import save_run
 from tests.arrays import randomize

@@ -9,10 +9,10 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper
 
-from export.families import single
-from export.families.decoders import encoder_decoder_graphs, language_model_graphs
-from export.onnx_graphs import convert
-from export.quantize import BLOCK, PRECISIONS, quantize
+from seqkeras.export.families import single
+from seqkeras.export.families.decoders import encoder_decoder_graphs, language_model_graphs
+from seqkeras.export.onnx_graphs import convert
+from seqkeras.export.quantize import BLOCK, PRECISIONS, quantize
 from seqkeras.models import GPT, Bert, RNNLanguageModel, Transformer
 from seqkeras.values import BANNED_LOGIT
 from tests.arrays import close, floats, randomize

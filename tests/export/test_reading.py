@@ -6,8 +6,8 @@ import pytest
 import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
-from export.text_graphs.characters import checked
-from export.text_graphs.reading import Reader
+from seqkeras.export.text_graphs.characters import checked
+from seqkeras.export.text_graphs.reading import Reader
 from tests.conftest import others_long
 from tests.export.test_text_graphs import TOKENIZERS, pairs, wordpieces
 
@@ -130,7 +130,7 @@ def test_the_longer_text_of_a_pair_is_cut_as_in_serving(name, limit):
 
 
 def require_cut(tokenizer, read, rows, limit):
-    """Assert that each row was read as `serving.text` cuts it."""
+    """Assert that each row was read as `seqkeras.serving.text` cuts it."""
     assert set(errors_of(read)) == {""}
     for row, texts in enumerate(rows):
         encoding = tokenizer.analyze(*texts, max_length=limit, truncate=True)

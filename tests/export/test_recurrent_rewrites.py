@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 from keras import ops
 
-from export.onnx_graphs import convert
 from seqkeras.attention.masks import padding_mask
+from seqkeras.export.onnx_graphs import convert
 from seqkeras.recurrent import GRU, LSTM, Bidirectional, SimpleRNN
-from serving.manifest import TensorSpec
+from seqkeras.serving.manifest import TensorSpec
 from tests.arrays import close, floats, randomize
 from tests.conftest import others_long
 from tests.export.running import run

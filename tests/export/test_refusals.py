@@ -11,8 +11,8 @@ import pytest
 import tensorflow as tf
 from keras import layers
 
-import serving
-from export.bundle import ExportOptions, export
+from seqkeras import serving
+from seqkeras.export.bundle import ExportOptions, export
 from seqkeras.models import GPT, Bert
 from seqkeras.runs import RunError, save_run
 from tests.arrays import randomize

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from export.text_graphs.reading import in_graph, writer
-from serving.text import word_piece
+from seqkeras.export.text_graphs.reading import in_graph, writer
+from seqkeras.serving.text import word_piece
 from tests.export.test_text_graphs import added, changed, pairs, pieces, wordpieces
 
 TWO_PROCESSORS = {

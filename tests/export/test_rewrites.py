@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from keras import ops
 
-from export.onnx_graphs import convert
+from seqkeras.export.onnx_graphs import convert
+from seqkeras.serving.manifest import TensorSpec
 from seqkeras.values import BANNED_LOGIT
-from serving.manifest import TensorSpec
 from tests.arrays import close, floats
 from tests.export.running import run
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-import serving
-from export.bundle import ExportOptions, export
+from seqkeras import serving
 from seqkeras.decoding import beam
+from seqkeras.export.bundle import ExportOptions, export
 from seqkeras.models import RNNSeq2Seq
 from seqkeras.runs import save_run
 from seqkeras.tokenizers import BOS, EOS, CharacterTable, pad

@@ -18,7 +18,7 @@ READ = """
 import sys
 from pathlib import Path
 import numpy as np
-from export.run import read_run
+from seqkeras.export.run import read_run
 
 for run in sys.argv[1:]:
     model = read_run(Path(run)).model

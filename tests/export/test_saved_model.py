@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import serving
-from export import saved_model
-from export.signatures import Signature
-from export.text_graphs.character_ids import CharacterIds
+from seqkeras import serving
 from seqkeras.composites import cudnn
 from seqkeras.data import dates
+from seqkeras.export import saved_model
+from seqkeras.export.signatures import Signature
+from seqkeras.export.text_graphs.character_ids import CharacterIds
 from seqkeras.recurrent import LSTM
+from seqkeras.serving.manifest import TensorSpec, read_manifest
 from seqkeras.tokenizers import CharacterTable, pad
-from serving.manifest import TensorSpec, read_manifest
 from tests.conftest import run_python
 from tests.export.operators import require_core
 

@@ -12,13 +12,13 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
-from export import saved_model
-from export.families import plan_export
-from export.tensorflow_serving.batching import may_be_batched
-from export.tensorflow_serving.inputs import Inputs
+from seqkeras.export import saved_model
+from seqkeras.export.families import plan_export
+from seqkeras.export.tensorflow_serving.batching import may_be_batched
+from seqkeras.export.tensorflow_serving.inputs import Inputs
 from seqkeras.recurrent import GRU
+from seqkeras.serving.manifest import DecodingDefaults, TensorSpec
 from seqkeras.values import BANNED_LOGIT
-from serving.manifest import DecodingDefaults, TensorSpec
 from tests.arrays import close, floats, numbers, randomize
 from tests.catalogue import models, seq2seq, transformer_models, trees
 from tests.conftest import run_python

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from export import saved_model
-from export.families import plan_export
-from serving.manifest import DecodingDefaults, TensorSpec
+from seqkeras.export import saved_model
+from seqkeras.export.families import plan_export
+from seqkeras.serving.manifest import DecodingDefaults, TensorSpec
 from tests.conftest import others_long
 from tests.export.test_saved_models_of_families import ALL, CALLED_WITH, LENGTH, every
 

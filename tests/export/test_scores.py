@@ -5,10 +5,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from export import scores
-from export.pipelines.targets import TargetError
-from export.scores import scores_of, wrong_target
-from serving.results import (
+from seqkeras.export import scores
+from seqkeras.export.pipelines.targets import TargetError
+from seqkeras.export.scores import scores_of, wrong_target
+from seqkeras.serving.results import (
     Choice,
     Classification,
     Filler,

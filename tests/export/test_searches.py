@@ -7,14 +7,14 @@ import pytest
 import scipy.stats
 import tensorflow as tf
 
-from export.__main__ import main
-from export.families import plan_export
-from export.generation.searches import Searches
-from export.text_graphs.signatures import text_signatures
+from seqkeras.export.__main__ import main
+from seqkeras.export.families import plan_export
+from seqkeras.export.generation.searches import Searches
+from seqkeras.export.text_graphs.signatures import text_signatures
 from seqkeras.models import RNNLanguageModel, Transformer
 from seqkeras.runs import save_run
+from seqkeras.serving.manifest import DecodingDefaults, Limits, read_manifest
 from seqkeras.tokenizers import CharacterTable
-from serving.manifest import DecodingDefaults, Limits, read_manifest
 from tests.arrays import numbers, randomize
 from tests.conftest import others_long
 from tests.zoo import classify

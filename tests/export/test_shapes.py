@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 from keras import layers, ops
 
-from export.families import plan_export
-from export.families.calling import build
-from export.families.shapes import infer_outputs
-from serving.manifest import TensorSpec
+from seqkeras.export.families import plan_export
+from seqkeras.export.families.calling import build
+from seqkeras.export.families.shapes import infer_outputs
+from seqkeras.serving.manifest import TensorSpec
 from tests.arrays import floats, randomize
 from tests.export.test_single_pass import agree, exported
 

@@ -7,12 +7,12 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
-from export.families import plan_export
-from export.generation import shrinking_batch
-from export.generation.default_search import search_of
 from seqkeras.decoding import StateEntry, decode
 from seqkeras.decoding.loop import Loop, begun
-from serving.manifest import DecodingDefaults
+from seqkeras.export.families import plan_export
+from seqkeras.export.generation import shrinking_batch
+from seqkeras.export.generation.default_search import search_of
+from seqkeras.serving.manifest import DecodingDefaults
 from tests.arrays import close, floats, numbers
 from tests.catalogue import transformer_models
 

@@ -8,10 +8,10 @@ from tests.conftest import CHECKOUT
 DESCRIBE = """
 import sys
 
-import export.refusals, export.text_graphs.signatures
-from export.families import plan_export
+import seqkeras.export.refusals, seqkeras.export.text_graphs.signatures
+from seqkeras.export.families import plan_export
 from seqkeras.models import GPT
-from serving.manifest import DecodingDefaults
+from seqkeras.serving.manifest import DecodingDefaults
 
 parts = plan_export(GPT(11, 6, 1, 2, 7, 5), max_length=3, decoding=DecodingDefaults(2))
 for role, signature in {**parts.graphs, **parts.saved_model}.items():

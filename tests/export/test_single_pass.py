@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from keras import layers
 
-from export.families import plan_export
-from export.onnx_graphs import convert
 from seqkeras import models
 from seqkeras.attention import Attention, ScaledDotScore
+from seqkeras.export.families import plan_export
+from seqkeras.export.onnx_graphs import convert
 from seqkeras.recurrent import LSTM, QRNN, Bidirectional
-from serving.manifest import TensorSpec
+from seqkeras.serving.manifest import TensorSpec
 from tests.arrays import close, floats, numbers, randomize
 from tests.catalogue import FIRST, transformer_models, trees
 from tests.catalogue import models as recurrent_cases

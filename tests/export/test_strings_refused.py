@@ -5,15 +5,15 @@ from types import SimpleNamespace
 import pytest
 import tensorflow as tf
 
-from export.__main__ import main
-from export.bundle import ExportOptions, export
-from export.signatures import Signature
-from export.tensorflow_serving.notes import _exceptions
-from export.text_graphs.signatures import text_signatures
+from seqkeras.export.__main__ import main
+from seqkeras.export.bundle import ExportOptions, export
+from seqkeras.export.signatures import Signature
+from seqkeras.export.tensorflow_serving.notes import _exceptions
+from seqkeras.export.text_graphs.signatures import text_signatures
 from seqkeras.models import TaggingHead, WithHeads
 from seqkeras.runs import save_run
+from seqkeras.serving.manifest import DecodingDefaults, Limits, TensorSpec, read_manifest
 from seqkeras.tokenizers import CharacterTable
-from serving.manifest import DecodingDefaults, Limits, TensorSpec, read_manifest
 from tests.arrays import randomize
 from tests.export.test_text_graphs import added, pairs, pieces, trimming, wordpieces
 from tests.zoo import classify, encoder

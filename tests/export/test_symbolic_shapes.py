@@ -6,11 +6,11 @@ import pytest
 from keras import ops
 from onnx import TensorProto, helper
 
-from export import symbolic_shapes
-from export.onnx_graphs import convert
-from export.symbolic_shapes import infer_shapes, without_contradicted
 from seqkeras.attention import RestrictedSelfAttention
-from serving.manifest import TensorSpec
+from seqkeras.export import symbolic_shapes
+from seqkeras.export.onnx_graphs import convert
+from seqkeras.export.symbolic_shapes import infer_shapes, without_contradicted
+from seqkeras.serving.manifest import TensorSpec
 from tests.arrays import floats, randomize, right_padded
 from tests.conftest import others_long
 from tests.export.running import require_true_sizes

@@ -12,15 +12,15 @@ import tensorflow as tf
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
 from tensorflow.core.framework import tensor_pb2
 
-from export import saved_model
-from export.signatures import Signature
-from export.tensorflow_serving import WARM_UP, write_serving_files
-from export.tensorflow_serving.batching import BATCH_SIZES
-from export.tensorflow_serving.inputs import Inputs
-from export.tensorflow_serving.notes import notes
+from seqkeras.export import saved_model
+from seqkeras.export.signatures import Signature
+from seqkeras.export.tensorflow_serving import WARM_UP, write_serving_files
+from seqkeras.export.tensorflow_serving.batching import BATCH_SIZES
+from seqkeras.export.tensorflow_serving.inputs import Inputs
+from seqkeras.export.tensorflow_serving.notes import notes
+from seqkeras.serving import manifest as manifests
+from seqkeras.serving.manifest import TensorSpec
 from seqkeras.tokenizers.learn import learn_byte_pairs
-from serving import manifest as manifests
-from serving.manifest import TensorSpec
 
 IDS = TensorSpec("token_ids", "int64", ("batch", "length"))
 LENGTHS = TensorSpec("lengths", "int64", ("batch",))

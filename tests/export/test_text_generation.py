@@ -3,13 +3,13 @@
 import pytest
 import tensorflow as tf
 
-from export.families import plan_export
-from export.signatures import Signature
-from export.text_graphs.signatures import text_signatures
+from seqkeras.export.families import plan_export
+from seqkeras.export.signatures import Signature
+from seqkeras.export.text_graphs.signatures import text_signatures
 from seqkeras.models import RNNLanguageModel
-from serving.manifest import DecodingDefaults, Limits, TensorSpec, TextPrefix
-from serving.pipelines.pieces import Detokenizer
-from serving.text import CharacterTable, pad
+from seqkeras.serving.manifest import DecodingDefaults, Limits, TensorSpec, TextPrefix
+from seqkeras.serving.pipelines.pieces import Detokenizer
+from seqkeras.serving.text import CharacterTable, pad
 from tests.arrays import close, numbers, randomize
 from tests.export.test_text_graphs import pieces, wordpieces
 from tests.export.text_models import DECODING, LIMITS, PIPELINES, TEXTS, ask, saved

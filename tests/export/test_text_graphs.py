@@ -1,4 +1,4 @@
-"""Tokenizers in a graph give what `serving.text` gives: ids, places, and texts again."""
+"""Tokenizers in a graph give what `seqkeras.serving.text` gives: ids, places, and texts again."""
 
 import functools
 import gzip
@@ -19,19 +19,12 @@ import tensorflow as tf
 import tokenizers
 from keras_nlp.tokenizers import WordPieceTokenizer
 
-from export.text_graphs.byte_pairs import byte_characters
-from export.text_graphs.characters import checked
-from export.text_graphs.reading import in_graph
-from export.text_graphs.row_errors import first_of
-from export.verifying.strings import split_otherwise
-from seqkeras.tokenizers import (
-    from_keras_nlp,
-    learn_byte_pairs,
-    learn_tokenizer,
-    learn_word_piece,
-)
-from seqkeras.tokenizers.of_stream import learn_words_of_lines
-from serving.text import (
+from seqkeras.export.text_graphs.byte_pairs import byte_characters
+from seqkeras.export.text_graphs.characters import checked
+from seqkeras.export.text_graphs.reading import in_graph
+from seqkeras.export.text_graphs.row_errors import first_of
+from seqkeras.export.verifying.strings import split_otherwise
+from seqkeras.serving.text import (
     CharacterTable,
     SentencePieces,
     Subwords,
@@ -41,6 +34,13 @@ from serving.text import (
     read_vocabulary,
     word_piece,
 )
+from seqkeras.tokenizers import (
+    from_keras_nlp,
+    learn_byte_pairs,
+    learn_tokenizer,
+    learn_word_piece,
+)
+from seqkeras.tokenizers.of_stream import learn_words_of_lines
 from tests.conftest import others_long
 from tests.seqkeras.tokenizers.texts import special_texts
 

@@ -1,4 +1,4 @@
-"""Signatures on strings: tokens as in `serving.text`, answers as Keras gives to them."""
+"""Signatures on strings: tokens as in `seqkeras.serving.text`, answers as Keras gives to them."""
 
 import itertools
 import json
@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from export.saved_model import foreign_operators
-from export.signatures import Signature
-from export.text_graphs.signatures import text_signatures
-from serving.manifest import DecodingDefaults, Limits, TensorSpec
-from serving.text import WordTable
+from seqkeras.export.saved_model import foreign_operators
+from seqkeras.export.signatures import Signature
+from seqkeras.export.text_graphs.signatures import text_signatures
+from seqkeras.serving.manifest import DecodingDefaults, Limits, TensorSpec
+from seqkeras.serving.text import WordTable
 from tests.arrays import close, numbers
 from tests.conftest import others_long, run_python
 from tests.export.test_text_graphs import pairs

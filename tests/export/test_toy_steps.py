@@ -1,8 +1,8 @@
 """What generates in a graph, ONNX's loop and the SavedModel's, on decoders that are tables.
 
 It gives what Hugging Face gives, by the vectors that hold `seqkeras.decoding` and
-`serving.decoding` too; and with ties, GNMT's length penalty and prompts of several lengths what
-plain loops give.
+`seqkeras.serving.decoding` too; and with ties, GNMT's length penalty and prompts of several lengths
+what plain loops give.
 """
 
 import functools
@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from export import saved_model
-from export.families import plan_export
-from export.generation import one_graph
-from export.onnx_graphs import convert
-from serving.manifest import DecodingDefaults
+from seqkeras.export import saved_model
+from seqkeras.export.families import plan_export
+from seqkeras.export.generation import one_graph
+from seqkeras.export.onnx_graphs import convert
+from seqkeras.serving.manifest import DecodingDefaults
 from tests import vectors
 from tests.arrays import close, numbers
 from tests.conftest import others_long

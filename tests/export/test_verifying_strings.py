@@ -7,16 +7,20 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from export import bundle
-from export.bundle import ExportOptions, export
-from export.pipelines import record_of
-from export.pipelines.expected import ExpectedAnswer, expected_text
-from export.pipelines.record import SINGLE_PASS
-from export.verifying import ParityError
-from export.verifying.parity import Comparison
-from export.verifying.strings import answers_on_strings, compare_on_strings, split_otherwise
-from serving.manifest import PIPELINE_TEXTS, read_manifest
-from serving.results import Classification, Embedding, Span, Tagging, Word
+from seqkeras.export import bundle
+from seqkeras.export.bundle import ExportOptions, export
+from seqkeras.export.pipelines import record_of
+from seqkeras.export.pipelines.expected import ExpectedAnswer, expected_text
+from seqkeras.export.pipelines.record import SINGLE_PASS
+from seqkeras.export.verifying import ParityError
+from seqkeras.export.verifying.parity import Comparison
+from seqkeras.export.verifying.strings import (
+    answers_on_strings,
+    compare_on_strings,
+    split_otherwise,
+)
+from seqkeras.serving.manifest import PIPELINE_TEXTS, read_manifest
+from seqkeras.serving.results import Classification, Embedding, Span, Tagging, Word
 from tests.export.test_text_graphs import pieces, wordpieces
 from tests.zoo import classify
 

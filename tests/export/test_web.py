@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from export.__main__ import main
-from export.checking import ExportError
-from export.web import WebFolder
-from serving.playground.page import INSTALL
+from seqkeras.export.__main__ import main
+from seqkeras.export.checking import ExportError
+from seqkeras.export.web import WebFolder
+from seqkeras.serving.playground.page import INSTALL
 from tests.serving.npm_folder import npm_folder
 from tests.zoo import classify
 
@@ -43,7 +43,7 @@ def test_a_folder_of_something_else_is_never_replaced(tmp_path, node_modules, pl
 
 
 def test_without_the_packages_nothing_is_exported(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("serving.playground.page.NODE_MODULES", tmp_path)
+    monkeypatch.setattr("seqkeras.serving.playground.page.NODE_MODULES", tmp_path)
     arguments = [str(tmp_path / name) for name in ("run", "bundle")]
     assert main([*arguments, "--web", str(tmp_path / "web")]) == 1
     said = capsys.readouterr().err

@@ -1,8 +1,8 @@
 import numpy as np
 import tensorflow as tf
 
-from export.text_graphs.whole_characters import whole_characters
-from serving.text import whole_characters as in_python
+from seqkeras.export.text_graphs.whole_characters import whole_characters
+from seqkeras.serving.text import whole_characters as in_python
 
 CHARACTERS = [
     *"ab. \n\u00a0\u2028\x1c\u0301\u0308\u200d\ufe0f\u064e",

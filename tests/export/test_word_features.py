@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from keras import ops
 
-import serving
-from export.bundle import ExportOptions, export
+from seqkeras import serving
+from seqkeras.export.bundle import ExportOptions, export
 from seqkeras.models import BiLM
 from seqkeras.runs import save_run
+from seqkeras.serving.__main__ import main as command_line
 from seqkeras.tokenizers import CharacterTable
-from serving.__main__ import main as command_line
 from tests.arrays import close, randomize
 
 TEXTS = ["A small model.", "Is it small?", "It reads characters, of every word."]

@@ -8,9 +8,9 @@ import pytest
 import tensorflow as tf
 from keras import layers
 
-import serving
-from export.bundle import ExportOptions, export
-from export.text_graphs.reading import in_graph
+from seqkeras import serving
+from seqkeras.export.bundle import ExportOptions, export
+from seqkeras.export.text_graphs.reading import in_graph
 from seqkeras.runs import RunError, save_run
 from seqkeras.tokenizers import WordTable, from_text_vectorization, word_places
 from tests.arrays import close, randomize

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
-from export import saved_model
-from export.families import plan_export
-from export.text_graphs.signatures import text_signatures
+from seqkeras.export import saved_model
+from seqkeras.export.families import plan_export
+from seqkeras.export.text_graphs.signatures import text_signatures
 from seqkeras.models import (
     GPT,
     Bert,
@@ -22,8 +22,8 @@ from seqkeras.models import (
     Transformer,
     WithHeads,
 )
-from serving.manifest import DecodingDefaults, Limits
-from serving.text import pad
+from seqkeras.serving.manifest import DecodingDefaults, Limits
+from seqkeras.serving.text import pad
 from tests.arrays import numbers, randomize
 from tests.export.test_text_graphs import pairs, pieces, wordpieces
 

@@ -2,12 +2,12 @@
 
 from onnx import TensorProto, helper
 
-from export.composites import MICROSOFT
-from export.graph import Graph
+from seqkeras.export.composites import MICROSOFT
+from seqkeras.export.graph import Graph
 
 
 def graph(nodes, inputs, outputs, weights):
-    """An `export.graph.Graph`.
+    """An `seqkeras.export.graph.Graph`.
 
     Args:
         nodes: (operator, inputs, outputs, attributes) each.

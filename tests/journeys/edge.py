@@ -3,7 +3,7 @@
 python edge.py
 """
 
-import serving
+from seqkeras import serving
 
 classify = serving.load("bundles/reviews", threads=1)
 for answer in classify(["what a fine story", "the cast is weak"]):

@@ -1,8 +1,8 @@
 """An ordinary functional forecaster, no layer of ours: a fixed window in, the next day out.
 
 python functional.py
-python -m export runs/load bundles/load
-python -m serving predict bundles/load --json-input < window.json
+seqkeras export runs/load bundles/load
+seqkeras predict bundles/load --json-input < window.json
 """
 
 import json

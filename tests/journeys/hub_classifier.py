@@ -1,8 +1,8 @@
 """A text classifier of KerasHub, trained on strings as its users do: export it, ask it.
 
 python hub_classifier.py
-python -m export runs/hub bundles/hub
-python -m serving predict bundles/hub "what a fine story"
+seqkeras export runs/hub bundles/hub
+seqkeras predict bundles/hub "what a fine story"
 """
 
 import csv

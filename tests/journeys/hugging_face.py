@@ -1,8 +1,8 @@
 """A folder of Hugging Face under a new head: fine-tune it, export it, ask it.
 
 python hugging_face.py
-python -m export runs/tuned bundles/tuned
-python -m serving predict bundles/tuned "what a fine story"
+seqkeras export runs/tuned bundles/tuned
+seqkeras predict bundles/tuned "what a fine story"
 """
 
 import csv

@@ -1,8 +1,8 @@
 """Your own labelled sentences: train a classifier, export it, ask it.
 
 python own_sentences.py
-python -m export runs/reviews bundles/reviews
-python -m serving predict bundles/reviews "what a fine story"
+seqkeras export runs/reviews bundles/reviews
+seqkeras predict bundles/reviews "what a fine story"
 """
 
 import csv

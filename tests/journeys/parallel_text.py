@@ -1,8 +1,8 @@
 """Your own parallel text: train a translator, export it, ask it.
 
 python parallel_text.py
-python -m export runs/en-de bundles/en-de
-python -m serving predict bundles/en-de "the red house is big"
+seqkeras export runs/en-de bundles/en-de
+seqkeras predict bundles/en-de "the red house is big"
 """
 
 import keras

@@ -21,19 +21,19 @@ import keras
 import numpy as np
 import pytest
 
-import serving
+from seqkeras import serving
 from seqkeras.models import Bert
 from seqkeras.pretrained import save_hugging_face
 from seqkeras.runs import RunFiles
+from seqkeras.serving.manifest.fields import parse_fields
+from seqkeras.serving.pipelines.forecast import Settings
 from seqkeras.tokenizers import learn_word_piece, pad, read_tokenizer
-from serving.manifest.fields import parse_fields
-from serving.pipelines.forecast import Settings
+from seqkeras.training.answering import answerer
 from tests.arrays import close
 from tests.conftest import CHECKOUT
 from tests.training.exams import exam
 from tests.training.questions import encoder_folder, questions
 from tests.training.questions import write as write_questions
-from training.answering import answerer
 
 HERE = Path(__file__).parent
 SCRIPTS = sorted(each for each in HERE.glob("*.py") if not each.name.startswith(("test_", "__")))
@@ -226,7 +226,7 @@ def commands_alone(name, folder, page="training", shorter=""):
     trained = run(f"{commands[0]} {shorter}", folder, CHECKOUT)
     exported, answer = [run(command, folder, CHECKOUT) for command in commands[1:]]
     assert trained.splitlines()[-1] == f"next: {commands[1]}"
-    assert f"next: python -m serving predict bundles/{name} " in exported
+    assert f"next: seqkeras predict bundles/{name} " in exported
     return answer
 
 
@@ -262,8 +262,8 @@ def test_a_text_becomes_a_language_model_and_that_one_that_answers_by_commands_a
     trained, exported, drawn = [
         run(command, tmp_path, CHECKOUT) for command in commands_of("play", page)
     ]
-    assert trained.splitlines()[-1] == "next: python -m export runs/play bundles/play"
-    assert "next: python -m serving predict bundles/play " in exported
+    assert trained.splitlines()[-1] == "next: seqkeras export runs/play bundles/play"
+    assert "next: seqkeras predict bundles/play " in exported
     assert drawn.strip()
     for command in commands_of("answers", page):
         run(command, tmp_path, CHECKOUT)

@@ -1,8 +1,8 @@
 """A Keras model of a dictionary: the past day and the weather of the next one in, its load out.
 
 python two_inputs.py
-python -m export runs/weather bundles/weather
-python -m serving predict bundles/weather --json-input < day.json
+seqkeras export runs/weather bundles/weather
+seqkeras predict bundles/weather --json-input < day.json
 """
 
 import json

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from seqkeras.pretrained.tokenizer_files import tokenizer_files
+from seqkeras.serving.text.byte_pairs import SPECIAL_TOKENS
 from seqkeras.tokenizers import (
     SentencePieces,
     byte_pairs,
@@ -13,7 +14,6 @@ from seqkeras.tokenizers import (
     learn_word_piece,
     word_piece,
 )
-from serving.text.byte_pairs import SPECIAL_TOKENS
 
 transformers = pytest.importorskip(
     "transformers", reason="transformers is in requirements-parity.txt"

@@ -1,7 +1,7 @@
 """What Keras answers: the user's own call of the model for one input, without a batch or padding.
 
 Each function takes a `cases.Opened`, an input that the pipeline took and the pipeline's answer, and
-asserts that they agree. Only the token ids are the project's: `serving.text` makes them.
+asserts that they agree. Only the token ids are the project's: `seqkeras.serving.text` makes them.
 """
 
 import numpy as np

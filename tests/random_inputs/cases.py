@@ -11,16 +11,16 @@ import keras
 import tensorflow as tf
 from starlette.testclient import TestClient
 
-import serving
-from export.bundle import export
+from seqkeras import serving
+from seqkeras.export.bundle import export
 from seqkeras.models import SpanHead, WithHeads
 from seqkeras.recurrent import GRU, LSTM, Bidirectional
 from seqkeras.runs import RunRecord
+from seqkeras.serving.http.application import Application, Service
+from seqkeras.serving.http.served_bundle import Opening
+from seqkeras.serving.manifest import read_manifest
 from seqkeras.tokenizers import WordTable
 from seqkeras.tokenizers.learn import learn_word_piece
-from serving.http.application import Application, Service
-from serving.http.served_bundle import Opening
-from serving.manifest import read_manifest
 from tests import zoo
 from tests.random_inputs import by_keras, inputs, tables
 

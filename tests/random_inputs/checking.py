@@ -6,10 +6,10 @@ import json
 import numpy as np
 import tensorflow as tf
 
-from export.pipelines import record_of
-from export.text_graphs.row_errors import ERROR
-from serving.lines import from_json
-from serving.printing import as_content
+from seqkeras.export.pipelines import record_of
+from seqkeras.export.text_graphs.row_errors import ERROR
+from seqkeras.serving.lines import from_json
+from seqkeras.serving.printing import as_content
 from tests.random_inputs.by_keras import CLOSE, same_content
 from tests.random_inputs.cases import opened
 

@@ -12,7 +12,7 @@ import pandas
 from hypothesis import strategies as st
 
 from seqkeras.models import Forecaster
-from serving.array_files import inputs_in
+from seqkeras.serving.array_files import inputs_in
 from tests import zoo
 
 MEAN, DEVIATION, FILL = 1e9, 4.0, 1e9 - 3

@@ -17,8 +17,8 @@ from seqkeras.runs import (
     save_run,
     with_arrays,
 )
+from seqkeras.serving.manifest import PIPELINE_TEXTS
 from seqkeras.tokenizers import CharacterTable, Subwords, VectorizedWords, from_keras_nlp
-from serving.manifest import PIPELINE_TEXTS
 
 FIELDS = {
     "task": "dates",
@@ -40,7 +40,7 @@ def test_a_folder_that_is_missing_is_refused(tmp_path):
     folder = tmp_path / "dates"
     message = (
         f"{folder}: no such run folder; make one of your model with `seqkeras.runs.save_run`, or "
-        f"train one with `python -m training TASK --out {folder}`."
+        f"train one with `seqkeras train TASK --out {folder}`."
     )
     with pytest.raises(RunError, match=f"^{re.escape(message)}$"):
         RunRecord.read(folder)
@@ -60,7 +60,7 @@ def test_a_folder_that_no_training_began_is_no_run(tmp_path):
     (tmp_path / "model.keras").write_bytes(b"mine")
     message = re.escape(
         f"{tmp_path}: no run folder, run.json is missing; make one of your model with "
-        "`seqkeras.runs.save_run`, or train one with `python -m training TASK --out RUN`."
+        "`seqkeras.runs.save_run`, or train one with `seqkeras train TASK --out RUN`."
     )
     with pytest.raises(RunError, match=f"^{message}$"):
         RunRecord.read(tmp_path)

@@ -1,6 +1,6 @@
 import pytest
 
-import serving
+from seqkeras import serving
 from tests.serving.toy_bundle import write_bundle
 
 

@@ -1,9 +1,9 @@
 """Bundles of tiny Keras models with random weights."""
 
-from export.families import plan_export
-from export.onnx_files import save
-from export.onnx_graphs import convert
-from serving.manifest import DecodingDefaults, GraphFile, Limits
+from seqkeras.export.families import plan_export
+from seqkeras.export.onnx_files import save
+from seqkeras.export.onnx_graphs import convert
+from seqkeras.serving.manifest import DecodingDefaults, GraphFile, Limits
 from tests.serving.written import write
 
 
@@ -44,7 +44,7 @@ def write_bundle(
         pipeline: the name of the pipeline.
         tokenizers: role -> tokenizer.
         attention_heads: as of `plan_export`.
-        generate: of `export.generation.one_graph`, to write the graph that generates too.
+        generate: of `seqkeras.export.generation.one_graph`, to write the graph that generates too.
         changes: fields of the manifest.
     """
     fields = {"limits": Limits(16, 16), "decoding": DecodingDefaults()} | changes

@@ -1,6 +1,6 @@
 """A folder as npm makes it, of files that say their name."""
 
-from serving.playground.page import FROM_NPM
+from seqkeras.serving.playground.page import FROM_NPM
 
 
 def npm_folder(parent):

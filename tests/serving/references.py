@@ -2,7 +2,7 @@
 
 import itertools
 
-from serving.text import EOS
+from seqkeras.serving.text import EOS
 
 
 def penalised(total, length, alpha):

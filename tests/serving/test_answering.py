@@ -6,10 +6,10 @@ import sys
 import numpy as np
 import pytest
 
-import serving
-import serving.answering
-from serving.__main__ import main
-from serving.bulk import BulkAnswers
+import seqkeras.serving.answering
+from seqkeras import serving
+from seqkeras.serving.__main__ import main
+from seqkeras.serving.bulk import BulkAnswers
 from tests.serving.pipelines.toys import TOKENS, VOCAB_SIZE, Toy, write_bundle
 from tests.serving.test_main import StandardInput
 
@@ -68,7 +68,7 @@ def test_a_row_that_breaks_the_graph_costs_few_calls(folder):
     counted.encode = pipeline.encode
     texts = 128 * ["the cat"]
     texts[77] = "old"
-    found = serving.answering.answers_or_errors(counted, texts, {})
+    found = seqkeras.serving.answering.answers_or_errors(counted, texts, {})
     assert [isinstance(answer, Exception) for answer in found].index(True) == 77
     assert len(calls) < 30
 

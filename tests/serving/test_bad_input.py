@@ -11,10 +11,10 @@ import re
 import numpy as np
 import pytest
 
-import serving
-from serving.manifest import DecodingDefaults, read_manifest, write_manifest
-from serving.pipelines import PIPELINES
-from serving.text import BOS, EOS, CharacterTable
+from seqkeras import serving
+from seqkeras.serving.manifest import DecodingDefaults, read_manifest, write_manifest
+from seqkeras.serving.pipelines import PIPELINES
+from seqkeras.serving.text import BOS, EOS, CharacterTable
 from tests.conftest import run_python
 from tests.serving import toy_bundle
 from tests.serving.pipelines import toys

@@ -2,14 +2,14 @@
 
 import pytest
 
-import serving
 from benchmarks import corpus
+from seqkeras import serving
 
 beam = pytest.importorskip("apache_beam", reason="needs requirements-beam.txt, apart from the rest")
 from apache_beam.ml.inference.base import RunInference  # noqa: E402
 from apache_beam.testing.util import assert_that  # noqa: E402
 
-from serving.beam import BundleHandler  # noqa: E402
+from seqkeras.serving.beam import BundleHandler  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("default")  # Beam's own
 

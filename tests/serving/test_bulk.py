@@ -8,9 +8,9 @@ import sys
 import numpy as np
 import pytest
 
-import serving
 from benchmarks import corpus
-from serving.bulk import BulkAnswers
+from seqkeras import serving
+from seqkeras.serving.bulk import BulkAnswers
 from tests.conftest import CHECKOUT
 
 pytestmark = pytest.mark.filterwarnings("default")  # Ray's and Spark's own

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as values
 
-from serving.categories import category_of, category_text
+from seqkeras.serving.categories import category_of, category_text
 from tests.serving.javascript.package import PACKAGE
 
 CASES = json.loads((PACKAGE / "test" / "categories.json").read_text(encoding="utf-8"))

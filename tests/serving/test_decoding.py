@@ -3,8 +3,8 @@ import functools
 import numpy as np
 import pytest
 
-from serving.decoding import Candidates, Prompts, length_divisor, search
-from serving.text import BOS, EOS
+from seqkeras.serving.decoding import Candidates, Prompts, length_divisor, search
+from seqkeras.serving.text import BOS, EOS
 from tests.references import decoding as loops
 from tests.serving import references
 

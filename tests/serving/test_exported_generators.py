@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-import serving
+from seqkeras import serving
 from seqkeras.decoding import MinLength, RepetitionPenalty, beam, greedy
 from seqkeras.models import GPT, RNNLanguageModel, Transformer
 from seqkeras.recurrent import QRNN
-from serving.manifest import DecodingDefaults, Limits
-from serving.text import CharacterTable, pad
+from seqkeras.serving.manifest import DecodingDefaults, Limits
+from seqkeras.serving.text import CharacterTable, pad
 from tests.arrays import numbers, randomize
 from tests.conftest import others_long
 from tests.serving.exported import write_bundle

@@ -7,9 +7,9 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-import serving
-from serving.external_data import external_files
-from serving.manifest import describe_files, read_manifest, write_manifest
+from seqkeras import serving
+from seqkeras.serving.external_data import external_files
+from seqkeras.serving.manifest import describe_files, read_manifest, write_manifest
 from tests.serving.pipelines.toys import Toy, write_bundle
 
 

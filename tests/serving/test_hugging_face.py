@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from serving.decoding import (
+from seqkeras.serving.decoding import (
     BannedTokens,
     ChoosingStep,
     ForcedToken,

@@ -9,8 +9,8 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper
 
-from serving import int8, opening
-from serving.opening import EXACT_INT8, Runtime
+from seqkeras.serving import int8, opening
+from seqkeras.serving.opening import EXACT_INT8, Runtime
 from tests.conftest import CHECKOUT
 
 

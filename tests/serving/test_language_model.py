@@ -6,12 +6,12 @@ import dataclasses
 import numpy as np
 import pytest
 
-import serving
-from serving.decoding import Greedy, Prompts, steps
-from serving.manifest import BundleError, StateEntry, read_manifest
-from serving.opening import Runtime
-from serving.session import LanguageModel
-from serving.text import BOS, EOS, CharacterTable
+from seqkeras import serving
+from seqkeras.serving.decoding import Greedy, Prompts, steps
+from seqkeras.serving.manifest import BundleError, StateEntry, read_manifest
+from seqkeras.serving.opening import Runtime
+from seqkeras.serving.session import LanguageModel
+from seqkeras.serving.text import BOS, EOS, CharacterTable
 from tests.serving.toy_language_model import ToyLanguageModel, write_bundle
 
 TABLE = CharacterTable.learn(["abcdefg"])

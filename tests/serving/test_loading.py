@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-import serving
+from seqkeras import serving
 from seqkeras.folders import written_aside
-from serving.manifest import format as manifests
+from seqkeras.serving.manifest import format as manifests
 from tests.serving.pipelines.toys import Toy, load, write_bundle
 
 ROOT = Path(__file__).parents[2]
 LOADS = """
 import sys
-import serving
+from seqkeras import serving
 print("ready", flush=True)
 for _ in range(30):
     print(serving.load(sys.argv[1], threads=1)("the cat").score, flush=True)

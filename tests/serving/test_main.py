@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-import serving
-from serving.__main__ import main
-from serving.manifest import read_manifest, write_manifest
+from seqkeras import serving
+from seqkeras.serving.__main__ import main
+from seqkeras.serving.manifest import read_manifest, write_manifest
 
 ROOT = Path(__file__).parents[2]
 
@@ -237,7 +237,7 @@ def test_wrong_options_are_refused_before_input_is_read(run):
             ["predict", "b", "--json", "--stream"],
             "argument --stream: not allowed with argument --json; see .* predict --help",
         ),
-        (["inspect", "b", "c"], "unrecognized arguments: c; see python -m serving inspect --help"),
+        (["inspect", "b", "c"], "unrecognized arguments: c; see seqkeras inspect --help"),
     ],
 )
 def test_a_wrong_command_is_one_line_and_status_2(capsys, arguments, message):
@@ -354,7 +354,7 @@ def test_bench_keeps_the_old_figures_until_it_has_new_ones(run, tmp_path, monkey
         assert (tmp_path / "bench.json").read_text() == "old"
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("serving.bench.measure", interrupted)
+    monkeypatch.setattr("seqkeras.serving.bench.measure", interrupted)
     assert run("bench", "--json", str(tmp_path / "bench.json"))[0] == 130
     assert (tmp_path / "bench.json").read_text() == "old"
 
@@ -490,7 +490,7 @@ def test_too_little_memory_is_one_line(run, monkeypatch):
     def short(*_, **__):
         raise MemoryError
 
-    monkeypatch.setattr("serving.pipelines.translate.pad", short)
+    monkeypatch.setattr("seqkeras.serving.pipelines.translate.pad", short)
     status, _, error = run("predict", "up|a")
     assert (status, error) == (
         1,

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from serving.manifest import (
+from seqkeras.serving.manifest import (
     BundleError,
     Manifest,
     describe_files,

@@ -6,10 +6,16 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-import serving
-from serving.manifest import GraphFile, Precision, describe_files, read_manifest, write_manifest
-from serving.opening import CPU, SLOWER_ON_CPU, Runtime, open_session
-from serving.text import word_piece
+from seqkeras import serving
+from seqkeras.serving.manifest import (
+    GraphFile,
+    Precision,
+    describe_files,
+    read_manifest,
+    write_manifest,
+)
+from seqkeras.serving.opening import CPU, SLOWER_ON_CPU, Runtime, open_session
+from seqkeras.serving.text import word_piece
 from tests.serving.pipelines.toys import TOKENS, Toy, write_bundle
 from tests.serving.written import model_of, specs
 

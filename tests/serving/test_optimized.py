@@ -3,8 +3,8 @@
 import numpy as np
 import onnx
 
-from serving.manifest import read_manifest
-from serving.opening import Runtime, open_session
+from seqkeras.serving.manifest import read_manifest
+from seqkeras.serving.opening import Runtime, open_session
 from tests.serving.pipelines.toys import write_bundle
 from tests.serving.written import model_of
 
@@ -38,5 +38,5 @@ def test_a_sum_and_what_normalises_it_stay_two_nodes_on_a_cpu(tmp_path, monkeypa
     bundle = write_bundle(tmp_path / "toy", "Embed", graph)
     apart = ["Gather", "Gather", "Add", "LayerNormalization"]
     assert opened_nodes(bundle, tmp_path / "optimized.onnx") == apart
-    monkeypatch.setattr("serving.opening.SLOWER_ON_CPU", ())  # the two become one
+    monkeypatch.setattr("seqkeras.serving.opening.SLOWER_ON_CPU", ())  # the two become one
     assert opened_nodes(bundle, tmp_path / "fused.onnx") == [*apart[:2], "SkipLayerNormalization"]

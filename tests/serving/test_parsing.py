@@ -3,8 +3,8 @@ import json
 
 import pytest
 
-from serving.checks import require_number, shown
-from serving.parsing import MOST_NESTED, bounded_lines, parse_json
+from seqkeras.serving.checks import require_number, shown
+from seqkeras.serving.parsing import MOST_NESTED, bounded_lines, parse_json
 
 
 def nested(levels, opening="[", closing="]"):
@@ -25,7 +25,7 @@ def test_what_is_nested_too_deep_is_refused(levels, brackets):
 
 
 def test_lines_that_are_too_long_are_passed_over(monkeypatch):
-    monkeypatch.setattr("serving.parsing.MOST_OF_LINE", 7)
+    monkeypatch.setattr("seqkeras.serving.parsing.MOST_OF_LINE", 7)
     lines = [b"seven77\r\n", b"eight888\n", b"\n", b"x" * 50 + b"\n", b"a\x85b\n", b"y" * 9]
     found = [*bounded_lines(io.BytesIO(b"".join(lines)))]
     assert found == [b"seven77\r\n", None, b"\n", None, b"a\x85b\n", None]

@@ -5,9 +5,14 @@ import re
 import numpy as np
 import pytest
 
-import serving
-from serving.manifest import DecodingDefaults, describe_files, read_manifest, write_manifest
-from serving.text import CharacterTable
+from seqkeras import serving
+from seqkeras.serving.manifest import (
+    DecodingDefaults,
+    describe_files,
+    read_manifest,
+    write_manifest,
+)
+from seqkeras.serving.text import CharacterTable
 from tests.serving import references
 from tests.serving.toy_bundle import (
     LETTERS,

@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 
-from serving.manifest import BundleError, Refusal
+from seqkeras.serving.manifest import BundleError, Refusal
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from serving.replacing import replacement
+from seqkeras.serving.replacing import replacement
 
 
 @pytest.fixture

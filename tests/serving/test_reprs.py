@@ -5,12 +5,12 @@ import re
 import numpy as np
 import pytest
 
-import serving
-from serving.manifest import read_manifest
-from serving.opening import Runtime
-from serving.results import Embedding, Forecasting, Generation, Translation, WordFeatures
-from serving.session import EncoderDecoder
-from serving.text import CharacterTable, WordTable, word_piece
+from seqkeras import serving
+from seqkeras.serving.manifest import read_manifest
+from seqkeras.serving.opening import Runtime
+from seqkeras.serving.results import Embedding, Forecasting, Generation, Translation, WordFeatures
+from seqkeras.serving.session import EncoderDecoder
+from seqkeras.serving.text import CharacterTable, WordTable, word_piece
 from tests.serving.toy_language_model import ToyLanguageModel, write_bundle
 
 ONES = np.ones((2, 3), "float32")

@@ -8,11 +8,11 @@ import re
 import numpy as np
 import pytest
 
-import serving
-from serving import BundleError
-from serving.__main__ import main
-from serving.rows import Column, Rows, counted
-from serving.times import TimeColumn
+from seqkeras import serving
+from seqkeras.serving import BundleError
+from seqkeras.serving.__main__ import main
+from seqkeras.serving.rows import Column, Rows, counted
+from seqkeras.serving.times import TimeColumn
 from tests.serving.pipelines.test_forecast import W, graph
 from tests.serving.pipelines.toys import load
 from tests.serving.written import model_of

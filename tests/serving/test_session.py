@@ -5,11 +5,11 @@ import numpy as np
 import onnx
 import pytest
 
-from serving.decoding import search
-from serving.manifest import BundleError, TensorSpec, describe_files, read_manifest
-from serving.opening import Runtime
-from serving.session import EncoderDecoder
-from serving.text import BOS, EOS, pad
+from seqkeras.serving.decoding import search
+from seqkeras.serving.manifest import BundleError, TensorSpec, describe_files, read_manifest
+from seqkeras.serving.opening import Runtime
+from seqkeras.serving.session import EncoderDecoder
+from seqkeras.serving.text import BOS, EOS, pad
 from tests.serving.toy_bundle import SOURCE, TARGET, ToyModel
 
 

@@ -18,7 +18,7 @@ LOADS = """
 import sys
 import {module}
 import onnxruntime
-import serving
+from seqkeras import serving
 serving.load(sys.argv[1])("up|bad")
 """
 SOCKET = {"x86_64": 41, "aarch64": 198}.get(platform.machine())  # the number of the system call

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serving.times import FIXED, UNITS, TimeColumn, in_iso
+from seqkeras.serving.times import FIXED, UNITS, TimeColumn, in_iso
 from tests.conftest import CHECKOUT
 
 TABLE = json.loads((CHECKOUT / "serving/javascript/test/times.json").read_text(encoding="utf-8"))

@@ -5,10 +5,10 @@ import onnx
 import onnxruntime
 import pytest
 
-import serving
-from serving.manifest import GraphFile, TensorSpec
-from serving.text import CharacterTable
-from serving.triton import TYPES, configuration, main, write_repository
+from seqkeras import serving
+from seqkeras.serving.manifest import GraphFile, TensorSpec
+from seqkeras.serving.text import CharacterTable
+from seqkeras.serving.triton import TYPES, configuration, main, write_repository
 from tests.serving import toy_language_model
 from tests.serving.pipelines.toys import Toy, write_bundle
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from mypy import api
 
-import serving
-from serving import decoding, manifest, results, session, text
-from serving.opening import Runtime
-from serving.pipelines import PIPELINES
-from serving.pipelines.model import Model
+from seqkeras import serving
+from seqkeras.serving import decoding, manifest, results, session, text
+from seqkeras.serving.opening import Runtime
+from seqkeras.serving.pipelines import PIPELINES
+from seqkeras.serving.pipelines.model import Model
 
 ROOT = Path(__file__).parents[2]
 MODULES = (serving, decoding, manifest, text)
@@ -20,8 +20,8 @@ FOUND += [*PIPELINES.values(), Runtime, Model, session.EncoderDecoder, session.L
 FOUND += [each for each in vars(results).values() if inspect.isclass(each)]
 PUBLIC = {each.__qualname__: each for each in FOUND if callable(each)}
 PROGRAM = """
-import serving
-from serving.pipelines import Translate
+from seqkeras import serving
+from seqkeras.serving.pipelines import Translate
 
 pipeline = serving.load("bundles/dates", precision="int8", threads=2, providers=["CUDA"])
 assert isinstance(pipeline, Translate)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serving.written_numbers import number_of
+from seqkeras.serving.written_numbers import number_of
 from tests.conftest import CHECKOUT
 
 TABLE = CHECKOUT / "serving/javascript/test/numbers.json"

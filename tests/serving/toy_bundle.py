@@ -16,8 +16,8 @@ of its own:
 import numpy as np
 from onnx import TensorProto
 
-from serving.manifest import Limits, SignatureSpec, StateEntry, TensorSpec, TextPrefix
-from serving.text import BOS, EOS, CharacterTable
+from seqkeras.serving.manifest import Limits, SignatureSpec, StateEntry, TensorSpec, TextPrefix
+from seqkeras.serving.text import BOS, EOS, CharacterTable
 from tests.serving.written import model_of, save_graphs, write
 
 LETTERS = "abcdefg"

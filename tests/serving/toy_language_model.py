@@ -7,7 +7,7 @@ What token y leaves in the cache depends on its place t; the last token and the 
 
 import numpy as np
 
-from serving.manifest import DecodingDefaults, Limits, StateEntry
+from seqkeras.serving.manifest import DecodingDefaults, Limits, StateEntry
 from tests.serving.written import model_of, save_graphs, write
 
 MEMORY = 5

@@ -4,7 +4,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from serving.manifest import (
+from seqkeras.serving.manifest import (
     SCHEMA_VERSION,
     DecodingDefaults,
     GraphFile,

@@ -31,12 +31,12 @@ def main(file, folder):
     import keras
     import numpy as np
 
-    from training.checkpoint import Checkpoint
-    from training.tasks.bert_pretraining import BertPretraining
-    from training.tasks.classification import Classification
-    from training.tasks.options.bert_pretraining import BertPretrainingOptions
-    from training.tasks.options.classification import ClassificationOptions
-    from training.train import train
+    from seqkeras.training.checkpoint import Checkpoint
+    from seqkeras.training.tasks.bert_pretraining import BertPretraining
+    from seqkeras.training.tasks.classification import Classification
+    from seqkeras.training.tasks.options.bert_pretraining import BertPretrainingOptions
+    from seqkeras.training.tasks.options.classification import ClassificationOptions
+    from seqkeras.training.train import train
 
     def trained(name, strategy):
         sizes = {"batch_size": 8, "units": 3, "embedding_dim": 5, "vocab_size": 40}

@@ -19,18 +19,18 @@ from seqkeras.data.batches import Batches, Sequences
 from seqkeras.data.batching import BucketedBatches
 from seqkeras.losses import SmoothedCrossEntropy
 from seqkeras.models import GPT, RNNLanguageModel, Transformer
+from seqkeras.training import strategies
+from seqkeras.training.run import HISTORY
+from seqkeras.training.tasks import task_of
+from seqkeras.training.tasks.bert_pretraining import BertPretraining
+from seqkeras.training.tasks.classification import Classification
+from seqkeras.training.tasks.options.bert_pretraining import BertPretrainingOptions
+from seqkeras.training.tasks.options.classification import ClassificationOptions
+from seqkeras.training.tasks.options.forecasting import ForecastingOptions
+from seqkeras.training.tasks.options.language_model import LanguageModelOptions
+from seqkeras.training.tasks.options.several import SeveralOptions
+from seqkeras.training.train import train
 from tests.training.pretrained_folders import hugging_face_folder
-from training import strategies
-from training.run import HISTORY
-from training.tasks import task_of
-from training.tasks.bert_pretraining import BertPretraining
-from training.tasks.classification import Classification
-from training.tasks.options.bert_pretraining import BertPretrainingOptions
-from training.tasks.options.classification import ClassificationOptions
-from training.tasks.options.forecasting import ForecastingOptions
-from training.tasks.options.language_model import LanguageModelOptions
-from training.tasks.options.several import SeveralOptions
-from training.train import train
 
 VOCAB, ROWS, EPOCHS, STEPS = 11, 8, 4, 5
 SIZES = {"hidden_dim": 6, "num_layers": 1, "num_heads": 2, "feed_forward_dim": 7, "dropout": 0.0}

@@ -4,7 +4,7 @@ import contextlib
 
 import pytest
 
-from training.checkpoint import Checkpoint
+from seqkeras.training.checkpoint import Checkpoint
 
 
 class Stopped(Exception):

@@ -11,22 +11,22 @@ import keras
 import numpy as np
 import pytest
 
-import serving
-from export.bundle import ExportOptions, export
+from seqkeras import serving
 from seqkeras.data.documents import Corpus
 from seqkeras.data.masking import Masking
 from seqkeras.data.pretraining import PretrainingBatches, ShardOrder
 from seqkeras.data.sentence_pairs import SentencePairs
 from seqkeras.data.token_records import TokenRecords, begin_records
+from seqkeras.export.bundle import ExportOptions, export
 from seqkeras.optimizers import SGD
 from seqkeras.pretrained import load_hugging_face, save_hugging_face
 from seqkeras.tokenizers import read_tokenizer, word_piece
+from seqkeras.training.__main__ import main
+from seqkeras.training.fit import summed
+from seqkeras.training.tasks.bert_pretraining import BertPretraining
+from seqkeras.training.tasks.masked_sentences import masked_sentences
+from seqkeras.training.tasks.options.bert_pretraining import BertPretrainingOptions
 from tests.conftest import CHECKOUT, long_fixture
-from training.__main__ import main
-from training.fit import summed
-from training.tasks.bert_pretraining import BertPretraining
-from training.tasks.masked_sentences import masked_sentences
-from training.tasks.options.bert_pretraining import BertPretrainingOptions
 
 TINY = (
     "--vocab-size 90 --num-layers 1 --hidden-dim 24 --num-heads 3 --feed-forward-dim 37 "
@@ -194,8 +194,8 @@ KILLED = """
 import os
 import sys
 
-from training.__main__ import main
-from training.checkpoint import Checkpoint
+from seqkeras.training.__main__ import main
+from seqkeras.training.checkpoint import Checkpoint
 
 saved = Checkpoint.on_epoch_end
 

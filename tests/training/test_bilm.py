@@ -8,13 +8,13 @@ import keras
 import numpy as np
 import pytest
 
-import serving
-from export.bundle import ExportOptions, export
+from seqkeras import serving
+from seqkeras.export.bundle import ExportOptions, export
 from seqkeras.tokenizers import CharacterTable, read_tokenizer, word_places
+from seqkeras.training.__main__ import main
 from tests.arrays import close
 from tests.conftest import long_fixture
 from tests.training.test_language_model import text_file
-from training.__main__ import main
 
 TINY = (
     "--character-dim 5 --character-widths 2 --character-filters 3 --num-highways 1 --units 16 "

@@ -10,16 +10,16 @@ from collections import Counter
 import numpy as np
 import pytest
 
-import serving
-from export.bundle import ExportOptions, export
+from seqkeras import serving
 from seqkeras.data.texts import DataError
+from seqkeras.export.bundle import ExportOptions, export
 from seqkeras.runs import RunError
-from serving.results import Classification as Answer
+from seqkeras.serving.results import Classification as Answer
+from seqkeras.training.__main__ import main
+from seqkeras.training.tasks.classification import Classification, Example
+from seqkeras.training.tasks.options.classification import ClassificationOptions
 from tests.conftest import run_python
 from tests.training.exporting import refusals_of_run
-from training.__main__ import main
-from training.tasks.classification import Classification, Example
-from training.tasks.options.classification import ClassificationOptions
 
 TINY = "--units 7 --embedding-dim 5 --hops 2 --learning-rate 0.05 --batch-size 11".split()
 
@@ -85,7 +85,7 @@ def test_it_learns_sentences_and_says_what_to_do_next(reviews):
     assert scores["accuracy"] == scores["macro_f1"] == scores["matthews_correlation"] == 1.0
     assert {label: of["f1"] for label, of in scores["by_label"].items()} == {"bad": 1, "good": 1}
     assert first == "classification: 87 training and 10 validation examples of 2 labels"
-    assert following == f"next: python -m export {folder} bundles/run"
+    assert following == f"next: seqkeras export {folder} bundles/run"
 
 
 @pytest.mark.long

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from seqkeras.runs import RunError
-from training.cluster import Cluster
+from seqkeras.training.cluster import Cluster
 
 TWO = {"worker": ["localhost:29701", "localhost:29702"]}
 
@@ -77,7 +77,7 @@ def test_a_cluster_that_is_missing_is_refused_with_its_form(monkeypatch):
 
 
 def test_processes_that_come_one_after_another_meet(monkeypatch):
-    monkeypatch.setattr("training.cluster.SAID_AFTER", 1)
+    monkeypatch.setattr("seqkeras.training.cluster.SAID_AFTER", 1)
     said, (last, *others) = [], clusters(3)
     threads = [threading.Timer(2 * at, other.meet, [str]) for at, other in enumerate(others)]
     for thread in threads:

@@ -1,4 +1,4 @@
-"""`python -m training` answers for help, and for options that are wrong, before it loads Keras."""
+"""`seqkeras train` answers for help, and for options that are wrong, before it loads Keras."""
 
 import json
 import subprocess
@@ -6,15 +6,15 @@ import sys
 
 import pytest
 
+from seqkeras.training.__main__ import main
+from seqkeras.training.tasks import TASKS
 from tests.conftest import CHECKOUT
-from training.__main__ import main
-from training.tasks import TASKS
 
 LOADED = """
 import json
 import sys
 
-from training.__main__ import main
+from seqkeras.training.__main__ import main
 
 status = main(json.loads(sys.argv[1]))
 heavy = {"keras", "matplotlib", "tensorflow"} & set(sys.modules)
@@ -45,7 +45,7 @@ def test_an_option_is_not_the_value_of_the_one_before(capsys):
     assert main(shell) == 2
     assert capsys.readouterr().err == (
         "training: --pretrained has no value: --config stands in its place. If it is a variable of "
-        "the shell, that is empty. See python -m training classification --help.\n"
+        "the shell, that is empty. See seqkeras train classification --help.\n"
     )
 
 

@@ -9,14 +9,14 @@ import pytest
 from seqkeras.data.batching import BucketedBatches, TokenBatches
 from seqkeras.data.mixing import MixedBatches
 from seqkeras.data.windows import RandomStarts, mixed_windows
+from seqkeras.training.__main__ import main
+from seqkeras.training.checkpoint import load_model
+from seqkeras.training.tasks.language_model import LanguageModel
+from seqkeras.training.tasks.options.language_model import LanguageModelOptions
+from seqkeras.training.tasks.options.translation import TranslationOptions
+from seqkeras.training.tasks.translation import Translation
 from tests.training.test_going_on import same, stop_after
 from tests.training.test_translation import FAST, TINY, sentences, tab_separated
-from training.__main__ import main
-from training.checkpoint import load_model
-from training.tasks.language_model import LanguageModel
-from training.tasks.options.language_model import LanguageModelOptions
-from training.tasks.options.translation import TranslationOptions
-from training.tasks.translation import Translation
 
 SIZES, WEIGHTS = (23, 41, 61), (3.0, 1.0, 2.0)
 OFFSETS = (0, 23, 64)

@@ -1,6 +1,6 @@
 """Learning curves: which numbers share a panel."""
 
-from training.curves import _figure
+from seqkeras.training.curves import _figure
 
 
 def test_training_and_validation_of_a_number_share_a_panel():

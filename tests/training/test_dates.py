@@ -11,11 +11,11 @@ import time
 import pytest
 
 from seqkeras.data.dates import ANSWERS
-from serving.text import CharacterTable
+from seqkeras.serving.text import CharacterTable
+from seqkeras.training.__main__ import main
+from seqkeras.training.run import open_run
+from seqkeras.training.tasks.options.dates import DatesOptions
 from tests.conftest import CHECKOUT, SMALL, run_python
-from training.__main__ import main
-from training.run import open_run
-from training.tasks.options.dates import DatesOptions
 
 # Small enough to train in seconds; what it learns does not matter.
 TINY = (
@@ -222,7 +222,7 @@ def test_options_that_no_run_wrote_make_no_run(tmp_path, capsys):
 def test_a_damaged_checkpoint_is_refused(tmp_path, capsys):
     folder = tmp_path / "run"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("training.fit.Reseed", lambda *args, **kwargs: 1 / 0)
+        patch.setattr("seqkeras.training.fit.Reseed", lambda *args, **kwargs: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             main(["dates", "--out", str(folder), *TINY])
     (folder / "checkpoint.keras").write_bytes(b"PK")
@@ -271,7 +271,7 @@ STOPPED = """
 import signal
 import sys
 
-from training import __main__ as command
+from seqkeras.training import __main__ as command
 
 command.import_keras = lambda: exec("signal.raise_signal(signal.SIGTERM)")
 sys.exit(command.main(["dates", "--out", "run"]))
@@ -306,7 +306,7 @@ def test_ctrl_c_says_how_to_go_on(tmp_path, monkeypatch, capsys):
                 (folder / writes).touch()
             raise KeyboardInterrupt
 
-        monkeypatch.setattr("training.train.fit", interrupted)
+        monkeypatch.setattr("seqkeras.training.train.fit", interrupted)
         assert main(["dates", "--out", str(folder), *TINY, *options]) == 130
         return capsys.readouterr().err
 

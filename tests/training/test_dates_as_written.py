@@ -8,9 +8,9 @@ import pytest
 from seqkeras.data.dates import ANSWERS, LOCALES
 from seqkeras.runs import RunFiles, RunRecord
 from seqkeras.tokenizers import CharacterTable
+from seqkeras.training.answering import answerer
 from tests.conftest import run_python
 from tests.training.dates_as_written import DATES_AS_WRITTEN
-from training.answering import answerer
 
 
 def test_the_list_is_of_known_locales_and_answers():

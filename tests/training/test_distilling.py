@@ -8,20 +8,20 @@ import keras
 import numpy as np
 import pytest
 
-import serving
-from export.bundle import ExportOptions, export
+from seqkeras import serving
+from seqkeras.export.bundle import ExportOptions, export
 from seqkeras.models import WithHeads
 from seqkeras.pretrained import save_hugging_face
 from seqkeras.tokenizers import word_piece
+from seqkeras.training.run import TEACHER
+from seqkeras.training.tasks.distilling import DistilledClassification
+from seqkeras.training.tasks.options.classification import ClassificationOptions
+from seqkeras.training.tasks.pretrained import Pretrained, spread
+from seqkeras.training.tasks.teacher import Teacher
 from tests.conftest import others_long
 from tests.training.pretrained_folders import VOCABULARY, hugging_face_folder, tiny_bert
 from tests.training.stops import stopped_behind_a_checkpoint
 from tests.training.test_pretrained import outcome
-from training.run import TEACHER
-from training.tasks.distilling import DistilledClassification
-from training.tasks.options.classification import ClassificationOptions
-from training.tasks.pretrained import Pretrained, spread
-from training.tasks.teacher import Teacher
 
 WORDS = {"good": ["good", "fine"], "bad": ["bad", "dull"]}
 NUMBERS = {"bad": 1000.0, "dull": 2000.0, "fine": 3500.0, "good": 4000.0}

@@ -7,11 +7,11 @@ import math
 import numpy as np
 import pytest
 
-import serving
-from export.bundle import ExportOptions, export
+from seqkeras import serving
+from seqkeras.export.bundle import ExportOptions, export
+from seqkeras.training.__main__ import main
 from tests import zoo
 from tests.training.test_classification import TINY, sentences
-from training.__main__ import main
 
 OTHER_NAMES = ("sentence", "mark")
 
@@ -83,7 +83,7 @@ def test_the_scores_of_training_are_those_of_its_validation_file(trained):
         ),
         (["{folder}/run", "--data", "{folder}/none.csv"], 2, "none.csv: no such file"),
         (["{folder}/run"], 2, "Missing option '--data'"),
-        (["{folder}/run", "--data", "{data}", "--unit", "3"], 2, "See python -m training ev"),
+        (["{folder}/run", "--data", "{data}", "--unit", "3"], 2, "See seqkeras train ev"),
         (
             ["{folder}/run", "--data", "{data}", "--precision", "int8"],
             1,

@@ -8,9 +8,9 @@ import shlex
 import keras
 import pytest
 
-import export.__main__
-import serving.__main__
-import training.__main__
+import seqkeras.export.__main__
+import seqkeras.serving.__main__
+import seqkeras.training.__main__
 from seqkeras.models import Bert
 from seqkeras.pretrained import save_hugging_face
 from seqkeras.tokenizers import word_piece
@@ -18,8 +18,8 @@ from tests.conftest import CHECKOUT, others_long
 from tests.training.pretrained_folders import SIZES, VOCABULARY
 
 PAGE = (CHECKOUT / "docs/finetuning.md").read_text(encoding="utf-8")
-MAINS = {module.__name__.partition(".")[0]: module.main for module in (export.__main__,)}
-MAINS |= {"training": training.__main__.main, "serving": serving.__main__.main}
+MAINS = {module.__name__.partition(".")[0]: module.main for module in (seqkeras.export.__main__,)}
+MAINS |= {"training": seqkeras.training.__main__.main, "serving": seqkeras.serving.__main__.main}
 FEW = ["--batch-size", "2"]  # rows there are; as the page says it
 
 
@@ -72,7 +72,7 @@ def test_a_few_lines_become_an_answer_by_the_commands_of_the_page(name, file, an
     (folder / file).write_text(shown_file(file))
     train, bundle, ask = commands(name)
     printed(*train, *FEW)
-    assert f"next: python -m serving predict bundles/{name} " in printed(*bundle)
+    assert f"next: seqkeras predict bundles/{name} " in printed(*bundle)
     assert re.fullmatch(answer, printed(*ask))
 
 

@@ -10,7 +10,7 @@ from seqkeras.models import Bert, ClassificationHead, RNNSeq2Seq, WithHeads
 from seqkeras.runs import RunError, RunFiles
 from seqkeras.schedules import LinearDecay
 from seqkeras.tokenizers import CharacterTable
-from training.first_weights import take_rows, take_weights
+from seqkeras.training.first_weights import take_rows, take_weights
 
 LABELS = ["good", "bad"]
 

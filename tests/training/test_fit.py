@@ -8,9 +8,9 @@ import pytest
 import tensorflow as tf
 
 from seqkeras.runs import RunError
-from training.callbacks import DivergedError, StopAtNaN
-from training.fit import fit
-from training.options import FitOptions
+from seqkeras.training.callbacks import DivergedError, StopAtNaN
+from seqkeras.training.fit import fit
+from seqkeras.training.options import FitOptions
 
 OPTIONS = FitOptions(steps_per_save=5, warmup_steps=0)
 LOSS = keras.losses.SparseCategoricalCrossentropy(from_logits=True)

@@ -9,6 +9,10 @@ import pytest
 from seqkeras.data.batches import Batches, Sequences
 from seqkeras.losses import SmoothedCrossEntropy
 from seqkeras.runs import RunError
+from seqkeras.training.first_weights import freeze
+from seqkeras.training.fit import fit
+from seqkeras.training.optimizing import learning_rate, make_optimizer
+from seqkeras.training.options import FitOptions
 from tests.conftest import others_long, run_python
 from tests.training.test_going_on import (
     Scored,
@@ -19,10 +23,6 @@ from tests.training.test_going_on import (
     stopped,
     trained,
 )
-from training.first_weights import freeze
-from training.fit import fit
-from training.optimizing import learning_rate, make_optimizer
-from training.options import FitOptions
 
 
 @pytest.mark.parametrize("given", [{"ema": 0.8}, {"average_checkpoints": 3}])

@@ -16,27 +16,27 @@ import numpy as np
 import pandas
 import pytest
 
-import serving
-from export.bundle import ExportOptions, export
-from export.next_command import next_command
+from seqkeras import serving
 from seqkeras.data.series import WindowArrays
+from seqkeras.export.bundle import ExportOptions, export
+from seqkeras.export.next_command import next_command
 from seqkeras.runs import RunError
-from serving.http.application import Service
-from serving.pipelines.forecast import forecasting_of
-from serving.printing import as_line
-from tests.arrays import close
-from tests.conftest import in_shell, others_long, run_python
-from tests.serving.http.served import ask, on_socket
-from tests.training.exporting import refusals_of_run
-from training.__main__ import main
-from training.tasks.forecasting import Forecasting
-from training.tasks.forecasting_baselines import (
+from seqkeras.serving.http.application import Service
+from seqkeras.serving.pipelines.forecast import forecasting_of
+from seqkeras.serving.printing import as_line
+from seqkeras.training.__main__ import main
+from seqkeras.training.tasks.forecasting import Forecasting
+from seqkeras.training.tasks.forecasting_baselines import (
     Ridge,
     baselines,
     persistence,
     unscaled_arrays,
 )
-from training.tasks.options.forecasting import ForecastingOptions
+from seqkeras.training.tasks.options.forecasting import ForecastingOptions
+from tests.arrays import close
+from tests.conftest import in_shell, others_long, run_python
+from tests.serving.http.served import ask, on_socket
+from tests.training.exporting import refusals_of_run
 
 COLUMNS = {
     "targets": ("load",),
@@ -108,7 +108,7 @@ def test_it_learns_and_is_measured_beside_naive_forecasts(trained):
     best = min(looks, key=lambda row: float(row["validation_loss"]))
     for name in ("mae", "rmse", "mase"):
         assert float(best[name.upper()]) == pytest.approx(scores[name], rel=1e-5)
-    assert following == f"next: python -m export {folder} bundles/run"
+    assert following == f"next: seqkeras export {folder} bundles/run"
     assert (folder / "forecast.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -120,7 +120,7 @@ def test_the_line_of_the_export_answers_the_file_of_the_training(trained, tmp_pa
     folder, file, _ = trained
     manifest = export(folder, tmp_path / "b", options=ExportOptions(saved_models=False))
     line = next_command(tmp_path / "b", manifest, folder)
-    assert line == f"python -m serving predict {tmp_path / 'b'} {file} --truncate"
+    assert line == f"seqkeras predict {tmp_path / 'b'} {file} --truncate"
     with open(file, newline="") as lines:
         rows = (*csv.DictReader(lines),)
     pipeline = serving.load(tmp_path / "b")

@@ -8,17 +8,17 @@ import keras
 import numpy as np
 import pytest
 
-import serving
-from export.__main__ import main as export
+from seqkeras import serving
+from seqkeras.export.__main__ import main as export
 from seqkeras.runs import RunError
-from serving.__main__ import main as serve
-from serving.rows import Rows
+from seqkeras.serving.__main__ import main as serve
+from seqkeras.serving.rows import Rows
+from seqkeras.training.__main__ import main
+from seqkeras.training.tasks.classification import Classification
+from seqkeras.training.tasks.frames import Frames
+from seqkeras.training.tasks.options.classification import ClassificationOptions
+from seqkeras.training.tasks.scaling import scaling
 from tests.conftest import long_fixture, others_long
-from training.__main__ import main
-from training.tasks.classification import Classification
-from training.tasks.frames import Frames
-from training.tasks.options.classification import ClassificationOptions
-from training.tasks.scaling import scaling
 
 TINY = "--units 7 --embedding-dim 6 --heads 3 --hops 2 --learning-rate 0.03 --batch-size 5".split()
 OF_TAGS = [word for word in TINY if word not in ("--hops", "2")]

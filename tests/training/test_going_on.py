@@ -13,13 +13,13 @@ import tensorflow as tf
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from seqkeras.runs import RunError
+from seqkeras.training.callbacks import Progress
+from seqkeras.training.checkpoint import Checkpoint
+from seqkeras.training.fit import fit
+from seqkeras.training.optimizing import make_optimizer
+from seqkeras.training.options import FitOptions
+from seqkeras.training.validation import Look
 from tests.conftest import others_long
-from training.callbacks import Progress
-from training.checkpoint import Checkpoint
-from training.fit import fit
-from training.optimizing import make_optimizer
-from training.options import FitOptions
-from training.validation import Look
 
 LOSS = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 PEAK = [0.2, 0.7, 0.7, 0.6, 0.5, 0.4, 0.9]  # a validation score, look by look
@@ -64,7 +64,7 @@ def options(**given):
 def trained(folder, num_steps=35, validation=None, **given):
     folder.mkdir(exist_ok=True)
     with pytest.MonkeyPatch.context() as patch:  # to draw takes longer than to train
-        patch.setattr("training.history.draw_curves", lambda rows, path: path.touch())
+        patch.setattr("seqkeras.training.history.draw_curves", lambda rows, path: path.touch())
         return fit(
             classifier,
             LOSS,

@@ -12,17 +12,17 @@ import keras
 import numpy as np
 import pytest
 
-import serving
+from seqkeras import serving
 from seqkeras.models import GPT, RNNLanguageModel
 from seqkeras.pretrained import save_hugging_face
 from seqkeras.tokenizers import learn_byte_pairs, read_tokenizer
 from seqkeras.tokenizers.of_stream import STREAM_TOKENIZERS
+from seqkeras.training.__main__ import main
+from seqkeras.training.carried import CarriedState
+from seqkeras.training.tasks.language_model import LanguageModel, LanguageModelOptions
+from seqkeras.training.train import train
 from tests.conftest import CHECKOUT, run_python
 from tests.training.exporting import refusals_of_run
-from training.__main__ import main
-from training.carried import CarriedState
-from training.tasks.language_model import LanguageModel, LanguageModelOptions
-from training.train import train
 
 TINY = "--hidden-dim 8 --num-heads 2 --num-layers 1 --context 7 --batch-size 5".split()
 FEW = [*TINY, "--steps", "6", "--steps-per-save", "3"]
@@ -74,7 +74,7 @@ def test_its_scores_are_those_of_the_whole_validation_text(characters):
     sizes = f"{kept:,} characters of training and {len(held_out):,} of validation"
     assert first == f"language-model: {sizes}"
     assert second.endswith("; random windows of 7")
-    assert following == f"next: python -m export {run} bundles/run"
+    assert following == f"next: seqkeras export {run} bundles/run"
     model = keras.models.load_model(run / "model.keras")
     table = read_tokenizer(run / "tokenizer/text.json")
     ids = [table.id_of("\n"), *table.encode(held_out)]

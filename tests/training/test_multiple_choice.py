@@ -4,14 +4,14 @@ import json
 
 import pytest
 
-import serving
-from export.bundle import ExportOptions, export
-from serving.__main__ import main as serve
+from seqkeras import serving
+from seqkeras.export.bundle import ExportOptions, export
+from seqkeras.serving.__main__ import main as serve
+from seqkeras.training.__main__ import main
 from tests.conftest import long_fixture
 from tests.training.exams import exam
 from tests.training.exporting import refusals_of_run
 from tests.training.questions import encoder_folder
-from training.__main__ import main
 
 SMALL = "--batch-size 10 --learning-rate 5e-3 --looks 2 --tensorboard false".split()
 

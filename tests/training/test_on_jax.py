@@ -19,8 +19,8 @@ sys.meta_path.insert(0, Absent())
 from seqkeras.quiet import import_keras
 
 import_keras()
-import training.train
-from training.tasks import TASKS
+import seqkeras.training.train
+from seqkeras.training.tasks import TASKS
 
 for _, task in TASKS.values():
     task()

@@ -11,11 +11,18 @@ import keras
 import numpy as np
 import pytest
 
-from export.bundle import ExportOptions, export
+from seqkeras.export.bundle import ExportOptions, export
 from seqkeras.models import ClassificationHead, TaggingHead, WithHeads
 from seqkeras.pretrained import load_hugging_face
 from seqkeras.runs import RunError, RunFiles
 from seqkeras.tokenizers import special_ids
+from seqkeras.training.__main__ import main
+from seqkeras.training.layer_rates import rates_of_layers
+from seqkeras.training.tasks.classification import Classification
+from seqkeras.training.tasks.options.classification import ClassificationOptions
+from seqkeras.training.tasks.options.pretrained import PretrainedOptions
+from seqkeras.training.tasks.pretrained import Pretrained, inputs_of
+from seqkeras.training.train import train
 from tests.arrays import close, numbers
 from tests.training.pretrained_folders import (
     VOCABULARY,
@@ -25,13 +32,6 @@ from tests.training.pretrained_folders import (
     tiny_bert,
 )
 from tests.training.stops import stopped_behind_a_checkpoint
-from training.__main__ import main
-from training.layer_rates import rates_of_layers
-from training.tasks.classification import Classification
-from training.tasks.options.classification import ClassificationOptions
-from training.tasks.options.pretrained import PretrainedOptions
-from training.tasks.pretrained import Pretrained, inputs_of
-from training.train import train
 
 FAST = "--learning-rate 0.01 --batch-size 11 --steps-per-save 3".split()
 
@@ -256,7 +256,7 @@ def test_pairs_of_an_encoder_without_segments_are_fed_without_them(tmp_path):
         ("--warmup-steps 3 --warmup-share 0.5", "--warmup-share and --warmup-steps are two"),
         ("--pretrained {data}", "no pre-trained encoder: none of run.json, bert_config.json, "),
         ("--pretrained {data}/none", "/none: there is no such folder."),
-        ("--frozen", "requires an argument. See python -m training classification --help."),
+        ("--frozen", "requires an argument. See seqkeras train classification --help."),
     ],
 )
 def test_options_that_contradict_the_folder_are_refused(

@@ -7,13 +7,18 @@ import keras
 import numpy as np
 import pytest
 
-import serving
+from seqkeras import serving
 from seqkeras.runs import RunFiles
-from serving.results import Generation
+from seqkeras.serving.results import Generation
+from seqkeras.training.__main__ import main
+from seqkeras.training.tasks.prompt_answer import (
+    NO_TARGET,
+    Example,
+    PromptAnswer,
+    PromptAnswerOptions,
+)
 from tests.conftest import long_fixture, run_python
 from tests.training.exporting import refusals_of_run
-from training.__main__ import main
-from training.tasks.prompt_answer import NO_TARGET, Example, PromptAnswer, PromptAnswerOptions
 
 WORDS = ("ab", "ba", "aab", "abb", "bab")
 

@@ -8,19 +8,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import serving
-from export.bundle import ExportOptions, export
+from seqkeras import serving
 from seqkeras.data.squad import Answer, read_questions
+from seqkeras.export.bundle import ExportOptions, export
 from seqkeras.metrics import squad_exact_match, squad_f1, squad_scores
+from seqkeras.serving.__main__ import main as serve
+from seqkeras.serving.pipelines.answer import Settings
+from seqkeras.serving.pipelines.questions import SubwordQuestions, WordQuestions
 from seqkeras.tokenizers import CharacterTable, WordTable, read_vocabulary, word_piece
-from serving.__main__ import main as serve
-from serving.pipelines.answer import Settings
-from serving.pipelines.questions import SubwordQuestions, WordQuestions
+from seqkeras.training.__main__ import main
+from seqkeras.training.tasks.answer_windows import places_in_windows, tokens_of
 from tests.conftest import long_fixture
 from tests.training.exporting import refusals_of_run
 from tests.training.questions import VOCABULARY, as_squad, encoder_folder, questions, write
-from training.__main__ import main
-from training.tasks.answer_windows import places_in_windows, tokens_of
 
 SMALL = "--batch-size 10 --learning-rate 5e-3 --looks 2 --tensorboard false".split()
 WINDOWS = "--max-length 21 --stride 5 --question-length 9 --answer-length 5".split()

@@ -6,9 +6,9 @@ import tomllib
 
 import pytest
 
+from seqkeras.training.commands import parse_options
+from seqkeras.training.tasks import TASKS
 from tests.conftest import CHECKOUT
-from training.commands import parse_options
-from training.tasks import TASKS
 
 RECIPES = sorted((CHECKOUT / "training/recipes").glob("*.toml"))
 
@@ -31,5 +31,5 @@ def test_a_recipe_holds_options_of_its_task_its_goal_and_its_command(path):
     assert {name: getattr(options, name) for name in values} == given
     parts = re.findall(r"(?m)^#   (\w+) +(.*)", text)
     assert {"goal", "published", "command"} <= {name for name, _ in parts}
-    assert f"python -m training {task} " in dict(parts)["command"]
+    assert f"seqkeras train {task} " in dict(parts)["command"]
     assert f"--config training/recipes/{path.name} " in text

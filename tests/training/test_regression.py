@@ -4,14 +4,14 @@ import json
 
 import pytest
 
-import serving
-from export.bundle import ExportOptions, export
+from seqkeras import serving
+from seqkeras.export.bundle import ExportOptions, export
+from seqkeras.training.__main__ import main
+from seqkeras.training.commands import parse_options
+from seqkeras.training.tasks.options.regression import RegressionOptions
+from seqkeras.training.tasks.regression import Regression
 from tests.conftest import long_fixture
 from tests.training.pretrained_folders import hugging_face_folder
-from training.__main__ import main
-from training.commands import parse_options
-from training.tasks.options.regression import RegressionOptions
-from training.tasks.regression import Regression
 
 NUMBERS = {"bad": 1000.0, "dull": 2000.0, "fine": 3500.0, "good": 4000.0}
 SIMILAR = {("a film", "the film"): 5.0, ("a film", "a book"): 1.0, ("a child", "the book"): 0.0}

@@ -9,15 +9,15 @@ import sys
 import pytest
 
 from seqkeras.runs import RunError
+from seqkeras.training.run import FILES, open_run
 from tests.conftest import CHECKOUT
 from tests.killing import killed_at_every_moment
-from training.run import FILES, open_run
 
 OPEN = """
 import dataclasses
 from pathlib import Path
 
-from training.run import open_run
+from seqkeras.training.run import open_run
 
 Options = dataclasses.make_dataclass("Options", [("seed", int)])
 sys.addaudithook(die)

@@ -7,16 +7,16 @@ import keras
 import numpy as np
 import pytest
 
-import serving
-from export.bundle import ExportOptions, export
+from seqkeras import serving
+from seqkeras.export.bundle import ExportOptions, export
 from seqkeras.models import WithHeads
 from seqkeras.runs import RunError
+from seqkeras.training.tasks.options.several import SeveralOptions
+from seqkeras.training.tasks.several import Several
 from tests.training.pretrained_folders import hugging_face_folder
 from tests.training.stops import stopped_behind_a_checkpoint
 from tests.training.test_distilling import NUMBERS, reviews
 from tests.training.test_pretrained import outcome
-from training.tasks.options.several import SeveralOptions
-from training.tasks.several import Several
 
 FAST = "--learning-rate 0.01 --batch-size 11 --dropout 0 --looks 2".split()
 
@@ -72,8 +72,8 @@ def test_sentences_and_words_are_learned_at_once_and_served_each_by_a_bundle(fol
     lines = trained(folder, tmp_path / "run", "two.toml", "--passes", "15")
     mood, names = (tmp_path / "run/tasks" / name for name in ("mood", "names"))
     assert [line for line in lines if line.startswith("next: ")] == [
-        f"next: python -m export {mood} bundles/mood",
-        f"next: python -m export {names} bundles/names",
+        f"next: seqkeras export {mood} bundles/mood",
+        f"next: seqkeras export {names} bundles/names",
     ]
     found = scores(tmp_path / "run")
     assert found["mean"] == 1 and found["mood"]["accuracy"] == found["names"]["entity_f1"] == 1

@@ -10,12 +10,12 @@ import pytest
 import tensorflow as tf
 
 from seqkeras.runs import RunError
+from seqkeras.training import train as training
+from seqkeras.training.options import FitOptions
+from seqkeras.training.strategies import OneDevice, Replicas, Workers, _with_weights, strategy
+from seqkeras.training.tasks.language_model import LanguageModel
+from seqkeras.training.tasks.options.language_model import LanguageModelOptions
 from tests.conftest import CHECKOUT
-from training import train as training
-from training.options import FitOptions
-from training.strategies import OneDevice, Replicas, Workers, _with_weights, strategy
-from training.tasks.language_model import LanguageModel
-from training.tasks.options.language_model import LanguageModelOptions
 
 
 def replicas(*names):

@@ -5,17 +5,17 @@ import random
 
 import pytest
 
-import serving
-from export.bundle import ExportOptions, export
-from serving.results import Tagging as Answer
-from serving.results import Word
+from seqkeras import serving
+from seqkeras.export.bundle import ExportOptions, export
+from seqkeras.serving.results import Tagging as Answer
+from seqkeras.serving.results import Word
+from seqkeras.training.__main__ import main
+from seqkeras.training.console import console
+from seqkeras.training.tasks.options.tagging import TaggingOptions
+from seqkeras.training.tasks.tagged_sentences import Example
+from seqkeras.training.tasks.tagging import Tagging
 from tests.conftest import long_fixture
 from tests.training.exporting import refusals_of_run
-from training.__main__ import main
-from training.console import console
-from training.tasks.options.tagging import TaggingOptions
-from training.tasks.tagged_sentences import Example
-from training.tasks.tagging import Tagging
 
 TINY = "--units 11 --embedding-dim 12 --learning-rate 0.03 --batch-size 7 --passes 6".split()
 NAMES = {"PER": ["Ada Lovelace", "Alan Turing", "Grace"], "LOC": ["Oslo", "New York"]}

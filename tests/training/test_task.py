@@ -21,19 +21,19 @@ from seqkeras.metrics import TokenAccuracy
 from seqkeras.models import RNNSeq2Seq
 from seqkeras.runs import RunError, RunFiles, RunRecord
 from seqkeras.tokenizers import BOS, EOS, CharacterTable, pad, read_tokenizer
+from seqkeras.training.answering import answerer
+from seqkeras.training.options import FitOptions, at_least, option
+from seqkeras.training.task import Task
+from seqkeras.training.train import train
 from tests.conftest import CHECKOUT
 from tests.training.exporting import refusals_of_run
-from training.answering import answerer
-from training.options import FitOptions, at_least, option
-from training.task import Task
-from training.train import train
 
 KILLED = """
 import os
 from pathlib import Path
 
 from tests.training.test_task import Mirror, MirrorOptions, train
-from training.checkpoint import Checkpoint
+from seqkeras.training.checkpoint import Checkpoint
 
 saved = Checkpoint.on_epoch_end
 
@@ -157,7 +157,7 @@ def test_the_lines_show_metrics_and_validation_scores_and_what_to_do_next(run_an
     assert any(fnmatch.fnmatch(line, f"  step * of 6: {measured}") for line in steps)
     written = "model.keras, scores.json, history.csv, curves.png and samples.txt"
     assert made.startswith(f"{folder}: {written} are there; right are ")
-    assert following == f"next: python -m export {folder} bundles/mirror"
+    assert following == f"next: seqkeras export {folder} bundles/mirror"
 
 
 def test_samples_are_validation_examples_with_the_models_answers(run):

@@ -12,18 +12,18 @@ import numpy as np
 import pytest
 import sacrebleu
 
-import serving
-from export.bundle import ExportOptions, export
+from seqkeras import serving
 from seqkeras.attention import DotScore
+from seqkeras.export.bundle import ExportOptions, export
 from seqkeras.runs import RunFiles
 from seqkeras.schedules import LinearDecay
 from seqkeras.tokenizers import BOS, EOS, PAD, TOKENIZERS
+from seqkeras.training.__main__ import main
+from seqkeras.training.tasks.options.translation import RECURRENT, TranslationOptions
+from seqkeras.training.tasks.translation import Translation
+from seqkeras.training.tasks.translation_models import model_of
 from tests.conftest import long_fixture, public_data, run_python
 from tests.training.exporting import refusals_of_run
-from training.__main__ import main
-from training.tasks.options.translation import RECURRENT, TranslationOptions
-from training.tasks.translation import Translation
-from training.tasks.translation_models import model_of
 
 TINY = "--hidden-dim 12 --num-layers 1 --num-heads 2 --num-beams 2 --batch-size 11".split()
 FAST = "--learning-rate 0.02 --label-smoothing 0 --dropout 0 --warmup-steps 7".split()
@@ -116,7 +116,7 @@ def test_it_learns_sentences_and_says_what_to_do_next(translator):
     assert scores["chrf_signature"].startswith("nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no|")
     assert f"BLEU is {scores['bleu']:.2f}, chrF {scores['chrf']:.2f}" in made
     assert "attention.png" in made and (folder / "attention.png").stat().st_size > 10_000
-    assert following == f"next: python -m export {folder} bundles/run"
+    assert following == f"next: seqkeras export {folder} bundles/run"
 
 
 def test_it_learns_to_pronounce_words_that_have_several_answers(speller):

@@ -5,13 +5,13 @@ import random
 
 import pytest
 
-import serving
-from export.bundle import ExportOptions, export
-from serving.results import Classification
+from seqkeras import serving
+from seqkeras.export.bundle import ExportOptions, export
+from seqkeras.serving.results import Classification
+from seqkeras.training.__main__ import main
+from seqkeras.training.tasks.options.trees import TreesOptions
+from seqkeras.training.tasks.trees import Trees, binary_accuracy
 from tests.training.exporting import refusals_of_run
-from training.__main__ import main
-from training.tasks.options.trees import TreesOptions
-from training.tasks.trees import Trees, binary_accuracy
 
 TINY = "--units 11 --embedding-dim 13 --learning-rate 0.03 --batch-size 7 --dropout 0.1".split()
 

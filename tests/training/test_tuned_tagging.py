@@ -7,18 +7,18 @@ import keras
 import numpy as np
 import pytest
 
-import serving
-from export.bundle import ExportOptions, export
+from seqkeras import serving
 from seqkeras.data.conll import read_sentences
+from seqkeras.export.bundle import ExportOptions, export
 from seqkeras.models import Bert
 from seqkeras.pretrained import save_hugging_face
 from seqkeras.tokenizers import word_piece
+from seqkeras.training.__main__ import main
+from seqkeras.training.run_of_task import run_files
+from seqkeras.training.tasks.options.tagging import TaggingOptions
+from seqkeras.training.tasks.tagging import NO_TAG, Tagging
 from tests.conftest import others_long, public_data
 from tests.training.pretrained_folders import SIZES
-from training.__main__ import main
-from training.run_of_task import run_files
-from training.tasks.options.tagging import TaggingOptions
-from training.tasks.tagging import NO_TAG, Tagging
 
 PEOPLE, PLACES = "Ada Alan Grace".split(), "Oslo Rome Paris".split()
 CHARACTERS = "我他去了住在北京上海小明很好。"

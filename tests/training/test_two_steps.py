@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from seqkeras.training.__main__ import main
 from tests.training.exams import exam
 from tests.training.exporting import refusals_of_run
 from tests.training.questions import encoder_folder, questions, write
@@ -11,7 +12,6 @@ from tests.training.test_bert_pretraining import TINY as TINY_BERT
 from tests.training.test_bert_pretraining import text_file as documents
 from tests.training.test_bilm import TINY as TINY_BILM
 from tests.training.test_language_model import text_file
-from training.__main__ import main
 
 
 def choices(folder):

@@ -4,8 +4,8 @@ import pytest
 
 from seqkeras.runs import RunError
 from seqkeras.tokenizers import CharacterTable, WordTable
-from training.tasks import TASKS
-from training.unknown_tokens import require_known_targets, tell_unknown_tokens
+from seqkeras.training.tasks import TASKS
+from seqkeras.training.unknown_tokens import require_known_targets, tell_unknown_tokens
 
 WITHOUT_TEXTS = ("forecasting",)
 
@@ -57,7 +57,7 @@ def _knows_x():
 
 @pytest.mark.parametrize("name", sorted({*TASKS} - {*WITHOUT_TEXTS}))
 def test_every_task_of_texts_says_what_its_vocabularies_read(name):
-    from training.task import Task
+    from seqkeras.training.task import Task
 
     _, task_class = TASKS[name]
     assert task_class().texts_read is not Task.texts_read

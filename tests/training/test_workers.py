@@ -93,7 +93,7 @@ def test_two_workers_come_to_the_weights_of_one_and_the_chief_alone_prints(file,
     assert (status, other[0]) == (0, 0), errors + other[2]
     lines_of_other = [line for line in other[2].splitlines() if " waits up to " not in line]
     assert (other[1], lines_of_other) == ("", [])
-    assert "next: python -m export" in lines
+    assert "next: seqkeras export" in lines
     alone = Worker(*options(file, tmp_path / "one", 0.0))
     status, _, errors = alone.ended()
     assert status == 0, errors

@@ -4,17 +4,17 @@ One file a pipeline, each with a class of the pipeline's name: made of a `seqker
 called with (model, texts, advance), and `fits` says whether it takes a text whole.
 """
 
-from training.answering.answer import Answer
-from training.answering.choose import Choose
-from training.answering.classify import Classify
-from training.answering.classify_trees import ClassifyTrees
-from training.answering.embed import Embed
-from training.answering.fill_mask import FillMask
-from training.answering.forecast import Forecast
-from training.answering.frames import ClassifyFrames, TagFrames
-from training.answering.generate import Generate
-from training.answering.tag import Tag
-from training.answering.translate import Translate
+from seqkeras.training.answering.answer import Answer
+from seqkeras.training.answering.choose import Choose
+from seqkeras.training.answering.classify import Classify
+from seqkeras.training.answering.classify_trees import ClassifyTrees
+from seqkeras.training.answering.embed import Embed
+from seqkeras.training.answering.fill_mask import FillMask
+from seqkeras.training.answering.forecast import Forecast
+from seqkeras.training.answering.frames import ClassifyFrames, TagFrames
+from seqkeras.training.answering.generate import Generate
+from seqkeras.training.answering.tag import Tag
+from seqkeras.training.answering.translate import Translate
 
 ANSWERERS = {  # by the pipelines of `serving`
     "Answer": Answer,

@@ -2,11 +2,11 @@
 
 from seqkeras.decoding import in_batches
 from seqkeras.runs import RunError
-from serving.pipelines.answer import Settings, span_of
-from serving.pipelines.batching import in_groups
-from serving.pipelines.questions import SubwordQuestions, WordQuestions
-from training.answering.feeding import fed
-from training.compiling import OncePerModel
+from seqkeras.serving.pipelines.answer import Settings, span_of
+from seqkeras.serving.pipelines.batching import in_groups
+from seqkeras.serving.pipelines.questions import SubwordQuestions, WordQuestions
+from seqkeras.training.answering.feeding import fed
+from seqkeras.training.compiling import OncePerModel
 
 NAME = "Answer: input"
 BATCH = 64  # questions that are read at once

@@ -6,10 +6,10 @@ from typing import NamedTuple
 import numpy as np
 
 from seqkeras.decoding import in_batches
-from serving.pipelines.choose import choice_of
-from serving.pipelines.model import token_arrays
-from training.answering.feeding import fed, only_output
-from training.compiling import OncePerModel
+from seqkeras.serving.pipelines.choose import choice_of
+from seqkeras.serving.pipelines.model import token_arrays
+from seqkeras.training.answering.feeding import fed, only_output
+from seqkeras.training.compiling import OncePerModel
 
 ROWS = 64  # texts with choices that a model reads at once
 

@@ -3,13 +3,13 @@
 import numpy as np
 
 from seqkeras.decoding import in_batches
+from seqkeras.serving.pipelines.batching import in_groups
+from seqkeras.serving.pipelines.classify import ranked_classes
+from seqkeras.serving.pipelines.model import softmax
+from seqkeras.serving.results import Classification
 from seqkeras.tokenizers import pad
-from serving.pipelines.batching import in_groups
-from serving.pipelines.classify import ranked_classes
-from serving.pipelines.model import softmax
-from serving.results import Classification
-from training.answering.feeding import fed, only_output
-from training.compiling import OncePerModel
+from seqkeras.training.answering.feeding import fed, only_output
+from seqkeras.training.compiling import OncePerModel
 
 
 class Classify:

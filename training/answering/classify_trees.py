@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from serving.pipelines.classify import ranked_classes
-from serving.pipelines.model import softmax
-from serving.pipelines.trees import TreeRow
-from serving.results import Classification, Node
-from serving.text.trees import Nodes, node_arrays, parse_tree
-from training.compiling import OncePerModel
+from seqkeras.serving.pipelines.classify import ranked_classes
+from seqkeras.serving.pipelines.model import softmax
+from seqkeras.serving.pipelines.trees import TreeRow
+from seqkeras.serving.results import Classification, Node
+from seqkeras.serving.text.trees import Nodes, node_arrays, parse_tree
+from seqkeras.training.compiling import OncePerModel
 
 BATCH = 128
 

@@ -3,9 +3,14 @@
 import numpy as np
 from keras import ops
 
-from serving.pipelines.embed import WordSettings, embedding_of_words
-from serving.pipelines.spelled_words import SpelledText, SpelledWords, spelled, words_within
-from training.compiling import OncePerModel
+from seqkeras.serving.pipelines.embed import WordSettings, embedding_of_words
+from seqkeras.serving.pipelines.spelled_words import (
+    SpelledText,
+    SpelledWords,
+    spelled,
+    words_within,
+)
+from seqkeras.training.compiling import OncePerModel
 
 NAME = "Embed: text"
 BATCH = 64

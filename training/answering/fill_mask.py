@@ -3,9 +3,9 @@
 import functools
 
 from seqkeras.decoding import in_batches
+from seqkeras.serving.pipelines.fill_mask import TOP_K, Row, filled, masks_of
 from seqkeras.tokenizers import pad
-from serving.pipelines.fill_mask import TOP_K, Row, filled, masks_of
-from training.compiling import OncePerModel
+from seqkeras.training.compiling import OncePerModel
 
 BATCH = 32  # the logits of a mask are as many as the vocabulary has tokens
 

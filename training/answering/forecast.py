@@ -3,9 +3,9 @@
 import numpy as np
 
 from seqkeras.decoding import in_batches
-from serving.manifest.fields import parse_fields
-from serving.pipelines.forecast import Settings, forecasting_of
-from training.compiling import OncePerModel
+from seqkeras.serving.manifest.fields import parse_fields
+from seqkeras.serving.pipelines.forecast import Settings, forecasting_of
+from seqkeras.training.compiling import OncePerModel
 
 
 class Forecast:

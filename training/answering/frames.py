@@ -1,14 +1,14 @@
 """`Classify` and `Tag` while they train, of frames of numbers."""
 
 from seqkeras.decoding import in_batches
-from serving.manifest.fields import parse_fields
-from serving.pipelines import classify, tag
-from serving.pipelines.arrays import FrameReader, frame_arrays
-from serving.pipelines.classify import ranked_classes
-from serving.pipelines.model import softmax
-from serving.pipelines.tag import tagging_of_frames
-from serving.results import Classification
-from training.compiling import OncePerModel
+from seqkeras.serving.manifest.fields import parse_fields
+from seqkeras.serving.pipelines import classify, tag
+from seqkeras.serving.pipelines.arrays import FrameReader, frame_arrays
+from seqkeras.serving.pipelines.classify import ranked_classes
+from seqkeras.serving.pipelines.model import softmax
+from seqkeras.serving.pipelines.tag import tagging_of_frames
+from seqkeras.serving.results import Classification
+from seqkeras.training.compiling import OncePerModel
 
 
 class _Frames:

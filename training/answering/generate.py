@@ -3,11 +3,11 @@
 from keras import ops
 
 from seqkeras.decoding import greedy, in_batches
+from seqkeras.serving.pipelines.pieces import Detokenizer
+from seqkeras.serving.results import Generation
+from seqkeras.serving.text import Turns
 from seqkeras.tokenizers import pad
-from serving.pipelines.pieces import Detokenizer
-from serving.results import Generation
-from serving.text import Turns
-from training.compiling import OncePerModel
+from seqkeras.training.compiling import OncePerModel
 
 
 class Generate:

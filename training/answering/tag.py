@@ -7,18 +7,18 @@ import numpy as np
 from keras import ops
 
 from seqkeras.decoding import in_batches
-from seqkeras.tokenizers import pad
-from serving.pipelines.tag import (
+from seqkeras.serving.pipelines.tag import (
     best_tags,
     entities_of,
     joined,
     tokens_of_words,
     words_of_tokenizer,
 )
-from serving.pipelines.windows import Windows
-from serving.results import Tagging, Word
-from training.answering.feeding import fed, only_output
-from training.compiling import OncePerModel
+from seqkeras.serving.pipelines.windows import Windows
+from seqkeras.serving.results import Tagging, Word
+from seqkeras.tokenizers import pad
+from seqkeras.training.answering.feeding import fed, only_output
+from seqkeras.training.compiling import OncePerModel
 
 NAME = "Tag: text"
 

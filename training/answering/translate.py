@@ -1,9 +1,9 @@
 """`Translate` while it trains: texts to texts, by the search that the run asks for."""
 
 from seqkeras.decoding import Constraint, beam, greedy, in_batches
+from seqkeras.serving.results import Translation
 from seqkeras.tokenizers import CharacterTable, encode_all, pad
-from serving.results import Translation
-from training.compiling import OncePerModel
+from seqkeras.training.compiling import OncePerModel
 
 
 class Translate:

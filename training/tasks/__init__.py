@@ -1,4 +1,4 @@
-"""The tasks of `python -m training`: a file each, and one of its options.
+"""The tasks of `seqkeras train`: a file each, and one of its options.
 
 The command line reads the options alone, so its help and its refusals need no Keras.
 """
@@ -6,20 +6,20 @@ The command line reads the options alone, so its help and its refusals need no K
 import functools
 import importlib
 
-from training.tasks.options.bert_pretraining import BertPretrainingOptions
-from training.tasks.options.bilm import BiLMOptions
-from training.tasks.options.classification import ClassificationOptions
-from training.tasks.options.dates import DatesOptions
-from training.tasks.options.forecasting import ForecastingOptions
-from training.tasks.options.language_model import LanguageModelOptions
-from training.tasks.options.multiple_choice import MultipleChoiceOptions
-from training.tasks.options.prompt_answer import PromptAnswerOptions
-from training.tasks.options.question_answering import QuestionAnsweringOptions
-from training.tasks.options.regression import RegressionOptions
-from training.tasks.options.several import SeveralOptions
-from training.tasks.options.tagging import TaggingOptions
-from training.tasks.options.translation import TranslationOptions
-from training.tasks.options.trees import TreesOptions
+from seqkeras.training.tasks.options.bert_pretraining import BertPretrainingOptions
+from seqkeras.training.tasks.options.bilm import BiLMOptions
+from seqkeras.training.tasks.options.classification import ClassificationOptions
+from seqkeras.training.tasks.options.dates import DatesOptions
+from seqkeras.training.tasks.options.forecasting import ForecastingOptions
+from seqkeras.training.tasks.options.language_model import LanguageModelOptions
+from seqkeras.training.tasks.options.multiple_choice import MultipleChoiceOptions
+from seqkeras.training.tasks.options.prompt_answer import PromptAnswerOptions
+from seqkeras.training.tasks.options.question_answering import QuestionAnsweringOptions
+from seqkeras.training.tasks.options.regression import RegressionOptions
+from seqkeras.training.tasks.options.several import SeveralOptions
+from seqkeras.training.tasks.options.tagging import TaggingOptions
+from seqkeras.training.tasks.options.translation import TranslationOptions
+from seqkeras.training.tasks.options.trees import TreesOptions
 
 
 def _class_of(name, class_name):

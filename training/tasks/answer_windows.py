@@ -11,7 +11,7 @@ def tokens_of(row, answer):
     token that is read does.
 
     Args:
-        row: a `serving.pipelines.questions.Question`.
+        row: a `seqkeras.serving.pipelines.questions.Question`.
         answer: a `seqkeras.data.squad.Answer`.
     """
     start, end = answer.start, answer.start + len(answer.text)
@@ -36,7 +36,7 @@ def places_in_windows(row, span):
     does not hold the answer whole.
 
     Args:
-        row: a `serving.pipelines.questions.Question`.
+        row: a `seqkeras.serving.pipelines.questions.Question`.
         span: (first, last) token of the context, or None.
 
     Reference: Devlin et al. 2019, section 4.3, https://arxiv.org/abs/1810.04805;
@@ -53,7 +53,7 @@ def inputs_of_words(rows):
     """The inputs of `seqkeras.models.BiDAF`, and the lengths of the contexts.
 
     Args:
-        rows: the windows of `serving.pipelines.questions.WordQuestions`.
+        rows: the windows of `seqkeras.serving.pipelines.questions.WordQuestions`.
     """
     inputs = {}
     for side in ("context", "query"):

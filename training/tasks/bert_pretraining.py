@@ -30,15 +30,15 @@ from seqkeras.tokenizers import (
     special_ids,
     word_piece,
 )
-from training.console import console
-from training.preparing import prepare
-from training.tasks.masked_sentences import SEED, masked_sentences
-from training.tasks.masked_validation import MaskedValidation, most_frequent
-from training.tasks.options.bert_pretraining import BertPretrainingOptions
-from training.tasks.plain_texts import TextModelTask
-from training.tasks.pretrained import Pretrained
-from training.tasks.vocabularies import learned_from
-from training.wording import counted
+from seqkeras.training.console import console
+from seqkeras.training.preparing import prepare
+from seqkeras.training.tasks.masked_sentences import SEED, masked_sentences
+from seqkeras.training.tasks.masked_validation import MaskedValidation, most_frequent
+from seqkeras.training.tasks.options.bert_pretraining import BertPretrainingOptions
+from seqkeras.training.tasks.plain_texts import TextModelTask
+from seqkeras.training.tasks.pretrained import Pretrained
+from seqkeras.training.tasks.vocabularies import learned_from
+from seqkeras.training.wording import counted
 
 KEPT = 200  # validation sentences that stay with the run
 SHOWN = 5  # of them in samples.txt

@@ -14,12 +14,12 @@ from seqkeras.data.texts import lines_of, read_text
 from seqkeras.losses import SmoothedCrossEntropy
 from seqkeras.models import BiLM
 from seqkeras.runs import RunError
+from seqkeras.serving.pipelines.model import softmax
+from seqkeras.serving.pipelines.spelled_words import spelled
 from seqkeras.tokenizers import BOS, EOS, PAD, UNK, CharacterTable, learn_words, word_places
-from serving.pipelines.model import softmax
-from serving.pipelines.spelled_words import spelled
-from training.compiling import OncePerModel
-from training.tasks.options.bilm import BiLMOptions
-from training.tasks.plain_texts import TextModelTask, perplexity, read_texts
+from seqkeras.training.compiling import OncePerModel
+from seqkeras.training.tasks.options.bilm import BiLMOptions
+from seqkeras.training.tasks.plain_texts import TextModelTask, perplexity, read_texts
 
 KEPT = 200  # validation sentences that stay with the run
 SHOWN = 5  # of them in samples.txt

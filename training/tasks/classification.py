@@ -10,15 +10,15 @@ from seqkeras.losses import SmoothedCrossEntropy
 from seqkeras.metrics import TokenAccuracy, class_f1, exact_match, matthews_correlation
 from seqkeras.models import ClassificationHead
 from seqkeras.runs import RunError
+from seqkeras.serving.categories import category_text
 from seqkeras.terminal import one_line
-from serving.categories import category_text
-from training.console import add_rows, console, say_merged
-from training.tasks.features import require_features
-from training.tasks.frames import Frames
-from training.tasks.labelled_texts import LabelledTexts
-from training.tasks.options.classification import ClassificationOptions
-from training.tasks.splitting import folds_apart, split
-from training.wording import counted, listed
+from seqkeras.training.console import add_rows, console, say_merged
+from seqkeras.training.tasks.features import require_features
+from seqkeras.training.tasks.frames import Frames
+from seqkeras.training.tasks.labelled_texts import LabelledTexts
+from seqkeras.training.tasks.options.classification import ClassificationOptions
+from seqkeras.training.tasks.splitting import folds_apart, split
+from seqkeras.training.wording import counted, listed
 
 UNLABELLED = -1  # the target of an example without a label, which a teacher answers
 SHOWN = {  # the scores of a look, and their names in history.csv

@@ -21,10 +21,10 @@ from seqkeras.losses import SmoothedCrossEntropy
 from seqkeras.metrics import area_under_risk_coverage
 from seqkeras.models import RNNSeq2Seq
 from seqkeras.tokenizers import BOS, EOS, CharacterTable, pad
-from training.answering.translate import Translate
-from training.console import console
-from training.task import Task
-from training.tasks.options.dates import DatesOptions
+from seqkeras.training.answering.translate import Translate
+from seqkeras.training.console import console
+from seqkeras.training.task import Task
+from seqkeras.training.tasks.options.dates import DatesOptions
 
 TARGET_LENGTH = 11  # ten characters and <eos>
 SOURCE_LENGTH = 128  # room beyond the longest text of training

@@ -8,17 +8,17 @@ from seqkeras.losses import DistanceLoss
 from seqkeras.models import Distillation
 from seqkeras.models.distillation import LOGITS
 from seqkeras.runs import RunError
-from training.answering.tag import read_words
-from training.console import console
-from training.tasks.classification import UNLABELLED, Classification
-from training.tasks.classification import Example as Labelled
-from training.tasks.labelled_texts import parts
-from training.tasks.pretrained import spread
-from training.tasks.regression import Example as Numbered
-from training.tasks.regression import Regression
-from training.tasks.tagging import NO_TAG, Tagging
-from training.tasks.teacher import Teacher
-from training.wording import counted
+from seqkeras.training.answering.tag import read_words
+from seqkeras.training.console import console
+from seqkeras.training.tasks.classification import UNLABELLED, Classification
+from seqkeras.training.tasks.classification import Example as Labelled
+from seqkeras.training.tasks.labelled_texts import parts
+from seqkeras.training.tasks.pretrained import spread
+from seqkeras.training.tasks.regression import Example as Numbered
+from seqkeras.training.tasks.regression import Regression
+from seqkeras.training.tasks.tagging import NO_TAG, Tagging
+from seqkeras.training.tasks.teacher import Teacher
+from seqkeras.training.wording import counted
 
 WEIGHTS = {"hidden": "distil_hidden", "attention": "distil_attention"}  # of what, its option
 

@@ -2,11 +2,11 @@
 
 import functools
 
+from seqkeras.serving.text.word_piece import SPECIAL_TOKENS, word_piece
 from seqkeras.tokenizers import learn_word_piece
-from serving.text.word_piece import SPECIAL_TOKENS, word_piece
-from training.task import Task
-from training.tasks.pretrained import Pretrained, known_tokenizer
-from training.tasks.vocabularies import learned_from
+from seqkeras.training.task import Task
+from seqkeras.training.tasks.pretrained import Pretrained, known_tokenizer
+from seqkeras.training.tasks.vocabularies import learned_from
 
 MOST_WORDS = 2**16  # of which is remembered whether they have a token
 

@@ -6,8 +6,8 @@ from keras import ops
 from seqkeras.embeddings import SinusoidalPositions, WordCharacters
 from seqkeras.recurrent import GRU, LSTM, QRNN, Bidirectional, SimpleRNN
 from seqkeras.tokenizers import PAD, CharacterTable, spelled_pieces
+from seqkeras.training.tasks.features import features_of
 from seqkeras.transformer import Encoder, EncoderBlock
-from training.tasks.features import features_of
 
 CHARACTER_DIM, CHARACTER_WIDTH = 30, 3  # as Ma and Hovy 2016 have them
 RECURRENT = {"gru": GRU, "lstm": LSTM, "qrnn": QRNN, "rnn": SimpleRNN}

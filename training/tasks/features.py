@@ -6,8 +6,8 @@ import keras
 
 from seqkeras.models import BiLM, BiLMFeatures
 from seqkeras.runs import MODEL, RunError, RunRecord
+from seqkeras.serving.pipelines.embed import WordSettings
 from seqkeras.tokenizers import CharacterTable, read_tokenizer, spelled_pieces
-from serving.pipelines.embed import WordSettings
 
 
 def require_features(options, frames):

@@ -11,28 +11,33 @@ from seqkeras.data.time_steps import named_step
 from seqkeras.losses import ForecastLoss
 from seqkeras.metrics import naive_error
 from seqkeras.runs import FORECASTS, RunError
+from seqkeras.serving.categories import category_of
+from seqkeras.serving.manifest.fields import parse_fields
+from seqkeras.serving.pipelines.forecast import Settings
+from seqkeras.serving.rows import Column, Rows
+from seqkeras.serving.times import TimeColumn, in_iso
 from seqkeras.spreading import evenly_spread
-from serving.categories import category_of
-from serving.manifest.fields import parse_fields
-from serving.pipelines.forecast import Settings
-from serving.rows import Column, Rows
-from serving.times import TimeColumn, in_iso
-from training.answering.forecast import Forecast
-from training.console import console, say_merged
-from training.task import Task
-from training.tasks.forecasting_baselines import SEASONAL, Ridge, baselines, unscaled_arrays
-from training.tasks.forecasting_model import forecasting_model, scale_and_growth
-from training.tasks.forecasting_scores import (
+from seqkeras.training.answering.forecast import Forecast
+from seqkeras.training.console import console, say_merged
+from seqkeras.training.task import Task
+from seqkeras.training.tasks.forecasting_baselines import (
+    SEASONAL,
+    Ridge,
+    baselines,
+    unscaled_arrays,
+)
+from seqkeras.training.tasks.forecasting_model import forecasting_model, scale_and_growth
+from seqkeras.training.tasks.forecasting_scores import (
     forecast_errors,
     forecast_scores,
     forecast_summary,
     forecast_table,
 )
-from training.tasks.options.decimals import decimals_of
-from training.tasks.options.forecasting import ForecastingOptions
-from training.tasks.scaling import learned_numbers
-from training.validation import LOSS
-from training.wording import counted, listed
+from seqkeras.training.tasks.options.decimals import decimals_of
+from seqkeras.training.tasks.options.forecasting import ForecastingOptions
+from seqkeras.training.tasks.scaling import learned_numbers
+from seqkeras.training.validation import LOSS
+from seqkeras.training.wording import counted, listed
 
 KEPT = 32  # validation windows that go with the run
 LOOKED_AT = 256  # validation windows that are answered while it trains

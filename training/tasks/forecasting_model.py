@@ -13,11 +13,12 @@ from seqkeras.transformer import Encoder, EncoderBlock
 
 def forecasting_model(options, rows):
     """A functional model of "window" (B, context, features) and "known" (B, horizon, covariates),
-    as `serving.rows.Rows` makes them, to (B, horizon, targets), or (…, quantiles).
+    as `seqkeras.serving.rows.Rows` makes them, to (B, horizon, targets), or (…, quantiles).
 
         y = core(window, known), plus the last value of each target with --from-last
 
-    All numbers are scaled, those that it reads and those that it forecasts: see `serving.rows`.
+    All numbers are scaled, those that it reads and those that it forecasts: see
+    `seqkeras.serving.rows`.
 
     Args:
         options: `ForecastingOptions`.
@@ -42,7 +43,7 @@ def scale_and_growth(rows, spreads):
         z = (log(1 + x) - m) / d (x - x') / s = (exp(d z) - exp(d z')) / (s / exp(m))
 
     Args:
-        rows: the `serving.rows.Rows`, with mean m and deviation d of each target.
+        rows: the `seqkeras.serving.rows.Rows`, with mean m and deviation d of each target.
         spreads: s, of each target.
     """
     targets = rows.columns[: len(spreads)]

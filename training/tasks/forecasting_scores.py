@@ -10,8 +10,8 @@ from seqkeras.metrics import (
     root_mean_squared_error,
 )
 from seqkeras.terminal import one_line
-from training.tasks.forecasting_baselines import NAIVE
-from training.wording import counted
+from seqkeras.training.tasks.forecasting_baselines import NAIVE
+from seqkeras.training.wording import counted
 
 MOST_STEPS = 12  # in a table
 
@@ -20,7 +20,7 @@ def forecast_scores(answers, targets, baselines, names, scales):
     """Errors of the model and of other forecasts: of all steps and targets, by target, by step.
 
     Args:
-        answers: n `serving.results.Forecasting`s.
+        answers: n `seqkeras.serving.results.Forecasting`s.
         targets: (n, horizon, C), NaN where one is missing.
         baselines: name -> (n, horizon, C).
         names: of the C targets.

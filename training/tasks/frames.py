@@ -7,13 +7,13 @@ import numpy as np
 from seqkeras.data.batches import FrameSequences
 from seqkeras.data.recordings import read_arrays, read_rows, read_table
 from seqkeras.runs import RunError
-from serving.rows import Rows
-from training.console import console
-from training.tasks.encoders import encoded_frames
-from training.tasks.options.decimals import decimals_of
-from training.tasks.options.frames import ARRAYS
-from training.tasks.scaling import deviation_of, learned_numbers, require_float32, scaling
-from training.wording import counted
+from seqkeras.serving.rows import Rows
+from seqkeras.training.console import console
+from seqkeras.training.tasks.encoders import encoded_frames
+from seqkeras.training.tasks.options.decimals import decimals_of
+from seqkeras.training.tasks.options.frames import ARRAYS
+from seqkeras.training.tasks.scaling import deviation_of, learned_numbers, require_float32, scaling
+from seqkeras.training.wording import counted
 
 KEPT = 128  # validation recordings that go with the run
 
@@ -117,7 +117,7 @@ class Frames:
         return {"input": f"{example.where}, {len(example):,} frames"}
 
     def encoded(self):
-        """See `training.tasks.encoders.encoded_frames`."""
+        """See `seqkeras.training.tasks.encoders.encoded_frames`."""
         if self.rows is not None:  # they scale the numbers
             return encoded_frames(self.options, lambda frames: frames, self.rows.num_features)
         return encoded_frames(self.options, scaling(self.mean, self.deviation), len(self.mean))

@@ -6,14 +6,14 @@ import numpy as np
 from seqkeras.attention import StructuredSelfAttention
 from seqkeras.data.columns import WaysOut, read_columns
 from seqkeras.runs import RunError
+from seqkeras.serving.categories import category_text
 from seqkeras.terminal import one_line
-from serving.categories import category_text
-from training.answering.classify import text_encodings
-from training.console import console
-from training.tasks.encoded_texts import EncodedTexts
-from training.tasks.encoders import encoded
-from training.tasks.pretrained import inputs_of
-from training.wording import counted
+from seqkeras.training.answering.classify import text_encodings
+from seqkeras.training.console import console
+from seqkeras.training.tasks.encoded_texts import EncodedTexts
+from seqkeras.training.tasks.encoders import encoded
+from seqkeras.training.tasks.pretrained import inputs_of
+from seqkeras.training.wording import counted
 
 MOST_TOKENS = 128  # of a text or a pair, by default
 WAYS_OUT = WaysOut(empty="--skip-empty true", form="--format", header="--header false")

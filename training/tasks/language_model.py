@@ -15,13 +15,13 @@ from seqkeras.models import GPT, RNNLanguageModel
 from seqkeras.runs import RunError
 from seqkeras.tokenizers import UNK, CharacterTable, WordTable, special_ids
 from seqkeras.tokenizers.of_stream import STREAM_TOKENIZERS
-from training.carried import CarriedState
-from training.console import console
-from training.first_weights import places_in_both, take_rows, vocabularies
-from training.starting import read_start, tokenizer_of
-from training.tasks.options.language_model import LanguageModelOptions
-from training.tasks.plain_texts import TextModelTask, perplexity, read_texts
-from training.tasks.vocabularies import learned_from
+from seqkeras.training.carried import CarriedState
+from seqkeras.training.console import console
+from seqkeras.training.first_weights import places_in_both, take_rows, vocabularies
+from seqkeras.training.starting import read_start, tokenizer_of
+from seqkeras.training.tasks.options.language_model import LanguageModelOptions
+from seqkeras.training.tasks.plain_texts import TextModelTask, perplexity, read_texts
+from seqkeras.training.tasks.vocabularies import learned_from
 
 PASSAGES = 8  # of the validation text, each with a prompt
 MOST_OF_PROMPT = 32  # characters

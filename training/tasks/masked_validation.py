@@ -6,7 +6,7 @@ import numpy as np
 from keras import ops
 
 from seqkeras.data.masking import IGNORED
-from training.compiling import OncePerModel
+from seqkeras.training.compiling import OncePerModel
 
 BASELINES = {"masked": "most_frequent_token", "next": "majority"}  # by the head
 

@@ -13,12 +13,12 @@ from seqkeras.data.nested import NestedSequences
 from seqkeras.losses import SmoothedCrossEntropy
 from seqkeras.metrics import exact_match
 from seqkeras.models import MultipleChoiceHead
-from training.answering.choose import choice_encodings
-from training.console import console, say_left_out
-from training.task import Task
-from training.tasks.options.multiple_choice import MultipleChoiceOptions
-from training.tasks.pretrained import Pretrained, known_tokenizer
-from training.tasks.splitting import split
+from seqkeras.training.answering.choose import choice_encodings
+from seqkeras.training.console import console, say_left_out
+from seqkeras.training.task import Task
+from seqkeras.training.tasks.options.multiple_choice import MultipleChoiceOptions
+from seqkeras.training.tasks.pretrained import Pretrained, known_tokenizer
+from seqkeras.training.tasks.splitting import split
 
 MOST_TOKENS = 128  # of a text with a choice, by default
 NAME_OPTIONS = NameOptions("--text-column", "--choice-columns", "--answer-column")

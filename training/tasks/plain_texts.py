@@ -6,8 +6,8 @@ from rich.table import Table
 
 from seqkeras.data.texts import read_text
 from seqkeras.runs import RunError
-from training.console import console
-from training.task import Task
+from seqkeras.training.console import console
+from seqkeras.training.task import Task
 
 
 class TextModelTask(Task):

@@ -17,8 +17,8 @@ from seqkeras.tokenizers import (
     read_vocabulary,
     word_piece,
 )
-from training.starting import BYTE_PAIRS, tokenizer_of
-from training.tasks.options.pretrained import GOOGLE, HUGGING_FACE
+from seqkeras.training.starting import BYTE_PAIRS, tokenizer_of
+from seqkeras.training.tasks.options.pretrained import GOOGLE, HUGGING_FACE
 
 ROUNDED_UP_TO = (64, 128)  # multiples of which a table may have rows behind its vocabulary
 MOST_SHOWN = 3  # tensors in a line that a folder lacks, or has in another shape

@@ -10,15 +10,15 @@ from seqkeras.data.batches import Sequences
 from seqkeras.data.dialogues import MESSAGES, read_dialogues
 from seqkeras.metrics import chrf, exact_match, rouge
 from seqkeras.runs import RunError
+from seqkeras.serving.text import Turns
 from seqkeras.tokenizers import special_ids
-from serving.text import Turns
-from training.answering.generate import Generate
-from training.console import console
-from training.starting import read_start
-from training.task import Task
-from training.tasks.options.prompt_answer import PromptAnswerOptions
-from training.tasks.splitting import split
-from training.wording import counted
+from seqkeras.training.answering.generate import Generate
+from seqkeras.training.console import console
+from seqkeras.training.starting import read_start
+from seqkeras.training.task import Task
+from seqkeras.training.tasks.options.prompt_answer import PromptAnswerOptions
+from seqkeras.training.tasks.splitting import split
+from seqkeras.training.wording import counted
 
 NO_TARGET = -1
 MOST_TOKENS = 512  # of a prompt and its answer, for a model without positions

@@ -12,16 +12,16 @@ from seqkeras.losses import SmoothedCrossEntropy
 from seqkeras.metrics import best_no_answer_threshold, squad_scores
 from seqkeras.models import BiDAF, SpanHead
 from seqkeras.runs import RunError
+from seqkeras.serving.results import Span
 from seqkeras.tokenizers import CharacterTable, WordTable, word_places
-from serving.results import Span
-from training.answering.answer import NAME, questions_of
-from training.console import console, say_left_out
-from training.task import Task
-from training.tasks.answer_windows import inputs_of_words, places_in_windows, tokens_of
-from training.tasks.options.question_answering import QuestionAnsweringOptions
-from training.tasks.pretrained import Pretrained, inputs_of, known_tokenizer
-from training.tasks.splitting import split
-from training.wording import counted
+from seqkeras.training.answering.answer import NAME, questions_of
+from seqkeras.training.console import console, say_left_out
+from seqkeras.training.task import Task
+from seqkeras.training.tasks.answer_windows import inputs_of_words, places_in_windows, tokens_of
+from seqkeras.training.tasks.options.question_answering import QuestionAnsweringOptions
+from seqkeras.training.tasks.pretrained import Pretrained, inputs_of, known_tokenizer
+from seqkeras.training.tasks.splitting import split
+from seqkeras.training.wording import counted
 
 NONE = ""  # the target of a question that has no answer
 
@@ -41,7 +41,7 @@ class QuestionAnswering(Task):
     name = "question-answering"
     options_class = QuestionAnsweringOptions
     validation_loss = True
-    asked = {"n_best": 2}  # as `training.answering.answer` answers
+    asked = {"n_best": 2}  # as `seqkeras.training.answering.answer` answers
 
     def __init__(self, options):
         super().__init__(options)

@@ -16,14 +16,14 @@ from seqkeras.metrics import (
 )
 from seqkeras.models import RegressionHead
 from seqkeras.runs import RunError
-from serving.written_numbers import number_of
-from training.console import console
-from training.tasks.features import require_features
-from training.tasks.labelled_texts import LabelledTexts
-from training.tasks.options.decimals import decimals_of
-from training.tasks.options.regression import RegressionOptions
-from training.tasks.scaling import deviation_of, require_float32
-from training.tasks.splitting import folds_apart, split
+from seqkeras.serving.written_numbers import number_of
+from seqkeras.training.console import console
+from seqkeras.training.tasks.features import require_features
+from seqkeras.training.tasks.labelled_texts import LabelledTexts
+from seqkeras.training.tasks.options.decimals import decimals_of
+from seqkeras.training.tasks.options.regression import RegressionOptions
+from seqkeras.training.tasks.scaling import deviation_of, require_float32
+from seqkeras.training.tasks.splitting import folds_apart, split
 
 
 class Example(NamedTuple):

@@ -6,7 +6,7 @@ import math
 import numpy as np
 
 from seqkeras.runs import RunError
-from serving.rows import Column
+from seqkeras.serving.rows import Column
 
 LEAST = 1e-5  # deviation beside the mean of numbers that float32 tells apart
 SMALLEST, LARGEST = 1e-30, 1e30  # deviation by which float32 divides
@@ -17,8 +17,8 @@ class Numbers:
     """What training rows tell of a column of numbers.
 
     Attributes:
-        column: the `serving.rows.Column`, with mean and deviation of the numbers as the model reads
-            them; the median stands for a number that is missing.
+        column: the `seqkeras.serving.rows.Column`, with mean and deviation of the numbers as the
+            model reads them; the median stands for a number that is missing.
         spread: their deviation in the file.
     """
 

@@ -12,14 +12,14 @@ from seqkeras.data.mixing import MixedBatches
 from seqkeras.models import WithHeads
 from seqkeras.runs import MODEL, OPTIONS, SCORES, RunRecord
 from seqkeras.runs.record import RUNS
-from training.run import TASKS as FOLDER
-from training.run import options_content
-from training.task import Task
-from training.tasks import TASKS
-from training.tasks.classification import UNLABELLED
-from training.tasks.options.several import SeveralOptions
-from training.tasks.pretrained import Pretrained
-from training.tasks.splitting import NoneHeldOutError
+from seqkeras.training.run import TASKS as FOLDER
+from seqkeras.training.run import options_content
+from seqkeras.training.task import Task
+from seqkeras.training.tasks import TASKS
+from seqkeras.training.tasks.classification import UNLABELLED
+from seqkeras.training.tasks.options.several import SeveralOptions
+from seqkeras.training.tasks.pretrained import Pretrained
+from seqkeras.training.tasks.splitting import NoneHeldOutError
 
 MEAN = "mean"  # of the tasks' first scores
 
@@ -247,14 +247,14 @@ class SeveralAnswers:
     Args:
         task: the `Several`.
         runs: name -> `seqkeras.runs.RunFiles`.
-        answers: name -> what answers, of `training.answering`.
+        answers: name -> what answers, of `seqkeras.training.answering`.
     """
 
     def __init__(self, task, runs, answers):
         self.task, self.runs, self.answers = task, runs, answers
 
     def __call__(self, model, texts, advance=None):
-        """As those of `training.answering`."""
+        """As those of `seqkeras.training.answering`."""
         found = [None] * len(texts)
         for name, answer in self.answers.items():
             places = [place for place, text in enumerate(texts) if text.task == name]

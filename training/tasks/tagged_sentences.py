@@ -13,10 +13,10 @@ from seqkeras.data.conll import (
     to_iob2,
 )
 from seqkeras.data.texts import DataError
+from seqkeras.serving.entities import is_tag
 from seqkeras.terminal import one_line
-from serving.entities import is_tag
-from training.console import console
-from training.wording import counted
+from seqkeras.training.console import console
+from seqkeras.training.wording import counted
 
 ODD = 0.05  # share of words whose tags do not fit the scheme of the others, at most: typing errors
 INSIDE = {"IOB2": "I-", "IOBES": "I- or E-", "BILOU": "I- or L-", "BMES": "M- or E-"}

@@ -15,17 +15,17 @@ from seqkeras.metrics import TokenAccuracy, class_f1, entity_f1, entity_scores, 
 from seqkeras.models import ChainTaggingHead, LinearChain, TaggingHead
 from seqkeras.runs import RunError
 from seqkeras.terminal import one_line
-from training.answering.tag import read_words, read_words_and_parts
-from training.console import add_rows, console, say_left_out
-from training.tasks.encoded_texts import EncodedTexts
-from training.tasks.encoders import encoded
-from training.tasks.features import require_features
-from training.tasks.frames import Frames
-from training.tasks.options.tagging import TAG, TaggingOptions
-from training.tasks.pretrained import inputs_of
-from training.tasks.splitting import split
-from training.tasks.tagged_sentences import TaggedSentences
-from training.wording import counted, listed
+from seqkeras.training.answering.tag import read_words, read_words_and_parts
+from seqkeras.training.console import add_rows, console, say_left_out
+from seqkeras.training.tasks.encoded_texts import EncodedTexts
+from seqkeras.training.tasks.encoders import encoded
+from seqkeras.training.tasks.features import require_features
+from seqkeras.training.tasks.frames import Frames
+from seqkeras.training.tasks.options.tagging import TAG, TaggingOptions
+from seqkeras.training.tasks.pretrained import inputs_of
+from seqkeras.training.tasks.splitting import split
+from seqkeras.training.tasks.tagged_sentences import TaggedSentences
+from seqkeras.training.wording import counted, listed
 
 NO_TAG = -1  # the target of a token that is not the first of its word
 OUTSIDE = "O"

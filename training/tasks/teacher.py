@@ -14,14 +14,14 @@ from seqkeras.decoding import compiled
 from seqkeras.models import Bert, WithHeads
 from seqkeras.runs import MODEL, RunError, RunFiles
 from seqkeras.tokenizers import pad
-from training.answering.classify import text_encoding
-from training.answering.feeding import fed, only_output
-from training.answering.tag import read_words
-from training.checkpoint import load_model
-from training.console import console, progress_bar
-from training.run import TEACHER
-from training.tasks.pretrained import Pretrained
-from training.wording import counted
+from seqkeras.training.answering.classify import text_encoding
+from seqkeras.training.answering.feeding import fed, only_output
+from seqkeras.training.answering.tag import read_words
+from seqkeras.training.checkpoint import load_model
+from seqkeras.training.console import console, progress_bar
+from seqkeras.training.run import TEACHER
+from seqkeras.training.tasks.pretrained import Pretrained
+from seqkeras.training.wording import counted
 
 BATCH = 64  # texts that it answers at once
 

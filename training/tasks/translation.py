@@ -13,16 +13,16 @@ from seqkeras.metrics import (
     token_error_rate,
 )
 from seqkeras.runs import RunError
+from seqkeras.serving.text.characters import WITHOUT_SPACES
 from seqkeras.tokenizers import BOS, EOS, PAD, encode_all, learn_tokenizer
-from serving.text.characters import WITHOUT_SPACES
-from training.answering.translate import source_ids
-from training.console import console
-from training.task import Task
-from training.tasks.options.translation import TranslationOptions
-from training.tasks.translation_data import examples_to_answer, training_examples
-from training.tasks.translation_maps import draw_attention
-from training.tasks.translation_models import model_of
-from training.tasks.vocabularies import learned_from
+from seqkeras.training.answering.translate import source_ids
+from seqkeras.training.console import console
+from seqkeras.training.task import Task
+from seqkeras.training.tasks.options.translation import TranslationOptions
+from seqkeras.training.tasks.translation_data import examples_to_answer, training_examples
+from seqkeras.training.tasks.translation_maps import draw_attention
+from seqkeras.training.tasks.translation_models import model_of
+from seqkeras.training.tasks.vocabularies import learned_from
 
 PASSES, LEAST_STEPS = 20, 1000  # of a training, unless options say so
 

@@ -8,7 +8,7 @@ from keras import ops
 
 from seqkeras.analysis.attention_maps import maps_of_heads, plot_attention_maps
 from seqkeras.tokenizers import BOS, CharacterTable
-from training.answering.translate import Translate, source_ids
+from seqkeras.training.answering.translate import Translate, source_ids
 
 EXAMPLES = 3
 ANSWERED = 32  # the most examples that are answered, to find so many

@@ -12,13 +12,13 @@ from seqkeras.losses import SmoothedCrossEntropy
 from seqkeras.metrics import TokenAccuracy, exact_match
 from seqkeras.models import TreeClassifier
 from seqkeras.runs import RunError
+from seqkeras.serving.text.trees import NO_NODE, Nodes, parse_tree
 from seqkeras.tokenizers import PAD, WordTable
-from serving.text.trees import NO_NODE, Nodes, parse_tree
-from training.console import console
-from training.task import Task
-from training.tasks.options.trees import TreesOptions
-from training.tasks.splitting import split
-from training.wording import counted, listed
+from seqkeras.training.console import console
+from seqkeras.training.task import Task
+from seqkeras.training.tasks.options.trees import TreesOptions
+from seqkeras.training.tasks.splitting import split
+from seqkeras.training.wording import counted, listed
 
 NO_LABEL = -1  # the target of a node without one
 SENTIMENT = ("0", "1", "2", "3", "4")  # labels of which 2 is neutral

@@ -2,12 +2,12 @@
 
 import tensorflow as tf
 
-from export.text_graphs.characters import BLANK, checked
-from export.text_graphs.pipelines.model import by_strings, outputs_of, score, strings
-from export.text_graphs.reading import Reader
-from export.text_graphs.whole_characters import whole_characters
-from serving.manifest import TensorSpec
-from serving.pipelines.answer import Settings
+from seqkeras.export.text_graphs.characters import BLANK, checked
+from seqkeras.export.text_graphs.pipelines.model import by_strings, outputs_of, score, strings
+from seqkeras.export.text_graphs.reading import Reader
+from seqkeras.export.text_graphs.whole_characters import whole_characters
+from seqkeras.serving.manifest import TensorSpec
+from seqkeras.serving.pipelines.answer import Settings
 
 SPACES = [point for point in range(0x3001) if chr(point).isspace()]  # no later one is a space
 

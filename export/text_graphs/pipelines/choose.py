@@ -2,11 +2,11 @@
 
 import tensorflow as tf
 
-from export.text_graphs.characters import checked, require
-from export.text_graphs.pipelines.model import by_strings, output_name, outputs_of, strings
-from export.text_graphs.reading import Reader
-from export.text_graphs.row_errors import first_in
-from serving.manifest import TensorSpec
+from seqkeras.export.text_graphs.characters import checked, require
+from seqkeras.export.text_graphs.pipelines.model import by_strings, output_name, outputs_of, strings
+from seqkeras.export.text_graphs.reading import Reader
+from seqkeras.export.text_graphs.row_errors import first_in
+from seqkeras.serving.manifest import TensorSpec
 
 
 def choose(signatures, tokenizers, limits, decoding, settings):

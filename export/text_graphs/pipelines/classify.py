@@ -2,8 +2,8 @@
 
 import tensorflow as tf
 
-from export.text_graphs.characters import checked
-from export.text_graphs.pipelines.model import (
+from seqkeras.export.text_graphs.characters import checked
+from seqkeras.export.text_graphs.pipelines.model import (
     PAIR,
     by_strings,
     output_name,
@@ -11,8 +11,8 @@ from export.text_graphs.pipelines.model import (
     score,
     strings,
 )
-from export.text_graphs.reading import Reader
-from serving.manifest import TensorSpec
+from seqkeras.export.text_graphs.reading import Reader
+from seqkeras.serving.manifest import TensorSpec
 
 
 def classify(signatures, tokenizers, limits, decoding, settings):

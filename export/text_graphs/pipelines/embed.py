@@ -2,10 +2,10 @@
 
 import tensorflow as tf
 
-from export.text_graphs.characters import checked
-from export.text_graphs.pipelines.model import by_strings, output_name, outputs_of, strings
-from export.text_graphs.reading import Reader
-from serving.manifest import TensorSpec
+from seqkeras.export.text_graphs.characters import checked
+from seqkeras.export.text_graphs.pipelines.model import by_strings, output_name, outputs_of, strings
+from seqkeras.export.text_graphs.reading import Reader
+from seqkeras.serving.manifest import TensorSpec
 
 
 def embed(signatures, tokenizers, limits, decoding, settings):

@@ -4,12 +4,18 @@ import dataclasses
 
 import tensorflow as tf
 
-from export.text_graphs.characters import BLANK, checked
-from export.text_graphs.pipelines.model import by_strings, output_name, outputs_of, strings
-from export.text_graphs.reading import Reader, padded
-from export.text_graphs.row_errors import errors_of, first_of
-from serving.manifest import TensorSpec
-from serving.pipelines.fill_mask import CONTINUES, LINE_ENDS, TOP_K, Settings, filler_spacing
+from seqkeras.export.text_graphs.characters import BLANK, checked
+from seqkeras.export.text_graphs.pipelines.model import by_strings, output_name, outputs_of, strings
+from seqkeras.export.text_graphs.reading import Reader, padded
+from seqkeras.export.text_graphs.row_errors import errors_of, first_of
+from seqkeras.serving.manifest import TensorSpec
+from seqkeras.serving.pipelines.fill_mask import (
+    CONTINUES,
+    LINE_ENDS,
+    TOP_K,
+    Settings,
+    filler_spacing,
+)
 
 BLANK_END = f"[{BLANK}]+$"
 LINE_BEGIN = f"(?s).*[{LINE_ENDS}][{BLANK}]*"
@@ -124,7 +130,7 @@ class Masks:
     def _before(self, before, token_ids, first):
         """(M,) texts before fillers, from (M,) texts before masks; `first`: of a text.
 
-        `serving.pipelines.fill_mask` does the same in Python.
+        `seqkeras.serving.pipelines.fill_mask` does the same in Python.
         """
         joins, spaced = (
             tf.gather(tf.constant(table), token_ids) for table in (self._joins, self._spaced)

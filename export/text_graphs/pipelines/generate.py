@@ -4,11 +4,11 @@ import dataclasses
 
 import tensorflow as tf
 
-from export.text_graphs.characters import behind, checked
-from export.text_graphs.pipelines.generating import generated, generating
-from export.text_graphs.reading import Reader, padded, writer
-from export.text_graphs.row_errors import first_of
-from serving.text import Turns
+from seqkeras.export.text_graphs.characters import behind, checked
+from seqkeras.export.text_graphs.pipelines.generating import generated, generating
+from seqkeras.export.text_graphs.reading import Reader, padded, writer
+from seqkeras.export.text_graphs.row_errors import first_of
+from seqkeras.serving.text import Turns
 
 ANY = "(?s).*"  # a text that may be empty
 

@@ -4,11 +4,11 @@ import functools
 
 import tensorflow as tf
 
-from export.families.saved_models import by_default
-from export.generation.searches import DRAWN, DRAWN_SPECS, N_BEST, SAMPLE, demands_of
-from export.text_graphs.pipelines.model import by_strings, score, strings
-from export.text_graphs.row_errors import errors_of, first_of
-from serving.manifest import TensorSpec
+from seqkeras.export.families.saved_models import by_default
+from seqkeras.export.generation.searches import DRAWN, DRAWN_SPECS, N_BEST, SAMPLE, demands_of
+from seqkeras.export.text_graphs.pipelines.model import by_strings, score, strings
+from seqkeras.export.text_graphs.row_errors import errors_of, first_of
+from seqkeras.serving.manifest import TensorSpec
 
 
 def generating(answer, signatures):

@@ -2,9 +2,9 @@
 
 import tensorflow as tf
 
-from export.signatures import Signature, to_trace
-from export.text_graphs.row_errors import error, with_errors
-from serving.manifest import TensorSpec
+from seqkeras.export.signatures import Signature, to_trace
+from seqkeras.export.text_graphs.row_errors import error, with_errors
+from seqkeras.serving.manifest import TensorSpec
 
 DEFAULT, PAIR, TRUNCATE = "serving_default", "pair", "truncate"
 

@@ -2,10 +2,10 @@
 
 import re
 
-from export.text_graphs.characters import ANYTHING, VISIBLE, checked
-from export.text_graphs.pipelines.generating import generated, generating
-from export.text_graphs.pipelines.model import outputs_of
-from export.text_graphs.reading import Reader, writer
+from seqkeras.export.text_graphs.characters import ANYTHING, VISIBLE, checked
+from seqkeras.export.text_graphs.pipelines.generating import generated, generating
+from seqkeras.export.text_graphs.pipelines.model import outputs_of
+from seqkeras.export.text_graphs.reading import Reader, writer
 
 
 def translate(signatures, tokenizers, limits, decoding, settings):

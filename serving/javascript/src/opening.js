@@ -33,7 +33,7 @@ const NOT_RUN = "If ids are out of its bounds, the tokenizer is another model's:
  * @property {number} [threads] how many threads one operation may use, in Node.
  * @property {(string | object)[]} [providers] onnxruntime's `executionProviders`.
  * @property {boolean} [generate_in_graph] whether answers without options come from the graph that
- *   generates (`python -m export --generate-in-graph`), in one call instead of one for each token.
+ *   generates (`seqkeras export --generate-in-graph`), in one call instead of one for each token.
  * @property {{Tokenizer: any}} [tokenizers] the module `@huggingface/tokenizers`, where it can not be
  *   imported by that name, as in a worker without a bundler.
  */

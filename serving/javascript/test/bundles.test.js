@@ -51,7 +51,7 @@ const CASES = {
   ],
   "no manifest": [
     { "manifest.json": missing },
-    /^toy has no manifest\.json; expected a bundle, as python -m export makes it\.$/,
+    /^toy has no manifest\.json; expected a bundle, as seqkeras export makes it\.$/,
   ],
   "half a manifest": [
     { "manifest.json": (bytes) => bytes.subarray(0, 99) },

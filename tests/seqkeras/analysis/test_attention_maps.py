@@ -17,7 +17,7 @@ from seqkeras.analysis import (
 from seqkeras.analysis.attention_maps import attention_figure, lines_figure
 from seqkeras.analysis.attention_page import MOST_PIXELS
 from seqkeras.analysis.labels import fonts, monospace
-from serving.text import word_piece
+from seqkeras.serving.text import word_piece
 from tests.conftest import others_long, run_python
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -412,7 +412,7 @@ def test_a_path_that_can_not_be_written_is_refused(plot, tmp_path, monkeypatch):
 
 DRAWING = """
 import sys
-import serving
+from seqkeras import serving
 from seqkeras.analysis import maps_of_heads, plot_attention_lines, plot_attention_maps
 
 maps = maps_of_heads([[[[0.5, 0.5], [1, 0]]]], ["a", "film"], layer=0, head=0)

@@ -135,8 +135,8 @@ def test_lengths_that_no_graph_knows_share_one_trace(reverse):
 @pytest.mark.parametrize("reverse", [False, True])
 def test_it_leaves_as_a_scan(reverse):
     pytest.importorskip("onnxruntime")
-    from export import onnx_graphs
-    from serving.manifest import TensorSpec
+    from seqkeras.export import onnx_graphs
+    from seqkeras.serving.manifest import TensorSpec
 
     def function(a, b, mask, initial_state):
         h, final = linear_recurrence(a, b, mask, initial_state, reverse=reverse)

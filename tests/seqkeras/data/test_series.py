@@ -9,8 +9,8 @@ import pytest
 from seqkeras.data.series import Window, WindowArrays, read_series, values_of
 from seqkeras.data.texts import DataError
 from seqkeras.data.time_steps import named_step
-from serving.rows import Column, Rows
-from serving.times import TimeColumn, in_iso
+from seqkeras.serving.rows import Column, Rows
+from seqkeras.serving.times import TimeColumn, in_iso
 
 TIME = TimeColumn(("time",))
 HOURS = (

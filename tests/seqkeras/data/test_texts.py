@@ -15,7 +15,7 @@ from seqkeras.data.series import read_series
 from seqkeras.data.squad import read_questions
 from seqkeras.data.texts import DataError, read_text
 from seqkeras.data.trees import read_trees
-from serving.parsing import MOST_OF_LINE
+from seqkeras.serving.parsing import MOST_OF_LINE
 
 READERS = {
     "rows.csv": lambda path: read_columns(path, ["a", "b"]),

@@ -3,8 +3,8 @@ import pytest
 from keras import ops
 
 from seqkeras.decoding import MinLength, beam, greedy
-from serving.decoding import Candidates
-from serving.decoding import search as serving_search
+from seqkeras.serving.decoding import Candidates
+from seqkeras.serving.decoding import search as serving_search
 from tests.arrays import BACKEND, close, numbers
 from tests.references import decoding as references
 from tests.seqkeras.decoding.toys import BOS, EOS, VOCAB_SIZE, Automaton, Uniform

@@ -1,4 +1,4 @@
-"""Constrained results beside `serving.decoding`, and beside a search through all texts."""
+"""Constrained results beside `seqkeras.serving.decoding`, and beside a search through all texts."""
 
 import itertools
 import re
@@ -9,11 +9,17 @@ from keras import ops
 
 from seqkeras import decoding
 from seqkeras.decoding import Constraint
+from seqkeras.serving.decoding import (
+    ChoosingStep,
+    MostProbableAllowed,
+    Prefix,
+    Prompts,
+    most_probable,
+)
+from seqkeras.serving.decoding import Constraint as ServedConstraint
+from seqkeras.serving.decoding import search as served_search
+from seqkeras.serving.text import Pattern, TokenAutomaton, text_trees
 from seqkeras.tokenizers import BOS, EOS, CharacterTable
-from serving.decoding import ChoosingStep, MostProbableAllowed, Prefix, Prompts, most_probable
-from serving.decoding import Constraint as ServedConstraint
-from serving.decoding import search as served_search
-from serving.text import Pattern, TokenAutomaton, text_trees
 from tests.arrays import close, floats
 
 TABLE = CharacterTable.learn(["abcd"])

@@ -8,14 +8,14 @@ import pytest
 from keras import ops
 
 import seqkeras.decoding
-import serving.decoding
+import seqkeras.serving.decoding
 from seqkeras.decoding.sampling import inverse_cdf
-from serving.decoding.choosing import inverse_cdf as serving_inverse_cdf
-from serving.decoding.choosing import log_softmax
-from serving.decoding.processors import MOST_OF_A_NUCLEUS
-from serving.manifest import DecodingDefaults
-from serving.pipelines import Translate
-from serving.pipelines.options import Options
+from seqkeras.serving.decoding.choosing import inverse_cdf as serving_inverse_cdf
+from seqkeras.serving.decoding.choosing import log_softmax
+from seqkeras.serving.decoding.processors import MOST_OF_A_NUCLEUS
+from seqkeras.serving.manifest import DecodingDefaults
+from seqkeras.serving.pipelines import Translate
+from seqkeras.serving.pipelines.options import Options
 from tests.arrays import close, floats, numbers
 from tests.seqkeras.decoding.toys import process
 
@@ -47,9 +47,9 @@ def test_processors_do_as_their_namesakes(name, arguments):
     logits[0, 1, ::2] = -np.inf  # banned before
     logits[1, 2] = 1.0  # all equal
     expected = process(getattr(seqkeras.decoding, name)(*arguments), logits, token_ids, T)
-    prefix = serving.decoding.Prefix(token_ids, np.arange(B), np.full(B, T))
+    prefix = seqkeras.serving.decoding.Prefix(token_ids, np.arange(B), np.full(B, T))
     before = logits.copy()
-    actual = getattr(serving.decoding, name)(*arguments)(logits, prefix)
+    actual = getattr(seqkeras.serving.decoding, name)(*arguments)(logits, prefix)
     np.testing.assert_array_equal(logits, before)
     close(actual, expected)
 
@@ -60,19 +60,19 @@ def test_a_nucleus_of_a_large_vocabulary_is_the_same(scale):
     token_ids = np.zeros((B, K, T), "int64")
     expected = process(seqkeras.decoding.TopP(0.9), logits, token_ids, T)
     assert ((expected > -np.inf).sum(axis=-1) > MOST_OF_A_NUCLEUS).all() == (scale < 1)
-    prefix = serving.decoding.Prefix(token_ids, np.arange(B), np.full(B, T))
-    close(serving.decoding.TopP(0.9)(logits, prefix), expected)
+    prefix = seqkeras.serving.decoding.Prefix(token_ids, np.arange(B), np.full(B, T))
+    close(seqkeras.serving.decoding.TopP(0.9)(logits, prefix), expected)
 
 
 def test_no_processor_is_left_out():
-    names = {name for name in serving.decoding.__all__ if hasattr(seqkeras.decoding, name)}
+    names = {name for name in seqkeras.serving.decoding.__all__ if hasattr(seqkeras.decoding, name)}
     assert names - {"Prefix", "Constraint"} == {name for name, _ in PROCESSORS}
 
 
 def test_an_option_of_beam_search_has_one_name_from_library_to_manifest():
     beam = {*signature(seqkeras.decoding.beam).parameters}
     options = {"num_beams", "n_best", "length_penalty", "early_stopping"}
-    for function in (serving.decoding.search, Translate.__call__, Options):
+    for function in (seqkeras.serving.decoding.search, Translate.__call__, Options):
         assert options == beam & {*signature(function).parameters} - {"step", "state", "end_id"}
     fields = {field.name for field in dataclasses.fields(DecodingDefaults)}
     assert fields - {"regex"} <= beam  # which the runtime alone has
@@ -100,7 +100,7 @@ def test_the_same_numbers_draw_the_same_tokens():
 def test_the_most_probable_come_first_and_of_equal_ones_the_lower_id(k):
     for log_probs in (floats(7, 3, V), np.round(floats(7, 3, V))):  # without ties and with many
         log_probs[0, 0, :4] = np.nan
-        found = serving.decoding.most_probable(log_probs, k)
+        found = seqkeras.serving.decoding.most_probable(log_probs, k)
         for row, best in zip(log_probs.reshape(-1, V), found.token_ids.reshape(21, -1)):
             value = np.where(np.isnan(row), -np.inf, row)
             assert best.tolist() == sorted(range(V), key=lambda i: (-value[i], i))[:k]

@@ -16,7 +16,7 @@ from seqkeras.metrics import (
     exact_match,
     matthews_correlation,
 )
-from serving.entities import entities
+from seqkeras.serving.entities import entities
 
 CASES = 2000
 

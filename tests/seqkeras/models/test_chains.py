@@ -9,7 +9,7 @@ from keras import ops
 
 from seqkeras.losses import ChainLoss
 from seqkeras.models import ChainTaggingHead, LinearChain
-from serving.pipelines.chains import marginals, most_probable
+from seqkeras.serving.pipelines.chains import marginals, most_probable
 from tests.arrays import close, floats, numbers
 from tests.autodiff import gradients_of
 

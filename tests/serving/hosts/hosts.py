@@ -73,7 +73,7 @@ def _each_alone(host, bundle, texts, error):
 
 
 def command(bundle, texts):
-    """`python -m serving predict`."""
+    """`seqkeras predict`."""
     finished = run_python(
         *("-m", "serving", "predict", bundle, "--json", "--threads", "1", "--", *texts)
     )
@@ -90,7 +90,7 @@ def _served(bundle):
 
 
 def server(bundle, texts):
-    """`python -m serving serve`, by its own API."""
+    """`seqkeras serve`, by its own API."""
     with _served(bundle) as port:
         status, content = ask(port, f"/v1/bundles/{bundle.name}", {"inputs": texts})
     assert status == 200, content
@@ -98,7 +98,7 @@ def server(bundle, texts):
 
 
 def tensorflow_serving_api(bundle, texts):
-    """`python -m serving serve`, by TensorFlow Serving's REST API."""
+    """`seqkeras serve`, by TensorFlow Serving's REST API."""
     with _served(bundle) as port:
         status, content = ask(port, f"/v1/models/{bundle.name}:predict", {"inputs": texts})
     assert status == 200, content
@@ -106,7 +106,7 @@ def tensorflow_serving_api(bundle, texts):
 
 
 def open_inference(bundle, texts):
-    """`python -m serving serve`, by the Open Inference Protocol and Triton's client."""
+    """`seqkeras serve`, by the Open Inference Protocol and Triton's client."""
     reason = "needs requirements-test.txt"
     triton = pytest.importorskip("tritonclient.http", reason=reason)
     utils = pytest.importorskip("tritonclient.utils", reason=reason)

@@ -8,8 +8,8 @@ import functools
 import numpy as np
 import pytest
 
-import serving
-from serving.printing import as_content
+from seqkeras import serving
+from seqkeras.serving.printing import as_content
 from tests.serving.hosts import hosts
 from tests.serving.hosts.bundles import ASKED, texts_of, write
 from tests.serving.hosts.chromium import answers_of_chromium

@@ -4,8 +4,8 @@ pytest.importorskip("starlette", reason="needs serving/requirements-http.txt")
 
 from starlette.testclient import TestClient
 
-from serving.http.application import Application, Service
-from serving.http.served_bundle import Opening
+from seqkeras.serving.http.application import Application, Service
+from seqkeras.serving.http.served_bundle import Opening
 from tests.serving.http.served import on_socket, write_bundles
 
 

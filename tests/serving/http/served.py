@@ -13,10 +13,10 @@ import time
 
 import uvicorn
 
-from serving.http.application import Application
-from serving.http.server import _bound, _config
-from serving.manifest import DecodingDefaults
-from serving.text import BOS, EOS, CharacterTable
+from seqkeras.serving.http.application import Application
+from seqkeras.serving.http.server import _bound, _config
+from seqkeras.serving.manifest import DecodingDefaults
+from seqkeras.serving.text import BOS, EOS, CharacterTable
 from tests.conftest import CHECKOUT
 from tests.serving import toy_bundle, toy_language_model
 from tests.serving.pipelines import test_forecast as forecast
@@ -84,7 +84,7 @@ def on_socket(service, application=None):
 
 @contextlib.contextmanager
 def as_process(*arguments, env=(), page=()):
-    """Run `python -m serving serve --port 0`; yields the process, its first line and its port.
+    """Run `seqkeras serve --port 0`; yields the process, its first line and its port.
 
     `page` are the options of the page; without any there is none.
     """

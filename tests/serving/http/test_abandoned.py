@@ -10,14 +10,14 @@ import time
 import numpy as np
 import pytest
 
-from serving.http.application import Application, Service
-from serving.http.bounds import Bounds
-from serving.http.departure import Abandoned, Wanted
-from serving.http.served_bundle import LAST, Opening
-from serving.http.streams import Streams
-from serving.manifest import DecodingDefaults
-from serving.pipelines import open_bundle
-from serving.text import BOS, EOS
+from seqkeras.serving.http.application import Application, Service
+from seqkeras.serving.http.bounds import Bounds
+from seqkeras.serving.http.departure import Abandoned, Wanted
+from seqkeras.serving.http.served_bundle import LAST, Opening
+from seqkeras.serving.http.streams import Streams
+from seqkeras.serving.manifest import DecodingDefaults
+from seqkeras.serving.pipelines import open_bundle
+from seqkeras.serving.text import BOS, EOS
 from tests.serving import toy_language_model
 from tests.serving.http.served import INPUTS, TABLE, as_process, ask, on_socket, until
 from tests.serving.http.test_faults import Slow, connected, read_all, send

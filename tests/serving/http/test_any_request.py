@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
-from serving.http.application import Application, Service
-from serving.http.served_bundle import Opening
+from seqkeras.serving.http.application import Application, Service
+from seqkeras.serving.http.served_bundle import Opening
 from tests.serving.http.served import INPUTS
 from tests.serving.pipelines import test_forecast as forecast
 from tests.serving.pipelines.toys import write_bundle

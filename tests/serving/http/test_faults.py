@@ -9,10 +9,10 @@ import time
 
 import pytest
 
-from serving.http.application import Application, Service
-from serving.http.bounds import Bounds
-from serving.http.connection import MOST_HEAD
-from serving.http.served_bundle import Opening
+from seqkeras.serving.http.application import Application, Service
+from seqkeras.serving.http.bounds import Bounds
+from seqkeras.serving.http.connection import MOST_HEAD
+from seqkeras.serving.http.served_bundle import Opening
 from tests.serving.http.served import ask, on_socket, until
 from tests.serving.pipelines import test_forecast as forecast
 from tests.serving.pipelines.toys import write_bundle

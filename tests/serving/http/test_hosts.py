@@ -2,8 +2,8 @@
 
 import pytest
 
-from serving.http.application import Service
-from serving.http.hosts import hosts_of, is_asked_by
+from seqkeras.serving.http.application import Service
+from seqkeras.serving.http.hosts import hosts_of, is_asked_by
 from tests.serving.http.served import as_process, ask, on_socket
 
 LOOPBACK = [

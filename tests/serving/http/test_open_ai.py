@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-import serving
+from seqkeras import serving
 from tests.serving.http.served import ask
 
 openai = pytest.importorskip("openai", reason="needs requirements-test.txt")

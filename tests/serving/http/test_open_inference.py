@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-import serving
+from seqkeras import serving
 from tests.serving.http.served import INPUTS, TAGS, ask
 
 triton = pytest.importorskip("tritonclient.http", reason="needs requirements-test.txt")
@@ -229,10 +229,10 @@ def test_a_request_is_answered_by_the_bundle_that_it_was_read_for(folders):
     """Another bundle takes the place of the first between a request and its answer."""
     import asyncio
 
-    from serving.http.application import Application, Service
-    from serving.http.endpoint import Call
-    from serving.http.open_inference import OpenInferenceApi
-    from serving.pipelines import open_bundle
+    from seqkeras.serving.http.application import Application, Service
+    from seqkeras.serving.http.endpoint import Call
+    from seqkeras.serving.http.open_inference import OpenInferenceApi
+    from seqkeras.serving.pipelines import open_bundle
 
     application = Application(Service([("toy", folders["classes"])], log=False))
     [bundle] = application.bundles

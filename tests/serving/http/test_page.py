@@ -18,14 +18,14 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from serving.__main__ import main
-from serving.http.application import Service
-from serving.http.bounds import Bounds
-from serving.http.page import POLICY
-from serving.http.served_bundle import Opening
-from serving.playground import page_of
-from serving.playground.compression import compressed
-from serving.playground.page import FROM_NPM, INSTALL, MODULES, STATIC
+from seqkeras.serving.__main__ import main
+from seqkeras.serving.http.application import Service
+from seqkeras.serving.http.bounds import Bounds
+from seqkeras.serving.http.page import POLICY
+from seqkeras.serving.http.served_bundle import Opening
+from seqkeras.serving.playground import page_of
+from seqkeras.serving.playground.compression import compressed
+from seqkeras.serving.playground.page import FROM_NPM, INSTALL, MODULES, STATIC
 from tests.conftest import CHECKOUT
 from tests.serving.http.served import as_process, ask, on_socket, until
 
@@ -162,7 +162,7 @@ def test_a_file_is_compressed_once_until_it_is_replaced(folders, page, tmp_path,
         calls.append(path)
         return compressed(path)
 
-    monkeypatch.setattr("serving.http.compressed_files.compressed", counted)
+    monkeypatch.setattr("seqkeras.serving.http.compressed_files.compressed", counted)
     file = tmp_path / "own.js"
     page = dataclasses.replace(page, files=page.files | {"page/own.js": file})
     service = Service([("letters", folders["letters"])], log=False, page=page)
@@ -307,7 +307,7 @@ def test_without_a_page_no_address_gives_a_file(folders):
 
 
 def test_a_server_says_why_it_lacks_answers_in_the_browser(folders, page, monkeypatch, tmp_path):
-    monkeypatch.setattr("serving.playground.page.NODE_MODULES", tmp_path)
+    monkeypatch.setattr("seqkeras.serving.playground.page.NODE_MODULES", tmp_path)
     without = page_of()
     assert INSTALL in without.missing and without.missing.startswith("onnxruntime-web is not inst")
     assert not any(path.startswith(MODULES) for path in without.files)

@@ -2,8 +2,8 @@ import json
 
 import pytest
 
-import serving
-from serving.__main__ import main
+from seqkeras import serving
+from seqkeras.serving.__main__ import main
 from tests.serving.http.served import INPUTS
 
 

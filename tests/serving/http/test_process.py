@@ -1,4 +1,4 @@
-"""`python -m serving serve` as a process: what it prints, how it ends, how a bundle is replaced."""
+"""`seqkeras serve` as a process: what it prints, how it ends, how a bundle is replaced."""
 
 import contextlib
 import os
@@ -15,9 +15,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from serving.__main__ import main
-from serving.http.command import TOKEN
-from serving.http.server import _tell
+from seqkeras.serving.__main__ import main
+from seqkeras.serving.http.command import TOKEN
+from seqkeras.serving.http.server import _tell
 from tests.conftest import CHECKOUT
 from tests.serving import toy_bundle
 from tests.serving.http.served import as_process, ask, until
@@ -212,7 +212,7 @@ def test_help_is_there_at_once_and_without_the_packages():
     code = (
         "import sys\nfor name in ('starlette', 'uvicorn', 'numpy', 'onnxruntime'):\n"
         "    sys.modules[name] = None\n"
-        "from serving.__main__ import main\nmain(sys.argv[1:])"
+        "from seqkeras.serving.__main__ import main\nmain(sys.argv[1:])"
     )
     command, options = [sys.executable, "-c", code], {"capture_output": True, "text": True}
     done = subprocess.run([*command, "serve", "--help"], cwd=CHECKOUT, **options)

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
-import serving
-from serving.http.application import Application, Service
-from serving.http.served_bundle import Opening
-from serving.manifest import DecodingDefaults, SignatureSpec, TensorSpec, read_manifest
-from serving.text import BOS, EOS
+from seqkeras import serving
+from seqkeras.serving.http.application import Application, Service
+from seqkeras.serving.http.served_bundle import Opening
+from seqkeras.serving.manifest import DecodingDefaults, SignatureSpec, TensorSpec, read_manifest
+from seqkeras.serving.text import BOS, EOS
 from tests.serving import toy_bundle, toy_language_model
 from tests.serving.http.served import TABLE, on_socket
 
@@ -186,7 +186,7 @@ def test_searches_are_those_of_the_saved_model(tmp_path):
     """The same n best texts, the same columns, the same greedy row of `sample`."""
     import tensorflow as tf
 
-    from export.__main__ import main
+    from seqkeras.export.__main__ import main
     from tests.export.test_searches import save_language_model
 
     save_language_model(tmp_path / "run", "abcd")

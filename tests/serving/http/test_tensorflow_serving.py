@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
-import serving
-from serving.http.application import Application, Service
-from serving.http.served_bundle import Opening
-from serving.manifest import read_manifest
+from seqkeras import serving
+from seqkeras.serving.http.application import Application, Service
+from seqkeras.serving.http.served_bundle import Opening
+from seqkeras.serving.manifest import read_manifest
 
 
 def predict(client, name, content, status=200):

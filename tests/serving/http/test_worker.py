@@ -6,14 +6,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from serving.http.bounds import Bounds
-from serving.http.departure import Wanted
-from serving.http.http_refusal import HttpRefusal, as_http
-from serving.http.metrics import BundleMetrics, Metrics
-from serving.http.streams import AHEAD, Streams
-from serving.http.work import work_of
-from serving.http.worker import Worker, size_of, tokens_of
-from serving.manifest import BundleError, DecodingDefaults, Limits
+from seqkeras.serving.http.bounds import Bounds
+from seqkeras.serving.http.departure import Wanted
+from seqkeras.serving.http.http_refusal import HttpRefusal, as_http
+from seqkeras.serving.http.metrics import BundleMetrics, Metrics
+from seqkeras.serving.http.streams import AHEAD, Streams
+from seqkeras.serving.http.work import work_of
+from seqkeras.serving.http.worker import Worker, size_of, tokens_of
+from seqkeras.serving.manifest import BundleError, DecodingDefaults, Limits
 
 
 class Pipeline:

@@ -8,11 +8,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from export.generation import one_graph
+from seqkeras.export.generation import one_graph
 from seqkeras.models import GPT, Transformer
-from seqkeras.tokenizers import learn_byte_pairs
-from serving.manifest import DecodingDefaults, Limits
-from serving.text import (
+from seqkeras.serving.manifest import DecodingDefaults, Limits
+from seqkeras.serving.text import (
     BOS,
     EOS,
     SPECIAL_TOKENS,
@@ -20,6 +19,7 @@ from serving.text import (
     VectorizedWords,
     WordTable,
 )
+from seqkeras.tokenizers import learn_byte_pairs
 from tests.arrays import randomize
 from tests.serving import toy_bundle, toy_language_model
 from tests.serving.exported import write_bundle as write_exported

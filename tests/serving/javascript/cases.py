@@ -10,8 +10,8 @@ import json
 import sys
 from pathlib import Path
 
-import serving
-from serving.printing import as_content
+from seqkeras import serving
+from seqkeras.serving.printing import as_content
 from tests.serving.javascript import tokens
 from tests.serving.javascript.bundles import BUNDLES
 

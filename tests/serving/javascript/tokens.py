@@ -9,8 +9,8 @@ import os
 import random
 from pathlib import Path
 
+from seqkeras.serving.text import byte_pairs, read_byte_pairs, read_vocabulary, word_piece
 from seqkeras.tokenizers import learn_byte_pairs, learn_word_piece
-from serving.text import byte_pairs, read_byte_pairs, read_vocabulary, word_piece
 from tests.seqkeras.tokenizers.texts import special_texts
 from tests.serving.javascript.bundles import TEXTS
 

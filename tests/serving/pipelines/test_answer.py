@@ -4,9 +4,9 @@ import re
 import numpy as np
 import pytest
 
-from serving import BundleError
-from serving.manifest import Limits
-from serving.text import byte_pairs
+from seqkeras.serving import BundleError
+from seqkeras.serving.manifest import Limits
+from seqkeras.serving.text import byte_pairs
 from tests.references.tokenizers import bytes_to_characters
 from tests.serving.pipelines.toys import TOKENIZER, WORDS, Toy, load
 

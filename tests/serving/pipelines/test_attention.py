@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-import serving
+from seqkeras import serving
 from seqkeras.analysis import maps_of_heads
 from seqkeras.models import (
     Bert,
@@ -17,9 +17,9 @@ from seqkeras.models import (
     TaggingHead,
     WithHeads,
 )
+from seqkeras.serving.manifest import Limits
+from seqkeras.serving.printing import as_line
 from seqkeras.tokenizers.learn import learn_word_piece
-from serving.manifest import Limits
-from serving.printing import as_line
 from tests.arrays import numbers, randomize
 from tests.serving.exported import write_bundle
 

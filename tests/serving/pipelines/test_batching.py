@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from serving.pipelines.batching import answer_in_batches, batches
+from seqkeras.serving.pipelines.batching import answer_in_batches, batches
 
 
 @pytest.mark.parametrize("budget, most_padding", [(1, None), (64, None), (64, 5), (10**6, 0)])

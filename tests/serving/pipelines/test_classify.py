@@ -3,9 +3,9 @@ import re
 import numpy as np
 import pytest
 
-from serving import BundleError
-from serving.lines import inputs
-from serving.manifest import Limits
+from seqkeras.serving import BundleError
+from seqkeras.serving.lines import inputs
+from seqkeras.serving.manifest import Limits
 from tests.serving.pipelines.test_tag import windows_of
 from tests.serving.pipelines.toys import TOKENIZER, Toy, load, texts_of_many_lengths
 

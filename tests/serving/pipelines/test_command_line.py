@@ -9,17 +9,17 @@ import sys
 import numpy as np
 import pytest
 
-import serving
-from serving.__main__ import main
-from serving.manifest import (
+from seqkeras import serving
+from seqkeras.serving.__main__ import main
+from seqkeras.serving.manifest import (
     DecodingDefaults,
     Precision,
     describe_files,
     read_manifest,
     write_manifest,
 )
-from serving.printing import as_content, as_line, marked
-from serving.results import (
+from seqkeras.serving.printing import as_content, as_line, marked
+from seqkeras.serving.results import (
     Choice,
     Classification,
     Entity,
@@ -31,7 +31,7 @@ from serving.results import (
     Tagging,
     Word,
 )
-from serving.text import BOS, EOS, CharacterTable
+from seqkeras.serving.text import BOS, EOS, CharacterTable
 from tests.serving import toy_language_model
 from tests.serving.pipelines import test_trees
 from tests.serving.pipelines.test_forecast import graph as forecaster

@@ -7,10 +7,10 @@ from functools import partial
 import numpy as np
 import pytest
 
-import serving
-from serving.__main__ import main
-from serving.manifest import BundleError, DecodingDefaults, Limits
-from serving.text import BOS, EOS, CharacterTable, byte_pairs
+from seqkeras import serving
+from seqkeras.serving.__main__ import main
+from seqkeras.serving.manifest import BundleError, DecodingDefaults, Limits
+from seqkeras.serving.text import BOS, EOS, CharacterTable, byte_pairs
 from tests.serving import toy_bundle, toy_language_model
 from tests.serving.toy_bundle import SOURCE, TARGET, TARGET_LENGTH, ToyModel
 from tests.serving.toy_language_model import ToyLanguageModel

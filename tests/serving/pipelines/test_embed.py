@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from serving.results import Embedding
+from seqkeras.serving.results import Embedding
 from tests.serving.pipelines.toys import TOKENIZER, Toy, load, texts_of_many_lengths
 
 

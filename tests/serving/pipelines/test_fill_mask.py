@@ -3,9 +3,9 @@ import json
 import numpy as np
 import pytest
 
-from serving import BundleError
-from serving.text import Subwords, byte_pairs, word_piece
-from serving.text.byte_pairs import SPECIAL_TOKENS
+from seqkeras.serving import BundleError
+from seqkeras.serving.text import Subwords, byte_pairs, word_piece
+from seqkeras.serving.text.byte_pairs import SPECIAL_TOKENS
 from tests.serving.pipelines.toys import TOKENIZER, TOKENS, Toy, load
 
 # Texts, and what ##s makes of them: it stands behind a word on its line, if there is one.

@@ -3,7 +3,7 @@ import re
 import numpy as np
 import pytest
 
-from serving import BundleError
+from seqkeras.serving import BundleError
 from tests.serving.pipelines.toys import load
 from tests.serving.written import model_of
 

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 import sentencepiece
 
-import serving
-from serving.manifest import DecodingDefaults, Limits
-from serving.printing import as_content
-from serving.text import BOS, EOS, CharacterTable, SentencePieces, byte_pairs
+from seqkeras import serving
+from seqkeras.serving.manifest import DecodingDefaults, Limits
+from seqkeras.serving.printing import as_content
+from seqkeras.serving.text import BOS, EOS, CharacterTable, SentencePieces, byte_pairs
 from tests.serving import references
 from tests.serving.toy_language_model import ToyLanguageModel, write_bundle
 

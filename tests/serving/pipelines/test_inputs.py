@@ -6,10 +6,10 @@ import re
 import numpy as np
 import pytest
 
-from serving import BundleError
-from serving.manifest import read_manifest
-from serving.pipelines import Tag
-from serving.text import CharacterTable, Subwords
+from seqkeras.serving import BundleError
+from seqkeras.serving.manifest import read_manifest
+from seqkeras.serving.pipelines import Tag
+from seqkeras.serving.text import CharacterTable, Subwords
 from tests.serving.pipelines.toys import (
     TOKENS,
     Toy,

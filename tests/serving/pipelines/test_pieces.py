@@ -3,8 +3,8 @@ import json
 import numpy as np
 import pytest
 
-from serving.pipelines.pieces import Detokenizer, Growing, cut, pieces
-from serving.text import CharacterTable, SentencePieces, Subwords, word_piece
+from seqkeras.serving.pipelines.pieces import Detokenizer, Growing, cut, pieces
+from seqkeras.serving.text import CharacterTable, SentencePieces, Subwords, word_piece
 from tests.serving.pipelines.test_translate import SOURCE as WITH_TEMPLATE
 from tests.serving.pipelines.test_translate import TARGET as BYTES
 
@@ -21,7 +21,7 @@ TOKENIZERS = {
 
 
 class Grown:
-    """A source that has generated some ids, as `serving.decoding.Greedy` says."""
+    """A source that has generated some ids, as `seqkeras.serving.decoding.Greedy` says."""
 
     def __init__(self, token_ids):
         self.token_ids = token_ids

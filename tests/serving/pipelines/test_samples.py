@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-import serving
-from serving.manifest import DecodingDefaults
-from serving.text import BOS, EOS, CharacterTable
+from seqkeras import serving
+from seqkeras.serving.manifest import DecodingDefaults
+from seqkeras.serving.text import BOS, EOS, CharacterTable
 from tests.serving.pipelines.test_generate import LIMIT, PROMPTS, ids_of
 from tests.serving.toy_language_model import ToyLanguageModel, write_bundle
 

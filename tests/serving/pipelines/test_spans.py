@@ -3,7 +3,7 @@ import itertools
 import numpy as np
 import pytest
 
-from serving.pipelines.spans import Window, best_spans
+from seqkeras.serving.pipelines.spans import Window, best_spans
 
 
 def windows_of(count, room, step, seed=0):

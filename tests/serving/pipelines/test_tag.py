@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 import sentencepiece
 
-from serving import BundleError
-from serving.entities import entities
-from serving.manifest import Limits
-from serving.pipelines.chains import marginals, most_probable
-from serving.text import SentencePieces, byte_pairs
+from seqkeras.serving import BundleError
+from seqkeras.serving.entities import entities
+from seqkeras.serving.manifest import Limits
+from seqkeras.serving.pipelines.chains import marginals, most_probable
+from seqkeras.serving.text import SentencePieces, byte_pairs
 from tests.references.tokenizers import bytes_to_characters
 from tests.serving.pipelines.toys import TOKENIZER, Toy, load
 

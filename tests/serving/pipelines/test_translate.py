@@ -8,9 +8,9 @@ import pytest
 import sentencepiece
 from onnx import TensorProto
 
-import serving
-from serving.manifest import DecodingDefaults, Limits, StateEntry
-from serving.text import SentencePieces, byte_pairs
+from seqkeras import serving
+from seqkeras.serving.manifest import DecodingDefaults, Limits, StateEntry
+from seqkeras.serving.text import SentencePieces, byte_pairs
 from tests.serving.written import model_of, save_graphs, write
 
 CORPUS = ["the cat sat on the mat", "a dog and a cat", "the mat and the log", "führer día"] * 5

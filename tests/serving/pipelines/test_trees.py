@@ -3,10 +3,10 @@ import re
 import numpy as np
 import pytest
 
-from serving import BundleError
-from serving.lines import inputs
-from serving.printing import as_line
-from serving.text import CharacterTable, WordTable
+from seqkeras.serving import BundleError
+from seqkeras.serving.lines import inputs
+from seqkeras.serving.printing import as_line
+from seqkeras.serving.text import CharacterTable, WordTable
 from tests.serving.pipelines.toys import Toy, load
 from tests.serving.written import model_of
 

@@ -9,9 +9,9 @@ chain  = x W + A                 (length, n + 1, n)
 import numpy as np
 from onnx import TensorProto
 
-import serving
-from serving.manifest import Limits
-from serving.text import word_piece
+from seqkeras import serving
+from seqkeras.serving.manifest import Limits
+from seqkeras.serving.text import word_piece
 from tests.serving.written import model_of, save_graphs, write
 
 TOKENS = (

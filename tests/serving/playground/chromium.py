@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from serving.playground import page_of
+from seqkeras.serving.playground import page_of
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 PATIENCE = 60_000  # milliseconds

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from serving.http.application import Service
-from serving.http.served_bundle import Opening
-from serving.playground import page_of
-from serving.playground.page import NODE_MODULES
+from seqkeras.serving.http.application import Service
+from seqkeras.serving.http.served_bundle import Opening
+from seqkeras.serving.playground import page_of
+from seqkeras.serving.playground.page import NODE_MODULES
 from tests.serving.http.served import on_socket, write_bundles
 from tests.serving.playground.chromium import NEEDS_CHROMIUM, opened, panel
 from tests.serving.playground.test_answers import ASKED

@@ -2,11 +2,11 @@
 
 import pytest
 
-import serving
-from serving.http.application import Service
-from serving.http.served_bundle import Opening
-from serving.playground import page_of
-from serving.printing import as_content
+from seqkeras import serving
+from seqkeras.serving.http.application import Service
+from seqkeras.serving.http.served_bundle import Opening
+from seqkeras.serving.playground import page_of
+from seqkeras.serving.printing import as_content
 from tests.serving.http.served import on_socket, write_bundles
 from tests.serving.javascript.bundles import BUNDLES
 from tests.serving.playground.chromium import NEEDS_CHROMIUM, NEEDS_PACKAGES, opened, panel

@@ -8,9 +8,9 @@ import threading
 
 import pytest
 
-import serving
-from serving.manifest import MANIFEST, BundleError
-from serving.playground import foreign_file, page_of, write_static
+from seqkeras import serving
+from seqkeras.serving.manifest import MANIFEST, BundleError
+from seqkeras.serving.playground import foreign_file, page_of, write_static
 from tests.serving import toy_bundle
 from tests.serving.npm_folder import npm_folder
 from tests.serving.playground.chromium import NEEDS_CHROMIUM, NEEDS_PACKAGES, opened, panel

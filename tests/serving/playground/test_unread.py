@@ -5,9 +5,9 @@ import json
 
 import pytest
 
-from serving.http.application import Service
-from serving.playground import page_of, write_static
-from serving.text import SentencePieces
+from seqkeras.serving.http.application import Service
+from seqkeras.serving.playground import page_of, write_static
+from seqkeras.serving.text import SentencePieces
 from tests.serving import toy_bundle
 from tests.serving.http.served import ask, on_socket
 from tests.serving.npm_folder import npm_folder

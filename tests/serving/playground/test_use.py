@@ -5,10 +5,10 @@ import shutil
 
 import pytest
 
-import serving
-from serving.http.application import Service
-from serving.http.served_bundle import Opening
-from serving.playground import page_of
+from seqkeras import serving
+from seqkeras.serving.http.application import Service
+from seqkeras.serving.http.served_bundle import Opening
+from seqkeras.serving.playground import page_of
 from tests.serving.http.served import on_socket, write_bundles
 from tests.serving.pipelines.toys import Toy, write_bundle
 from tests.serving.playground.chromium import NEEDS_CHROMIUM, NEEDS_PACKAGES, opened, panel
@@ -254,7 +254,7 @@ def test_what_a_browser_can_not_read_is_told_in_a_line_and_the_server_answers(
 def test_a_server_without_the_packages_says_what_to_install(
     browser, folders, monkeypatch, tmp_path
 ):
-    monkeypatch.setattr("serving.playground.page.NODE_MODULES", tmp_path)
+    monkeypatch.setattr("seqkeras.serving.playground.page.NODE_MODULES", tmp_path)
     service = Service([("letters", folders["letters"])], log=False, page=page_of())
     with on_socket(service) as port, opened(browser, f"http://127.0.0.1:{port}/") as page:
         page.get_by_text("npm install --prefix").wait_for()

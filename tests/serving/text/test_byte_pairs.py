@@ -3,7 +3,7 @@ import json
 import numpy as np
 import pytest
 
-from serving.text import byte_pairs, read_byte_pairs
+from seqkeras.serving.text import byte_pairs, read_byte_pairs
 from tests.references.tokenizers import byte_pairs as paper
 from tests.references.tokenizers import bytes_to_characters
 

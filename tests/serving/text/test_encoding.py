@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from seqkeras.serving.text import Encoding
 from seqkeras.tokenizers import learn_tokenizer
-from serving.text import Encoding
 
 WRITTEN = Path(__file__).parents[3] / "serving/javascript/test/words.json"
 

@@ -1,6 +1,6 @@
 import numpy as np
 
-from serving.text import pad
+from seqkeras.serving.text import pad
 
 
 def test_rows_are_padded_on_the_right_as_far_as_the_longest():

@@ -9,7 +9,7 @@ import unicodedata
 
 import pytest
 
-from serving.text import Pattern
+from seqkeras.serving.text import Pattern
 from tests.conftest import CHECKOUT
 
 LARGE = CHECKOUT / "serving/javascript/test/large_expressions.json"

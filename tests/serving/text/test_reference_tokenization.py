@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from serving.text import byte_pairs, read_byte_pairs, read_vocabulary, tidy, word_piece
+from seqkeras.serving.text import byte_pairs, read_byte_pairs, read_vocabulary, tidy, word_piece
 
 DATA = Path(os.environ.get("SEQKERAS_DATA", ""))
 REFERENCES = DATA / "reference-tokenization"

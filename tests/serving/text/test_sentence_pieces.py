@@ -5,7 +5,7 @@ import sys
 import pytest
 import sentencepiece
 
-from serving.text import SentencePieces, read_tokenizer
+from seqkeras.serving.text import SentencePieces, read_tokenizer
 
 TEXTS = [
     "the cat sat on the mat",

@@ -3,7 +3,7 @@ import sys
 
 import pytest
 
-from serving.text import CharacterTable, Subwords, pad, read_tokenizer, word_piece
+from seqkeras.serving.text import CharacterTable, Subwords, pad, read_tokenizer, word_piece
 
 TOKENS = "[PAD] [UNK] [CLS] [SEP] [MASK] the cat sat on mat ##s do ##g . h ##e".split()
 

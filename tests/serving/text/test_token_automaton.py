@@ -10,7 +10,7 @@ import pytest
 import sentencepiece
 import tokenizers
 
-from serving.text import (
+from seqkeras.serving.text import (
     UNREACHABLE,
     CharacterTable,
     Pattern,
@@ -23,7 +23,7 @@ from serving.text import (
     token_texts,
     word_piece,
 )
-from serving.text.token_automaton import TextTree
+from seqkeras.serving.text.token_automaton import TextTree
 
 TEXTS = ["the cat sat on the mat, 2014-05-03", "a dog and a cat!", "führer día 12:30 €", "x?y"] * 9
 
@@ -206,7 +206,7 @@ def test_a_first_token_loses_its_space_and_one_behind_a_prompt_keeps_it():
 
 
 def test_a_large_vocabulary_gives_up_rows_that_it_keeps(monkeypatch):
-    from serving.text import token_automaton
+    from seqkeras.serving.text import token_automaton
 
     tokenizer = byte_level()
     automaton = automaton_of(Pattern.of_expression("[a-z ]{7}"), tokenizer)

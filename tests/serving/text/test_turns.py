@@ -2,7 +2,7 @@
 
 import pytest
 
-from serving.text import Turns
+from seqkeras.serving.text import Turns
 
 TURNS = Turns("U:", "A:", "S:", "|")
 

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from serving.text import BOS, EOS, PAD, SPECIAL_TOKENS, UNK, CharacterTable
+from seqkeras.serving.text import BOS, EOS, PAD, SPECIAL_TOKENS, UNK, CharacterTable
 
 
 def test_the_special_tokens_are_the_first_four():

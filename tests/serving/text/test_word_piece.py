@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from serving.text import read_vocabulary, tidy, word_piece
+from seqkeras.serving.text import read_vocabulary, tidy, word_piece
 from tests.references.tokenizers import word_pieces
 
 # The examples of google-research/bert, tokenization_test.py

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import tokenizers
 
-from serving.text import WordTable, read_tokenizer, whole_characters, word_places
-from serving.text.trees import Nodes, Tree, node_arrays, parse_tree
+from seqkeras.serving.text import WordTable, read_tokenizer, whole_characters, word_places
+from seqkeras.serving.text.trees import Nodes, Tree, node_arrays, parse_tree
 
 
 def words(text):

@@ -1,4 +1,4 @@
-"""Options of `python -m training bert-pretraining`."""
+"""Options of `seqkeras train bert-pretraining`."""
 
 import dataclasses
 from pathlib import Path
@@ -8,7 +8,7 @@ import click
 from seqkeras.data.documents import FORMS
 from seqkeras.data.masking import KINDS
 from seqkeras.data.token_records import RECORDS, form_of, is_records
-from training.options import (
+from seqkeras.training.options import (
     FRACTION,
     NOT_NEGATIVE,
     OPTIMIZERS,
@@ -22,7 +22,7 @@ from training.options import (
     option,
     shown,
 )
-from training.tasks.options.pretrained import PretrainedFolder
+from seqkeras.training.tasks.options.pretrained import PretrainedFolder
 
 OF_SCRATCH = (
     "vocabulary",

@@ -1,8 +1,8 @@
-"""Options of `python -m training bilm`."""
+"""Options of `seqkeras train bilm`."""
 
 import dataclasses
 
-from training.options import (
+from seqkeras.training.options import (
     FRACTION,
     POSITIVE,
     DataFile,

@@ -1,12 +1,12 @@
-"""Options of `python -m training classification`."""
+"""Options of `seqkeras train classification`."""
 
 import dataclasses
 
 import click
 
-from training.options import DataFile, Number, argument, at_least, option
-from training.tasks.options.frames import FrameOptions
-from training.tasks.options.labelled_texts import LabelledTextOptions
+from seqkeras.training.options import DataFile, Number, argument, at_least, option
+from seqkeras.training.tasks.options.frames import FrameOptions
+from seqkeras.training.tasks.options.labelled_texts import LabelledTextOptions
 
 
 @dataclasses.dataclass(frozen=True)

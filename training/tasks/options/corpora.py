@@ -4,7 +4,7 @@ import dataclasses
 
 import click
 
-from training.options import DataFile, FitOptions, option
+from seqkeras.training.options import DataFile, FitOptions, option
 
 
 class DataFiles(DataFile):

@@ -1,11 +1,11 @@
-"""Options of `python -m training dates`."""
+"""Options of `seqkeras train dates`."""
 
 import dataclasses
 
 import click
 
 from seqkeras.data import dates
-from training.options import FRACTION, OPTIMIZERS, FitOptions, Number, at_least, option
+from seqkeras.training.options import FRACTION, OPTIMIZERS, FitOptions, Number, at_least, option
 
 
 class _Locales(click.ParamType):

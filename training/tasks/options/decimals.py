@@ -2,7 +2,7 @@
 
 import click
 
-from training.options import Names, option
+from seqkeras.training.options import Names, option
 
 
 def decimal_point():

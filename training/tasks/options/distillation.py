@@ -4,9 +4,17 @@ import dataclasses
 
 import click
 
-from training.options import NOT_NEGATIVE, POSITIVE, Number, RunFolder, at_least, option, shown
-from training.tasks.options.encoders import ENCODERS, EncoderOptions
-from training.tasks.options.pretrained import PretrainedOptions
+from seqkeras.training.options import (
+    NOT_NEGATIVE,
+    POSITIVE,
+    Number,
+    RunFolder,
+    at_least,
+    option,
+    shown,
+)
+from seqkeras.training.tasks.options.encoders import ENCODERS, EncoderOptions
+from seqkeras.training.tasks.options.pretrained import PretrainedOptions
 
 BERT = "bert"  # the encoder of a student that reads its teacher's tokens
 OWN_TOKENS = ("vocab_size", "lowercase", "character_filters", "features")

@@ -4,7 +4,7 @@ import dataclasses
 
 import click
 
-from training.options import FitOptions, Number, RunFolder, at_least, option
+from seqkeras.training.options import FitOptions, Number, RunFolder, at_least, option
 
 CELLS = ("lstm", "gru", "rnn", "qrnn")
 ENCODERS = (*CELLS, "convolution", "transformer")

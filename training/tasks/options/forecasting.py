@@ -1,4 +1,4 @@
-"""Options of `python -m training forecasting`."""
+"""Options of `seqkeras train forecasting`."""
 
 import dataclasses
 
@@ -6,8 +6,8 @@ import click
 
 from seqkeras.data.series import GAPS
 from seqkeras.data.time_steps import STEPS, named_step
-from serving.times import CYCLES
-from training.options import (
+from seqkeras.serving.times import CYCLES
+from seqkeras.training.options import (
     POSITIVE,
     DataFile,
     FitOptions,
@@ -17,7 +17,7 @@ from training.options import (
     at_least,
     option,
 )
-from training.tasks.options.decimals import decimal_comma, decimal_point, require_numbers
+from seqkeras.training.tasks.options.decimals import decimal_comma, decimal_point, require_numbers
 
 
 class Quantiles(click.ParamType):
@@ -65,7 +65,7 @@ class ForecastingOptions(FitOptions):
         2024-01-01 01:00,,3.0,night
 
     \b
-        python -m training forecasting load.csv --out runs/load --time time --targets load \\
+        seqkeras train forecasting load.csv --out runs/load --time time --targets load \\
             --numbers temperature --categories tariff --cycles day,week --context 168 --horizon 24
 
     The last rows of the file are held out. The scores stand beside those of the last value

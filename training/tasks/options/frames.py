@@ -5,9 +5,9 @@ import dataclasses
 import click
 
 from seqkeras.data.recordings import files_of_table
-from training.options import Names, option
-from training.tasks.options.decimals import decimal_comma, decimal_point, require_numbers
-from training.tasks.options.encoders import EncoderOptions
+from seqkeras.training.options import Names, option
+from seqkeras.training.tasks.options.decimals import decimal_comma, decimal_point, require_numbers
+from seqkeras.training.tasks.options.encoders import EncoderOptions
 
 ARRAYS = ".npz"
 

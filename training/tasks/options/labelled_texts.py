@@ -4,10 +4,10 @@ import dataclasses
 
 import click
 
-from training.options import FRACTION, DataFile, argument, at_least, option, shown
-from training.tasks.options.distillation import DistillationOptions
-from training.tasks.options.encoders import OF_ENCODER
-from training.tasks.options.pretrained import PooledOptions
+from seqkeras.training.options import FRACTION, DataFile, argument, at_least, option, shown
+from seqkeras.training.tasks.options.distillation import DistillationOptions
+from seqkeras.training.tasks.options.encoders import OF_ENCODER
+from seqkeras.training.tasks.options.pretrained import PooledOptions
 
 FORMS = ("csv", "tsv", "jsonl")
 

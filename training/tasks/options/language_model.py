@@ -1,10 +1,10 @@
-"""Options of `python -m training language-model`."""
+"""Options of `seqkeras train language-model`."""
 
 import dataclasses
 
 import click
 
-from training.options import (
+from seqkeras.training.options import (
     FRACTION,
     POSITIVE,
     DataFile,
@@ -14,8 +14,8 @@ from training.options import (
     option,
     shown,
 )
-from training.tasks.options.corpora import CorporaOptions
-from training.tasks.options.pretrained import LanguageModelFolder
+from seqkeras.training.tasks.options.corpora import CorporaOptions
+from seqkeras.training.tasks.options.pretrained import LanguageModelFolder
 
 TOKENS = ("characters", "words", "byte-pairs", "unigram", "bpe")
 OF_START = (  # what --start-from brings

@@ -1,11 +1,11 @@
-"""Options of `python -m training multiple-choice`."""
+"""Options of `seqkeras train multiple-choice`."""
 
 import dataclasses
 
 import click
 
-from training.options import FRACTION, DataFile, Names, Number, argument, at_least, option
-from training.tasks.options.pretrained import PooledOptions
+from seqkeras.training.options import FRACTION, DataFile, Names, Number, argument, at_least, option
+from seqkeras.training.tasks.options.pretrained import PooledOptions
 
 
 @dataclasses.dataclass(frozen=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from seqkeras.runs import MODEL, RECORD
-from training.options import FitOptions, Number, RunFolder, option, shown
+from seqkeras.training.options import FitOptions, Number, RunFolder, option, shown
 
 HUGGING_FACE, GOOGLE = "config.json", "bert_config.json"  # KerasNLP's too, the first
 POOLINGS = ("pooler", "mean")  # of seqkeras.models.WithHeads

@@ -1,10 +1,10 @@
-"""Options of `python -m training prompt-answer`."""
+"""Options of `seqkeras train prompt-answer`."""
 
 import dataclasses
 
 import click
 
-from training.options import (
+from seqkeras.training.options import (
     FRACTION,
     POSITIVE,
     DataFile,
@@ -14,7 +14,7 @@ from training.options import (
     at_least,
     option,
 )
-from training.tasks.options.pretrained import LanguageModelFolder
+from seqkeras.training.tasks.options.pretrained import LanguageModelFolder
 
 
 @dataclasses.dataclass(frozen=True)

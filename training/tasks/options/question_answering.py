@@ -1,12 +1,12 @@
-"""Options of `python -m training question-answering`."""
+"""Options of `seqkeras train question-answering`."""
 
 import dataclasses
 
 import click
 
 from seqkeras.data.squad import OFFSETS
-from training.options import FRACTION, DataFile, Number, argument, at_least, option
-from training.tasks.options.pretrained import PretrainedOptions
+from seqkeras.training.options import FRACTION, DataFile, Number, argument, at_least, option
+from seqkeras.training.tasks.options.pretrained import PretrainedOptions
 
 MODELS = ("encoder", "bidaf")
 OF_BIDAF = (

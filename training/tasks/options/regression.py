@@ -1,10 +1,10 @@
-"""Options of `python -m training regression`."""
+"""Options of `seqkeras train regression`."""
 
 import dataclasses
 
-from training.options import option
-from training.tasks.options.decimals import decimal_comma, decimal_point, require_numbers
-from training.tasks.options.labelled_texts import LabelledTextOptions
+from seqkeras.training.options import option
+from seqkeras.training.tasks.options.decimals import decimal_comma, decimal_point, require_numbers
+from seqkeras.training.tasks.options.labelled_texts import LabelledTextOptions
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Options of `python -m training several`."""
+"""Options of `seqkeras train several`."""
 
 import dataclasses
 import re
@@ -7,14 +7,14 @@ from typing import NamedTuple
 
 import click
 
-from training.commands import config_values, parameter
-from training.options import POSITIVE, DataFile, FitOptions, Number, argument, option
-from training.tasks.options.classification import ClassificationOptions
-from training.tasks.options.distillation import DistillationOptions
-from training.tasks.options.frames import FrameOptions
-from training.tasks.options.pretrained import PooledOptions
-from training.tasks.options.regression import RegressionOptions
-from training.tasks.options.tagging import TaggingOptions
+from seqkeras.training.commands import config_values, parameter
+from seqkeras.training.options import POSITIVE, DataFile, FitOptions, Number, argument, option
+from seqkeras.training.tasks.options.classification import ClassificationOptions
+from seqkeras.training.tasks.options.distillation import DistillationOptions
+from seqkeras.training.tasks.options.frames import FrameOptions
+from seqkeras.training.tasks.options.pretrained import PooledOptions
+from seqkeras.training.tasks.options.regression import RegressionOptions
+from seqkeras.training.tasks.options.tagging import TaggingOptions
 
 KINDS = {
     "classification": ClassificationOptions,

@@ -1,13 +1,13 @@
-"""Options of `python -m training tagging`."""
+"""Options of `seqkeras train tagging`."""
 
 import dataclasses
 
 import click
 
-from training.options import FRACTION, DataFile, argument, at_least, option
-from training.tasks.options.distillation import DistillationOptions
-from training.tasks.options.encoders import OF_ENCODER
-from training.tasks.options.frames import FrameOptions
+from seqkeras.training.options import FRACTION, DataFile, argument, at_least, option
+from seqkeras.training.tasks.options.distillation import DistillationOptions
+from seqkeras.training.tasks.options.encoders import OF_ENCODER
+from seqkeras.training.tasks.options.frames import FrameOptions
 
 TAG = "tag"  # the column of tags, where frames are rows
 

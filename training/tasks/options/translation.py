@@ -1,11 +1,11 @@
-"""Options of `python -m training translation`."""
+"""Options of `seqkeras train translation`."""
 
 import dataclasses
 
 import click
 
 from seqkeras.tokenizers.of_kind import KEEP_CASE, TOKENIZERS
-from training.options import (
+from seqkeras.training.options import (
     FRACTION,
     POSITIVE,
     DataFile,
@@ -15,7 +15,7 @@ from training.options import (
     option,
     shown,
 )
-from training.tasks.options.corpora import CorporaOptions, DataFiles
+from seqkeras.training.tasks.options.corpora import CorporaOptions, DataFiles
 
 RECURRENT = (  # the presets of `RNNSeq2Seq`
     "bahdanau",

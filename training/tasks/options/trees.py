@@ -1,10 +1,18 @@
-"""Options of `python -m training trees`."""
+"""Options of `seqkeras train trees`."""
 
 import dataclasses
 
 import click
 
-from training.options import FRACTION, DataFile, FitOptions, Number, argument, at_least, option
+from seqkeras.training.options import (
+    FRACTION,
+    DataFile,
+    FitOptions,
+    Number,
+    argument,
+    at_least,
+    option,
+)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -41,7 +41,7 @@ export class Bundle {
     } catch (cause) {
       const place = read.where === undefined ? "the bundle" : read.where;
       const reason = isMissing(cause)
-        ? `${place} has no ${MANIFEST}; expected a bundle, as python -m export makes it.`
+        ? `${place} has no ${MANIFEST}; expected a bundle, as seqkeras export makes it.`
         : `${place}: ${MANIFEST} can not be read: ${messageOf(cause)}`;
       throw new BundleError(reason, { advice: "", cause });
     }
