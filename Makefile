@@ -29,11 +29,11 @@ NPM_PACKAGES := $(if $(shell command -v npm),serving/javascript/node_modules/.pa
 .PHONY: quickstart test test-all test-bulk lint parity vectors
 
 quickstart: .venv/requirements.done $(NPM_PACKAGES)
-	$(BIN)/python -m training dates --out $(RUN)
-	$(BIN)/python -m export $(RUN) $(BUNDLE) --overwrite
-	$(BIN)/python -m serving predict $(BUNDLE) "de|Samstag, 3. Mai 2014" "en_US|teusday sept 9 97" "ar|31 مايو 2036"
+	$(BIN)/seqkeras train dates --out $(RUN)
+	$(BIN)/seqkeras export $(RUN) $(BUNDLE) --overwrite
+	$(BIN)/seqkeras predict $(BUNDLE) "de|Samstag, 3. Mai 2014" "en_US|teusday sept 9 97" "ar|31 مايو 2036"
 	@echo "next: ask it more, as in the last command; see $(RUN)/attention.png; read $(BUNDLE)/README.md"
-	@echo "or in a browser: $(BIN)/python -m serving serve $(BUNDLE), then open http://127.0.0.1:8000"
+	@echo "or in a browser: $(BIN)/seqkeras serve $(BUNDLE), then open http://127.0.0.1:8000"
 
 # The command is the comment of that name, which --out ends.
 recipe-%: training/recipes/%.toml .venv/requirements.done
@@ -41,7 +41,7 @@ recipe-%: training/recipes/%.toml .venv/requirements.done
 	@if grep -q '\$$MINILM' $<; then test -d "$$MINILM" || { echo "make: MINILM must name the folder of MiniLM's weights, the model in the package of requirements-minilm.txt: docs/finetuning.md, The encoder"; exit 1; }; fi
 	@command=$$(sed -n '/^#   command/,/--out/s/^# *\(command *\)\{0,1\}//p' $<); echo "$$command"; \
 		PATH="$(CURDIR)/$(BIN):$$PATH" sh -ec "$$command"
-	$(BIN)/python -m export runs/$* bundles/$* --overwrite
+	$(BIN)/seqkeras export runs/$* bundles/$* --overwrite
 
 ifdef BACKEND
 test-all: test

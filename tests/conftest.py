@@ -169,7 +169,8 @@ def in_shell(line, folder):
 
     "python" is the interpreter of the tests, which finds the checkout.
     """
-    called = f'python() {{ {shlex.quote(sys.executable)} "$@"; }}\n{line}'
+    python = shlex.quote(sys.executable)
+    called = f'python() {{ {python} "$@"; }}\nseqkeras() {{ python -m seqkeras "$@"; }}\n{line}'
     return subprocess.run(
         ["bash", "-o", "pipefail", "-c", called],
         cwd=folder,

@@ -152,7 +152,8 @@ def environment(tmp_path_factory):
     packages = Path(run(python, "-c", purelib, folder=folder).strip())
     (packages / "others.pth").write_text(sysconfig.get_path("purelib") + "\n")
     install = [python, "-m", "pip", "install", "--quiet", "--no-index", "--find-links", "wheels"]
-    # What they need is there; pip holds the versions against what the wheels say.
+    # The checkout may be installed there; what both need is, and pip compares the versions.
+    run(*install, "--force-reinstall", "--no-deps", "seqkeras", "seqkeras-serving", folder=folder)
     run(*install, "seqkeras", "seqkeras-serving[tokenizers]", folder=folder)
     return folder
 

@@ -149,22 +149,22 @@ RECIPES = sorted(path.stem for path in (CHECKOUT / "training/recipes").glob("*.t
 def test_a_recipe_is_trained_by_its_command_and_exported(name, tmp_path):
     (tmp_path / "training").mkdir()
     shutil.copytree(CHECKOUT / "training/recipes", tmp_path / "training/recipes")
-    python = tmp_path / ".venv/bin/python"
-    python.parent.mkdir(parents=True)
-    python.write_text(SAYS_WHAT_IT_IS_ASKED)
-    python.chmod(0o755)
+    command = tmp_path / ".venv/bin/seqkeras"
+    command.parent.mkdir(parents=True)
+    command.write_text(SAYS_WHAT_IT_IS_ASKED)
+    command.chmod(0o755)
     installed = ("-o", ".venv/requirements.done")
     folders = {"SEQKERAS_DATA": str(tmp_path), "MINILM": str(tmp_path)}
     made = make(tmp_path, *installed, f"recipe-{name}", **folders)
     assert made.returncode == 0, made.stderr
     asked = (tmp_path / "asked").read_text().split()
     export = asked.index("export")
-    training, exporting = asked[: export - 1], asked[export - 1 :]
+    training, exporting = asked[:export], asked[export:]
     config = f"training/recipes/{name}.toml"
-    assert training[:2] == ["-m", "training"]
+    assert training[0] == "train"
     assert training[-4:] == ["--config", config, "--out", f"runs/{name}"]
-    assert training[3].startswith(f"{tmp_path}/")  # the first file
-    assert exporting == ["-m", "export", f"runs/{name}", f"bundles/{name}", "--overwrite"]
+    assert training[2].startswith(f"{tmp_path}/")  # the first file
+    assert exporting == ["export", f"runs/{name}", f"bundles/{name}", "--overwrite"]
 
 
 def test_a_recipe_without_data_says_what_is_missing(tmp_path):

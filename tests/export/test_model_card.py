@@ -28,7 +28,7 @@ from tests.export.written import graph
 )
 def test_a_command_can_be_pasted(example, expected):
     given = shlex.split(command("my bundles/b", [example]))
-    assert given == ["python", "-m", "serving", "predict", "my bundles/b", *expected]
+    assert given == ["seqkeras", "predict", "my bundles/b", *expected]
 
 
 def test_a_long_input_is_read_from_the_manifest(tmp_path):

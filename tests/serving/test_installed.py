@@ -17,9 +17,9 @@ REQUIREMENTS = ROOT / "serving" / "requirements.txt"
 LOADED = """
 import json
 import sys
-from seqkeras import serving
+import serving
 light = sorted({name.partition(".")[0] for name in sys.modules} & {"numpy", "onnxruntime"})
-from seqkeras.serving.__main__ import main
+from serving.__main__ import main
 status = main(["predict", sys.argv[1], "up|bad"])
 loaded = {name.partition(".")[0] for name in sys.modules} - set(sys.stdlib_module_names)
 files = {name: getattr(sys.modules[name], "__file__", None) for name in sorted(loaded)}
@@ -29,13 +29,13 @@ BLOCKED = """
 import sys
 for name in ("tensorflow", "keras", "seqkeras", "onnx", "tf2onnx", "google.protobuf"):
     sys.modules[name] = None  # importing it fails
-from seqkeras.serving.__main__ import main
+from serving.__main__ import main
 sys.exit(main(["predict", sys.argv[1], "up|bad"]))
 """
 WITHOUT = """
 import sys
 sys.modules["onnxruntime"] = None
-from seqkeras.serving.__main__ import main
+from serving.__main__ import main
 sys.exit(main(["predict", sys.argv[1], "up|bad"]))
 """
 
