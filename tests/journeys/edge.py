@@ -3,7 +3,7 @@
 python edge.py
 """
 
-from seqkeras import serving
+import serving
 
 classify = serving.load("bundles/reviews", threads=1)
 for answer in classify(["what a fine story", "the cast is weak"]):

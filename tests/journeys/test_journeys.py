@@ -154,10 +154,11 @@ def run(command, folder, path):
     environment = {**os.environ, "PYTHONPATH": str(path), "KERAS_BACKEND": "tensorflow"}
     arguments, _, standard_input = command.partition(" < ")
     program, *arguments = shlex.split(arguments)
-    assert program == "python"
+    assert program in ("python", "seqkeras")
+    module = ["-m", "seqkeras"] if program == "seqkeras" else []
     with open(folder / standard_input if standard_input else os.devnull, "rb") as given:
         done = subprocess.run(
-            [sys.executable, *arguments],
+            [sys.executable, *module, *arguments],
             cwd=folder,
             env=environment,
             stdin=given,
@@ -209,7 +210,7 @@ def test_own_sentences_become_a_classifier_of_others(of_reviews):
 
 def commands_of(name, page):
     """The commands of a page that train, export and ask what has a name."""
-    found = re.findall(rf"^python -m .* (?:runs|bundles)/{name}\b.*$", page, re.MULTILINE)
+    found = re.findall(rf"^seqkeras .* (?:runs|bundles)/{name}\b.*$", page, re.MULTILINE)
     return [command for command in found if "evaluate" not in command.split()][:3]
 
 
@@ -292,7 +293,9 @@ def test_a_table_becomes_a_forecaster_by_commands_alone(tmp_path):
     trained, exported, printed = [run(command, tmp_path, CHECKOUT) for command in commands]
     assert trained.splitlines()[-1] == f"next: {commands[1]}"
     assert "next: " in exported
-    [block] = re.findall(r"```python\n(import csv\n\nimport serving\n.*?)```", page, re.DOTALL)
+    [block] = re.findall(
+        r"```python\n(import csv\n\nfrom seqkeras import serving\n.*?)```", page, re.DOTALL
+    )
     (tmp_path / "ask.py").write_text(block)
     assert run("python ask.py", tmp_path, CHECKOUT).startswith("[[")
     record = json.loads((tmp_path / "runs/load/run.json").read_text())
@@ -367,4 +370,4 @@ def test_a_journey_is_short_and_shown_in_the_docs(script):
     _, docstring, code = text.split('"""', 2)
     assert code.strip() in shown
     for line in docstring.splitlines():
-        assert not line.startswith("python ") or line in shown
+        assert not line.startswith(("python ", "seqkeras ")) or line in shown

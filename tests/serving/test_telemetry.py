@@ -71,7 +71,9 @@ def begun(home, code, *arguments, **variables):
     return subprocess.Popen(command, cwd=ROOT, env=given, text=True, **pipes)
 
 
-@pytest.mark.parametrize("module", ["serving", "export", "training", "benchmarks"])
+@pytest.mark.parametrize(
+    "module", ["seqkeras.serving", "seqkeras.export", "seqkeras.training", "benchmarks"]
+)
 def test_no_file_is_made(module, shared_bundle, tmp_path):
     process = begun(tmp_path / "home", LOADS.format(module=module), shared_bundle)
     _, error = process.communicate()
@@ -85,7 +87,7 @@ def test_the_command_makes_no_file(shared_bundle, tmp_path):
 
 
 def test_whoever_sets_the_variable_is_obeyed(shared_bundle, tmp_path):
-    code = LOADS.format(module="serving")
+    code = LOADS.format(module="seqkeras.serving")
     process = begun(tmp_path / "home", code, shared_bundle, ORT_DISABLE_TELEMETRY="0")
     process.communicate()
     assert "onnxruntime.db" in files(tmp_path / "home")

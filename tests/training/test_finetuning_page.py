@@ -8,9 +8,7 @@ import shlex
 import keras
 import pytest
 
-import seqkeras.export.__main__
-import seqkeras.serving.__main__
-import seqkeras.training.__main__
+from seqkeras.__main__ import main
 from seqkeras.models import Bert
 from seqkeras.pretrained import save_hugging_face
 from seqkeras.tokenizers import word_piece
@@ -18,8 +16,6 @@ from tests.conftest import CHECKOUT, others_long
 from tests.training.pretrained_folders import SIZES, VOCABULARY
 
 PAGE = (CHECKOUT / "docs/finetuning.md").read_text(encoding="utf-8")
-MAINS = {module.__name__.partition(".")[0]: module.main for module in (seqkeras.export.__main__,)}
-MAINS |= {"training": seqkeras.training.__main__.main, "serving": seqkeras.serving.__main__.main}
 FEW = ["--batch-size", "2"]  # rows there are; as the page says it
 
 
@@ -30,15 +26,15 @@ def shown_file(name):
 
 def commands(name):
     """The commands of the page that train, export and ask a run of this name."""
-    found = re.findall(rf"^python -m (.*(?:--out runs|bundles)/{name}\b.*)$", PAGE, re.MULTILINE)
+    found = re.findall(rf"^seqkeras (.*(?:--out runs|bundles)/{name}\b.*)$", PAGE, re.MULTILINE)
     return [shlex.split(command) for command in found]
 
 
-def printed(module, *arguments):
+def printed(*arguments):
     """What a command prints, which must end well."""
     output = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
     with contextlib.redirect_stdout(output):
-        assert MAINS[module]([*arguments]) == 0
+        assert main([*arguments]) == 0
     return output.buffer.getvalue().decode()
 
 
