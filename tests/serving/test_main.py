@@ -206,8 +206,8 @@ def test_wrong_options_are_refused_before_input_is_read(run):
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        ([], "the following arguments are required: command; see python -m serving --help"),
-        (["train"], "argument command: invalid choice: 'train' .*; see python -m serving --help"),
+        ([], "the following arguments are required: command; see seqkeras --help"),
+        (["train"], "argument command: invalid choice: 'train' .*; see seqkeras --help"),
         (["predict"], "the following arguments are required: BUNDLE; see .* predict --help"),
         (
             ["bench", "b", "--seconds", "x"],
