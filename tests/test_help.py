@@ -5,13 +5,13 @@ import re
 
 import pytest
 
-from export.__main__ import main as export
 from seqkeras.analysis.gradient_flow import main as gradient_flow
-from serving.__main__ import main as serving
-from serving.triton import main as triton
-from training.commands import command
-from training.evaluate import EVALUATE, evaluate_command
-from training.tasks import TASKS
+from seqkeras.export.__main__ import main as export
+from seqkeras.serving.__main__ import main as serving
+from seqkeras.serving.triton import main as triton
+from seqkeras.training.commands import command
+from seqkeras.training.evaluate import EVALUATE, evaluate_command
+from seqkeras.training.tasks import TASKS
 
 PREPOSITIONS = """about above after among as at before behind beside between beyond by during for
 from in inside instead into like of on onto over per than through to under until up with within
@@ -44,7 +44,7 @@ def problem_of(text):
 
 
 def task_helps(name):
-    """Return a dictionary: option -> help, of a command of `python -m training`."""
+    """Return a dictionary: option -> help, of a command of `seqkeras train`."""
     made = evaluate_command() if name == EVALUATE else command(name, TASKS[name][0])
     return {
         parameter.name: parameter.help

@@ -249,7 +249,8 @@ class FitOptions:
     )
     tensorboard: bool = option(True, bool, "Write events for TensorBoard.", decides=False)
 
-    # Names of the options that --help shows first; `training.commands` has the usual names.
+    # Names of the options that --help shows first; `seqkeras.training.commands` has the usual
+    # names.
     USUAL = ()
     # Defaults that follow from another option: its name -> name of an option -> default.
     DEFAULTS_WITH = {}

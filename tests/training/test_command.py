@@ -31,7 +31,7 @@ def command(*arguments):
 def test_the_help_of_a_task_needs_no_keras(task):
     shown = command(task, "--help")
     assert (shown.returncode, shown.stderr) == (0, "")
-    assert f"Usage: python -m training {task}" in shown.stdout and "--passes" in shown.stdout
+    assert f"Usage: seqkeras train {task}" in shown.stdout and "--passes" in shown.stdout
 
 
 def test_the_list_of_tasks_needs_no_keras():

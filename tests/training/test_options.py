@@ -8,10 +8,10 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from training.commands import OF_RUN, command
-from training.options import DataFile, FitOptions, argument, at_least, option, shown
-from training.tasks import TASKS
-from training.tasks.options.bert_pretraining import Texts
+from seqkeras.training.commands import OF_RUN, command
+from seqkeras.training.options import DataFile, FitOptions, argument, at_least, option, shown
+from seqkeras.training.tasks import TASKS
+from seqkeras.training.tasks.options.bert_pretraining import Texts
 
 
 @dataclasses.dataclass(frozen=True)
